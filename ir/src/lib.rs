@@ -1,1 +1,19 @@
-//! Placeholder.
+//! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text format.
+//!
+//! Reading order: [`tuple`], [`layout`], [`ast`], [`program`].
+//!
+//! Invariant: this crate knows no architecture and no atom.
+//! Invariant: after [`verify`] accepts a program, later stages return; they do not panic.
+
+pub mod ast;
+pub mod diag;
+pub mod expr;
+pub mod layout;
+pub mod leaf;
+pub mod limits;
+pub mod program;
+pub mod resolve;
+pub mod scalar;
+pub mod span;
+pub mod tuple;
+pub mod verify;

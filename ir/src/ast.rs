@@ -1,0 +1,602 @@
+//! The module as people write it: one grammar for the kernel, tile and atomic levels.
+//!
+//! This tree is what [`crate::text`] parses and prints, what builders construct and what the solver
+//! emits: everything that reaches the verifier, the simulator or the code generator came through it.
+//! It keeps what was written: names of `let` constants, types left out, comments, blank lines.
+//! [`crate::resolve`] turns it into a [`crate::program::Program`], in which every type is known.
+//!
+//! Invariants:
+//! - `parse(print(m)) == m` for every module; spans do not take part in equality.
+//! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
+//!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
+
+use crate::scalar::{Memory, Scalar, spelled};
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+/// The format version that this crate reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// A name with the place where it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// Letters, digits and `_`; index names may begin with `@`.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+impl Name {
+    /// A name that stands in no text yet.
+    pub fn new(text: impl Into<String>) -> Self {
+        Name { text: text.into(), span: Span::default() }
+    }
+}
+
+/// A whole file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module {
+    /// Comment lines above the version line.
+    pub header: Vec<String>,
+    /// `carbyne N`.
+    pub version: u32,
+    /// Top-level statements: constants, symbols, tensors, threads, kernels.
+    pub items: Vec<Stmt>,
+    /// Comment lines after the last item.
+    pub footer: Vec<String>,
+}
+
+/// A statement with the comments that belong to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// Whether an empty line stands above (above its comments). The first statement of a block has none.
+    pub blank_above: bool,
+    /// Comment lines above, without `//` and the one space after it, trailing spaces cut.
+    pub leading: Vec<String>,
+    /// The comment at the end of the statement's last line (for a body: after its `{`).
+    pub trailing: Option<String>,
+    /// What it is.
+    pub kind: StmtKind,
+    /// The statement's text without comments.
+    pub span: Span,
+}
+
+impl Stmt {
+    /// A statement without comments.
+    pub fn new(kind: StmtKind) -> Self {
+        Stmt { blank_above: false, leading: vec![], trailing: None, kind, span: Span::default() }
+    }
+}
+
+/// A list of statements between braces.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Block {
+    /// In text order.
+    pub stmts: Vec<Stmt>,
+    /// Comment lines before the closing brace.
+    pub footer: Vec<String>,
+}
+
+/// What a statement says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// `let M = 256, N = 2 * M`
+    Let(Vec<(Name, Expr)>),
+    /// `sym K{min=64, max=4096, div=64}`: a size known only when the kernel is launched.
+    Sym(SymDecl),
+    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only).
+    DataDecl {
+        /// Without `%`.
+        name: Name,
+        /// Its whole type.
+        ty: TensorType,
+    },
+    /// `%a:[..].f16.GL = %A.tile([8,8])[@i,_]`: a view, its type optional.
+    DataDef {
+        /// Without `%`.
+        name: Name,
+        /// Checked against the inferred one; strides left out follow from the view.
+        ty: Option<TensorType>,
+        /// The view.
+        view: View,
+    },
+    /// `#cta:[128].thread`, `#grid:[(8,8):(1,8)].block`
+    ThreadDecl {
+        /// Without `#`.
+        name: Name,
+        /// Its whole type.
+        ty: ThreadType,
+    },
+    /// `#w:[4].[32].thread = #cta.tile([32])`
+    ThreadDef {
+        /// Without `#`.
+        name: Name,
+        /// Checked against the inferred one.
+        ty: Option<ThreadType>,
+        /// The view.
+        view: View,
+    },
+    /// `@m, @n = #w.indices()`: the executing thread's (or block's) coordinates in the outermost level.
+    Indices {
+        /// One name a mode.
+        names: Vec<Name>,
+        /// Which thread tensor.
+        threads: View,
+    },
+    /// `Allocate %As:[128,32].f16.SH{?}`
+    Allocate {
+        /// Without `%`.
+        name: Name,
+        /// Its type, open or not.
+        ty: TensorType,
+    },
+    /// Any other spec, with or without a body.
+    Spec(Spec),
+    /// `for (k = 0; k < 8; k += 1) unroll { .. }`
+    For {
+        /// The loop variable.
+        var: Name,
+        /// First value.
+        start: Expr,
+        /// Exclusive bound.
+        end: Expr,
+        /// Positive step.
+        step: Expr,
+        /// Whether every iteration is printed or only a hint given.
+        unroll: Unroll,
+        /// What is repeated.
+        body: Block,
+    },
+    /// `if (@w < 2 && k == 0) { .. } else { .. }`
+    If {
+        /// All must hold.
+        cond: Vec<Compare>,
+        /// When they hold.
+        then: Block,
+        /// When one does not.
+        otherwise: Option<Block>,
+    },
+    /// `barrier` or `barrier(#warps)`: all named threads arrive before any goes on.
+    Barrier(Option<View>),
+    /// `async.commit`: closes the calling thread's group of asynchronous copies.
+    AsyncCommit,
+    /// `async.wait(n)`: at most `n` of the calling thread's groups are still under way afterwards.
+    AsyncWait(Expr),
+}
+
+/// A symbolic size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymDecl {
+    /// Its name.
+    pub name: Name,
+    /// Smallest value; 1 where not given.
+    pub min: Option<i64>,
+    /// Largest value.
+    pub max: Option<i64>,
+    /// A number that divides it.
+    pub div: Option<i64>,
+}
+
+spelled! {
+    /// How a loop is unrolled.
+    Unroll {
+        /// As the CUDA compiler sees fit.
+        Default = "",
+        /// Fully: `#pragma unroll`.
+        Full = "unroll",
+        /// Not at all: `#pragma unroll 1`.
+        Never = "nounroll",
+    }
+}
+
+/// An integer expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where.
+    pub span: Span,
+}
+
+impl Expr {
+    /// A literal.
+    pub fn int(v: i64) -> Self {
+        Expr { kind: ExprKind::Int(v), span: Span::default() }
+    }
+    /// A reference to a constant, symbol, index or loop variable.
+    pub fn name(n: impl Into<String>) -> Self {
+        Expr { kind: ExprKind::Name(n.into()), span: Span::default() }
+    }
+    /// A binary operation.
+    pub fn bin(op: BinOp, a: Expr, b: Expr) -> Self {
+        Expr { kind: ExprKind::Bin(op, Box::new(a), Box::new(b)), span: Span::default() }
+    }
+}
+
+/// Kinds of integer expressions. Literals are non-negative.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// `128`
+    Int(i64),
+    /// `M`, `k`, `@tid_m`
+    Name(String),
+    /// `a + b`, `ceil_div(a, b)`
+    Bin(BinOp, Box<Expr>, Box<Expr>),
+}
+
+spelled! {
+    /// Operators on integers. Division and remainder round down; `%` is followed by white space, which
+    /// tells it from the sigil of a tensor.
+    BinOp {
+        /// Sum.
+        Add = "+",
+        /// Difference.
+        Sub = "-",
+        /// Product.
+        Mul = "*",
+        /// Quotient, rounded down.
+        Div = "/",
+        /// Remainder.
+        Mod = "%",
+        /// Smaller one.
+        Min = "min",
+        /// Larger one.
+        Max = "max",
+        /// Quotient, rounded up.
+        CeilDiv = "ceil_div",
+    }
+}
+
+spelled! {
+    /// Comparisons of integers.
+    CmpOp {
+        /// Less.
+        Lt = "<",
+        /// At most.
+        Le = "<=",
+        /// Equal.
+        Eq = "==",
+        /// Different.
+        Ne = "!=",
+        /// At least.
+        Ge = ">=",
+        /// Greater.
+        Gt = ">",
+    }
+}
+
+/// `a < b`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compare {
+    /// Left side.
+    pub lhs: Expr,
+    /// Comparison.
+    pub op: CmpOp,
+    /// Right side.
+    pub rhs: Expr,
+}
+
+/// A nested tuple of integer expressions, as written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TupleExpr {
+    /// One number.
+    Leaf(Expr),
+    /// `(a, b)`
+    Tuple(Vec<TupleExpr>),
+}
+
+impl TupleExpr {
+    /// The tuple of constants `t`.
+    pub fn constant(t: &IntTuple<i64>) -> Self {
+        match t {
+            IntTuple::Leaf(v) => TupleExpr::Leaf(Expr::int(*v)),
+            IntTuple::Tuple(ts) => TupleExpr::Tuple(ts.iter().map(Self::constant).collect()),
+        }
+    }
+}
+
+/// `shape:stride`, both always written: `((4,8),(2,2)):((16,1),(8,64))`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutExpr {
+    /// Shape.
+    pub shape: TupleExpr,
+    /// Strides, congruent with the shape.
+    pub stride: TupleExpr,
+    /// Where.
+    pub span: Span,
+}
+
+/// `[8,8]`, `[32:1]`, `[(8,8):(8,1)]`, `[]`: one level of a tensor.
+///
+/// `modes` lists the modes. The printed form follows from the fields: with strides, one mode prints as
+/// `[n:s]` and several as `[(..):(..)]`; without, as `[a,b]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dims {
+    /// One entry a mode.
+    pub modes: Vec<TupleExpr>,
+    /// One entry a mode, each congruent with its mode.
+    pub strides: Option<Vec<TupleExpr>>,
+    /// Where.
+    pub span: Span,
+}
+
+/// The type of a data tensor: `[2,2].[8,8].f16.SH{swizzle=(3,4,3)}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorType {
+    /// Outermost first; at least one.
+    pub levels: Vec<Dims>,
+    /// Scalar of the innermost elements.
+    pub scalar: Scalar,
+    /// None for a value that the solver places.
+    pub memory: Option<Memory>,
+    /// What stands in braces, in text order.
+    pub attrs: Vec<TypeAttr>,
+    /// Where.
+    pub span: Span,
+}
+
+/// What stands in the braces of a tensor type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeAttr {
+    /// `?`: the solver finds the layout (SH: strides and swizzle; RF: the thread-value layout).
+    Open,
+    /// `tv=((4,8),2):((2,8),1) over #w`: a distributed register tensor; (t,v) to the column-major
+    /// index of the element in the logical shape.
+    Tv(LayoutExpr, Name),
+    /// `swizzle=(3,4,3)`: CuTe's `Swizzle<B,M,S>` on byte-address bits.
+    Swizzle(u32, u32, u32),
+    /// `align=128`: of the first byte.
+    Align(Expr),
+    /// `at=4096`: byte address in the block's shared memory.
+    At(Expr),
+    /// `reuses=%x`: may overlap `%x` in shared memory.
+    Reuses(Name),
+}
+
+spelled! {
+    /// What a thread tensor's elements are.
+    ThreadScalar {
+        /// Threads of a block.
+        Thread = "thread",
+        /// Blocks of a grid.
+        Block = "block",
+    }
+}
+
+/// The type of a thread tensor: `[2,2].[8].thread`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadType {
+    /// Outermost first; at least one.
+    pub levels: Vec<Dims>,
+    /// Threads or blocks.
+    pub scalar: ThreadScalar,
+    /// Where.
+    pub span: Span,
+}
+
+/// `%A.tile([8,8])[@i,_]`: a named tensor and what is done to it. The sigil follows from the context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// The tensor's name.
+    pub base: Name,
+    /// Applied left to right to the outermost level.
+    pub ops: Vec<ViewOp>,
+    /// Where.
+    pub span: Span,
+}
+
+impl View {
+    /// The tensor itself.
+    pub fn of(name: impl Into<String>) -> Self {
+        View { base: Name::new(name), ops: vec![], span: Span::default() }
+    }
+    /// The view with one more operation.
+    #[must_use]
+    pub fn then(mut self, op: ViewOp) -> Self {
+        self.ops.push(op);
+        self
+    }
+}
+
+/// One operation on a tensor. All act on the outermost level.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ViewOp {
+    /// `.tile([128,_])` or `.tile([2:2], _, [(2,2):(1,4)])`: one tiler a mode (Graphene, Fig. 4).
+    Tile(Tiler),
+    /// `.reshape([2,2]:[2,1])`: the outermost level composed with a layout over its column-major index.
+    Reshape(LayoutExpr),
+    /// `[@i, _, 3]`: one entry a mode; `_` keeps the mode. With every mode given the level is gone.
+    Index(Vec<Option<Expr>>),
+    /// `.mine`: the executing thread's own values of a distributed register tensor.
+    Mine,
+    /// `.tv(L over #w)`: the executing thread's values of a tensor under the thread-value layout `L`.
+    Tv(LayoutExpr, Name),
+    /// `.scalar()`: of a thread tensor, each thread for itself.
+    Scalar,
+}
+
+/// The argument of `.tile`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tiler {
+    /// `[8,_]`: contiguous tiles; `_` takes the whole mode.
+    Sizes(Vec<Option<Expr>>),
+    /// `[2:2], _`: a one-dimensional tensor a mode (always with strides, else it would be `Sizes`).
+    Modes(Vec<Option<LayoutExpr>>),
+}
+
+/// A computation or data movement on tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// What it computes.
+    pub kind: SpecKind,
+    /// `@gemm`: the kernel's name (without `@`), on top-level specs.
+    pub name: Option<Name>,
+    /// `<<<#grid, #cta>>>`; left open on kernel-level specs for the solver.
+    pub exec: Option<(View, View)>,
+    /// Read operands.
+    pub inputs: Vec<Operand>,
+    /// Written operands.
+    pub outputs: Vec<View>,
+    /// `acc=f32 atom=ldmatrix.x4.b16`, in text order.
+    pub attrs: Vec<Attr>,
+    /// The decomposition.
+    pub body: Option<Block>,
+    /// The head, without the body.
+    pub span: Span,
+}
+
+/// A read operand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// A tensor.
+    View(View),
+    /// A literal, `Init (0.0) -> (%x)`. Kept as written, so that printing is exact.
+    Number(Number),
+}
+
+/// A decimal literal as written: `0`, `-1.5`, `1e-5`, `inf`, `-inf`, `nan`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Number {
+    /// The text.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// `key=value` on a spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attr {
+    /// The key.
+    pub key: Name,
+    /// The value.
+    pub value: AttrValue,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrValue {
+    /// `f32`, `ldmatrix.x4.b16`: letters, digits, `_` and `.`, not beginning with a digit.
+    Word(String),
+    /// `3`, `(96,160,16)`
+    Tuple(TupleExpr),
+}
+
+/// What a spec computes: the eight of Graphene's Table 1 (Allocate is a statement of its own) and the
+/// generic `Spec`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SpecKind {
+    /// `Move`: the output is the input, element by element.
+    Move,
+    /// `MatMul`: C += A·B.
+    MatMul,
+    /// `MatMul.set`: C = A·B.
+    MatMulSet,
+    /// `UnaryPointwise.exp`
+    Unary(UnaryOp),
+    /// `BinaryPointwise.add`
+    Binary(BinaryOp),
+    /// `Reduction.sum`: over the modes named by `axis=`.
+    Reduction(ReduceOp),
+    /// `Shfl.bfly`: exchange within a warp; the lane or mask by `lane=`.
+    Shfl(ShflOp),
+    /// `Init`: every element becomes the scalar.
+    Init,
+    /// `Spec`: means what its body does.
+    Generic,
+}
+
+spelled! {
+    /// Pointwise functions of one operand.
+    UnaryOp {
+        /// Conversion to the output's scalar type, rounded to nearest even.
+        Cast = "cast",
+        /// Negation.
+        Neg = "neg",
+        /// Absolute value.
+        Abs = "abs",
+        /// e^x.
+        Exp = "exp",
+        /// 2^x.
+        Exp2 = "exp2",
+        /// Natural logarithm.
+        Log = "log",
+        /// Square root.
+        Sqrt = "sqrt",
+        /// 1/sqrt(x).
+        Rsqrt = "rsqrt",
+        /// 1/x.
+        Rcp = "rcp",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// 1/(1+e^-x).
+        Sigmoid = "sigmoid",
+        /// max(x, 0).
+        Relu = "relu",
+        /// x·Φ(x), by erf.
+        Gelu = "gelu",
+        /// x·sigmoid(x).
+        Silu = "silu",
+    }
+}
+
+spelled! {
+    /// Pointwise functions of two operands.
+    BinaryOp {
+        /// Sum.
+        Add = "add",
+        /// Difference.
+        Sub = "sub",
+        /// Product.
+        Mul = "mul",
+        /// Quotient.
+        Div = "div",
+        /// Smaller one.
+        Min = "min",
+        /// Larger one.
+        Max = "max",
+    }
+}
+
+spelled! {
+    /// Associative operations of a reduction.
+    ReduceOp {
+        /// Sum.
+        Sum = "sum",
+        /// Product.
+        Prod = "prod",
+        /// Smallest.
+        Min = "min",
+        /// Largest.
+        Max = "max",
+    }
+}
+
+spelled! {
+    /// Which lane a shuffle reads.
+    ShflOp {
+        /// The lane named.
+        Idx = "idx",
+        /// The lane that many below.
+        Up = "up",
+        /// The lane that many above.
+        Down = "down",
+        /// The lane whose index differs by xor.
+        Bfly = "bfly",
+    }
+}
+
+impl std::fmt::Display for SpecKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SpecKind::Move => f.write_str("Move"),
+            SpecKind::MatMul => f.write_str("MatMul"),
+            SpecKind::MatMulSet => f.write_str("MatMul.set"),
+            SpecKind::Unary(op) => write!(f, "UnaryPointwise.{op}"),
+            SpecKind::Binary(op) => write!(f, "BinaryPointwise.{op}"),
+            SpecKind::Reduction(op) => write!(f, "Reduction.{op}"),
+            SpecKind::Shfl(op) => write!(f, "Shfl.{op}"),
+            SpecKind::Init => f.write_str("Init"),
+            SpecKind::Generic => f.write_str("Spec"),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The one shape of an error: a code, a headline, a span, what was found and wanted, a way out.
+//!
+//! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
+//! verify, `L` layout algebra, `D` decompose, `C` code generation, `S` simulate, `X` limits.
+
+use crate::span::Span;
+use std::fmt;
+
+/// An error about a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// Which error.
+    pub code: Code,
+    /// Headline: lower case, names in backticks, no full stop.
+    pub message: String,
+    /// The place.
+    pub span: Span,
+    /// What stands at the place.
+    pub label: String,
+    /// Other places, each with why it matters.
+    pub related: Vec<(Span, String)>,
+    /// An action that would mend it.
+    pub help: Option<String>,
+    /// Further lines, such as rejected atoms.
+    pub notes: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code,
+            message: message.into(),
+            span,
+            label: String::new(),
+            related: vec![],
+            help: None,
+            notes: vec![],
+        }
+    }
+    /// Says what stands at the place.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+    /// Adds an action that would mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+    /// Adds another place and why it matters.
+    #[must_use]
+    pub fn related(mut self, span: Span, why: impl Into<String>) -> Self {
+        self.related.push((span, why.into()));
+        self
+    }
+    /// Adds a line.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+macro_rules! codes {
+    ($($variant:ident = $text:literal $summary:literal),* $(,)?) => {
+        /// A stable error code.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code { $(#[doc = $summary] $variant),* }
+
+        impl Code {
+            /// Every code with its summary, in order.
+            pub const ALL: &'static [(Code, &'static str, &'static str)] =
+                &[$((Code::$variant, $text, $summary)),*];
+
+            /// `V0204`
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $text),* }
+            }
+
+            /// One sentence.
+            pub fn summary(self) -> &'static str {
+                match self { $(Code::$variant => $summary),* }
+            }
+        }
+    };
+}
+
+codes! {
+    Syntax = "P0001" "The text does not follow the grammar.",
+    Version = "P0002" "The format version is missing or not one that this build reads.",
+    NulByte = "P0003" "The text holds a NUL byte.",
+    Number = "P0004" "An integer does not fit 64 bits.",
+    NotUtf8 = "P0005" "The text is not UTF-8.",
+    TextTooLong = "X0001" "The text is longer than 2 MiB.",
+    TooDeep = "X0002" "Brackets nest too deep.",
+    ExprTooLong = "X0003" "An integer expression has too many operators.",
+    SharedTooLarge = "X0004" "The block needs more shared memory than the architecture has.",
+    TooManyThreads = "X0005" "A block has more threads than the hardware allows.",
+    StepBudget = "X0006" "The simulation would take more steps than its budget.",
+    TooLarge = "X0007" "A tensor is too large to address.",
+    UnknownName = "V0201" "A name is used that nothing defines.",
+    Redefined = "V0202" "A name is defined twice in one scope.",
+    WrongRank = "V0203" "The number of modes or indices does not fit the tensor.",
+    TileDivides = "V0204" "A tile does not divide the extent that it tiles.",
+    TypeMismatch = "V0205" "A written type disagrees with the one that follows from the view.",
+    MemoryMismatch = "V0206" "A memory space is not allowed here.",
+    ScalarMismatch = "V0207" "Scalar types do not fit the spec.",
+    ShapeMismatch = "V0208" "Shapes of the operands do not fit the spec.",
+    NotInjective = "V0209" "A written tensor maps two coordinates to one element.",
+    NotCompact = "V0210" "A register tensor's strides leave gaps or overlap.",
+    OutOfBounds = "V0211" "A view reaches outside its buffer.",
+    IndexRange = "V0212" "An index can leave the range of its mode.",
+    ExecConfig = "V0213" "The execution configuration is not one of blocks and threads of the enclosing spec.",
+    ThreadLayout = "V0214" "A thread tensor is not a set of distinct threads of its block.",
+    TvLayout = "V0215" "A thread-value layout does not cover its tensor exactly.",
+    OpenLayout = "V0216" "An open layout stands where it must be known.",
+    Arity = "V0217" "A spec has the wrong number of operands.",
+    Attribute = "V0218" "An attribute is unknown or its value does not fit.",
+    LoopStep = "V0219" "A loop's bounds or step are not usable.",
+    Divergent = "V0220" "A barrier or warp-wide spec stands where threads have diverged.",
+    Placement = "V0221" "A statement stands where it is not allowed.",
+    Alias = "V0222" "Two allocations overlap in shared memory without saying so.",
+    Overflow = "V0223" "Integer arithmetic leaves 64 bits or divides by zero.",
+    Alignment = "V0224" "An alignment is not a power of two or does not cover the swizzle.",
+    UnknownAtom = "V0225" "No atom of the architecture has this name.",
+    UnknownArch = "V0226" "The architecture is not one that the atom table knows.",
+    ReadOnly = "V0227" "A tensor is written that the enclosing spec only reads, or read that it does not name.",
+    LayoutRefused = "L0101" "A layout operation has no exact result.",
+    NoAtom = "D0301" "No atom of the architecture implements the spec.",
+    AtomMismatch = "D0302" "The pinned atom does not implement the spec.",
+    NoStrategy = "D0303" "No strategy decomposes the spec.",
+    PinsConflict = "D0304" "The pins cannot hold together.",
+    NotDecomposed = "D0305" "A spec is neither decomposed nor an atom.",
+    Symbolic = "D0306" "A size must be known here.",
+    Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
+    NoNvrtc = "C0402" "NVRTC is not to be found.",
+    NvrtcFailed = "C0403" "NVRTC refused the printed program.",
+    WrongElement = "S0501" "A body does not compute what its spec means.",
+    Race = "S0502" "Two warps touch one element between barriers, and one writes.",
+    Uninitialized = "S0503" "An element is read that nothing has written.",
+    SimOutOfBounds = "S0504" "An access leaves its buffer.",
+    Deadlock = "S0505" "Not all threads of a barrier arrive.",
+    NoDenotation = "S0506" "The spec has neither a body, nor an atom, nor a meaning of its own.",
+    BadInput = "S0507" "An input array does not fit its tensor.",
+    Misaligned = "S0508" "An access is not aligned as its atom demands.",
+    Internal = "I0901" "A defect of carbyne itself.",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Errors collected up to [`crate::limits::MAX_ERRORS`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Adds one, unless the list is full.
+    pub fn push(&mut self, d: Diagnostic) {
+        if !self.is_full() {
+            self.list.push(d);
+        }
+    }
+    /// Whether no more are kept.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= crate::limits::MAX_ERRORS
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+    /// In the order found.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+    /// In the order found.
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.list
+    }
+}

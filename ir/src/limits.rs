@@ -1,0 +1,18 @@
+//! The sizes that bound every input, in one place.
+//!
+//! Invariant: no input may exhaust memory or the stack. Whoever reads text, nests, or allocates by
+//! a number from the text checks it against a constant of this file.
+
+/// Longest accepted text, in bytes.
+pub const MAX_TEXT_BYTES: usize = 2 << 20;
+/// Deepest accepted nesting of brackets, parentheses and braces.
+pub const MAX_NESTING: usize = 128;
+/// Most operators in one integer expression.
+pub const MAX_EXPR_OPERATORS: usize = 256;
+/// Most errors that one run reports.
+pub const MAX_ERRORS: usize = 20;
+/// Most threads of a thread block (CUDA C++ Programming Guide, technical specifications per
+/// compute capability).
+pub const MAX_BLOCK_THREADS: i64 = 1024;
+/// Most 32-bit registers of one thread (same table).
+pub const MAX_THREAD_REGISTERS: i64 = 255;

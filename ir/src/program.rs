@@ -1,0 +1,415 @@
+//! A program whose every type is known: what [`crate::resolve`] makes of a module.
+//!
+//! Verifier, simulator, matcher and code generator all read this form; nobody infers a type again.
+//! Tables are indexed by typed ids, in text order, so every traversal is deterministic.
+//!
+//! A tensor is a *view*: a buffer, an offset, and levels of layouts (outermost first) whose strides and
+//! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
+//! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
+
+use crate::ast::{self, AttrValue, CmpOp, ExprKind, SpecKind, TupleExpr, Unroll};
+use crate::expr::{Dim, ExprArena, Node, VarId};
+use crate::layout::Layout;
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+macro_rules! ids {
+    ($($(#[$meta:meta])* $name:ident $prefix:literal),* $(,)?) => {$(
+        $(#[$meta])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl From<usize> for $name {
+            fn from(i: usize) -> Self { $name(i as u32) }
+        }
+        impl From<$name> for usize {
+            fn from(i: $name) -> usize { i.0 as usize }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// Names an entry of [`Program::buffers`].
+    BufferId "buf",
+    /// Names an entry of [`Program::tensors`].
+    TensorId "%",
+    /// Names an entry of [`Program::threads`].
+    ThreadsId "#",
+    /// Names an entry of [`Program::specs`].
+    SpecId "@s",
+}
+
+/// A vector indexed by a typed id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table<I, T> {
+    items: Vec<T>,
+    id: std::marker::PhantomData<I>,
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Table { items: Vec::new(), id: std::marker::PhantomData }
+    }
+}
+
+impl<I: From<usize> + Into<usize> + Copy, T> Table<I, T> {
+    /// Appends; the new id.
+    pub fn push(&mut self, item: T) -> I {
+        self.items.push(item);
+        I::from(self.items.len() - 1)
+    }
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+    /// Entries with ids, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        self.items.iter().enumerate().map(|(i, t)| (I::from(i), t))
+    }
+}
+
+impl<I: Into<usize>, T> Index<I> for Table<I, T> {
+    type Output = T;
+    fn index(&self, id: I) -> &T {
+        &self.items[id.into()]
+    }
+}
+
+impl<I: Into<usize>, T> IndexMut<I> for Table<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.items[id.into()]
+    }
+}
+
+/// A resolved module.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Owns every index expression.
+    pub arena: ExprArena,
+    /// What each variable of the arena is.
+    pub vars: HashMap<VarId, VarKind>,
+    /// Storage.
+    pub buffers: Table<BufferId, Buffer>,
+    /// Every tensor value: named ones and operands written in place.
+    pub tensors: Table<TensorId, Tensor>,
+    /// Every thread tensor value.
+    pub threads: Table<ThreadsId, Threads>,
+    /// Every spec, kernels and leaves alike, in text order.
+    pub specs: Table<SpecId, Spec>,
+    /// Buffers that the caller provides, in text order.
+    pub params: Vec<BufferId>,
+    /// Top-level specs, in text order.
+    pub kernels: Vec<SpecId>,
+    /// Symbolic sizes in text order.
+    pub symbols: Vec<VarId>,
+}
+
+/// What a variable stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VarKind {
+    /// `threadIdx.x` of the kernel: one variable a root thread tensor.
+    Thread(ThreadsId),
+    /// `blockIdx.x` of the kernel.
+    Block(ThreadsId),
+    /// A loop variable.
+    Loop,
+    /// A coordinate bound by `indices()`: the expression over thread or block indices that it names.
+    /// Views keep the variable, so that printed indices read as they were written.
+    Index(Dim),
+    /// A size known at launch.
+    Symbol,
+}
+
+/// Storage for scalars of one type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    /// Of the declaring tensor.
+    pub name: String,
+    /// Where it lives.
+    pub memory: Option<Memory>,
+    /// Of its elements.
+    pub scalar: Scalar,
+    /// Scalars it holds: one past the largest offset (of one thread, for registers).
+    pub cosize: Dim,
+    /// On byte-address bits; shared memory only.
+    pub swizzle: Option<crate::layout::Swizzle>,
+    /// Of the first byte; a power of two.
+    pub align: i64,
+    /// Byte address in shared memory where pinned.
+    pub at: Option<i64>,
+    /// Buffers it may overlap in shared memory.
+    pub reuses: Option<BufferId>,
+    /// Whether the layout is still to be found (`{?}`).
+    pub open: bool,
+    /// The tensor that declares it.
+    pub tensor: TensorId,
+    /// The declaration.
+    pub span: Span,
+}
+
+/// A view of a buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// As written, without `%`; none for an operand written in place.
+    pub name: Option<String>,
+    /// What it views.
+    pub buffer: BufferId,
+    /// Outermost first; empty for a scalar. Strides in scalars of the buffer. Of a distributed tensor:
+    /// its logical shape with column-major strides (positions in the logical shape, not registers).
+    pub levels: Vec<Layout<Dim>>,
+    /// In scalars of the buffer.
+    pub offset: Dim,
+    /// How a register tensor is spread over threads; none for plain tensors.
+    pub dist: Option<Dist>,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// A thread-value layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dist {
+    /// Two modes (T, V): to the column-major index in the tensor's logical shape. None while open.
+    pub tv: Option<Layout<Dim>>,
+    /// The threads T counts, in the column-major order of its concatenated levels.
+    pub threads: Option<ThreadsId>,
+}
+
+/// A tensor of threads or blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threads {
+    /// As written, without `#`.
+    pub name: Option<String>,
+    /// The declared tensor it is a view of (itself for a declaration).
+    pub root: ThreadsId,
+    /// Threads or blocks.
+    pub scalar: ast::ThreadScalar,
+    /// Outermost first; empty for `[].thread`. To the linear index in the block (grid).
+    pub levels: Vec<Layout<Dim>>,
+    /// The linear index of coordinate zero. May depend on loop variables, never on the thread itself.
+    pub offset: Dim,
+    /// Made by `.scalar()`: every thread of `each`, each for itself.
+    pub each: Option<ThreadsId>,
+    /// The variable of the root: `threadIdx.x` or `blockIdx.x`.
+    pub var: Option<VarId>,
+    /// The same as an expression.
+    pub index: Dim,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// The two thread tensors of `<<<#blocks, #threads>>>`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Exec {
+    /// Blocks.
+    pub blocks: ThreadsId,
+    /// Threads.
+    pub threads: ThreadsId,
+}
+
+/// A resolved spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// What it computes.
+    pub kind: SpecKind,
+    /// Kernel name.
+    pub name: Option<String>,
+    /// None only on kernel-level specs that the solver is to configure.
+    pub exec: Option<Exec>,
+    /// Read operands.
+    pub inputs: Vec<Operand>,
+    /// Written operands.
+    pub outputs: Vec<TensorId>,
+    /// Attributes in text order.
+    pub attrs: Vec<(String, AttrValue, Span)>,
+    /// Accumulator type of a MatMul; the output's type where not stated.
+    pub acc: Option<Scalar>,
+    /// The pinned or chosen atom.
+    pub atom: Option<String>,
+    /// The decomposition.
+    pub body: Option<Vec<Stmt>>,
+    /// The head.
+    pub span: Span,
+    /// 1-based line of the head in the resolved text; 0 where there is no text.
+    pub line: u32,
+}
+
+/// A read operand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// A tensor.
+    Tensor(TensorId),
+    /// A literal.
+    Number(f64),
+}
+
+/// A statement that does something. Views and constants have been resolved away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// What it does.
+    pub kind: StmtKind,
+    /// Where.
+    pub span: Span,
+    /// 1-based line; 0 where there is no text.
+    pub line: u32,
+}
+
+/// Kinds of statements.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// A nested spec.
+    Spec(SpecId),
+    /// New storage for the rest of the block.
+    Allocate(TensorId),
+    /// `@m, @n = #t.indices()`: variables of kind [`VarKind::Index`], bound from here to the block's end.
+    Indices(Vec<VarId>),
+    /// A counted loop.
+    For {
+        /// Its variable.
+        var: VarId,
+        /// First value.
+        start: Dim,
+        /// Exclusive bound.
+        end: Dim,
+        /// Positive step.
+        step: i64,
+        /// As written.
+        unroll: Unroll,
+        /// Repeated.
+        body: Vec<Stmt>,
+    },
+    /// Both sides of a condition.
+    If {
+        /// All must hold.
+        cond: Vec<(Dim, CmpOp, Dim)>,
+        /// When they do.
+        then: Vec<Stmt>,
+        /// When one does not.
+        otherwise: Vec<Stmt>,
+    },
+    /// All threads named (none: of the block) arrive.
+    Barrier(Option<ThreadsId>),
+    /// Closes the thread's group of asynchronous copies.
+    AsyncCommit,
+    /// At most so many groups stay under way.
+    AsyncWait(i64),
+}
+
+impl Program {
+    /// The variables that an expression mentions, each once, in order of first mention.
+    pub fn vars_in(&self, dim: Dim) -> Vec<VarId> {
+        let mut out = vec![];
+        let mut stack = vec![dim];
+        while let Some(d) = stack.pop() {
+            let Dim::Expr(id) = d else { continue };
+            match self.arena.node(id) {
+                Node::Var(v) if !out.contains(&v) => out.push(v),
+                Node::Var(_) => {}
+                Node::Linear { terms, .. } => {
+                    stack.extend(terms.iter().rev().map(|(e, _)| Dim::Expr(*e)));
+                }
+                Node::Mul(a, b)
+                | Node::Div(a, b)
+                | Node::Mod(a, b)
+                | Node::CeilDiv(a, b)
+                | Node::Min(a, b)
+                | Node::Max(a, b) => stack.extend([b, a]),
+            }
+        }
+        out
+    }
+    /// The buffer that a tensor views.
+    pub fn buffer_of(&self, t: TensorId) -> &Buffer {
+        &self.buffers[self.tensors[t].buffer]
+    }
+    /// The scalar type of a tensor.
+    pub fn scalar_of(&self, t: TensorId) -> Scalar {
+        self.buffer_of(t).scalar
+    }
+    /// `%As`, or a description for an operand written in place.
+    pub fn tensor_name(&self, t: TensorId) -> String {
+        match &self.tensors[t].name {
+            Some(n) => format!("%{n}"),
+            None => format!("view of %{}", self.buffer_of(t).name),
+        }
+    }
+    /// Whether the tensor is one thread's own registers.
+    pub fn is_private(&self, t: TensorId) -> bool {
+        self.buffer_of(t).memory == Some(Memory::Rf) && self.tensors[t].dist.is_none()
+    }
+}
+
+/// The modes of all levels as one layout, outermost first. Resolving has checked that the sum of the
+/// levels stays within the limits of the algebra.
+fn concat_levels(levels: &[Layout<Dim>]) -> Layout<Dim> {
+    let modes: Vec<Layout<Dim>> = levels.iter().flat_map(Layout::modes).collect();
+    Layout::concat(&modes).expect("resolve checked the limits")
+}
+
+/// `[2,2].[(8,8):(8,1)]`: levels in the text format.
+pub fn show_levels(cx: &ExprArena, levels: &[Layout<Dim>]) -> String {
+    if levels.is_empty() {
+        return "[]".to_owned();
+    }
+    let one = |l: &Layout<Dim>| match l.modes().as_slice() {
+        [only] => format!("[{}]", only.display_in(cx)),
+        _ => format!("[{}]", l.display_in(cx)),
+    };
+    levels.iter().map(one).collect::<Vec<_>>().join(".")
+}
+
+impl Tensor {
+    /// All levels as one layout, outermost modes first; rank 0 for a scalar.
+    pub fn concat(&self) -> Layout<Dim> {
+        concat_levels(&self.levels)
+    }
+}
+
+impl Threads {
+    /// All levels as one layout, outermost modes first; rank 0 for `[].thread`.
+    pub fn concat(&self) -> Layout<Dim> {
+        concat_levels(&self.levels)
+    }
+}
+
+impl Spec {
+    /// The tensors among the inputs.
+    pub fn input_tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
+        self.inputs.iter().filter_map(|o| match o {
+            Operand::Tensor(t) => Some(*t),
+            Operand::Number(_) => None,
+        })
+    }
+    /// The modes that a reduction removes; none without a usable `axis=`.
+    pub fn axes(&self) -> Option<Vec<usize>> {
+        fn leaves(t: &TupleExpr, out: &mut Vec<usize>) -> Option<()> {
+            match t {
+                TupleExpr::Leaf(e) => match e.kind {
+                    ExprKind::Int(v) => out.push(usize::try_from(v).ok()?),
+                    _ => return None,
+                },
+                TupleExpr::Tuple(ts) => ts.iter().try_for_each(|t| leaves(t, out))?,
+            }
+            Some(())
+        }
+        let Some(AttrValue::Tuple(t)) = self.attr("axis") else { return None };
+        let mut out = vec![];
+        leaves(t, &mut out)?;
+        Some(out)
+    }
+    /// The attribute of that name.
+    pub fn attr(&self, key: &str) -> Option<&AttrValue> {
+        self.attrs.iter().find(|(k, ..)| k == key).map(|(_, v, _)| v)
+    }
+}

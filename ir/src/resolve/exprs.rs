@@ -1,0 +1,133 @@
+//! Integer expressions, tuples and layouts of the text, folded.
+
+use super::scope::{Binding, Sigil};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, BinOp, Expr, ExprKind, LayoutExpr, TupleExpr};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::{Layout, LayoutError};
+use crate::leaf::Leaf;
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+/// Arithmetic that has no answer.
+pub(super) fn overflow(span: Span, e: &LayoutError) -> Box<Diagnostic> {
+    let mut d = Diagnostic::new(Code::Overflow, span, e.to_string());
+    d.help = e.help();
+    Box::new(d)
+}
+
+/// A refusal of the layout algebra.
+pub(super) fn refused(span: Span, e: &LayoutError) -> Box<Diagnostic> {
+    let mut d = Diagnostic::new(Code::LayoutRefused, span, e.to_string())
+        .note(format!("layout error {}", e.code()));
+    d.help = e.help();
+    Box::new(d)
+}
+
+impl Resolver {
+    pub(super) fn expr(&self, e: &Expr) -> Fallible<Dim> {
+        match &e.kind {
+            ExprKind::Int(v) => Ok(Dim::Const(*v)),
+            ExprKind::Name(n) => match self.scopes.get(Sigil::Index, n) {
+                Some(Binding::Index(d)) => Ok(d),
+                Some(_) => Err(Box::new(self.silent(e.span))),
+                None => Err(self.unknown(Sigil::Index, n, e.span)),
+            },
+            ExprKind::Bin(op, a, b) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                let cx = &self.p.arena;
+                let r = match op {
+                    BinOp::Add => Dim::add(cx, a, b),
+                    BinOp::Sub => Dim::sub(cx, a, b),
+                    BinOp::Mul => Dim::mul(cx, a, b),
+                    BinOp::Div => Dim::div(cx, a, b),
+                    BinOp::Mod => Dim::rem(cx, a, b),
+                    BinOp::Min => Dim::min(cx, a, b),
+                    BinOp::Max => Dim::max(cx, a, b),
+                    BinOp::CeilDiv => Dim::ceil_div(cx, a, b),
+                };
+                r.map_err(|err| overflow(e.span, &err))
+            }
+        }
+    }
+
+    /// An expression that must be a constant.
+    pub(super) fn constant(&self, e: &Expr, what: &str) -> Fallible<i64> {
+        match self.expr(e)? {
+            Dim::Const(v) => Ok(v),
+            Dim::Expr(_) => fail(
+                Diagnostic::new(Code::Symbolic, e.span, format!("{what} is not a constant"))
+                    .help("write a number or a `let` constant"),
+            ),
+        }
+    }
+
+    pub(super) fn tuple(&self, t: &TupleExpr) -> Fallible<IntTuple<Dim>> {
+        Ok(match t {
+            TupleExpr::Leaf(e) => IntTuple::Leaf(self.expr(e)?),
+            TupleExpr::Tuple(ts) => {
+                IntTuple::Tuple(ts.iter().map(|t| self.tuple(t)).collect::<Fallible<_>>()?)
+            }
+        })
+    }
+
+    /// `shape:stride` as written.
+    pub(super) fn layout(&self, l: &LayoutExpr) -> Fallible<Layout<Dim>> {
+        let (shape, stride) = (self.tuple(&l.shape)?, self.tuple(&l.stride)?);
+        self.make_layout(shape, stride, l.span)
+    }
+
+    /// Checks extents and strides, then makes the layout.
+    pub(super) fn make_layout(
+        &self,
+        shape: IntTuple<Dim>,
+        stride: IntTuple<Dim>,
+        span: Span,
+    ) -> Fallible<Layout<Dim>> {
+        for (what, tuple, least) in [("an extent", &shape, 1), ("a stride", &stride, 0)] {
+            for leaf in tuple.flatten() {
+                if self.p.arena.range(leaf).0.is_none_or(|lo| lo < least) {
+                    return fail(
+                        Diagnostic::new(
+                            Code::ShapeMismatch,
+                            span,
+                            format!("{what} is `{}`, below {least}", self.p.arena.display(leaf)),
+                        )
+                        .help(format!("{what} is at least {least}")),
+                    );
+                }
+            }
+        }
+        let layout = Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(span, &e))?;
+        for check in [layout.size_in(&self.p.arena), layout.cosize_in(&self.p.arena)] {
+            check.map_err(|e| overflow(span, &e))?;
+        }
+        Ok(layout)
+    }
+
+    /// The error for a name that nothing defines.
+    pub(super) fn unknown(&self, sigil: Sigil, name: &str, span: Span) -> Box<Diagnostic> {
+        let mut d = Diagnostic::new(
+            Code::UnknownName,
+            span,
+            format!("`{}{name}` is not defined here", sigil.as_str()),
+        )
+        .label("unknown name");
+        d.help = Some(match self.scopes.nearest(sigil, name) {
+            Some(n) => format!("did you mean `{}{n}`?", sigil.as_str()),
+            None => "define it above, in this body or one around it".to_owned(),
+        });
+        Box::new(d)
+    }
+
+    /// Stands for an error that has been reported where the name was defined.
+    pub(super) fn silent(&self, span: Span) -> Diagnostic {
+        Diagnostic::new(Code::UnknownName, span, "")
+    }
+}
+
+/// The name of a view, with its sigil's binding.
+pub(super) fn base(view: &ast::View) -> (&str, Span) {
+    (&view.base.text, view.base.span)
+}

@@ -1,0 +1,111 @@
+//! Names in scope.
+//!
+//! Invariant: a name in scope is never hidden by another of the same sigil.
+
+use crate::expr::Dim;
+use crate::program::{TensorId, ThreadsId};
+use crate::span::Span;
+use std::collections::HashMap;
+
+/// Which kind of name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sigil {
+    Data,
+    Thread,
+    Index,
+}
+
+impl Sigil {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Sigil::Data => "%",
+            Sigil::Thread => "#",
+            Sigil::Index => "",
+        }
+    }
+}
+
+/// What a name stands for.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Binding {
+    Tensor(TensorId),
+    Threads(ThreadsId),
+    Index(Dim),
+    /// Its definition failed; uses stay silent.
+    Broken,
+}
+
+#[derive(Default)]
+pub(super) struct Scopes {
+    names: HashMap<(Sigil, String), (Span, Binding)>,
+    /// Names of each open scope, to be removed when it is left.
+    open: Vec<Vec<(Sigil, String)>>,
+}
+
+impl Scopes {
+    pub(super) fn enter(&mut self) {
+        self.open.push(vec![]);
+    }
+
+    pub(super) fn leave(&mut self) {
+        for key in self.open.pop().unwrap_or_default() {
+            self.names.remove(&key);
+        }
+    }
+
+    /// Binds a name; the place of the first definition if there is one.
+    pub(super) fn bind(
+        &mut self,
+        sigil: Sigil,
+        name: &str,
+        span: Span,
+        binding: Binding,
+    ) -> Result<(), Span> {
+        let key = (sigil, name.to_owned());
+        if let Some((first, _)) = self.names.get(&key) {
+            return Err(*first);
+        }
+        if let Some(scope) = self.open.last_mut() {
+            scope.push(key.clone());
+        }
+        self.names.insert(key, (span, binding));
+        Ok(())
+    }
+
+    pub(super) fn get(&self, sigil: Sigil, name: &str) -> Option<Binding> {
+        self.names.get(&(sigil, name.to_owned())).map(|(_, b)| *b)
+    }
+
+    /// The name in scope that is nearest to a misspelled one.
+    pub(super) fn nearest(&self, sigil: Sigil, name: &str) -> Option<String> {
+        let mut best: Option<(usize, &String)> = None;
+        let mut keys: Vec<&(Sigil, String)> = self.names.keys().collect();
+        keys.sort_by(|a, b| a.1.cmp(&b.1));
+        for (s, candidate) in keys {
+            if *s != sigil || candidate.len() > 64 || name.len() > 64 {
+                continue;
+            }
+            let d = distance(name, candidate);
+            if d <= 2 && d < name.len() && best.is_none_or(|(b, _)| d < b) {
+                best = Some((d, candidate));
+            }
+        }
+        best.map(|(_, n)| n.clone())
+    }
+}
+
+/// Levenshtein distance of two short names.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

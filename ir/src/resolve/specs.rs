@@ -1,0 +1,169 @@
+//! Specs: operands, execution configuration, attributes, bodies.
+
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, AttrValue, Operand as A, SpecKind};
+use crate::diag::{Code, Diagnostic};
+use crate::program::{Exec, Operand, Spec, SpecId};
+use crate::scalar::Scalar;
+
+/// The attributes that specs know: key, what it takes, what it says.
+pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
+    ("acc", "a scalar type: in which a MatMul accumulates"),
+    ("atom", "an atom's name: which instruction implements the spec"),
+    ("axis", "modes: which a Reduction removes"),
+    ("lane", "an integer: lane, distance or mask of a Shfl"),
+    ("tile", "(m,n,k): block tile of a MatMul, for the solver"),
+    ("warps", "(m,n) or a count: warps of a block, for the solver"),
+];
+
+impl Resolver {
+    pub(super) fn spec(&mut self, spec: &ast::Spec) -> Fallible<SpecId> {
+        let top = self.depth == 0;
+        if let Some(name) = spec.name.as_ref().filter(|_| !top) {
+            return fail(
+                Diagnostic::new(Code::Placement, name.span, "only kernels have names")
+                    .help("remove the name, or move the spec to the top"),
+            );
+        }
+        let exec = match &spec.exec {
+            Some((b, t)) => {
+                Some(Exec { blocks: self.thread_view(b)?, threads: self.thread_view(t)? })
+            }
+            None if top && spec.body.is_none() => None,
+            None => {
+                return fail(
+                    Diagnostic::new(
+                        Code::ExecConfig,
+                        spec.span,
+                        "the spec does not say who executes it",
+                    )
+                    .help("write `<<<#blocks, #threads>>>` after its name"),
+                );
+            }
+        };
+        let mut inputs = vec![];
+        for input in &spec.inputs {
+            inputs.push(match input {
+                A::View(v) => Operand::Tensor(self.operand(v)?),
+                A::Number(n) => match n.text.parse::<f64>() {
+                    Ok(v) => Operand::Number(v),
+                    Err(_) => {
+                        return fail(
+                            Diagnostic::new(
+                                Code::Syntax,
+                                n.span,
+                                format!("`{}` is no number", n.text),
+                            )
+                            .help("write a decimal number"),
+                        );
+                    }
+                },
+            });
+        }
+        let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
+        let (acc, atom) = self.attributes(spec)?;
+        let acc = match spec.kind {
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
+            }
+            _ => acc,
+        };
+        let id = self.p.specs.push(Spec {
+            kind: spec.kind,
+            name: spec.name.as_ref().map(|n| n.text.clone()),
+            exec,
+            inputs,
+            outputs,
+            attrs: spec
+                .attrs
+                .iter()
+                .map(|a| (a.key.text.clone(), a.value.clone(), a.key.span))
+                .collect(),
+            acc,
+            atom,
+            body: None,
+            span: spec.span,
+            line: self.line(spec.span),
+        });
+        if let Some(body) = &spec.body {
+            self.depth += 1;
+            let body = self.block(body);
+            self.depth -= 1;
+            self.p.specs[id].body = Some(body);
+        }
+        Ok(id)
+    }
+
+    fn attributes(&self, spec: &ast::Spec) -> Fallible<(Option<Scalar>, Option<String>)> {
+        let (mut acc, mut atom) = (None, None);
+        for (i, attr) in spec.attrs.iter().enumerate() {
+            let key = attr.key.text.as_str();
+            let wrong = |message: String, help: String| {
+                fail(Diagnostic::new(Code::Attribute, attr.key.span, message).help(help))
+            };
+            let Some((_, takes)) = SPEC_ATTRIBUTES.iter().find(|(k, _)| *k == key) else {
+                let known: Vec<&str> = SPEC_ATTRIBUTES.iter().map(|(k, _)| *k).collect();
+                return wrong(
+                    format!("no spec knows the attribute `{key}`"),
+                    format!("known are {}", known.join(", ")),
+                );
+            };
+            if spec.attrs[..i].iter().any(|a| a.key.text == key) {
+                return wrong(format!("`{key}` is given twice"), "remove one".to_owned());
+            }
+            let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+            let fits = match key {
+                "acc" | "tile" | "warps" => matmul,
+                "axis" => matches!(spec.kind, SpecKind::Reduction(_)),
+                "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
+                _ => true,
+            };
+            if !fits {
+                return wrong(
+                    format!("`{key}` does not belong to this spec"),
+                    format!("`{key}` is {takes}"),
+                );
+            }
+            match (key, &attr.value) {
+                ("acc", AttrValue::Word(w)) => match w.parse() {
+                    Ok(s) => acc = Some(s),
+                    Err(()) => {
+                        return wrong(
+                            format!("`{w}` is no scalar type"),
+                            "write f32, f16 or another scalar type".to_owned(),
+                        );
+                    }
+                },
+                ("atom", AttrValue::Word(w)) => atom = Some(w.clone()),
+                ("axis" | "lane" | "tile" | "warps", AttrValue::Tuple(t)) => {
+                    self.attr_ints(key, t, attr)?;
+                }
+                _ => {
+                    return wrong(
+                        format!("the value of `{key}` does not fit"),
+                        format!("`{key}` takes {takes}"),
+                    );
+                }
+            }
+        }
+        Ok((acc, atom))
+    }
+
+    /// Checks that an attribute's numbers are constants.
+    fn attr_ints(&self, key: &str, t: &ast::TupleExpr, attr: &ast::Attr) -> Fallible<()> {
+        for leaf in self.tuple(t)?.flatten() {
+            // `lane` may be an index expression; the rest decide how the program is built.
+            if key != "lane" && !matches!(leaf, crate::expr::Dim::Const(c) if c >= 0) {
+                return fail(
+                    Diagnostic::new(
+                        Code::Attribute,
+                        attr.key.span,
+                        format!("`{key}` takes constants of at least 0"),
+                    )
+                    .help("write numbers or `let` constants"),
+                );
+            }
+        }
+        Ok(())
+    }
+}

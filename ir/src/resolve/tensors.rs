@@ -1,0 +1,665 @@
+//! Declarations, allocations and views of data tensors.
+
+use super::exprs::{base, overflow, refused};
+use super::scope::{Binding, Sigil};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::{Layout, Swizzle};
+use crate::leaf::Leaf;
+use crate::limits;
+use crate::program::{Buffer, BufferId, Dist, Tensor, TensorId};
+use crate::scalar::Memory;
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+impl Resolver {
+    pub(super) fn data_decl(&mut self, name: &ast::Name, ty: &TensorType) -> Fallible<TensorId> {
+        let place = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::Placement, ty.span, message).help(help))
+        };
+        if self.depth > 0 {
+            return place(
+                format!("`%{}` is declared inside a body", name.text),
+                "write `Allocate` before it, or move the declaration to the top",
+            );
+        }
+        if ty.memory != Some(Memory::Gl) {
+            return fail(
+                Diagnostic::new(
+                    Code::MemoryMismatch,
+                    ty.span,
+                    format!("`%{}` is given by the caller but does not lie in GL", name.text),
+                )
+                .help("write `.GL`, or `Allocate` it in the body of a spec"),
+            );
+        }
+        let id = self.storage(name, ty)?;
+        let buffer = self.p.tensors[id].buffer;
+        self.p.params.push(buffer);
+        Ok(id)
+    }
+
+    pub(super) fn allocate(&mut self, name: &ast::Name, ty: &TensorType) -> Fallible<TensorId> {
+        if ty.memory == Some(Memory::Gl) {
+            return fail(
+                Diagnostic::new(Code::MemoryMismatch, ty.span, "global memory cannot be allocated")
+                    .help("declare the tensor at the top: the caller provides it"),
+            );
+        }
+        self.storage(name, ty)
+    }
+
+    /// Makes the buffer and the tensor that views all of it.
+    fn storage(&mut self, name: &ast::Name, ty: &TensorType) -> Fallible<TensorId> {
+        let mut levels = self.declared_levels(&ty.levels)?;
+        levels.retain(|l| l.rank() > 0);
+        self.check_joined(&levels, ty.span)?;
+        let mut buffer = Buffer {
+            name: name.text.clone(),
+            memory: ty.memory,
+            scalar: ty.scalar,
+            cosize: self.cosize(&levels, ty.span)?,
+            swizzle: None,
+            align: (ty.scalar.bits() / 8).max(1),
+            at: None,
+            reuses: None,
+            open: false,
+            tensor: TensorId(0),
+            span: ty.span,
+        };
+        if ty.memory == Some(Memory::Gl) {
+            buffer.align = buffer.align.max(16); // cudaMalloc aligns to 256 bytes; 16 is what we ask of callers.
+        }
+        let mut dist = None;
+        for attr in &ty.attrs {
+            self.attribute(attr, ty, &mut buffer, &mut dist)?;
+        }
+        if buffer.open && ty.memory == Some(Memory::Rf) {
+            dist = Some(Dist { tv: None, threads: None });
+        }
+        if let Some(Dist { tv: Some(tv), .. }) = &dist {
+            let v = tv.mode(1).map_err(|e| refused(ty.span, &e))?;
+            buffer.cosize = v.size_in(&self.p.arena).map_err(|e| overflow(ty.span, &e))?;
+            levels = self.logical(&levels, ty.span)?;
+        }
+        if let Some(sw) = buffer.swizzle {
+            buffer.align = buffer.align.max(sw.period());
+        }
+        self.check_size(&buffer, ty.span)?;
+        let tensor = Tensor {
+            name: Some(name.text.clone()),
+            buffer: BufferId::from(self.p.buffers.len()),
+            levels,
+            offset: Dim::Const(0),
+            dist,
+            span: ty.span,
+        };
+        buffer.tensor = TensorId::from(self.p.tensors.len());
+        self.p.buffers.push(buffer);
+        Ok(self.p.tensors.push(tensor))
+    }
+
+    fn attribute(
+        &mut self,
+        attr: &TypeAttr,
+        ty: &TensorType,
+        buffer: &mut Buffer,
+        dist: &mut Option<Dist>,
+    ) -> Fallible<()> {
+        let only = |memory: Memory, what: &str| {
+            if ty.memory == Some(memory) {
+                return Ok(());
+            }
+            fail(
+                Diagnostic::new(
+                    Code::Attribute,
+                    ty.span,
+                    format!("`{what}` belongs to a tensor in {memory}"),
+                )
+                .help("remove the attribute or change the memory"),
+            )
+        };
+        match attr {
+            TypeAttr::Open => buffer.open = true,
+            TypeAttr::Tv(layout, threads) => {
+                only(Memory::Rf, "tv")?;
+                let tv = self.layout(layout)?;
+                if tv.rank() != 2 {
+                    return fail(
+                        Diagnostic::new(
+                            Code::TvLayout,
+                            layout.span,
+                            "a thread-value layout has two modes",
+                        )
+                        .label(format!("this one has {}", tv.rank()))
+                        .help("write `(threads, values):(.., ..)`"),
+                    );
+                }
+                let threads = self.threads_named(threads)?;
+                *dist = Some(Dist { tv: Some(tv), threads: Some(threads) });
+            }
+            TypeAttr::Swizzle(b, m, s) => {
+                only(Memory::Sh, "swizzle")?;
+                buffer.swizzle = Some(Swizzle::new(*b, *m, *s).map_err(|e| refused(ty.span, &e))?);
+            }
+            TypeAttr::Align(e) => {
+                let align = self.constant(e, "the alignment")?;
+                if align < 1 || align & (align - 1) != 0 || align > 1 << 16 {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Alignment,
+                            e.span,
+                            format!("an alignment of {align} bytes"),
+                        )
+                        .help("write a power of two from 1 to 65536"),
+                    );
+                }
+                buffer.align = align;
+            }
+            TypeAttr::At(e) => {
+                only(Memory::Sh, "at")?;
+                let at = self.constant(e, "the address")?;
+                if !(0..=1 << 24).contains(&at) {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Alignment,
+                            e.span,
+                            format!("address {at} is not in shared memory"),
+                        )
+                        .help("write a byte address inside the block's shared memory"),
+                    );
+                }
+                buffer.at = Some(at);
+            }
+            TypeAttr::Reuses(name) => {
+                only(Memory::Sh, "reuses")?;
+                let other = self.tensor_named(&name.text, name.span)?;
+                buffer.reuses = Some(self.p.tensors[other].buffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_size(&self, buffer: &Buffer, span: Span) -> Fallible<()> {
+        let cap = match buffer.memory {
+            Some(Memory::Rf) if buffer.open => 1 << 24,
+            Some(Memory::Rf) => 4 * limits::MAX_THREAD_REGISTERS * 32,
+            Some(Memory::Sh) => 8 << 24,
+            Some(Memory::Gl) | None => 1 << 50,
+        };
+        let bits = Dim::mul(&self.p.arena, buffer.cosize, Dim::Const(buffer.scalar.bits()))
+            .map_err(|e| overflow(span, &e))?;
+        if self.p.arena.range(bits).1.is_some_and(|hi| hi > cap) {
+            return fail(
+                Diagnostic::new(
+                    Code::TooLarge,
+                    span,
+                    format!("`%{}` takes {} bits", buffer.name, self.p.arena.display(bits)),
+                )
+                .label(format!("at most {cap} bits fit here"))
+                .help("make the tensor smaller, or spread it over more threads"),
+            );
+        }
+        Ok(())
+    }
+
+    /// One past the largest offset of the levels.
+    fn cosize(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<Dim> {
+        let cx = &self.p.arena;
+        let mut last = Dim::Const(0);
+        for level in levels {
+            let cosize = level.cosize_in(cx).map_err(|e| overflow(span, &e))?;
+            last = Dim::add(cx, last, cosize).map_err(|e| overflow(span, &e))?;
+            last = Dim::sub(cx, last, Dim::Const(1)).map_err(|e| overflow(span, &e))?;
+        }
+        Dim::add(cx, last, Dim::Const(1)).map_err(|e| overflow(span, &e))
+    }
+
+    /// The same shapes with column-major strides through all levels, outermost modes first: positions in
+    /// the logical shape.
+    fn logical(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<Vec<Layout<Dim>>> {
+        let cx = &self.p.arena;
+        let mut next = Dim::Const(1);
+        let mut out = vec![];
+        for level in levels {
+            let mut strides = vec![];
+            for extent in level.shape().flatten() {
+                strides.push(next);
+                next = Dim::mul(cx, next, extent).map_err(|e| overflow(span, &e))?;
+            }
+            let mut it = strides.into_iter();
+            let stride = level.shape().map(&mut |_| it.next().unwrap_or(Dim::Const(0)));
+            out.push(
+                Layout::new_in(cx, level.shape().clone(), stride).map_err(|e| refused(span, &e))?,
+            );
+        }
+        Ok(out)
+    }
+
+    pub(super) fn data_def(
+        &mut self,
+        name: &ast::Name,
+        ty: Option<&TensorType>,
+        view: &ast::View,
+    ) -> Fallible<TensorId> {
+        let mut tensor = self.data_view(view)?;
+        if let Some(ty) = ty {
+            let buffer = &self.p.buffers[tensor.buffer];
+            let what = format!("%{}", name.text);
+            self.check_type(ty, buffer.scalar, buffer.memory, &tensor.levels, &what)?;
+        }
+        tensor.name = Some(name.text.clone());
+        Ok(self.p.tensors.push(tensor))
+    }
+
+    /// An operand: the named tensor itself, or a new view.
+    pub(super) fn operand(&mut self, view: &ast::View) -> Fallible<TensorId> {
+        if view.ops.is_empty() {
+            return self.tensor_named(&view.base.text, view.base.span);
+        }
+        let tensor = self.data_view(view)?;
+        Ok(self.p.tensors.push(tensor))
+    }
+
+    pub(super) fn tensor_named(&self, name: &str, span: Span) -> Fallible<TensorId> {
+        match self.scopes.get(Sigil::Data, name) {
+            Some(Binding::Tensor(id)) => Ok(id),
+            Some(_) => Err(Box::new(self.silent(span))),
+            None => Err(self.unknown(Sigil::Data, name, span)),
+        }
+    }
+
+    fn data_view(&mut self, view: &ast::View) -> Fallible<Tensor> {
+        let (name, span) = base(view);
+        let id = self.tensor_named(name, span)?;
+        let mut t = self.p.tensors[id].clone();
+        t.name = None;
+        t.span = view.span;
+        for op in &view.ops {
+            self.apply(&mut t, op, view)?;
+        }
+        self.check_joined(&t.levels, view.span)?;
+        Ok(t)
+    }
+
+    fn apply(&mut self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
+        let span = view.span;
+        if let Some(dist) = &t.dist
+            && !matches!(op, ViewOp::Mine)
+        {
+            let _ = dist;
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    span,
+                    format!(
+                        "`%{}` is spread over threads and cannot be taken apart",
+                        view.base.text
+                    ),
+                )
+                .help("take one thread's values with `.mine` first"),
+            );
+        }
+        if self.p.buffers[t.buffer].open && matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_)) {
+            return fail(
+                Diagnostic::new(
+                    Code::OpenLayout,
+                    span,
+                    format!("the layout of `%{}` is still open", view.base.text),
+                )
+                .help("run `carbyne decompose`, or write the layout"),
+            );
+        }
+        match op {
+            ViewOp::Tile(tiler) => {
+                let level = self.outermost(&t.levels, span)?.clone();
+                let (rest, tile) = self.tile(&level, tiler, span)?;
+                t.levels.splice(0..1, [rest, tile]);
+            }
+            ViewOp::Reshape(l) => {
+                let level = self.outermost(&t.levels, span)?.clone();
+                t.levels[0] = self.reshape(&level, l)?;
+            }
+            ViewOp::Index(args) => {
+                let (offset, kept) = self.index(t.levels.first(), args, span)?;
+                t.offset =
+                    Dim::add(&self.p.arena, t.offset, offset).map_err(|e| overflow(span, &e))?;
+                match kept {
+                    Some(level) => t.levels[0] = level,
+                    None => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
+                }
+            }
+            ViewOp::Mine => {
+                let Some(Dist { tv, .. }) = t.dist.take() else {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Placement,
+                            span,
+                            format!("`%{}` is not spread over threads", view.base.text),
+                        )
+                        .help("remove `.mine`"),
+                    );
+                };
+                let Some(tv) = tv else {
+                    return fail(
+                        Diagnostic::new(
+                            Code::OpenLayout,
+                            span,
+                            format!(
+                                "the thread-value layout of `%{}` is still open",
+                                view.base.text
+                            ),
+                        )
+                        .help("run `carbyne decompose`, or write `tv=`"),
+                    );
+                };
+                let values = tv.mode(1).map_err(|e| refused(span, &e))?;
+                let modes: Vec<IntTuple<Dim>> =
+                    values.modes().iter().map(|m| m.shape().clone()).collect();
+                let shape = Layout::col_major_in(&self.p.arena, IntTuple::Tuple(modes))
+                    .map_err(|e| refused(span, &e))?;
+                t.levels = vec![shape];
+            }
+            ViewOp::Tv(l, threads) => self.thread_values(t, l, threads, span)?,
+            ViewOp::Scalar => {
+                return fail(
+                    Diagnostic::new(Code::Placement, span, "`.scalar()` belongs to thread tensors")
+                        .help("index the tensor down to one element instead"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn outermost<'a>(
+        &self,
+        levels: &'a [Layout<Dim>],
+        span: Span,
+    ) -> Fallible<&'a Layout<Dim>> {
+        match levels.first() {
+            Some(l) => Ok(l),
+            None => fail(
+                Diagnostic::new(Code::WrongRank, span, "a scalar has no modes to take apart")
+                    .help("remove the operation"),
+            ),
+        }
+    }
+
+    /// Divides each mode by its tiler: (tiles, inside a tile). Graphene, section 3.3; CuTe's
+    /// zipped_divide with the two results exchanged.
+    pub(super) fn tile(
+        &self,
+        level: &Layout<Dim>,
+        tiler: &Tiler,
+        span: Span,
+    ) -> Fallible<(Layout<Dim>, Layout<Dim>)> {
+        let cx = &self.p.arena;
+        let n = match tiler {
+            Tiler::Sizes(s) => s.len(),
+            Tiler::Modes(m) => m.len(),
+        };
+        if n != level.rank() {
+            return fail(
+                Diagnostic::new(
+                    Code::WrongRank,
+                    span,
+                    format!("{n} tile sizes for {} modes", level.rank()),
+                )
+                .help("give one tile size a mode; `_` takes a whole mode"),
+            );
+        }
+        let (mut rest, mut tile) = (vec![], vec![]);
+        for (i, mode) in level.modes().into_iter().enumerate() {
+            let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+            let by = match tiler {
+                Tiler::Sizes(s) => match &s[i] {
+                    None => None,
+                    Some(e) => {
+                        let extent = self.expr(e)?;
+                        if self.p.arena.range(extent).0.is_none_or(|lo| lo < 1) {
+                            return fail(
+                                Diagnostic::new(
+                                    Code::TileDivides,
+                                    e.span,
+                                    "a tile has no elements",
+                                )
+                                .help("tile sizes are at least 1"),
+                            );
+                        }
+                        self.check_divides(extent, size, e.span)?;
+                        Some((
+                            Layout::new_in(
+                                cx,
+                                IntTuple::Leaf(extent),
+                                IntTuple::Leaf(Dim::Const(1)),
+                            )
+                            .map_err(|e| refused(span, &e))?,
+                            e.span,
+                        ))
+                    }
+                },
+                Tiler::Modes(m) => match &m[i] {
+                    None => None,
+                    Some(l) => {
+                        let layout = self.layout(l)?;
+                        let extent = layout.size_in(cx).map_err(|e| overflow(l.span, &e))?;
+                        self.check_divides(extent, size, l.span)?;
+                        Some((layout, l.span))
+                    }
+                },
+            };
+            let Some((by, at)) = by else {
+                rest.push(unit(cx, at_err(span))?);
+                tile.push(mode);
+                continue;
+            };
+            let e = |e: crate::layout::LayoutError| refused(at, &e);
+            let others = by.complement_in(cx, size).map_err(e)?;
+            let whole = Dim::mul(cx, by.size_in(cx).map_err(e)?, others.size_in(cx).map_err(e)?)
+                .map_err(e)?;
+            if !Leaf::eq(cx, whole, size).is_true() {
+                return fail(
+                    Diagnostic::new(
+                        Code::TileDivides,
+                        at,
+                        format!(
+                            "tile {} does not divide the extent {}",
+                            by.display_in(cx),
+                            cx.display(size)
+                        ),
+                    )
+                    .help("choose a tile whose copies cover the mode exactly"),
+                );
+            }
+            tile.push(mode.compose_in(cx, &by).map_err(e)?);
+            rest.push(mode.compose_in(cx, &others).map_err(e)?);
+        }
+        Ok((self.joined(&rest, span)?, self.joined(&tile, span)?))
+    }
+
+    fn check_divides(&self, extent: Dim, size: Dim, span: Span) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let decision = Dim::divides(cx, extent, size);
+        if decision.is_true() {
+            return Ok(());
+        }
+        let mut d = Diagnostic::new(
+            Code::TileDivides,
+            span,
+            format!("{} does not divide {}", cx.display(extent), cx.display(size)),
+        )
+        .label(format!("tiles a mode of extent {}", cx.display(size)));
+        d.help = Some(match decision {
+            crate::leaf::Decision::Needs(fact) => format!("state that {fact}, with `div=`"),
+            crate::leaf::Decision::Known(_) => match (extent, size) {
+                (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {
+                    let best = (1..=t.min(n).min(1 << 20)).rev().find(|c| n % c == 0).unwrap_or(1);
+                    format!("{best} is the largest smaller tile that divides {n}")
+                }
+                _ => "choose a tile that divides the extent".to_owned(),
+            },
+        });
+        fail(d)
+    }
+
+    /// The outermost level composed with a layout over its column-major index.
+    pub(super) fn reshape(&self, level: &Layout<Dim>, l: &LayoutExpr) -> Fallible<Layout<Dim>> {
+        let cx = &self.p.arena;
+        let by = self.layout(l)?;
+        let size = |l: &Layout<Dim>, s: Span| l.size_in(cx).map_err(|e| overflow(s, &e));
+        let cosize = by.cosize_in(cx).map_err(|e| overflow(l.span, &e))?;
+        let (have, want) = (size(level, l.span)?, size(&by, l.span)?);
+        if !Leaf::eq(cx, have, want).is_true() || Dim::lt(cx, have, cosize).is_true() {
+            return fail(
+                Diagnostic::new(
+                    Code::ShapeMismatch,
+                    l.span,
+                    format!("{} elements are reshaped to {}", cx.display(have), by.display_in(cx)),
+                )
+                .help("a reshape keeps every element: sizes must agree"),
+            );
+        }
+        level.compose_in(cx, &by).map_err(|e| refused(l.span, &e))
+    }
+
+    /// The offset of the indexed modes, and the level of the kept ones.
+    pub(super) fn index(
+        &self,
+        level: Option<&Layout<Dim>>,
+        args: &[Option<Expr>],
+        span: Span,
+    ) -> Fallible<(Dim, Option<Layout<Dim>>)> {
+        let cx = &self.p.arena;
+        let rank = level.map_or(0, Layout::rank);
+        if args.len() != rank {
+            return fail(
+                Diagnostic::new(
+                    Code::WrongRank,
+                    span,
+                    format!("{} indices for {rank} modes", args.len()),
+                )
+                .help("give one index a mode; `_` keeps a mode"),
+            );
+        }
+        let mut offset = Dim::Const(0);
+        let mut kept = vec![];
+        for (arg, mode) in args.iter().zip(level.into_iter().flat_map(Layout::modes)) {
+            let Some(e) = arg else {
+                kept.push(mode);
+                continue;
+            };
+            let i = self.expr(e)?;
+            let size = mode.size_in(cx).map_err(|err| overflow(e.span, &err))?;
+            self.check_range(i, size, e.span)?;
+            let at = mode.at_in(cx, i).map_err(|err| overflow(e.span, &err))?;
+            offset = Dim::add(cx, offset, at).map_err(|err| overflow(e.span, &err))?;
+        }
+        let kept = if kept.is_empty() { None } else { Some(self.joined(&kept, span)?) };
+        Ok((offset, kept))
+    }
+
+    /// An index must be proven to lie in its mode.
+    fn check_range(&self, i: Dim, size: Dim, span: Span) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let (lo, hi) = cx.range(i);
+        let inside = lo.is_some_and(|l| l >= 0)
+            && (Dim::lt(cx, i, size).is_true()
+                || matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s));
+        if inside {
+            return Ok(());
+        }
+        let show = |v: Option<i64>| v.map_or("unbounded".to_owned(), |v| v.to_string());
+        fail(
+            Diagnostic::new(
+                Code::IndexRange,
+                span,
+                format!("index `{}` can leave its mode", cx.display(i)),
+            )
+            .label(format!(
+                "ranges over {}..={}, the mode has extent {}",
+                show(lo),
+                show(hi),
+                cx.display(size)
+            ))
+            .help("bound the loop or the coordinate by the extent of the mode"),
+        )
+    }
+
+    /// `.tv(L over #w)`: the values that the executing thread owns under `L`.
+    fn thread_values(
+        &mut self,
+        t: &mut Tensor,
+        l: &LayoutExpr,
+        threads: &ast::Name,
+        span: Span,
+    ) -> Fallible<()> {
+        let level = self.outermost(&t.levels, span)?.clone();
+        let tv = self.layout(l)?;
+        let threads = self.threads_named(threads)?;
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| refused(l.span, &e);
+        if tv.rank() != 2 {
+            return fail(
+                Diagnostic::new(Code::TvLayout, l.span, "a thread-value layout has two modes")
+                    .label(format!("this one has {}", tv.rank()))
+                    .help("write `(threads, values):(.., ..)`"),
+            );
+        }
+        let size = level.size_in(cx).map_err(e)?;
+        let cosize = tv.cosize_in(cx).map_err(e)?;
+        if !Dim::lt(cx, size, cosize).is_false() {
+            return fail(
+                Diagnostic::new(
+                    Code::TvLayout,
+                    l.span,
+                    format!(
+                        "the thread-value layout reaches element {} of {}",
+                        cx.display(cosize),
+                        cx.display(size)
+                    ),
+                )
+                .help("its strides count elements of the tensor, column-major"),
+            );
+        }
+        let position = self.position(threads, span)?;
+        let cx = &self.p.arena;
+        let t_mode = tv.mode(0).map_err(e)?;
+        let n = t_mode.size_in(cx).map_err(e)?;
+        let count = self.thread_count(threads, span)?;
+        if !Leaf::eq(cx, n, count).is_true() {
+            return fail(
+                Diagnostic::new(
+                    Code::TvLayout,
+                    l.span,
+                    format!(
+                        "the layout counts {} threads, the tensor has {}",
+                        cx.display(n),
+                        cx.display(count)
+                    ),
+                )
+                .help("the first mode must have one element a thread"),
+            );
+        }
+        let whole = level.compose_in(cx, &tv).map_err(e)?;
+        let (own, values) = (whole.mode(0).map_err(e)?, whole.mode(1).map_err(e)?);
+        let at = own.at_in(cx, position).map_err(|err| overflow(span, &err))?;
+        t.offset = Dim::add(cx, t.offset, at).map_err(|err| overflow(span, &err))?;
+        t.levels[0] = self.joined(&values.modes(), span)?;
+        Ok(())
+    }
+}
+
+fn at_err(span: Span) -> impl Fn(&crate::layout::LayoutError) -> Box<Diagnostic> {
+    move |e| refused(span, e)
+}
+
+/// The mode of one element.
+fn unit(
+    cx: &crate::expr::ExprArena,
+    err: impl Fn(&crate::layout::LayoutError) -> Box<Diagnostic>,
+) -> Fallible<Layout<Dim>> {
+    Layout::new_in(cx, IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)))
+        .map_err(|e| err(&e))
+}

@@ -1,0 +1,105 @@
+//! Scalar types and memory spaces.
+
+macro_rules! spelled {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$vmeta])* $variant),* }
+
+        impl $name {
+            /// Every value, in declaration order.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// The spelling in the text format.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = ();
+            fn from_str(s: &str) -> Result<Self, ()> {
+                match s { $($text => Ok($name::$variant),)* _ => Err(()) }
+            }
+        }
+    };
+}
+pub(crate) use spelled;
+
+spelled! {
+    /// The scalar type of a tensor's innermost elements.
+    Scalar {
+        /// IEEE 754 binary64.
+        F64 = "f64",
+        /// IEEE 754 binary32.
+        F32 = "f32",
+        /// 19 significant bits of a binary32, stored in 32.
+        Tf32 = "tf32",
+        /// IEEE 754 binary16.
+        F16 = "f16",
+        /// bfloat16.
+        Bf16 = "bf16",
+        /// 8-bit float, 4 exponent bits, no infinities.
+        E4m3 = "e4m3",
+        /// 8-bit float, 5 exponent bits.
+        E5m2 = "e5m2",
+        /// Signed integers.
+        I64 = "i64", /// 32 bit.
+        I32 = "i32", /// 16 bit.
+        I16 = "i16", /// 8 bit.
+        I8 = "i8", /// 4 bit.
+        I4 = "i4", /// 2 bit.
+        I2 = "i2", /// 1 bit.
+        I1 = "i1",
+        /// Unsigned integers.
+        U64 = "u64", /// 32 bit.
+        U32 = "u32", /// 16 bit.
+        U16 = "u16", /// 8 bit.
+        U8 = "u8", /// 4 bit.
+        U4 = "u4", /// 2 bit.
+        U2 = "u2", /// 1 bit.
+        U1 = "u1",
+        /// Truth value, stored in 8 bits.
+        Bool = "bool",
+    }
+}
+
+impl Scalar {
+    /// Bits of one element as stored.
+    pub fn bits(self) -> i64 {
+        use Scalar::*;
+        match self {
+            F64 | I64 | U64 => 64,
+            F32 | Tf32 | I32 | U32 => 32,
+            F16 | Bf16 | I16 | U16 => 16,
+            E4m3 | E5m2 | I8 | U8 | Bool => 8,
+            I4 | U4 => 4,
+            I2 | U2 => 2,
+            I1 | U1 => 1,
+        }
+    }
+
+    /// Whether the type is a floating-point type.
+    pub fn is_float(self) -> bool {
+        use Scalar::*;
+        matches!(self, F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2)
+    }
+}
+
+spelled! {
+    /// Where a tensor lives.
+    Memory {
+        /// Global memory.
+        Gl = "GL",
+        /// Shared memory of a thread block.
+        Sh = "SH",
+        /// Registers of a thread.
+        Rf = "RF",
+    }
+}

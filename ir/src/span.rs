@@ -1,0 +1,43 @@
+//! Byte ranges in a source text.
+//!
+//! Invariant: spans never take part in equality. Two modules that differ only in where their text
+//! stood compare equal, so `parse(print(m)) == m` is a plain `==`.
+
+/// A half-open byte range `start..end` of the source text.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The range `start..end`. The parser refuses texts over [`crate::limits::MAX_TEXT_BYTES`], so
+    /// every offset fits 32 bits.
+    pub fn new(start: usize, end: usize) -> Self {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    /// The smallest span that holds both.
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// 1-based line and column (in bytes) of the start in `text`.
+    pub fn line_col(self, text: &str) -> (usize, usize) {
+        let at = (self.start as usize).min(text.len());
+        let before = &text.as_bytes()[..at];
+        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        let col = before.iter().rev().take_while(|&&b| b != b'\n').count() + 1;
+        (line, col)
+    }
+}
+
+impl PartialEq for Span {
+    fn eq(&self, _: &Span) -> bool {
+        true
+    }
+}
+
+impl Eq for Span {}

@@ -1,0 +1,140 @@
+//! Checks that a program is well formed. Collects all errors, up to [`crate::limits::MAX_ERRORS`];
+//! never panics on a resolved program.
+//!
+//! - V0206 operands lie in memories that their spec can use.
+//! - V0207 scalar types fit the spec.
+//! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the others mode
+//!   by mode.
+//! - V0209 a written tensor in GL or SH maps no two coordinates to one element.
+//! - V0210 registers are compact: every register of a buffer is used once.
+//! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
+//! - V0214 thread tensors hold distinct threads, and coordinates can be computed from the index.
+//! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
+//! - V0217 the number of operands fits the spec.
+//! - V0218 attributes have values that the spec can use.
+//! - V0220 barriers stand where the whole block, or all named threads, pass.
+//! - V0222 pinned allocations do not overlap unless one reuses the other.
+//! - V0224 an alignment covers the period of its swizzle.
+//! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its operands
+//!   and what it allocates.
+//!
+//! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
+//! V0221, V0223) are checked where views are inferred, in [`crate::resolve`].
+//! Not checked here: whether an atom exists (`decompose`), races between threads and whether a body
+//! computes what its spec means (`simulate`).
+
+mod operands;
+mod places;
+mod storage;
+mod who;
+
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use crate::span::Span;
+use std::collections::HashSet;
+
+/// Every violation of the invariants above, in text order; empty for a well-formed program.
+#[must_use]
+pub fn verify(program: &Program) -> Diagnostics {
+    let mut v = Verifier { p: program, errors: Diagnostics::default() };
+    v.thread_tensors();
+    v.storage();
+    for &kernel in &program.kernels {
+        v.kernel(kernel);
+    }
+    v.errors
+}
+
+struct Verifier<'p> {
+    p: &'p Program,
+    errors: Diagnostics,
+}
+
+/// What surrounds a statement.
+#[derive(Clone)]
+struct Around {
+    kernel: SpecId,
+    /// The innermost spec with a body.
+    spec: SpecId,
+    /// Buffers that statements may read or write here.
+    readable: HashSet<BufferId>,
+    writable: HashSet<BufferId>,
+    /// A condition on the thread index that not all threads of the enclosing spec pass.
+    diverged: Option<Span>,
+}
+
+impl Verifier<'_> {
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, help: &str) {
+        self.errors.push(Diagnostic::new(code, span, message).help(help));
+    }
+
+    fn kernel(&mut self, id: SpecId) {
+        self.root_exec(id);
+        let spec = &self.p.specs[id];
+        let params: HashSet<BufferId> = self.p.params.iter().copied().collect();
+        let around = Around {
+            kernel: id,
+            spec: id,
+            readable: params.clone(),
+            writable: params,
+            diverged: None,
+        };
+        self.operands(id);
+        if spec.body.is_some() {
+            self.body(id, &around);
+        }
+    }
+
+    /// The statements of a spec's body.
+    fn body(&mut self, id: SpecId, around: &Around) {
+        let spec = &self.p.specs[id];
+        let buffer = |t| self.p.tensors[t].buffer;
+        let writable: HashSet<BufferId> = spec.outputs.iter().map(|t| buffer(*t)).collect();
+        let mut readable: HashSet<BufferId> = spec.input_tensors().map(buffer).collect();
+        readable.extend(&writable);
+        let mut inner = Around { spec: id, readable, writable, ..around.clone() };
+        let Some(body) = &spec.body else { return };
+        self.stmts(body, &mut inner);
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt], around: &mut Around) {
+        for stmt in stmts {
+            if self.errors.is_full() {
+                return;
+            }
+            match &stmt.kind {
+                StmtKind::Spec(id) => {
+                    self.nested_exec(*id, around);
+                    self.operands(*id);
+                    self.access(*id, around);
+                    self.body(*id, around);
+                }
+                StmtKind::Allocate(t) => {
+                    let buffer = self.p.tensors[*t].buffer;
+                    around.readable.insert(buffer);
+                    around.writable.insert(buffer);
+                }
+                StmtKind::For { start, end, body, .. } => {
+                    let mut inner = around.clone();
+                    if self.thread_dependent(*start) || self.thread_dependent(*end) {
+                        inner.diverged.get_or_insert(stmt.span);
+                    }
+                    self.stmts(body, &mut inner);
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let mut inner = around.clone();
+                    if cond
+                        .iter()
+                        .any(|(a, _, b)| self.thread_dependent(*a) || self.thread_dependent(*b))
+                    {
+                        inner.diverged.get_or_insert(stmt.span);
+                    }
+                    self.stmts(then, &mut inner.clone());
+                    self.stmts(otherwise, &mut inner);
+                }
+                StmtKind::Barrier(threads) => self.barrier(*threads, stmt.span, around),
+                StmtKind::Indices(_) | StmtKind::AsyncCommit | StmtKind::AsyncWait(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! V0227 and V0209: what a body may touch, and how.
+
+use super::{Around, Verifier};
+use crate::diag::{Code, Diagnostic};
+use crate::program::{SpecId, TensorId};
+use crate::scalar::Memory;
+
+impl Verifier<'_> {
+    pub(super) fn access(&mut self, id: SpecId, around: &Around) {
+        let spec = &self.p.specs[id];
+        for t in spec.input_tensors() {
+            if !around.readable.contains(&self.p.tensors[t].buffer) {
+                self.stray(id, t, around, "reads", "an input");
+            }
+        }
+        for &t in &spec.outputs {
+            let buffer = self.p.tensors[t].buffer;
+            if !around.writable.contains(&buffer) {
+                self.stray(id, t, around, "writes", "an output");
+            }
+        }
+    }
+
+    fn stray(&mut self, id: SpecId, t: TensorId, around: &Around, verb: &str, role: &str) {
+        let name = &self.p.buffer_of(t).name;
+        self.errors.push(
+            Diagnostic::new(
+                Code::ReadOnly,
+                self.p.specs[id].span,
+                format!("the spec {verb} `%{name}`, which the enclosing spec does not name"),
+            )
+            .related(self.p.specs[around.spec].span, "the enclosing spec")
+            .help(format!("make `%{name}` {role} of the enclosing spec")),
+        );
+    }
+
+    /// V0209 for written operands.
+    pub(super) fn written(&mut self, t: TensorId, span: crate::span::Span) {
+        let buffer = self.p.buffer_of(t);
+        let tensor = &self.p.tensors[t];
+        if buffer.open || tensor.dist.is_some() || buffer.memory == Some(Memory::Rf) {
+            return;
+        }
+        let Some(layout) = tensor.concat().to_fixed() else { return };
+        if let Ok(false) = layout.is_injective() {
+            self.error(
+                Code::NotInjective,
+                span,
+                format!("two coordinates of {} share an element", self.p.tensor_name(t)),
+                "a written tensor needs a stride of its own for every mode",
+            );
+        }
+    }
+}

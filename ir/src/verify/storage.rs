@@ -1,0 +1,179 @@
+//! Storage: registers, thread-value layouts, pinned addresses.
+
+use super::Verifier;
+use crate::diag::{Code, Diagnostic};
+use crate::layout::Layout;
+use crate::program::{Buffer, BufferId, Dist, Tensor};
+use crate::scalar::Memory;
+
+/// The largest thread-value layout that is checked by counting.
+const MAX_COUNTED: i64 = 1 << 20;
+
+impl Verifier<'_> {
+    pub(super) fn storage(&mut self) {
+        let mut pinned: Vec<(BufferId, i64, i64)> = vec![];
+        for (id, buffer) in self.p.buffers.iter() {
+            let tensor = &self.p.tensors[buffer.tensor];
+            if buffer.memory == Some(Memory::Rf) && !buffer.open {
+                match &tensor.dist {
+                    Some(dist) => self.distribution(buffer, tensor, dist),
+                    None => self.compact(buffer, tensor),
+                }
+            } else if !buffer.open {
+                self.one_to_one(buffer, tensor);
+            }
+            self.swizzle(buffer);
+            if let (Some(at), Some(cosize)) = (buffer.at, buffer.cosize.as_const()) {
+                let end = at + (cosize * buffer.scalar.bits() + 7) / 8;
+                for &(other, start, stop) in &pinned {
+                    let reused = buffer.reuses == Some(other);
+                    if at < stop && start < end && !reused {
+                        self.errors.push(
+                            Diagnostic::new(
+                                Code::Alias,
+                                buffer.span,
+                                format!(
+                                    "`%{}` overlaps `%{}` in shared memory",
+                                    buffer.name, self.p.buffers[other].name
+                                ),
+                            )
+                            .label(format!("bytes {at}..{end}"))
+                            .related(self.p.buffers[other].span, format!("bytes {start}..{stop}"))
+                            .help(format!(
+                                "move it to {stop}, or write `reuses=%{}`",
+                                self.p.buffers[other].name
+                            )),
+                        );
+                    }
+                }
+                pinned.push((id, at, end));
+            }
+        }
+    }
+
+    /// V0224.
+    fn swizzle(&mut self, buffer: &Buffer) {
+        let Some(sw) = buffer.swizzle else { return };
+        if buffer.align < sw.period() || buffer.at.is_some_and(|at| at % sw.period() != 0) {
+            self.error(
+                Code::Alignment,
+                buffer.span,
+                format!("the swizzle of `%{}` repeats every {} bytes", buffer.name, sw.period()),
+                "align the tensor, and its address where pinned, to the swizzle's period",
+            );
+        }
+    }
+
+    /// V0210.
+    fn compact(&mut self, buffer: &Buffer, tensor: &Tensor) {
+        let Some(layout) = tensor.concat().to_fixed() else { return };
+        if !layout.is_bijective_onto(layout.size()) {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::NotCompact,
+                    buffer.span,
+                    format!("the registers of `%{}` are not compact", buffer.name),
+                )
+                .label(format!(
+                    "{layout} reaches {} registers with {} values",
+                    layout.cosize(),
+                    layout.size()
+                ))
+                .help("leave the strides out, or permute them so that every register is used once"),
+            );
+        }
+    }
+
+    /// V0209 for whole buffers in GL and SH.
+    fn one_to_one(&mut self, buffer: &Buffer, tensor: &Tensor) {
+        let Some(layout) = tensor.concat().to_fixed() else { return };
+        // A parameter may be a broadcast view of the caller's memory, as long as nobody writes it;
+        // written operands are checked where they are written.
+        if buffer.memory == Some(Memory::Gl) {
+            return;
+        }
+        if let Ok(false) = layout.is_injective() {
+            self.error(
+                Code::NotInjective,
+                buffer.span,
+                format!("two coordinates of `%{}` share an element", buffer.name),
+                "enlarge the stride, or leave the strides out",
+            );
+        }
+    }
+
+    /// V0215.
+    fn distribution(&mut self, buffer: &Buffer, tensor: &Tensor, dist: &Dist) {
+        let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else { return };
+        let threads = &self.p.threads[threads];
+        let (Some(tv), Some(shape), Some(group)) =
+            (tv.to_fixed(), tensor.concat().to_fixed(), threads.concat().to_fixed())
+        else {
+            return;
+        };
+        let (Ok(t_mode), Ok(v_mode)) = (tv.mode(0), tv.mode(1)) else { return };
+        let wrong = |label: String, help: &str| {
+            Diagnostic::new(
+                Code::TvLayout,
+                buffer.span,
+                format!("the thread-value layout of `%{}` does not fit", buffer.name),
+            )
+            .label(label)
+            .help(help)
+        };
+        if t_mode.size() != group.size() {
+            self.errors.push(wrong(
+                format!("it counts {} threads, the tensor has {}", t_mode.size(), group.size()),
+                "the first mode must have one element a thread",
+            ));
+            return;
+        }
+        if let Some((n, _)) = v_mode.leaves().into_iter().find(|(n, s)| *n > 1 && *s == 0) {
+            self.errors.push(wrong(
+                format!("a thread holds {n} copies of one value"),
+                "only threads may replicate values; remove the value mode of stride 0",
+            ));
+            return;
+        }
+        if let Err(label) = covers(&tv, shape.size()) {
+            self.errors.push(wrong(
+                label,
+                "every element needs exactly one owner, or several by a thread mode of stride 0",
+            ));
+        }
+    }
+}
+
+/// Whether the layout without its modes of stride 0 is a bijection onto `0..n`.
+fn covers(tv: &Layout<i64>, n: i64) -> Result<(), String> {
+    let mut leaves: Vec<(i64, i64)> =
+        tv.leaves().into_iter().filter(|(n, s)| *n > 1 && *s != 0).collect();
+    leaves.sort_by_key(|(_, s)| *s);
+    let size = leaves.iter().fold(1i64, |a, (n, _)| a.saturating_mul(*n));
+    if size != n {
+        return Err(format!("it names {size} elements, the tensor has {n}"));
+    }
+    let mut radix = 1;
+    if leaves.iter().all(|(n, s)| {
+        let fits = *s == radix;
+        radix = s.saturating_mul(*n);
+        fits
+    }) {
+        return Ok(());
+    }
+    if size > MAX_COUNTED {
+        return Err("its strides interleave and it is too large to count".to_owned());
+    }
+    let mut seen = vec![false; n as usize];
+    for i in 0..tv.size() {
+        let e = tv.at(i);
+        if e < 0 || e >= n {
+            return Err(format!("it names element {e} of {n}"));
+        }
+        seen[e as usize] = true;
+    }
+    match seen.iter().position(|s| !s) {
+        Some(e) => Err(format!("nobody owns element {e}")),
+        None => Ok(()),
+    }
+}
