@@ -1,0 +1,137 @@
+//! Where NVRTC and CUDA's headers are.
+//!
+//! Order: the file or folder that `CARBYNE_NVRTC` names, and nothing else where it is set; the
+//! environment that `cargo xtask setup` made beside the running program (`target/cuda`); the toolkit
+//! at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; what the dynamic loader finds by name.
+//! Files are opened by absolute path, so the search paths of the loader decide only the last case.
+//!
+//! Invariant: nothing is looked for below the working directory; running in a folder of a stranger
+//! must not load that folder's libraries.
+
+use super::ffi::Functions;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the library, or a folder that holds it.
+pub const NVRTC_VARIABLE: &str = "CARBYNE_NVRTC";
+
+/// File names, the newest first that knows all our architectures: CUDA 12 still has sm_70.
+const SONAMES: [&str; 3] = ["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"];
+
+/// One place to look at.
+struct Place {
+    /// Files to try, in order.
+    libraries: Vec<PathBuf>,
+    /// Folders of headers, tried as they are; those that do not exist are dropped.
+    includes: Vec<PathBuf>,
+}
+
+/// Opens the first usable NVRTC: its functions, file, version and folders of headers.
+pub(super) fn open() -> Result<(Functions, PathBuf, (i32, i32), Vec<PathBuf>), Diagnostic> {
+    let mut tried = vec![];
+    for place in places() {
+        for file in place.libraries {
+            if file.is_absolute() && !file.exists() {
+                tried.push(format!("`{}`: no such file", file.display()));
+                continue;
+            }
+            match Functions::open(&file) {
+                Ok((functions, version)) => {
+                    let includes = place.includes.into_iter().filter(|p| p.is_dir()).collect();
+                    return Ok((functions, file, version, includes));
+                }
+                Err(e) => tried.push(format!("`{}`: {e}", file.display())),
+            }
+        }
+    }
+    let mut d =
+        Diagnostic::new(Code::NoNvrtc, Span::default(), "NVRTC, CUDA's run-time compiler, is not to be found")
+            .help(format!(
+                "run `cargo xtask setup`, or set `{NVRTC_VARIABLE}` to the path of libnvrtc.so.12"
+            ));
+    d.notes = tried;
+    Err(d)
+}
+
+fn places() -> Vec<Place> {
+    if let Some(path) = variable(NVRTC_VARIABLE) {
+        return vec![named(&path)];
+    }
+    let mut places: Vec<Place> = environments().iter().map(|e| wheels(e)).collect();
+    places.extend(["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|v| variable(v)).map(|p| toolkit(&p)));
+    places.push(toolkit(Path::new("/usr/local/cuda")));
+    places.push(Place {
+        libraries: SONAMES.iter().map(PathBuf::from).collect(),
+        includes: vec![PathBuf::from("/usr/local/cuda/include"), PathBuf::from("/usr/include")],
+    });
+    places
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// A file, or a folder that holds one; headers where toolkits and wheels keep them.
+fn named(path: &Path) -> Place {
+    let (folder, libraries) = if path.is_dir() {
+        (path.to_owned(), SONAMES.iter().map(|n| path.join(n)).collect())
+    } else {
+        (path.parent().unwrap_or(Path::new("")).to_owned(), vec![path.to_owned()])
+    };
+    let includes = vec![
+        folder.join("../include"),
+        folder.join("../../include"),
+        folder.join("../../../include"),
+        folder.join("../../cuda_runtime/include"),
+        folder.join("../../cuda_cccl/include"),
+    ];
+    Place { libraries, includes }
+}
+
+/// A CUDA toolkit's root.
+fn toolkit(root: &Path) -> Place {
+    let folders = ["lib64", "targets/x86_64-linux/lib", "lib"];
+    Place {
+        libraries: folders
+            .iter()
+            .flat_map(|f| SONAMES.iter().map(move |n| root.join(f).join(n)))
+            .collect(),
+        includes: vec![root.join("include"), root.join("targets/x86_64-linux/include")],
+    }
+}
+
+/// A Python environment with NVIDIA's wheels.
+fn wheels(environment: &Path) -> Place {
+    // The folder is named after Python's version, of which an environment has one; sorted, should
+    // there be more.
+    let mut pythons: Vec<PathBuf> = std::fs::read_dir(environment.join("lib"))
+        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
+        .unwrap_or_default();
+    pythons.sort();
+    let nvidia: Vec<PathBuf> =
+        pythons.iter().map(|p| p.join("site-packages").join("nvidia")).collect();
+    Place {
+        libraries: nvidia
+            .iter()
+            .flat_map(|n| SONAMES.iter().map(move |s| n.join("cuda_nvrtc/lib").join(s)))
+            .filter(|f| f.exists())
+            .collect(),
+        includes: nvidia
+            .iter()
+            .flat_map(|n| [n.join("cuda_runtime/include"), n.join("cuda_cccl/include")])
+            .collect(),
+    }
+}
+
+/// The environments of `cargo xtask setup` that could belong to the running program: `cuda` beside
+/// any folder above it, which for a program that Cargo built is `target/cuda`.
+pub fn environments() -> Vec<PathBuf> {
+    let Ok(program) = std::env::current_exe() else { return vec![] };
+    program.ancestors().skip(1).map(|a| a.join("cuda")).filter(|p| p.join("pyvenv.cfg").exists()).collect()
+}
+
+/// Whether `cargo xtask setup` has finished for this build folder.
+pub fn is_set_up() -> bool {
+    environments().iter().any(|e| e.join("installed").exists())
+}

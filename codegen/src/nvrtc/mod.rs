@@ -1,0 +1,214 @@
+//! Compiles printed kernels with NVRTC: PTX or CUBIN, the log, and what ptxas reports.
+//!
+//! NVRTC is not linked. [`find`] opens it at run time and says plainly when there is none (C0402).
+//! A source that NVRTC refuses is C0403 with NVRTC's log as notes.
+
+mod ffi;
+mod find;
+mod usage;
+
+pub use find::{NVRTC_VARIABLE, environments, is_set_up};
+pub use usage::Usage;
+
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// An NVRTC that is open and answers.
+pub struct Nvrtc {
+    functions: ffi::Functions,
+    file: PathBuf,
+    version: (i32, i32),
+    includes: Vec<PathBuf>,
+}
+
+/// What to make of a source.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Emit {
+    /// PTX text; ptxas does not run, so there is no [`Usage`].
+    Ptx,
+    /// Machine code for the very architecture, and the PTX on the way to it.
+    Cubin,
+}
+
+/// Compiler options beyond what every compilation is given.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Limits a thread's registers (`--maxrregcount`).
+    pub max_registers: Option<u32>,
+    /// Source lines in the machine code (`--generate-line-info`).
+    pub line_info: bool,
+    /// Further folders of headers.
+    pub includes: Vec<PathBuf>,
+}
+
+/// What a compilation gave.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// PTX text.
+    pub ptx: String,
+    /// Machine code; empty for [`Emit::Ptx`].
+    pub cubin: Vec<u8>,
+    /// Messages of compiler and ptxas.
+    pub log: String,
+    kernels: String,
+}
+
+impl Compiled {
+    /// What ptxas reports about a kernel; none for [`Emit::Ptx`].
+    pub fn usage(&self, kernel: &str) -> Option<Usage> {
+        usage::read(&self.kernels, kernel)
+    }
+}
+
+/// The NVRTC of this machine, opened once.
+///
+/// # Errors
+/// [`Code::NoNvrtc`], with every place that was tried.
+pub fn find() -> Result<&'static Nvrtc, Diagnostic> {
+    static FOUND: OnceLock<Result<Nvrtc, Diagnostic>> = OnceLock::new();
+    FOUND.get_or_init(Nvrtc::open).as_ref().map_err(Clone::clone)
+}
+
+/// Compiles with the NVRTC of this machine. `arch` is spelled as NVRTC spells it: `sm_80`, `sm_90a`.
+///
+/// # Errors
+/// [`Code::NoNvrtc`], [`Code::NvrtcFailed`].
+pub fn compile(
+    source: &str,
+    arch: &str,
+    emit: Emit,
+    options: &Options,
+) -> Result<Compiled, Diagnostic> {
+    find()?.compile(source, arch, emit, options)
+}
+
+impl Nvrtc {
+    fn open() -> Result<Nvrtc, Diagnostic> {
+        let (functions, file, version, includes) = find::open()?;
+        Ok(Nvrtc { functions, file, version, includes })
+    }
+
+    /// The file it was opened from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Major and minor version, those of the CUDA toolkit.
+    pub fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// Compiles one source text.
+    ///
+    /// # Errors
+    /// [`Code::NvrtcFailed`].
+    pub fn compile(
+        &self,
+        source: &str,
+        arch: &str,
+        emit: Emit,
+        options: &Options,
+    ) -> Result<Compiled, Diagnostic> {
+        let arguments = self.arguments(arch, emit, options)?;
+        let source = c_string(source, "the source")?;
+        let outputs = self
+            .functions
+            .run(&source, c"kernel.cu", &arguments)
+            .map_err(|f| refused(arch, &f.status, ""))?;
+        if let Err(f) = outputs.result {
+            return Err(refused(arch, &f.status, &outputs.log));
+        }
+        let ptx = String::from_utf8_lossy(&outputs.ptx).trim_end_matches('\0').to_owned();
+        Ok(Compiled { ptx, cubin: outputs.cubin, kernels: outputs.log.clone(), log: outputs.log })
+    }
+
+    fn arguments(
+        &self,
+        arch: &str,
+        emit: Emit,
+        options: &Options,
+    ) -> Result<Vec<CString>, Diagnostic> {
+        let number = arch
+            .strip_prefix("sm_")
+            .filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric()))
+            .ok_or_else(|| refused(arch, "the architecture is not spelled like `sm_80`", ""))?;
+        let mut arguments = vec!["--std=c++17".to_owned()];
+        arguments.push(match emit {
+            Emit::Ptx => format!("--gpu-architecture=compute_{number}"),
+            Emit::Cubin => format!("--gpu-architecture=sm_{number}"),
+        });
+        if emit == Emit::Cubin {
+            arguments.push("--ptxas-options=-v".to_owned());
+        }
+        if options.line_info {
+            arguments.push("--generate-line-info".to_owned());
+        }
+        arguments.extend(options.max_registers.map(|n| format!("--maxrregcount={n}")));
+        for folder in self.includes.iter().chain(&options.includes) {
+            arguments.push(format!("--include-path={}", folder.display()));
+        }
+        arguments.iter().map(|a| c_string(a, "an option")).collect()
+    }
+}
+
+fn c_string(text: &str, what: &str) -> Result<CString, Diagnostic> {
+    CString::new(text).map_err(|_| {
+        Diagnostic::new(Code::NvrtcFailed, Span::default(), format!("{what} holds a NUL byte"))
+    })
+}
+
+fn refused(arch: &str, status: &str, log: &str) -> Diagnostic {
+    let mut d = Diagnostic::new(
+        Code::NvrtcFailed,
+        Span::default(),
+        format!("NVRTC refused the program for `{arch}`: {status}"),
+    );
+    d.notes = log.lines().map(str::to_owned).collect();
+    d
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::require_nvrtc;
+
+    const SOURCE: &str = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n\
+        extern \"C\" __global__ void twice(__half* x) { x[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x]; }\n";
+
+    #[test]
+    fn compiles_for_every_architecture_of_the_table() {
+        let Some(nvrtc) = require_nvrtc() else { return };
+        for arch in ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a"] {
+            let compiled = nvrtc.compile(SOURCE, arch, Emit::Cubin, &Options::default());
+            let compiled = compiled.unwrap_or_else(|d| panic!("{arch}: {d}\n{:#?}", d.notes));
+            let usage = compiled.usage("twice").unwrap_or_else(|| panic!("{}", compiled.log));
+            assert!(usage.registers > 0 && usage.spill_stores == 0, "{usage:?}");
+            assert!(compiled.ptx.contains(".entry twice") && !compiled.cubin.is_empty(), "{arch}");
+        }
+    }
+
+    #[test]
+    fn ptx_needs_no_machine_code() {
+        let Some(nvrtc) = require_nvrtc() else { return };
+        let compiled = nvrtc.compile(SOURCE, "sm_90a", Emit::Ptx, &Options::default()).unwrap();
+        assert!(compiled.ptx.contains(".target sm_90a"), "{}", compiled.ptx);
+        assert!(compiled.usage("twice").is_none());
+    }
+
+    #[test]
+    fn refusals_carry_the_log() {
+        let Some(nvrtc) = require_nvrtc() else { return };
+        let d = nvrtc.compile("int x = ;", "sm_80", Emit::Ptx, &Options::default()).unwrap_err();
+        assert_eq!(d.code, Code::NvrtcFailed);
+        assert!(d.notes.iter().any(|n| n.contains("expected an expression")), "{:?}", d.notes);
+        for arch in ["", "sm_", "80", "sm_80 -I", "sm_1"] {
+            let d = nvrtc.compile(SOURCE, arch, Emit::Ptx, &Options::default()).unwrap_err();
+            assert_eq!(d.code, Code::NvrtcFailed, "{arch}");
+        }
+        let d = nvrtc.compile("a\0b", "sm_80", Emit::Ptx, &Options::default()).unwrap_err();
+        assert!(d.message.contains("NUL"), "{d}");
+    }
+}
