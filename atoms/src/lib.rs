@@ -1,1 +1,34 @@
-//! Placeholder.
+//! What each GPU architecture can do, as data: one row per instruction variant.
+//!
+//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family.
+//!
+//! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
+//! text, and no control flow anywhere depends on a row's name: consumers read fields.
+//! Invariant: architectures are compared in [`arch`] only.
+//! Invariant: this crate depends on `carbyne-ir` alone; it does not know the solver.
+
+#![warn(missing_docs)]
+
+pub mod arch;
+mod convert;
+mod cp_async;
+pub mod docs;
+mod dsl;
+mod fma;
+mod global;
+mod ldmatrix;
+pub mod limits;
+mod mma;
+mod register;
+pub mod row;
+mod shared;
+pub mod table;
+pub mod template;
+
+pub use arch::{Arch, ArchReq, UnknownArch};
+pub use limits::{ArchLimits, limits};
+pub use row::{
+    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
+};
+pub use table::AtomTable;
+pub use template::{Part, Template};

@@ -1,0 +1,202 @@
+//! The words in which rows are written, and costs that follow from an architecture's rates.
+//!
+//! Layouts in rows are texts, so that a row greps to the tests and dumps that show it. A text that
+//! does not parse is a defect of this crate, and the sweep builds every table.
+
+use crate::arch::ArchReq;
+use crate::limits::{ArchLimits, Timing};
+use crate::row::{
+    Access, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
+};
+use crate::template::Template;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::Memory;
+
+pub(crate) const GL: &[Memory] = &[Memory::Gl];
+pub(crate) const SH: &[Memory] = &[Memory::Sh];
+pub(crate) const RF: &[Memory] = &[Memory::Rf];
+/// Operands of C++ expressions: the CUDA compiler loads and stores them where they are in memory.
+pub(crate) const ANY: &[Memory] = &[Memory::Rf, Memory::Sh, Memory::Gl];
+
+/// The thread-value layout of one thread with one value.
+pub(crate) const ONE: &str = "(1,1):(0,0)";
+/// The thread-value layout of one thread with a pair of values.
+pub(crate) const PAIR: &str = "(1,2):(0,1)";
+
+pub(crate) fn layout(text: &str) -> Layout {
+    text.parse().unwrap_or_else(|e| panic!("defect of the atom table: layout `{text}`: {e}"))
+}
+
+/// A row of one thread; operands and template are to follow.
+pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> Atom {
+    Atom {
+        name,
+        req,
+        op,
+        group: 1,
+        thread_layout: layout("1:0"),
+        operands: Vec::new(),
+        visibility: Visibility::Immediate,
+        cost,
+        template: Template::Cuda(""),
+        kind: RowKind::Instruction,
+        rounding: Rounding::Exact,
+        cite: "",
+    }
+}
+
+impl Atom {
+    pub(crate) fn warp(mut self) -> Self {
+        self.group = 32;
+        self.thread_layout = layout("32:1");
+        self
+    }
+
+    pub(crate) fn operands(mut self, operands: impl IntoIterator<Item = AtomOperand>) -> Self {
+        self.operands = operands.into_iter().collect();
+        self
+    }
+
+    pub(crate) fn cuda(mut self, text: &'static str) -> Self {
+        self.template = Template::Cuda(text);
+        self
+    }
+
+    pub(crate) fn ptx(mut self, text: &'static str) -> Self {
+        self.template = Template::Ptx(text);
+        self
+    }
+
+    pub(crate) fn in_async_group(mut self) -> Self {
+        self.visibility = Visibility::AsyncGroup;
+        self
+    }
+
+    pub(crate) fn sequence(mut self, formula: &'static str, error: &'static str) -> Self {
+        self.kind = RowKind::Sequence { formula, error };
+        self
+    }
+
+    pub(crate) fn rounded(mut self, rounding: Rounding) -> Self {
+        self.rounding = rounding;
+        self
+    }
+
+    pub(crate) fn cite(mut self, cite: &'static str) -> Self {
+        self.cite = cite;
+        self
+    }
+}
+
+type OperandParts<'a> = (&'static str, Elem, &'static [Memory], &'a [i64], &'a str);
+
+/// A read operand: name, elements, memories, tile, thread-value layout.
+pub(crate) fn r(parts: OperandParts<'_>) -> AtomOperand {
+    operand(Access::Read, parts)
+}
+
+/// A written operand.
+pub(crate) fn w(parts: OperandParts<'_>) -> AtomOperand {
+    operand(Access::Write, parts)
+}
+
+/// An accumulator.
+pub(crate) fn rw(parts: OperandParts<'_>) -> AtomOperand {
+    operand(Access::ReadWrite, parts)
+}
+
+fn operand(access: Access, (name, elem, memory, tile, tv): OperandParts<'_>) -> AtomOperand {
+    let mut operand = AtomOperand {
+        name,
+        access,
+        elem,
+        memory,
+        tv: layout(tv),
+        tile: tile.to_vec(),
+        align: 1,
+        cxx: None,
+    };
+    if memory.iter().any(|m| *m != Memory::Rf) {
+        operand.align = operand.bytes_per_thread();
+    }
+    operand
+}
+
+/// Source and destination of a Move of one vector of `bits` by one thread, as one unit.
+pub(crate) fn vector_move(
+    from: &'static [Memory],
+    to: &'static [Memory],
+    bits: i64,
+    cxx: &'static str,
+) -> [AtomOperand; 2] {
+    let elem = Elem::Bits(bits);
+    [r(("S", elem, from, &[1], ONE)).through(cxx), w(("D", elem, to, &[1], ONE)).through(cxx)]
+}
+
+impl AtomOperand {
+    pub(crate) fn through(mut self, cxx: &'static str) -> Self {
+        self.cxx = Some(cxx);
+        self
+    }
+}
+
+impl Timing {
+    /// An instruction that each thread of a warp executes for itself on `values` elements, where a
+    /// multiprocessor executes it for `lanes` threads per cycle.
+    pub(crate) fn pointwise(&self, lanes: f64, values: i64) -> Cost {
+        let issue_cycles = (32.0 * self.schedulers / lanes).max(1.0);
+        Cost {
+            issue_cycles,
+            completion_cycles: self.math_cycles.max(issue_cycles),
+            per_sm_per_cycle: Rate::Ops(lanes * values as f64),
+            source: self.math_source,
+        }
+    }
+
+    /// `mma.sync` with so many multiply-adds.
+    pub(crate) fn mma(&self, multiply_adds: i64, completion_cycles: f64) -> Cost {
+        Cost {
+            issue_cycles: multiply_adds as f64 * self.schedulers / self.mma_fma,
+            completion_cycles,
+            per_sm_per_cycle: Rate::Ops(self.mma_fma),
+            source: self.mma_source,
+        }
+    }
+
+    /// A warp's access to global memory, `bytes` per thread.
+    pub(crate) fn global(&self, bytes: i64) -> Cost {
+        self.memory(32 * bytes, self.global_bytes, self.global_cycles)
+    }
+
+    fn memory(&self, bytes: i64, rate: f64, latency: f64) -> Cost {
+        let bytes = bytes as f64;
+        let issue_cycles = (bytes / rate).max(1.0);
+        Cost {
+            issue_cycles,
+            completion_cycles: latency + issue_cycles - 1.0,
+            per_sm_per_cycle: Rate::Bytes(rate.min(bytes)),
+            source: self.memory_source,
+        }
+    }
+}
+
+impl ArchLimits {
+    /// A warp's load of `bytes` from shared memory without bank conflicts.
+    pub(crate) fn shared_load(&self, bytes: i64) -> Cost {
+        let rate = self.smem_bytes_per_cycle() as f64;
+        self.timing.memory(bytes, rate, self.timing.shared_load_cycles)
+    }
+
+    /// A warp's store of `bytes` to shared memory without bank conflicts.
+    pub(crate) fn shared_store(&self, bytes: i64) -> Cost {
+        let rate = self.smem_bytes_per_cycle() as f64;
+        self.timing.memory(bytes, rate, self.timing.shared_store_cycles)
+    }
+
+    /// A warp's asynchronous copy from global to shared memory, `bytes` per thread.
+    pub(crate) fn async_copy(&self, bytes: i64) -> Cost {
+        let mut cost = self.timing.global(bytes);
+        cost.completion_cycles += self.timing.shared_store_cycles;
+        cost
+    }
+}

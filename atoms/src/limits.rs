@@ -1,0 +1,227 @@
+//! What one multiprocessor holds and how fast it is, by architecture.
+//!
+//! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
+//! Programming Guide, arithmetic rates from its table "Throughput of Native Arithmetic
+//! Instructions". Latencies are microbenchmark figures where `*_source` names a paper, and
+//! estimates elsewhere. A number that only one part has (how many multiprocessors) is not here.
+
+use crate::arch::Arch;
+
+/// Sizes and speeds of one architecture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArchLimits {
+    /// Shared memory that one block can ask for, in bytes (opt-in).
+    pub max_smem_per_block: i64,
+    /// Shared memory that a block gets without opting in, in bytes.
+    pub static_smem_per_block: i64,
+    /// Shared memory of one multiprocessor, in bytes.
+    pub smem_per_sm: i64,
+    /// Shared memory that the system keeps of each resident block, in bytes.
+    pub reserved_smem_per_block: i64,
+    /// 32-bit registers of one multiprocessor.
+    pub regs_per_sm: i64,
+    /// Most 32-bit registers of one thread.
+    pub regs_per_thread: i64,
+    /// Most threads of a block.
+    pub max_threads_per_block: i64,
+    /// Most resident warps of one multiprocessor.
+    pub warps_per_sm: i64,
+    /// Most resident blocks of one multiprocessor.
+    pub blocks_per_sm: i64,
+    /// Banks of shared memory.
+    pub smem_banks: i64,
+    /// Width of a bank, in bytes.
+    pub bank_bytes: i64,
+    /// Where the sizes come from.
+    pub source: &'static str,
+    /// How fast it is.
+    pub timing: Timing,
+}
+
+/// Rates and latencies of one architecture, in clock cycles of a multiprocessor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    /// Warp schedulers of a multiprocessor.
+    pub schedulers: f64,
+    /// f32 multiply-adds per cycle.
+    pub f32_lanes: f64,
+    /// f64 multiply-adds per cycle.
+    pub f64_lanes: f64,
+    /// f16x2 multiply-adds per cycle, each of two values.
+    pub f16_lanes: f64,
+    /// bf16x2 multiply-adds per cycle, each of two values.
+    pub bf16_lanes: f64,
+    /// Conversions between f32 and 16-bit types per cycle, a pair counting once.
+    pub convert_lanes: f64,
+    /// Multiply-adds per cycle that `mma.sync` reaches on 16-bit floats.
+    pub mma_fma: f64,
+    /// Cycles until the result of `mma.m16n8k8` is there.
+    pub mma_k8_cycles: f64,
+    /// Cycles until the result of `mma.m16n8k16` is there.
+    pub mma_k16_cycles: f64,
+    /// Cycles until the result of a pointwise instruction is there.
+    pub math_cycles: f64,
+    /// Cycles until a value of global memory is there.
+    pub global_cycles: f64,
+    /// Bytes per cycle between a multiprocessor and the second-level cache.
+    pub global_bytes: f64,
+    /// Cycles until a value of shared memory is there.
+    pub shared_load_cycles: f64,
+    /// Cycles until a store to shared memory is done.
+    pub shared_store_cycles: f64,
+    /// Where arithmetic rates and `math_cycles` come from.
+    pub math_source: &'static str,
+    /// Where `mma_*` come from.
+    pub mma_source: &'static str,
+    /// Where latencies of memory come from.
+    pub memory_source: &'static str,
+}
+
+impl ArchLimits {
+    /// Bytes of shared memory that the banks deliver together in one cycle.
+    pub fn smem_bytes_per_cycle(&self) -> i64 {
+        self.smem_banks * self.bank_bytes
+    }
+}
+
+/// The limits of `arch`.
+pub fn limits(arch: Arch) -> &'static ArchLimits {
+    match arch {
+        Arch::Sm70 => &SM_70,
+        Arch::Sm75 => &SM_75,
+        Arch::Sm80 => &SM_80,
+        Arch::Sm86 => &SM_86,
+        Arch::Sm89 => &SM_89,
+        Arch::Sm90 | Arch::Sm90a => &SM_90,
+    }
+}
+
+const KIB: i64 = 1024;
+
+static SM_70: ArchLimits = ArchLimits {
+    max_smem_per_block: 96 * KIB,
+    static_smem_per_block: 48 * KIB,
+    smem_per_sm: 96 * KIB,
+    reserved_smem_per_block: 0,
+    regs_per_sm: 64 * KIB,
+    regs_per_thread: 255,
+    max_threads_per_block: 1024,
+    warps_per_sm: 64,
+    blocks_per_sm: 32,
+    smem_banks: 32,
+    bank_bytes: 4,
+    source: "CUDA C++ Programming Guide, Technical Specifications per Compute Capability",
+    timing: Timing {
+        schedulers: 4.0,
+        f32_lanes: 64.0,
+        f64_lanes: 32.0,
+        f16_lanes: 64.0,
+        bf16_lanes: 0.0,
+        convert_lanes: 64.0,
+        mma_fma: 512.0,
+        mma_k8_cycles: 20.0,
+        mma_k16_cycles: 32.0,
+        math_cycles: 4.0,
+        global_cycles: 400.0,
+        global_bytes: 64.0,
+        shared_load_cycles: 23.0,
+        shared_store_cycles: 19.0,
+        math_source: "rate: CUDA C++ Programming Guide, Throughput of Native Arithmetic \
+                      Instructions; latency: estimate",
+        mma_source: "estimate",
+        memory_source: "estimate, after the figures for sm_80",
+    },
+};
+
+static SM_75: ArchLimits = ArchLimits {
+    max_smem_per_block: 64 * KIB,
+    smem_per_sm: 64 * KIB,
+    warps_per_sm: 32,
+    blocks_per_sm: 16,
+    timing: Timing { f64_lanes: 2.0, ..SM_70.timing },
+    ..SM_70
+};
+
+static SM_80: ArchLimits = ArchLimits {
+    max_smem_per_block: 163 * KIB,
+    smem_per_sm: 164 * KIB,
+    reserved_smem_per_block: KIB,
+    timing: Timing {
+        f16_lanes: 128.0,
+        bf16_lanes: 64.0,
+        mma_fma: 1024.0,
+        mma_k8_cycles: 18.0,
+        mma_k16_cycles: 25.0,
+        global_cycles: 290.0,
+        math_source: "rate: CUDA C++ Programming Guide, Throughput of Native Arithmetic \
+                      Instructions; latency: after Abdelkhalik et al., Demystifying the Nvidia \
+                      Ampere Architecture through Microbenchmarking, 2022",
+        mma_source: "after Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022",
+        memory_source: "latency: after Abdelkhalik et al., Demystifying the Nvidia Ampere \
+                        Architecture through Microbenchmarking, 2022; rate: estimate",
+        ..SM_70.timing
+    },
+    ..SM_70
+};
+
+static SM_86: ArchLimits = ArchLimits {
+    max_smem_per_block: 99 * KIB,
+    smem_per_sm: 100 * KIB,
+    warps_per_sm: 48,
+    blocks_per_sm: 16,
+    timing: Timing {
+        f32_lanes: 128.0,
+        f64_lanes: 2.0,
+        f16_lanes: 64.0,
+        mma_fma: 512.0,
+        mma_k16_cycles: 33.0,
+        math_source: SM_70.timing.math_source,
+        mma_source: "estimate, after Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022",
+        memory_source: SM_70.timing.memory_source,
+        ..SM_80.timing
+    },
+    ..SM_80
+};
+
+static SM_89: ArchLimits = ArchLimits {
+    blocks_per_sm: 24,
+    timing: Timing { mma_source: "estimate", ..SM_86.timing },
+    ..SM_86
+};
+
+static SM_90: ArchLimits = ArchLimits {
+    max_smem_per_block: 227 * KIB,
+    smem_per_sm: 228 * KIB,
+    timing: Timing {
+        f32_lanes: 128.0,
+        f64_lanes: 64.0,
+        bf16_lanes: 128.0,
+        mma_k16_cycles: 33.0,
+        global_cycles: 480.0,
+        shared_load_cycles: 29.0,
+        math_source: SM_70.timing.math_source,
+        mma_source: "estimate: half of the rate of wgmma",
+        memory_source: "estimate, after Luo et al., Benchmarking and Dissecting the Nvidia Hopper \
+                        GPU Architecture via Microbenchmarking, 2024",
+        ..SM_80.timing
+    },
+    ..SM_80
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_of_a_block_fits_its_multiprocessor() {
+        for &arch in Arch::ALL {
+            let l = limits(arch);
+            assert!(l.static_smem_per_block <= l.max_smem_per_block, "{arch}");
+            assert!(l.max_smem_per_block + l.reserved_smem_per_block <= l.smem_per_sm, "{arch}");
+            assert!(l.max_threads_per_block <= 32 * l.warps_per_sm, "{arch}");
+            assert_eq!(l.smem_bytes_per_cycle(), 128, "{arch}");
+        }
+        assert_eq!(limits(Arch::Sm80).max_smem_per_block, 166_912);
+        assert_eq!(limits(Arch::Sm90a).max_smem_per_block, 232_448);
+    }
+}

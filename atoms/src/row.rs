@@ -1,0 +1,382 @@
+//! A row of the table: what an instruction computes, with which threads, on which values, at what
+//! cost, and how it is written.
+//!
+//! Conventions that every consumer may rely on:
+//! - Threads are numbered in the order of [`Atom::thread_layout`]; for a warp that is the lane.
+//! - [`AtomOperand::tv`] has two modes (T, V) and gives the column-major index in
+//!   [`AtomOperand::tile`], counted in units of [`AtomOperand::elem`].
+//! - Tiles of a MatMul are A\[m,k\], B\[k,n\], D\[m,n\]; where l > 1 the batch l is the first mode:
+//!   A\[l,m,k\]. Tiles of a Move have their first mode consecutive in memory, and source and
+//!   destination share one tile: they name the same element by the same index. So do the operands
+//!   of unary and binary rows.
+//! - A stride of 0 in the T mode of a read operand means that several threads name one element:
+//!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
+//!   keeps every address valid.
+
+use crate::arch::ArchReq;
+use crate::template::Template;
+use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::fmt;
+
+/// One instruction variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atom {
+    /// `mma.m16n8k16.f32.f16`; unique in a table, and a word of the text format.
+    pub name: &'static str,
+    /// Which architectures have it.
+    pub req: ArchReq,
+    /// What it computes.
+    pub op: AtomOp,
+    /// Threads that execute it together: 1, 8, 32, 128.
+    pub group: i64,
+    /// Where those threads are, as offsets from the first: `32:1`, `(4,2):(1,16)`; `1:0` for one.
+    pub thread_layout: Layout,
+    /// Read operands first, in the order of the spec, then written ones.
+    pub operands: Vec<AtomOperand>,
+    /// When its outputs may be read.
+    pub visibility: Visibility,
+    /// What it costs on the table's architecture.
+    pub cost: Cost,
+    /// How it is written.
+    pub template: Template,
+    /// One instruction, or several that stand for one.
+    pub kind: RowKind,
+    /// How results are rounded.
+    pub rounding: Rounding,
+    /// The document and section title that define it.
+    pub cite: &'static str,
+}
+
+impl Atom {
+    /// The operand of that name.
+    pub fn operand(&self, name: &str) -> Option<&AtomOperand> {
+        self.operands.iter().find(|o| o.name == name)
+    }
+
+    /// Operands that are read, those also written included.
+    pub fn reads(&self) -> impl Iterator<Item = &AtomOperand> {
+        self.operands.iter().filter(|o| o.access != Access::Write)
+    }
+
+    /// Operands that are written, those also read included.
+    pub fn writes(&self) -> impl Iterator<Item = &AtomOperand> {
+        self.operands.iter().filter(|o| o.access != Access::Read)
+    }
+
+    /// Whether several threads must execute it together, converged.
+    pub fn is_collective(&self) -> bool {
+        self.group > 1
+    }
+
+    /// Whether an operand must lie in memory that other threads see.
+    pub fn touches_memory(&self) -> bool {
+        self.operands.iter().any(|o| !o.memory.contains(&Memory::Rf))
+    }
+}
+
+/// What a row computes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AtomOp {
+    /// D = S, element by element.
+    Move,
+    /// D += A·B for each of `l` batches.
+    MatMul {
+        /// Batches.
+        l: i64,
+        /// Rows of A and D.
+        m: i64,
+        /// Columns of B and D.
+        n: i64,
+        /// Columns of A, rows of B.
+        k: i64,
+    },
+    /// D = op(S).
+    Unary(UnaryOp),
+    /// D = op(A, B).
+    Binary(BinaryOp),
+    /// D = S reduced.
+    Reduction(ReduceOp),
+    /// D = S of another lane.
+    Shfl(ShflOp),
+    /// Every element of D becomes `value`.
+    Init,
+}
+
+impl AtomOp {
+    /// The spec that the row implements.
+    pub fn spec_kind(self) -> SpecKind {
+        match self {
+            AtomOp::Move => SpecKind::Move,
+            AtomOp::MatMul { .. } => SpecKind::MatMul,
+            AtomOp::Unary(op) => SpecKind::Unary(op),
+            AtomOp::Binary(op) => SpecKind::Binary(op),
+            AtomOp::Reduction(op) => SpecKind::Reduction(op),
+            AtomOp::Shfl(op) => SpecKind::Shfl(op),
+            AtomOp::Init => SpecKind::Init,
+        }
+    }
+}
+
+impl fmt::Display for AtomOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AtomOp::Move => f.write_str("Move"),
+            AtomOp::MatMul { l: 1, m, n, k } => write!(f, "MatMul {m}x{n}x{k}"),
+            AtomOp::MatMul { l, m, n, k } => write!(f, "MatMul {l} of {m}x{n}x{k}"),
+            AtomOp::Unary(op) => write!(f, "UnaryPointwise.{op}"),
+            AtomOp::Binary(op) => write!(f, "BinaryPointwise.{op}"),
+            AtomOp::Reduction(op) => write!(f, "Reduction.{op}"),
+            AtomOp::Shfl(op) => write!(f, "Shfl.{op}"),
+            AtomOp::Init => f.write_str("Init"),
+        }
+    }
+}
+
+/// One operand of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtomOperand {
+    /// As in the template: `S`, `D`, `A`, `B`; `value` for the literal of an Init.
+    pub name: &'static str,
+    /// Read, written, or both.
+    pub access: Access,
+    /// What `tv` counts.
+    pub elem: Elem,
+    /// Memories it may lie in: any of these. A literal counts as a register.
+    pub memory: &'static [Memory],
+    /// (T, V) to the column-major index in `tile`.
+    pub tv: Layout,
+    /// Extents of the operand's named modes; see the head of this module.
+    pub tile: Vec<i64>,
+    /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
+    /// registers. Operands that may be either have to keep it where they lie in memory.
+    pub align: i64,
+    /// The C++ type through which a CUDA template accesses the operand's values of one thread
+    /// together: `uint4`, `__half2`. None where the template is PTX.
+    pub cxx: Option<&'static str>,
+}
+
+impl AtomOperand {
+    /// Threads that `tv` counts.
+    pub fn n_threads(&self) -> i64 {
+        self.tv.mode(0).map_or(1, |t| t.size())
+    }
+
+    /// Units that one thread holds or addresses.
+    pub fn n_values(&self) -> i64 {
+        self.tv.mode(1).map_or(1, |v| v.size())
+    }
+
+    /// Bits that one thread holds or addresses.
+    pub fn bits_per_thread(&self) -> i64 {
+        self.n_values() * self.elem.bits()
+    }
+
+    /// Bytes that one thread holds or addresses.
+    pub fn bytes_per_thread(&self) -> i64 {
+        (self.bits_per_thread() + 7) / 8
+    }
+
+    /// Units of the whole tile.
+    pub fn tile_size(&self) -> i64 {
+        self.tile.iter().product()
+    }
+
+    /// Whether the operand may lie in `memory`.
+    pub fn allows(&self, memory: Memory) -> bool {
+        self.memory.contains(&memory)
+    }
+
+    /// The class of its registers in inline PTX; of the address, for an operand in memory.
+    /// 16-bit and smaller values share 32-bit registers where a thread has more than 16 bits.
+    pub fn asm_class(&self) -> AsmClass {
+        match self.memory {
+            [Memory::Sh] => AsmClass::R,
+            m if !m.contains(&Memory::Rf) => AsmClass::L,
+            _ => match self.elem {
+                Elem::Scalar(Scalar::F32) => AsmClass::F,
+                Elem::Scalar(Scalar::F64) => AsmClass::D,
+                _ if self.bits_per_thread() <= 16 => AsmClass::H,
+                Elem::Bits(64) | Elem::Scalar(Scalar::I64 | Scalar::U64) => AsmClass::L,
+                _ => AsmClass::R,
+            },
+        }
+    }
+
+    /// How many registers of [`AtomOperand::asm_class`] it takes; 1 for an address.
+    pub fn n_asm_registers(&self) -> i64 {
+        if !self.allows(Memory::Rf) {
+            return 1;
+        }
+        let bits = self.asm_class().bits();
+        (self.bits_per_thread() + bits - 1) / bits
+    }
+}
+
+/// How an operand is accessed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Written only: what it held before does not matter.
+    Write,
+    /// Read, then written: an accumulator.
+    ReadWrite,
+}
+
+/// What an operand consists of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Elem {
+    /// Elements of this type, and of no other.
+    Scalar(Scalar),
+    /// Units of so many bits, whatever their type. A narrower scalar packs `n / scalar.bits()`
+    /// consecutive values into each: scalar `j` of unit `u` has index `u * (n / bits) + j`.
+    Bits(i64),
+}
+
+impl Elem {
+    /// Bits of one unit.
+    pub fn bits(self) -> i64 {
+        match self {
+            Elem::Scalar(s) => s.bits(),
+            Elem::Bits(n) => n,
+        }
+    }
+
+    /// How many scalars of type `s` make one unit; none where they do not fit.
+    pub fn scalars_per_unit(self, s: Scalar) -> Option<i64> {
+        match self {
+            Elem::Scalar(own) => (own == s).then_some(1),
+            Elem::Bits(n) => (n % s.bits() == 0).then(|| n / s.bits()),
+        }
+    }
+}
+
+impl fmt::Display for Elem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Elem::Scalar(s) => write!(f, "{s}"),
+            Elem::Bits(n) => write!(f, "b{n}"),
+        }
+    }
+}
+
+/// When the outputs of a row may be read by the threads that executed it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Visibility {
+    /// By the next statement.
+    Immediate,
+    /// After the issuing thread has committed its group of asynchronous copies and waited for it.
+    AsyncGroup,
+}
+
+/// What one execution by one warp costs (a row of one thread is executed by 32 at once). Operands
+/// that may lie in registers or memory are counted as registers.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Cycles for which the warp's scheduler or the unit behind it is busy.
+    pub issue_cycles: f64,
+    /// Cycles from issue until the outputs are there.
+    pub completion_cycles: f64,
+    /// What a multiprocessor does at most per cycle by this row.
+    pub per_sm_per_cycle: Rate,
+    /// Where the numbers come from; `estimate` where nobody has measured.
+    pub source: &'static str,
+}
+
+/// A rate of a multiprocessor.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Rate {
+    /// Bytes moved per cycle.
+    Bytes(f64),
+    /// Results per cycle: multiply-adds for a MatMul, elements else.
+    Ops(f64),
+}
+
+impl Rate {
+    /// The number without its unit.
+    pub fn value(self) -> f64 {
+        match self {
+            Rate::Bytes(v) | Rate::Ops(v) => v,
+        }
+    }
+}
+
+/// Whether a row is one instruction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// One machine instruction (per register written).
+    Instruction,
+    /// Several, or a library function.
+    Sequence {
+        /// What is computed.
+        formula: &'static str,
+        /// The error bound.
+        error: &'static str,
+    },
+}
+
+/// How results are rounded: what the simulator does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// Bits are kept, or the result is always exact.
+    Exact,
+    /// The exact result is rounded once, to nearest even.
+    Nearest,
+    /// a·b + c is rounded once, to nearest even.
+    Fused,
+    /// Products are exact; order and precision of the sum over k and the accumulator are
+    /// unspecified (PTX ISA, Matrix multiply-accumulate operation using mma instruction). The
+    /// simulator sums exactly and rounds once to the accumulator's type; comparisons with a device
+    /// allow for the difference.
+    MmaAccumulate,
+}
+
+/// The class of a register in inline PTX.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AsmClass {
+    /// 16-bit integer.
+    H,
+    /// 32-bit integer.
+    R,
+    /// 64-bit integer.
+    L,
+    /// f32.
+    F,
+    /// f64.
+    D,
+}
+
+impl AsmClass {
+    /// The constraint letter of an asm statement.
+    pub fn letter(self) -> char {
+        match self {
+            AsmClass::H => 'h',
+            AsmClass::R => 'r',
+            AsmClass::L => 'l',
+            AsmClass::F => 'f',
+            AsmClass::D => 'd',
+        }
+    }
+
+    /// Bits of one register.
+    pub fn bits(self) -> i64 {
+        match self {
+            AsmClass::H => 16,
+            AsmClass::R | AsmClass::F => 32,
+            AsmClass::L | AsmClass::D => 64,
+        }
+    }
+
+    /// The C++ type of one register.
+    pub fn cxx(self) -> &'static str {
+        match self {
+            AsmClass::H => "unsigned short",
+            AsmClass::R => "unsigned",
+            AsmClass::L => "unsigned long long",
+            AsmClass::F => "float",
+            AsmClass::D => "double",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How a row is written: text with a placeholder `{name}` for each operand.
+//!
+//! Invariant: braces in a template delimit placeholders and nothing else.
+
+/// The text of a row.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Template {
+    /// A C++ statement: `{D} = __hfma({A}, {B}, {D});`. An operand prints as an lvalue of the type
+    /// [`crate::AtomOperand::cxx`] that covers all values of the executing thread (a literal as an
+    /// expression of that type).
+    Cuda(&'static str),
+    /// A PTX instruction: `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {D}, [{S}];`. A register
+    /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one), an
+    /// operand in memory as the register that holds the executing thread's address.
+    Ptx(&'static str),
+}
+
+/// A piece of a template.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part<'a> {
+    /// Printed as it stands.
+    Text(&'a str),
+    /// The name of an operand.
+    Operand(&'a str),
+}
+
+impl Template {
+    /// The text with its placeholders.
+    pub fn text(&self) -> &'static str {
+        match self {
+            Template::Cuda(text) | Template::Ptx(text) => text,
+        }
+    }
+
+    /// Whether the text is PTX.
+    pub fn is_ptx(&self) -> bool {
+        matches!(self, Template::Ptx(_))
+    }
+
+    /// The pieces in order. A brace without its partner is plain text; no row of a table has one.
+    pub fn parts(&self) -> Vec<Part<'static>> {
+        let mut parts = Vec::new();
+        let mut rest = self.text();
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((name, tail)) = after.split_once('}') else { break };
+            if !before.is_empty() {
+                parts.push(Part::Text(before));
+            }
+            parts.push(Part::Operand(name));
+            rest = tail;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest));
+        }
+        parts
+    }
+
+    /// The names of operands in the order of their first appearance.
+    pub fn placeholders(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for part in self.parts() {
+            if let Part::Operand(name) = part
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The text with every placeholder replaced by what `operand` says.
+    pub fn render(&self, mut operand: impl FnMut(&str) -> String) -> String {
+        let mut out = String::new();
+        for part in self.parts() {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Operand(name) => out.push_str(&operand(name)),
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rendering() {
+        let t = Template::Cuda("{D} = __hfma({A}, {B}, {D});");
+        assert_eq!(t.placeholders(), ["D", "A", "B"]);
+        assert_eq!(t.render(str::to_lowercase), "d = __hfma(a, b, d);");
+        assert_eq!(Template::Ptx("a {b").parts(), [Part::Text("a {b")]);
+        assert_eq!(Template::Ptx("").parts(), []);
+    }
+}
