@@ -1,0 +1,208 @@
+//! The arena: nodes stored once, with what is known of each.
+//!
+//! Invariant: a node's operands are older than the node, so walks end. Limits on the number of
+//! nodes and on the size of one expression keep every walk and every printed line bounded.
+
+use super::facts::{Facts, facts_of};
+use super::{Dim, ExprId, Node, VarId, VarInfo};
+use crate::layout::LayoutError;
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// The most nodes of one arena.
+const MAX_NODES: usize = 1 << 20;
+/// The most nodes of one expression, counted as a tree.
+const MAX_WEIGHT: u32 = 1 << 12;
+/// The deepest expression.
+const MAX_EXPR_DEPTH: u32 = 128;
+
+/// Expressions by handle. Methods take `&self`; it can be shared between threads.
+#[derive(Default, Debug)]
+pub struct ExprArena {
+    inner: RwLock<Inner>,
+}
+
+#[derive(Default, Debug, Clone)]
+pub(super) struct Inner {
+    pub(super) entries: Vec<Entry>,
+    index: HashMap<Node, ExprId>,
+    vars: Vec<VarInfo>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) node: Node,
+    pub(super) facts: Facts,
+    depth: u32,
+    weight: u32,
+}
+
+impl ExprArena {
+    /// An arena without expressions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A new variable, different from all others even if they share its name.
+    ///
+    /// # Errors
+    /// [`LayoutError::Variable`] for a divisor below 1 or an empty range, and the arena's limit.
+    pub fn var(&self, info: VarInfo) -> Result<Dim, LayoutError> {
+        let refuse =
+            |name: &str, reason| Err(LayoutError::Variable { name: name.to_owned(), reason });
+        if info.div < 1 {
+            return refuse(&info.name, "has a divisor below 1");
+        }
+        let facts = Facts::of_var(&info);
+        if facts.lo.is_none() || facts.hi.is_some_and(|hi| facts.lo > Some(hi)) {
+            return refuse(&info.name, "has an empty range");
+        }
+        let mut inner = self.write();
+        if inner.entries.len() >= MAX_NODES {
+            return Err(LayoutError::TooLarge { what: "an arena", limit: MAX_NODES });
+        }
+        let var = VarId(inner.vars.len() as u32);
+        inner.vars.push(info);
+        Ok(Dim::Expr(inner.push(Node::Var(var), facts, 1, 1)))
+    }
+
+    /// The variable that an expression is, if it is one.
+    #[must_use]
+    pub fn var_id(&self, dim: Dim) -> Option<VarId> {
+        match dim {
+            Dim::Const(_) => None,
+            Dim::Expr(id) => match self.node(id) {
+                Node::Var(var) => Some(var),
+                _ => None,
+            },
+        }
+    }
+
+    /// What is known of a variable.
+    ///
+    /// # Panics
+    /// If the variable is of another arena.
+    #[must_use]
+    pub fn var_info(&self, var: VarId) -> VarInfo {
+        self.read().vars[var.0 as usize].clone()
+    }
+
+    /// How many variables there are.
+    #[must_use]
+    pub fn n_vars(&self) -> usize {
+        self.read().vars.len()
+    }
+
+    /// How many expressions there are.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.read().entries.len()
+    }
+
+    /// The node of an expression. Cheap: long sums are shared.
+    ///
+    /// # Panics
+    /// If the expression is of another arena.
+    #[must_use]
+    pub fn node(&self, id: ExprId) -> Node {
+        self.read().entries[id.0 as usize].node.clone()
+    }
+
+    /// The smallest and largest value, where there is a bound. Both bounds hold; they need not be
+    /// reached.
+    #[must_use]
+    pub fn range(&self, dim: Dim) -> (Option<i64>, Option<i64>) {
+        let facts = self.facts(dim);
+        (facts.lo, facts.hi)
+    }
+
+    /// The largest number known to divide every value; 0 for the constant zero.
+    #[must_use]
+    pub fn divisor(&self, dim: Dim) -> i64 {
+        self.facts(dim).div
+    }
+
+    pub(super) fn facts(&self, dim: Dim) -> Facts {
+        self.read().facts(dim)
+    }
+
+    /// The handle of a node; its operands are of this arena and it is in simplest form.
+    pub(super) fn intern(&self, node: Node) -> Result<Dim, LayoutError> {
+        if let Some(&id) = self.read().index.get(&node) {
+            return Ok(Dim::Expr(id));
+        }
+        let mut inner = self.write();
+        if let Some(&id) = inner.index.get(&node) {
+            return Ok(Dim::Expr(id)); // Another thread was faster.
+        }
+        let (mut depth, mut weight) = (0, 1u32);
+        for_each_operand(&node, &mut |dim| {
+            if let Dim::Expr(id) = dim {
+                let entry = &inner.entries[id.0 as usize];
+                depth = depth.max(entry.depth);
+                weight = weight.saturating_add(entry.weight);
+            }
+        });
+        if weight > MAX_WEIGHT {
+            let limit = MAX_WEIGHT as usize;
+            return Err(LayoutError::TooLarge { what: "an expression", limit });
+        }
+        if depth >= MAX_EXPR_DEPTH {
+            return Err(LayoutError::TooDeep { limit: MAX_EXPR_DEPTH as usize });
+        }
+        if inner.entries.len() >= MAX_NODES {
+            return Err(LayoutError::TooLarge { what: "an arena", limit: MAX_NODES });
+        }
+        let facts = facts_of(&node, &|dim| inner.facts(dim));
+        Ok(Dim::Expr(inner.push(node, facts, depth + 1, weight)))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        // A panic elsewhere leaves the tables whole: entries are only ever appended.
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn facts(&self, dim: Dim) -> Facts {
+        match dim {
+            Dim::Const(v) => Facts::of_const(v),
+            Dim::Expr(id) => self.entries[id.0 as usize].facts,
+        }
+    }
+
+    fn push(&mut self, node: Node, facts: Facts, depth: u32, weight: u32) -> ExprId {
+        let id = ExprId(self.entries.len() as u32);
+        self.index.insert(node.clone(), id);
+        self.entries.push(Entry { node, facts, depth, weight });
+        id
+    }
+}
+
+impl Clone for ExprArena {
+    fn clone(&self) -> Self {
+        ExprArena { inner: RwLock::new(self.read().clone()) }
+    }
+}
+
+/// Calls `f` on the operands of a node.
+fn for_each_operand(node: &Node, f: &mut impl FnMut(Dim)) {
+    match node {
+        Node::Var(_) => {}
+        Node::Linear { terms, .. } => terms.iter().for_each(|&(id, _)| f(Dim::Expr(id))),
+        Node::Mul(a, b)
+        | Node::Div(a, b)
+        | Node::Mod(a, b)
+        | Node::CeilDiv(a, b)
+        | Node::Min(a, b)
+        | Node::Max(a, b) => {
+            f(*a);
+            f(*b);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Quotients and remainders, simplified with ranges and divisors.
+//!
+//! Laws (`n` positive, `/` rounds down, `g` a common divisor):
+//! - `(n*q + b) / n = q + b/n` and `(n*q + b) % n = b%n`;
+//! - where `b` lies in `k*n ..= k*n + n-1`: `b/n = k` and `b%n = b - k*n`;
+//! - where `0 <= w < g`: `(g*y + w) / (g*m) = y/m` and `(g*y + w) % (g*m) = (y%m)*g + w`;
+//! - `(y/a + c) / n = (y + a*c) / (a*n)`, `(y % (n*m)) / n = (y/n) % m`;
+//! - where `n` divides `c*m`: `(c*(y%m) + b) % n = (c*y + b) % n`.
+
+use super::facts::gcd;
+use super::linear::{Sum, plus, times};
+use super::{Dim, ExprArena, ExprId, Node};
+use crate::layout::LayoutError;
+
+impl ExprArena {
+    /// `a / b`, rounded down.
+    ///
+    /// # Errors
+    /// [`LayoutError::Divisor`] if `b` is never positive, overflow and limits.
+    pub fn div(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
+        let n = match (a, b) {
+            (_, Dim::Const(n)) if n > 0 => n,
+            _ => return self.div_symbolic(a, b),
+        };
+        if let Dim::Const(a) = a {
+            return Ok(Dim::Const(a.div_euclid(n)));
+        }
+        let (whole, rest) = self.split(&self.sum_of(a), n)?;
+        let quotient = self.div_reduced(rest, n)?;
+        self.linear(whole.plus(&self.sum_of(quotient), 1)?)
+    }
+
+    /// `a % b`, never negative.
+    ///
+    /// # Errors
+    /// [`LayoutError::Divisor`] if `b` is never positive, overflow and limits.
+    pub fn rem(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
+        let n = match (a, b) {
+            (_, Dim::Const(n)) if n > 0 => n,
+            _ => return self.rem_symbolic(a, b),
+        };
+        let (_, rest) = self.split(&self.sum_of(a), n)?;
+        let value = self.linear(rest)?;
+        if let Some(k) = self.constant_quotient(value, n) {
+            return self.sub(value, Dim::Const(times(k, n)?));
+        }
+        let rest = self.sum_of(value);
+        // A remainder inside, of which only whole turns of `n` are lost, does nothing.
+        for &(id, coef) in &rest.terms {
+            if let Node::Mod(y, Dim::Const(m)) = self.node(id)
+                && i128::from(coef) * i128::from(m) % i128::from(n) == 0
+            {
+                let inner = rest.plus(&Sum { terms: vec![(id, coef)], constant: 0 }, -1)?;
+                let opened = self.linear(inner.plus(&self.sum_of(y), coef)?)?;
+                return self.rem(opened, Dim::Const(n));
+            }
+        }
+        if let Some((g, y, low)) = self.common_factor(&rest, n)? {
+            let digit = self.rem(y, Dim::Const(n / g))?;
+            return self.linear(low.plus(&self.sum_of(digit), g)?);
+        }
+        self.intern(Node::Mod(value, Dim::Const(n)))
+    }
+
+    /// `a / b`, rounded up.
+    ///
+    /// # Errors
+    /// [`LayoutError::Divisor`] if `b` is never positive, overflow and limits.
+    pub fn ceil_div(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
+        match (a, b) {
+            (_, Dim::Const(n)) if n > 0 => {
+                let raised = self.add(a, Dim::Const(n - 1))?;
+                self.div(raised, b)
+            }
+            _ => {
+                let exact = self.rem_symbolic(a, b)? == Dim::Const(0);
+                if exact { self.div(a, b) } else { self.intern(Node::CeilDiv(a, b)) }
+            }
+        }
+    }
+
+    /// `rest / n` for a sum of which nothing more can be split off.
+    fn div_reduced(&self, rest: Sum, n: i64) -> Result<Dim, LayoutError> {
+        let value = self.linear(rest)?;
+        if let Some(k) = self.constant_quotient(value, n) {
+            return Ok(Dim::Const(k));
+        }
+        let rest = self.sum_of(value);
+        if let Some((g, y, _)) = self.common_factor(&rest, n)? {
+            return self.div(y, Dim::Const(n / g));
+        }
+        if let [(id, 1)] = rest.terms[..] {
+            match self.node(id) {
+                Node::Div(y, Dim::Const(a)) if a.checked_mul(n).is_some() => {
+                    let inner = self.add(y, Dim::Const(times(a, rest.constant)?))?;
+                    return self.div(inner, Dim::Const(times(a, n)?));
+                }
+                Node::Mod(y, Dim::Const(m)) if rest.constant == 0 && m % n == 0 => {
+                    let digits = self.div(y, Dim::Const(n))?;
+                    return self.rem(digits, Dim::Const(m / n));
+                }
+                _ => {}
+            }
+        }
+        self.intern(Node::Div(value, Dim::Const(n)))
+    }
+
+    /// `(q, b)` with `sum == n*q + b`: whole multiples of `n` go to `q`.
+    fn split(&self, sum: &Sum, n: i64) -> Result<(Sum, Sum), LayoutError> {
+        let mut whole = Sum { terms: Vec::new(), constant: sum.constant.div_euclid(n) };
+        let mut rest = Sum { terms: Vec::new(), constant: sum.constant.rem_euclid(n) };
+        for &(id, coef) in &sum.terms {
+            let g = gcd(coef, n);
+            let exact = coef % n != 0 && self.divisor(Dim::Expr(id)) % (n / g) == 0;
+            if exact {
+                let part = self.exact_quotient(id, n / g)?;
+                whole = whole.plus(&self.sum_of(part), coef / g)?;
+                continue;
+            }
+            let term = Sum { terms: vec![(id, 1)], constant: 0 };
+            whole = whole.plus(&term, coef / n)?;
+            rest = rest.plus(&term, coef % n)?;
+        }
+        Ok((whole, rest))
+    }
+
+    /// `id / k` where `k` divides it; kept inside products and remainders, where it reads best.
+    fn exact_quotient(&self, id: ExprId, k: i64) -> Result<Dim, LayoutError> {
+        match self.node(id) {
+            Node::Mul(a, b) if self.divisor(a) % k == 0 => {
+                let a = self.div(a, Dim::Const(k))?;
+                self.mul(a, b)
+            }
+            Node::Mul(a, b) if self.divisor(b) % k == 0 => {
+                let b = self.div(b, Dim::Const(k))?;
+                self.mul(a, b)
+            }
+            Node::Div(y, Dim::Const(a)) if a.checked_mul(k).is_some() => {
+                self.div(y, Dim::Const(times(a, k)?))
+            }
+            Node::Mod(y, Dim::Const(m)) if m % k == 0 => {
+                let y = self.div(y, Dim::Const(k))?;
+                self.rem(y, Dim::Const(m / k))
+            }
+            _ => self.intern(Node::Div(Dim::Expr(id), Dim::Const(k))),
+        }
+    }
+
+    /// `value / n` if it is the same over the whole range.
+    fn constant_quotient(&self, value: Dim, n: i64) -> Option<i64> {
+        let (lo, hi) = self.range(value);
+        let k = lo?.div_euclid(n);
+        (hi?.div_euclid(n) == k).then_some(k)
+    }
+
+    /// `(g, y, w)` with `rest == g*y + w`, `g > 1` dividing `n` and `0 <= w < g`.
+    fn common_factor(&self, rest: &Sum, n: i64) -> Result<Option<(i64, Dim, Sum)>, LayoutError> {
+        // What each term is a multiple of, as far as it matters to `n`.
+        let factor = |&(id, coef): &(ExprId, i64)| {
+            let all = coef.checked_mul(self.divisor(Dim::Expr(id)));
+            gcd(all.unwrap_or(coef), n)
+        };
+        let mut candidates: Vec<i64> = rest.terms.iter().map(factor).collect();
+        let common = candidates.iter().fold(0, |g, &f| gcd(g, f));
+        candidates.push(common);
+        candidates.sort_unstable();
+        candidates.dedup();
+        for &g in candidates.iter().rev().take_while(|&&g| g > 1) {
+            let mut low = Sum { terms: Vec::new(), constant: rest.constant.rem_euclid(g) };
+            let mut high = Sum { terms: Vec::new(), constant: rest.constant - low.constant };
+            for term in &rest.terms {
+                let side = if factor(term) % g == 0 { &mut high } else { &mut low };
+                side.terms.push(*term);
+            }
+            if high.terms.is_empty() {
+                continue;
+            }
+            let low_value = self.linear(low.clone())?;
+            if self.constant_quotient(low_value, g) != Some(0) {
+                continue;
+            }
+            let (quotient, remainder) = self.split(&high, g)?;
+            if remainder == Sum::default() {
+                return Ok(Some((g, self.linear(quotient)?, low)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn div_symbolic(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
+        self.check_divisor(b)?;
+        if self.is_below(a, b) {
+            return Ok(Dim::Const(0));
+        }
+        let (whole, rest) = self.split_by(&self.sum_of(a), b)?;
+        if whole != Sum::default() {
+            let rest = self.linear(rest)?;
+            let quotient = self.div(rest, b)?;
+            return self.linear(whole.plus(&self.sum_of(quotient), 1)?);
+        }
+        self.intern(Node::Div(a, b))
+    }
+
+    fn rem_symbolic(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
+        self.check_divisor(b)?;
+        if self.is_below(a, b) {
+            return Ok(a);
+        }
+        let (whole, rest) = self.split_by(&self.sum_of(a), b)?;
+        if whole != Sum::default() {
+            let rest = self.linear(rest)?;
+            return self.rem(rest, b);
+        }
+        self.intern(Node::Mod(a, b))
+    }
+
+    fn check_divisor(&self, b: Dim) -> Result<(), LayoutError> {
+        match self.range(b).1 {
+            Some(hi) if hi <= 0 => Err(LayoutError::Divisor { divisor: self.display(b) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `0 <= a < b` always.
+    fn is_below(&self, a: Dim, b: Dim) -> bool {
+        let remainder = |id| matches!(self.node(id), Node::Mod(_, n) if n == b);
+        if matches!(a, Dim::Expr(id) if remainder(id)) {
+            return true;
+        }
+        let room = self.sub(b, a).ok().and_then(|room| self.range(room).0);
+        self.facts(a).non_negative() && room.is_some_and(|room| room > 0)
+    }
+
+    /// `(q, r)` with `sum == b*q + r`, taking the terms that are multiples of `b` as written.
+    fn split_by(&self, sum: &Sum, b: Dim) -> Result<(Sum, Sum), LayoutError> {
+        let mut whole = Sum::default();
+        let mut rest = Sum { terms: Vec::new(), constant: sum.constant };
+        let divisor = self.sum_of(b);
+        let [(unit, k)] = divisor.terms[..] else {
+            // A longer sum divides its own multiples only.
+            let [(first, k)] = divisor.terms[..1.min(divisor.terms.len())] else {
+                return Ok((whole, sum.clone()));
+            };
+            let found = sum.terms.iter().find(|(id, coef)| *id == first && coef % k == 0);
+            if let Some((_, coef)) = found {
+                let remaining = sum.plus(&divisor, -(coef / k))?;
+                if remaining.terms.is_empty() {
+                    whole.constant = coef / k;
+                    return Ok((whole, remaining));
+                }
+            }
+            return Ok((whole, sum.clone()));
+        };
+        if divisor.constant != 0 {
+            // As above, for `k*unit + constant`.
+            if let Some((_, coef)) =
+                sum.terms.iter().find(|(id, coef)| *id == unit && coef % k == 0)
+            {
+                let remaining = sum.plus(&divisor, -(coef / k))?;
+                if remaining.terms.is_empty() {
+                    whole.constant = coef / k;
+                    return Ok((whole, remaining));
+                }
+            }
+            return Ok((whole, sum.clone()));
+        }
+        let wanted = self.factors(unit);
+        for &(id, coef) in &sum.terms {
+            let mut factors = self.factors(id);
+            let has_all = wanted.iter().all(|want| {
+                let found = factors.iter().position(|f| f == want);
+                found.map(|at| factors.remove(at)).is_some()
+            });
+            if has_all && coef % k == 0 {
+                let part = self.sum_of(self.product(&factors)?);
+                whole = whole.plus(&part, coef / k)?;
+            } else {
+                rest.terms.push((id, coef));
+            }
+        }
+        rest.constant = plus(rest.constant, 0)?;
+        Ok((whole, rest))
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether a layout is one-to-one, and whether it is onto a range.
+//!
+//! Invariant: the answers are exact. A layout is a bijection onto `0..n` just if its modes, sorted by
+//! stride, are compact: the smallest index that the smaller strides do not reach must itself be a
+//! stride. Injectivity in general has no such test; strides that do not nest are checked by
+//! enumeration, up to a limit.
+
+use super::{Layout, LayoutError};
+
+/// The largest size whose indices are enumerated.
+const MAX_ENUMERATED: usize = 1 << 22;
+
+impl Layout<i64> {
+    /// Whether no two coordinates share an index.
+    ///
+    /// # Errors
+    /// [`LayoutError::TooLarge`] where strides interleave and the size is too large to enumerate.
+    pub fn is_injective(&self) -> Result<bool, LayoutError> {
+        let mut modes = self.leaves();
+        modes.retain(|(extent, _)| *extent > 1);
+        modes.sort_by_key(|(_, stride)| stride.unsigned_abs());
+        if modes.iter().any(|(_, stride)| *stride == 0) {
+            return Ok(false);
+        }
+        // Each stride is beyond all that the smaller ones reach together: mixed radix.
+        let mut reach = 0u64;
+        let nested = modes.iter().all(|(extent, stride)| {
+            let stride = stride.unsigned_abs();
+            let beyond = stride > reach;
+            // Cannot overflow: the cosize fits in 63 bits.
+            reach = reach.saturating_add(stride.saturating_mul((*extent - 1).unsigned_abs()));
+            beyond
+        });
+        if nested {
+            return Ok(true);
+        }
+        let size = self.size();
+        if size > self.cosize() {
+            return Ok(false);
+        }
+        if size > MAX_ENUMERATED as i64 {
+            return Err(LayoutError::TooLarge { what: "a search", limit: MAX_ENUMERATED });
+        }
+        let mut image: Vec<i64> = (0..size).map(|i| self.at(i)).collect();
+        image.sort_unstable();
+        Ok(image.windows(2).all(|pair| pair[0] != pair[1]))
+    }
+
+    /// Whether the layout takes every value of `0..n` exactly once.
+    #[must_use]
+    pub fn is_bijective_onto(&self, n: i64) -> bool {
+        let mut modes = self.leaves();
+        modes.retain(|(extent, _)| *extent > 1);
+        modes.sort_by_key(|(_, stride)| *stride);
+        let mut next = 1i64;
+        for (extent, stride) in modes {
+            if stride != next {
+                return false;
+            }
+            let Some(reach) = next.checked_mul(extent) else { return false };
+            next = reach;
+        }
+        next == n
+    }
+}

@@ -1,0 +1,69 @@
+//! What a layout can be divided or composed by: a layout over all of it, or one tiler per mode.
+
+use super::{Layout, LayoutError};
+use crate::leaf::Leaf;
+use crate::tuple::MAX_DEPTH;
+
+/// The right operand of division, product and composition by mode.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Tiler<L = i64> {
+    /// Acts on the whole mode as a one-dimensional function.
+    Layout(Layout<L>),
+    /// One tiler for each of the first modes; further modes are left alone.
+    Modes(Vec<Tiler<L>>),
+    /// Leaves the mode alone.
+    Keep,
+}
+
+impl<L: Leaf> From<Layout<L>> for Tiler<L> {
+    fn from(layout: Layout<L>) -> Self {
+        Tiler::Layout(layout)
+    }
+}
+
+impl<L: Leaf> From<&Layout<L>> for Tiler<L> {
+    fn from(layout: &Layout<L>) -> Self {
+        Tiler::Layout(layout.clone())
+    }
+}
+
+impl<L: Leaf> From<Vec<Tiler<L>>> for Tiler<L> {
+    fn from(modes: Vec<Tiler<L>>) -> Self {
+        Tiler::Modes(modes)
+    }
+}
+
+impl<L: Leaf> Tiler<L> {
+    /// The tile of consecutive elements: one extent for each mode, `[8, 8]`.
+    ///
+    /// # Errors
+    /// [`LayoutError::Extent`] for constant extents below 1.
+    pub fn tile(extents: &[L]) -> Result<Self, LayoutError> {
+        let mode = |&extent| Ok(Tiler::Layout(Layout::new(extent, L::constant(1))?));
+        extents.iter().map(mode).collect::<Result<_, _>>().map(Tiler::Modes)
+    }
+
+    /// Applies `leaf` at every layout of the tiler and `keep` where a mode is left alone.
+    pub(crate) fn transform(
+        &self,
+        layout: &Layout<L>,
+        depth: usize,
+        leaf: &mut impl FnMut(&Layout<L>, &Layout<L>) -> Result<Layout<L>, LayoutError>,
+    ) -> Result<Layout<L>, LayoutError> {
+        match self {
+            Tiler::Keep => Ok(layout.clone()),
+            Tiler::Layout(tile) => leaf(layout, tile),
+            Tiler::Modes(_) if depth >= MAX_DEPTH => Err(LayoutError::TooDeep { limit: MAX_DEPTH }),
+            Tiler::Modes(tilers) => {
+                let mut modes = layout.modes();
+                if tilers.len() > modes.len() {
+                    return Err(LayoutError::Rank { mode: tilers.len() - 1, rank: modes.len() });
+                }
+                for (mode, tiler) in modes.iter_mut().zip(tilers) {
+                    *mode = tiler.transform(mode, depth + 1, leaf)?;
+                }
+                Layout::concat(&modes)
+            }
+        }
+    }
+}

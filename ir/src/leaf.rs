@@ -1,0 +1,179 @@
+//! The numbers layouts are made of: plain `i64`, or [`Dim`](crate::expr::Dim) for symbolic extents.
+//!
+//! Invariant: arithmetic is checked, and a comparison answers [`Decision::Known`] only where it
+//! holds for every value the symbols may take; otherwise it names the [`Fact`] that would decide.
+//! Division and remainder round down and take positive divisors only.
+
+use crate::layout::LayoutError;
+use std::fmt;
+
+/// A number a layout can be made of. `Cx` holds what the symbols mean; it is `()` for `i64`.
+pub trait Leaf: Copy + Eq + std::hash::Hash + fmt::Debug + Send + Sync + 'static {
+    /// Where the symbols live.
+    type Cx: ?Sized + Sync;
+
+    /// The constant `v`.
+    fn constant(v: i64) -> Self;
+    /// The value of a constant.
+    fn known(self) -> Option<i64>;
+    /// The text of the number.
+    fn show(self, cx: &Self::Cx) -> String;
+
+    /// `a + b`. Errors: overflow, arena limits; the same holds for the other operations.
+    fn add(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// `a - b`.
+    fn sub(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// `a * b`.
+    fn mul(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// `a / b`, rounded down. Errors also where `b` is not positive.
+    fn div(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// `a - (a / b) * b`, never negative.
+    fn rem(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// `a / b`, rounded up.
+    fn ceil_div(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// The smaller of the two.
+    fn min(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// The larger of the two.
+    fn max(cx: &Self::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+
+    /// Whether `b` is a multiple of `a`. Zero divides only zero.
+    fn divides(cx: &Self::Cx, a: Self, b: Self) -> Decision;
+    /// Whether `a < b`.
+    fn lt(cx: &Self::Cx, a: Self, b: Self) -> Decision;
+    /// Whether `a == b`.
+    fn eq(cx: &Self::Cx, a: Self, b: Self) -> Decision;
+}
+
+/// The answer to a question about numbers that may hold symbols.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It is so, or is not so, whatever the symbols are.
+    Known(bool),
+    /// It depends; this fact would make it true.
+    Needs(Fact),
+}
+
+impl Decision {
+    /// Whether the answer is a certain yes.
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        *self == Decision::Known(true)
+    }
+
+    /// Whether the answer is a certain no.
+    #[must_use]
+    pub fn is_false(&self) -> bool {
+        *self == Decision::Known(false)
+    }
+
+    /// The answer, or an error that names the missing fact.
+    ///
+    /// # Errors
+    /// [`LayoutError::NeedsFact`].
+    pub fn require(self) -> Result<bool, LayoutError> {
+        match self {
+            Decision::Known(answer) => Ok(answer),
+            Decision::Needs(fact) => Err(LayoutError::NeedsFact { fact }),
+        }
+    }
+}
+
+/// A fact about symbols, in the words of the text format: `K % 64 == 0`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Fact {
+    /// `value % divisor == 0`
+    Divides {
+        /// The divisor.
+        divisor: String,
+        /// The value divided.
+        value: String,
+    },
+    /// `smaller < larger`
+    Less {
+        /// The smaller side.
+        smaller: String,
+        /// The larger side.
+        larger: String,
+    },
+    /// `left == right`
+    Equal {
+        /// One side.
+        left: String,
+        /// The other side.
+        right: String,
+    },
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A sum needs parentheses before `%`, and a product after it; comparisons bind weaker.
+        let within = |s: &str, weak: &[char]| {
+            if s.contains(weak) { format!("({s})") } else { s.to_owned() }
+        };
+        match self {
+            Fact::Divides { divisor, value } => {
+                let value = within(value, &[' ']);
+                write!(f, "{value} % {} == 0", within(divisor, &[' ', '*', '/', '%']))
+            }
+            Fact::Less { smaller, larger } => write!(f, "{smaller} < {larger}"),
+            Fact::Equal { left, right } => write!(f, "{left} == {right}"),
+        }
+    }
+}
+
+impl Leaf for i64 {
+    type Cx = ();
+
+    fn constant(v: i64) -> Self {
+        v
+    }
+    fn known(self) -> Option<i64> {
+        Some(self)
+    }
+    fn show(self, (): &()) -> String {
+        self.to_string()
+    }
+
+    fn add((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        a.checked_add(b).ok_or(LayoutError::Overflow { what: "a sum" })
+    }
+    fn sub((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        a.checked_sub(b).ok_or(LayoutError::Overflow { what: "a difference" })
+    }
+    fn mul((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        a.checked_mul(b).ok_or(LayoutError::Overflow { what: "a product" })
+    }
+    fn div((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        positive(b)?;
+        Ok(a.div_euclid(b))
+    }
+    fn rem((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        positive(b)?;
+        Ok(a.rem_euclid(b))
+    }
+    fn ceil_div((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        positive(b)?;
+        Ok(a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0))
+    }
+    fn min((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        Ok(Ord::min(a, b))
+    }
+    fn max((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
+        Ok(Ord::max(a, b))
+    }
+
+    fn divides((): &(), a: Self, b: Self) -> Decision {
+        // `checked_rem` is `None` for a zero divisor and for MIN % -1, where -1 does divide.
+        Decision::Known(if a == 0 { b == 0 } else { b.checked_rem(a).unwrap_or(0) == 0 })
+    }
+    fn lt((): &(), a: Self, b: Self) -> Decision {
+        Decision::Known(a < b)
+    }
+    fn eq((): &(), a: Self, b: Self) -> Decision {
+        Decision::Known(a == b)
+    }
+}
+
+fn positive(divisor: i64) -> Result<(), LayoutError> {
+    if divisor > 0 { Ok(()) } else { Err(LayoutError::Divisor { divisor: divisor.to_string() }) }
+}

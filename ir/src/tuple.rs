@@ -1,0 +1,241 @@
+//! Integer tuples nested to any depth: the shapes, strides and coordinates of layouts.
+//!
+//! A number and a tuple of one number differ: `4` and `(4)`. Every function here recurses at most
+//! [`MAX_DEPTH`] levels on tuples that came from text or from a [`crate::layout::Layout`], which
+//! check it. Order is column-major everywhere: the first leaf varies fastest.
+
+use crate::layout::LayoutError;
+use crate::leaf::{Decision, Leaf};
+use std::fmt;
+
+/// The deepest nesting that is accepted.
+pub const MAX_DEPTH: usize = 128;
+
+/// The most leaves of one tuple.
+pub const MAX_LEAVES: usize = 1024;
+
+/// A number, or a tuple of such.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum IntTuple<L = i64> {
+    /// One number.
+    Leaf(L),
+    /// A tuple, possibly empty.
+    Tuple(Vec<IntTuple<L>>),
+}
+
+impl<L> IntTuple<L> {
+    /// The number of modes: that of the outermost tuple, or 1 for a number.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.modes().len()
+    }
+
+    /// The depth of nesting: 0 for a number, 1 for a flat tuple.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        match self {
+            IntTuple::Leaf(_) => 0,
+            IntTuple::Tuple(modes) => 1 + modes.iter().map(IntTuple::depth).max().unwrap_or(0),
+        }
+    }
+
+    /// The modes of the outermost tuple; a number is its own only mode.
+    #[must_use]
+    pub fn modes(&self) -> &[IntTuple<L>] {
+        match self {
+            IntTuple::Leaf(_) => std::slice::from_ref(self),
+            IntTuple::Tuple(modes) => modes,
+        }
+    }
+
+    /// Mode `i`, if there is one.
+    #[must_use]
+    pub fn mode(&self, i: usize) -> Option<&IntTuple<L>> {
+        self.modes().get(i)
+    }
+
+    /// Whether this is a number.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        matches!(self, IntTuple::Leaf(_))
+    }
+
+    /// Calls `f` on the leaves in order.
+    pub fn for_each<'a>(&'a self, f: &mut impl FnMut(&'a L)) {
+        match self {
+            IntTuple::Leaf(leaf) => f(leaf),
+            IntTuple::Tuple(modes) => modes.iter().for_each(|m| m.for_each(f)),
+        }
+    }
+
+    /// The same nesting over other leaves.
+    #[must_use]
+    pub fn map<M>(&self, f: &mut impl FnMut(&L) -> M) -> IntTuple<M> {
+        match self {
+            IntTuple::Leaf(leaf) => IntTuple::Leaf(f(leaf)),
+            IntTuple::Tuple(modes) => IntTuple::Tuple(modes.iter().map(|m| m.map(f)).collect()),
+        }
+    }
+
+    /// As [`IntTuple::map`], stopping at the first error.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    pub fn try_map<M, E>(&self, f: &mut impl FnMut(&L) -> Result<M, E>) -> Result<IntTuple<M>, E> {
+        Ok(match self {
+            IntTuple::Leaf(leaf) => IntTuple::Leaf(f(leaf)?),
+            IntTuple::Tuple(modes) => {
+                IntTuple::Tuple(modes.iter().map(|m| m.try_map(f)).collect::<Result<_, E>>()?)
+            }
+        })
+    }
+
+    /// Whether both are nested alike.
+    #[must_use]
+    pub fn congruent<M>(&self, other: &IntTuple<M>) -> bool {
+        match (self, other) {
+            (IntTuple::Leaf(_), IntTuple::Leaf(_)) => true,
+            (IntTuple::Tuple(a), IntTuple::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.congruent(b))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether `other` refines the nesting of `self`: a number may stand over any tuple.
+    #[must_use]
+    pub fn weakly_congruent<M>(&self, other: &IntTuple<M>) -> bool {
+        match (self, other) {
+            (IntTuple::Leaf(_), _) => true,
+            (IntTuple::Tuple(a), IntTuple::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.weakly_congruent(b))
+            }
+            (IntTuple::Tuple(_), IntTuple::Leaf(_)) => false,
+        }
+    }
+
+    /// Checks depth and number of leaves, looking no further than the limits.
+    ///
+    /// # Errors
+    /// [`LayoutError::TooDeep`] and [`LayoutError::TooLarge`].
+    pub fn check_limits(&self) -> Result<(), LayoutError> {
+        fn walk<L>(t: &IntTuple<L>, depth: usize, nodes: &mut usize) -> Result<(), LayoutError> {
+            // Empty tuples count too, or nesting them would cost without bound.
+            *nodes += 1;
+            if *nodes > 4 * MAX_LEAVES {
+                return Err(LayoutError::TooLarge { what: "a tuple", limit: MAX_LEAVES });
+            }
+            match t {
+                IntTuple::Leaf(_) => Ok(()),
+                IntTuple::Tuple(_) if depth >= MAX_DEPTH => {
+                    Err(LayoutError::TooDeep { limit: MAX_DEPTH })
+                }
+                IntTuple::Tuple(modes) => modes.iter().try_for_each(|m| walk(m, depth + 1, nodes)),
+            }
+        }
+        walk(self, 0, &mut 0)
+    }
+}
+
+impl<L: Leaf> IntTuple<L> {
+    /// The leaves in order.
+    #[must_use]
+    pub fn flatten(&self) -> Vec<L> {
+        let mut leaves = Vec::new();
+        self.for_each(&mut |leaf| leaves.push(*leaf));
+        leaves
+    }
+
+    /// The product of the leaves; 1 for the empty tuple.
+    ///
+    /// # Errors
+    /// [`LayoutError::Overflow`].
+    pub fn size_in(&self, cx: &L::Cx) -> Result<L, LayoutError> {
+        match self {
+            IntTuple::Leaf(leaf) => Ok(*leaf),
+            IntTuple::Tuple(modes) => modes
+                .iter()
+                .try_fold(L::constant(1), |size, mode| L::mul(cx, size, mode.size_in(cx)?)),
+        }
+    }
+
+    /// Whether every coordinate of `self` is one of `other`: the sizes agree at each leaf of `self`.
+    ///
+    /// # Errors
+    /// [`LayoutError::Overflow`].
+    pub fn compatible_in(&self, cx: &L::Cx, other: &IntTuple<L>) -> Result<Decision, LayoutError> {
+        match (self, other) {
+            (IntTuple::Leaf(leaf), _) => Ok(<L as Leaf>::eq(cx, *leaf, other.size_in(cx)?)),
+            (IntTuple::Tuple(a), IntTuple::Tuple(b)) if a.len() == b.len() => {
+                let mut all = Decision::Known(true);
+                for (a, b) in a.iter().zip(b) {
+                    match a.compatible_in(cx, b)? {
+                        Decision::Known(true) => {}
+                        Decision::Known(false) => return Ok(Decision::Known(false)),
+                        needs @ Decision::Needs(_) => all = needs,
+                    }
+                }
+                Ok(all)
+            }
+            _ => Ok(Decision::Known(false)),
+        }
+    }
+
+    /// The text of the tuple, its symbols named by `cx`.
+    #[must_use]
+    pub fn display_in(&self, cx: &L::Cx) -> String {
+        self.map(&mut |leaf| leaf.show(cx)).to_string()
+    }
+}
+
+impl IntTuple<i64> {
+    /// The product of the leaves; 1 for the empty tuple.
+    ///
+    /// # Errors
+    /// [`LayoutError::Overflow`].
+    pub fn size(&self) -> Result<i64, LayoutError> {
+        self.size_in(&())
+    }
+
+    /// Whether every coordinate of `self` is one of `other`; false also where a size overflows.
+    #[must_use]
+    pub fn compatible(&self, other: &IntTuple<i64>) -> bool {
+        matches!(self.compatible_in(&(), other), Ok(Decision::Known(true)))
+    }
+}
+
+impl<L: fmt::Display> fmt::Display for IntTuple<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IntTuple::Leaf(leaf) => leaf.fmt(f),
+            IntTuple::Tuple(modes) => {
+                f.write_str("(")?;
+                for (i, mode) in modes.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(",")?;
+                    }
+                    mode.fmt(f)?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+impl<L: Leaf> From<L> for IntTuple<L> {
+    fn from(leaf: L) -> Self {
+        IntTuple::Leaf(leaf)
+    }
+}
+
+impl<L: Leaf> From<Vec<L>> for IntTuple<L> {
+    fn from(leaves: Vec<L>) -> Self {
+        IntTuple::Tuple(leaves.into_iter().map(IntTuple::Leaf).collect())
+    }
+}
+
+impl<L: Leaf> From<Vec<IntTuple<L>>> for IntTuple<L> {
+    fn from(modes: Vec<IntTuple<L>>) -> Self {
+        IntTuple::Tuple(modes)
+    }
+}
