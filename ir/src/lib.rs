@@ -15,5 +15,6 @@ pub mod program;
 pub mod resolve;
 pub mod scalar;
 pub mod span;
+pub mod text;
 pub mod tuple;
 pub mod verify;

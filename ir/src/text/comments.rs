@@ -1,0 +1,119 @@
+//! Which statement a comment belongs to.
+//!
+//! The reader walks through the text once and takes each comment exactly once:
+//! - whole lines above a statement, and comments between its words, stand above it;
+//! - a comment behind a statement on its last line (for a body: behind its `{`) stays there;
+//! - what comes behind or before a closing brace is the footer of its block.
+//!
+//! Invariant: no comment is lost, and comments keep their order within a statement.
+
+use super::scan::is_blank;
+use crate::span::Span;
+
+/// The comments of a text, and which of them are taken.
+pub(super) struct Comments<'s> {
+    text: &'s str,
+    all: Vec<Span>,
+    next: usize,
+}
+
+/// What stands between two words: comments and perhaps an empty line.
+pub(super) struct Gap {
+    /// Where the next word begins.
+    pub(super) end: usize,
+    /// Whether an empty line stands above the first comment, or above the word if there is none.
+    pub(super) blank: bool,
+    /// The comments.
+    pub(super) comments: Vec<String>,
+}
+
+impl<'s> Comments<'s> {
+    pub(super) fn new(text: &'s str, all: Vec<Span>) -> Self {
+        Comments { text, all, next: 0 }
+    }
+
+    /// The comment behind `at` on the same line, if only blanks stand between.
+    pub(super) fn trailing(&mut self, at: usize) -> Option<String> {
+        let comment = *self.all.get(self.next)?;
+        let between = self.text.as_bytes().get(at..comment.start as usize)?;
+        // A gap is read at most twice: here and in `gap`.
+        if between.contains(&b'\n') || !between.iter().all(|&b| is_blank(b)) {
+            return None;
+        }
+        self.next += 1;
+        Some(self.text_of(comment))
+    }
+
+    /// Where the last comment taken ends, or `at` where none was taken behind it.
+    pub(super) fn end_after(&self, at: usize) -> usize {
+        let last = self.next.checked_sub(1).and_then(|i| self.all.get(i));
+        last.map_or(at, |c| at.max(c.end as usize))
+    }
+
+    /// Takes the comments from `at` to the next word.
+    pub(super) fn gap(&mut self, at: usize) -> Gap {
+        let bytes = self.text.as_bytes();
+        let mut gap = Gap { end: at, blank: false, comments: vec![] };
+        let mut breaks = 0;
+        loop {
+            match bytes.get(gap.end) {
+                Some(&byte) if is_blank(byte) => {
+                    breaks += usize::from(byte == b'\n');
+                    gap.blank |= breaks >= 2 && gap.comments.is_empty();
+                    gap.end += 1;
+                }
+                Some(_) => match self.all.get(self.next) {
+                    Some(comment) if comment.start as usize == gap.end => {
+                        gap.comments.push(self.text_of(*comment));
+                        gap.end = comment.end as usize;
+                        self.next += 1;
+                    }
+                    _ => return gap,
+                },
+                None => return gap,
+            }
+        }
+    }
+
+    /// Takes the comments before `end` that are still there: those between the words of a statement.
+    pub(super) fn inside(&mut self, end: usize) -> Vec<String> {
+        let mut taken = Vec::new();
+        while let Some(comment) = self.all.get(self.next).filter(|c| (c.start as usize) < end) {
+            taken.push(self.text_of(*comment));
+            self.next += 1;
+        }
+        taken
+    }
+
+    /// The end of `start..end` without blanks and comments at its end.
+    pub(super) fn trimmed(&self, start: usize, mut end: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let cut = |mut end: usize| {
+            while end > start && is_blank(bytes[end - 1]) {
+                end -= 1;
+            }
+            end
+        };
+        end = cut(end);
+        let before = self.all.partition_point(|c| (c.start as usize) < end);
+        for c in self.all[..before].iter().rev() {
+            if (c.start as usize) < start || end > c.end as usize {
+                break;
+            }
+            end = cut(c.start as usize);
+        }
+        end
+    }
+
+    /// The comment that holds the byte at `at`.
+    pub(super) fn holding(&self, at: usize) -> Option<Span> {
+        let before = self.all.partition_point(|c| c.start as usize <= at);
+        let comment = *self.all.get(before.checked_sub(1)?)?;
+        (at < comment.end as usize).then_some(comment)
+    }
+
+    fn text_of(&self, comment: Span) -> String {
+        let text = self.text.get(comment.start as usize + 2..comment.end as usize).unwrap_or("");
+        text.strip_prefix(' ').unwrap_or(text).trim_end().to_owned()
+    }
+}

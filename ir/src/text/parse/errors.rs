@@ -1,0 +1,263 @@
+//! What a syntax error says: what was expected in users' words, what was found, what may mend it.
+
+use super::Rule;
+use crate::diag::{Code, Diagnostic};
+use crate::span::Span;
+use pest::error::{Error, ErrorVariant, InputLocation};
+
+/// What stands at some place.
+pub(super) struct Found {
+    /// In words: "`foo`", "the end of the text".
+    pub(super) words: String,
+    /// Where.
+    pub(super) span: Span,
+}
+
+/// The word or sign at `at`.
+pub(super) fn found(text: &str, at: usize) -> Found {
+    let rest = text.get(at..).unwrap_or("");
+    let Some(first) = rest.chars().next() else {
+        return Found { words: "the end of the text".to_owned(), span: Span::new(at, at) };
+    };
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let sigil = usize::from(matches!(first, '%' | '#' | '@'));
+    let word = rest.bytes().skip(sigil).take_while(|&b| is_word(b)).count();
+    let sign = ["<<<", ">>>", "->", "&&", "+=", "==", "!=", "<=", ">="]
+        .into_iter()
+        .find(|sign| rest.starts_with(sign))
+        .map_or(first.len_utf8(), str::len);
+    let len = if word > 0 { sigil + word } else { sign };
+    Found { words: format!("`{}`", short(&rest[..len])), span: Span::new(at, at + len) }
+}
+
+/// `text` cut to what fits a headline, its unprintable characters escaped.
+pub(super) fn short(text: &str) -> String {
+    const LONGEST: usize = 32;
+    let mut short: String = text
+        .chars()
+        .take(LONGEST)
+        .flat_map(|c| {
+            let escape = c.is_control();
+            let plain = (!escape).then_some(c);
+            plain.into_iter().chain(c.escape_unicode().take(if escape { 12 } else { 0 }))
+        })
+        .collect();
+    if text.chars().nth(LONGEST).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Names the known words, the nearest first if one is near.
+pub(super) fn one_of<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(near) = nearest(word, known.clone()) {
+        return format!("did you mean `{near}`?");
+    }
+    let all: Vec<_> = known.map(|k| format!("`{k}`")).collect();
+    format!("use {}", or(&all))
+}
+
+/// Joins with commas and a last "or".
+fn or(items: &[String]) -> String {
+    match items {
+        [] => "something else".to_owned(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// The known word that differs from `word` in at most two letters, and in less than half.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > 32 {
+        return None;
+    }
+    let near = known.map(|k| (distance(word, k), k)).min_by_key(|(d, _)| *d)?;
+    (near.0 <= 2 && 2 * near.0 < word.len()).then_some(near.1)
+}
+
+/// The number of letters to insert, delete or replace.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = corner + usize::from(x.to_ascii_lowercase() != y.to_ascii_lowercase());
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Words that begin a statement.
+const STARTS: [&str; 17] = [
+    "let",
+    "sym",
+    "for",
+    "if",
+    "barrier",
+    "async.commit",
+    "async.wait",
+    "Allocate",
+    "Move",
+    "MatMul",
+    "UnaryPointwise",
+    "BinaryPointwise",
+    "Reduction",
+    "Shfl",
+    "Init",
+    "Spec",
+    "else",
+];
+
+/// Pest's error, for the step that begins at `base`.
+pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool) -> Diagnostic {
+    let at = base
+        + match error.location {
+            InputLocation::Pos(p) | InputLocation::Span((p, _)) => p,
+        };
+    let found = found(text, at);
+    let rules = match error.variant {
+        ErrorVariant::ParsingError { positives, .. } => positives,
+        // Only the guard of the stack says this; `scan` bounds the nesting well below it.
+        ErrorVariant::CustomError { message } => {
+            return Diagnostic::new(Code::TooDeep, found.span, message)
+                .help("read the text on a thread with a larger stack");
+        }
+    };
+    let mut wanted: Vec<String> = Vec::new();
+    for rule in rules {
+        if rule == Rule::block_end && !in_body || rule == Rule::else_head {
+            continue;
+        }
+        let words = describe(rule).to_owned();
+        if !wanted.contains(&words) {
+            wanted.push(words);
+        }
+    }
+    let wanted = or(&wanted);
+    let d = Diagnostic::new(
+        Code::Syntax,
+        found.span,
+        format!("expected {wanted}, found {}", found.words),
+    )
+    .label(format!("expected {wanted}"));
+    match help(text, base, at, &found.words) {
+        Some(help) => d.help(help),
+        None => d,
+    }
+}
+
+/// What may mend a syntax error at `at`.
+fn help(text: &str, base: usize, at: usize, found: &str) -> Option<String> {
+    let rest = text.get(at..)?;
+    let before = text.get(base..at)?.trim_end();
+    let word = rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
+    if at == base {
+        if rest.starts_with("else") {
+            return Some("put `else` behind the closing brace of an `if`".to_owned());
+        }
+        return nearest(word, STARTS.into_iter()).map(|near| format!("did you mean `{near}`?"));
+    }
+    match rest.as_bytes().first() {
+        Some(b'%') if rest[1..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '(') => {
+            Some("for a remainder put a space behind `%`".to_owned())
+        }
+        Some(b'-') if !rest.starts_with("->") => {
+            Some("write a number below zero as `0 - 3`".to_owned())
+        }
+        Some(b'<' | b'=' | b'!' | b'>')
+            if found != "`<`"
+                && before.ends_with(|c: char| c.is_ascii_alphanumeric())
+                && text[base..].starts_with("for") =>
+        {
+            Some("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A rule in users' words.
+pub(super) fn describe(rule: Rule) -> &'static str {
+    match rule {
+        Rule::step | Rule::statement => "a statement",
+        Rule::follow => "the next statement",
+        Rule::version => "the format version",
+        Rule::block_end | Rule::rbrace => "`}`",
+        Rule::else_head | Rule::kw_else => "`else`",
+        Rule::let_stmt | Rule::kw_let => "`let`",
+        Rule::binding | Rule::ident => "a name",
+        Rule::sym_stmt | Rule::kw_sym => "`sym`",
+        Rule::sym_facts | Rule::type_attrs | Rule::lbrace | Rule::body_open => "`{`",
+        Rule::sym_fact => "`min`, `max` or `div`",
+        Rule::data_stmt | Rule::data_name | Rule::data_view => "a tensor such as `%A`",
+        Rule::thread_stmt | Rule::thread_name | Rule::thread_view => {
+            "a thread tensor such as `#cta`"
+        }
+        Rule::data_def | Rule::thread_def | Rule::equals => "`=`",
+        Rule::indices | Rule::index_name => "an index such as `@m`",
+        Rule::kw_indices => "`indices`",
+        Rule::allocate | Rule::kw_allocate => "`Allocate`",
+        Rule::for_head | Rule::kw_for => "`for`",
+        Rule::unroll => "`unroll`, `nounroll`",
+        Rule::if_head | Rule::kw_if => "`if`",
+        Rule::compare | Rule::value | Rule::part | Rule::int | Rule::name | Rule::group => {
+            "a number"
+        }
+        Rule::call | Rule::function => "a number",
+        Rule::compare_op => "a comparison",
+        Rule::and => "`&&`",
+        Rule::barrier | Rule::kw_barrier => "`barrier`",
+        Rule::barrier_of | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
+        Rule::async_commit => "`async.commit`",
+        Rule::async_wait | Rule::kw_async_wait => "`async.wait`",
+        Rule::spec | Rule::spec_kind | Rule::spec_name => "a spec",
+        Rule::exec => "`<<<`",
+        Rule::exec_end => "`>>>`",
+        Rule::operand => "a tensor or a literal",
+        Rule::number => "a literal such as `0.0`",
+        Rule::arrow => "`->`",
+        Rule::attr => "an attribute such as `acc=f32`",
+        Rule::lone_word | Rule::word => "a word",
+        Rule::data_type => "a tensor type such as `[8,8].f16.GL`",
+        Rule::thread_type => "a thread type such as `[32].thread`",
+        Rule::scalar => "a scalar type such as `f16`",
+        Rule::memory => "`GL`, `SH` or `RF`",
+        Rule::thread_scalar => "`thread` or `block`",
+        Rule::level | Rule::modes_list | Rule::index | Rule::sizes => "`[`",
+        Rule::level_rest | Rule::colon => "`:`",
+        Rule::type_attr => "a type attribute",
+        Rule::open => "`?`",
+        Rule::tv_attr | Rule::tv | Rule::kw_tv => "`tv`",
+        Rule::kw_over => "`over`",
+        Rule::swizzle | Rule::kw_swizzle => "`swizzle`",
+        Rule::align | Rule::kw_align => "`align`",
+        Rule::at | Rule::kw_at => "`at`",
+        Rule::reuses | Rule::kw_reuses => "`reuses`",
+        Rule::view_op => "an operation on the tensor",
+        Rule::method => "`tile`, `reshape`, `mine`, `tv` or `scalar`",
+        Rule::tile | Rule::kw_tile => "`tile`",
+        Rule::modes | Rule::mode => "tile sizes such as `[8,8]`",
+        Rule::keep => "`_`",
+        Rule::reshape | Rule::kw_reshape => "`reshape`",
+        Rule::side | Rule::layout => "a layout such as `(4,8):(8,1)`",
+        Rule::mine => "`mine`",
+        Rule::scalar_op | Rule::kw_scalar => "`scalar`",
+        Rule::entries | Rule::entry => "a number or `_`",
+        Rule::op => "an operator",
+        Rule::kernel_name => "a kernel's name such as `@gemm`",
+        Rule::kw_carbyne => "`carbyne`",
+        Rule::rparen => "`)`",
+        Rule::rbracket => "`]`",
+        Rule::comma => "`,`",
+        Rule::semicolon => "`;`",
+        Rule::dot => "`.`",
+        Rule::less => "`<`",
+        Rule::plus_equals => "`+=`",
+        Rule::word_char | Rule::first => "a letter",
+        Rule::WHITESPACE | Rule::COMMENT => "white space",
+        Rule::EOI => "the end of the text",
+    }
+}

@@ -1,0 +1,153 @@
+//! Numbers, tuples and layouts, which share the rule `value` of the grammar.
+//!
+//! Invariant: an expression has at most [`MAX_EXPR_OPERATORS`] operators, parentheses included, so
+//! its tree is never deeper than that, whoever walks or drops it.
+
+use super::Rule;
+use super::errors::short;
+use super::tree::{Answer, Node, Parts, internal};
+use crate::ast::{BinOp, Expr, ExprKind, LayoutExpr, TupleExpr};
+use crate::diag::{Code, Diagnostic};
+use crate::limits::MAX_EXPR_OPERATORS;
+use crate::span::Span;
+
+/// A number.
+pub(super) fn expr(node: Node<'_, '_>) -> Answer<Expr> {
+    Operators { left: MAX_EXPR_OPERATORS, whole: node.span() }.value(node)
+}
+
+/// A number or a tuple.
+pub(super) fn tuple(node: Node<'_, '_>) -> Answer<TupleExpr> {
+    let mut parts = node.clone().parts();
+    match (parts.some()?, parts.any()) {
+        (group, None) if group.rule() == Rule::group => {
+            let mut modes = Vec::new();
+            let mut inner = group.parts();
+            while let Some(value) = inner.take(Rule::value) {
+                modes.push(tuple(value)?);
+            }
+            Ok(TupleExpr::Tuple(modes))
+        }
+        _ => expr(node).map(TupleExpr::Leaf),
+    }
+}
+
+/// The values that follow one another.
+pub(super) fn tuples(parts: &mut Parts<'_, '_>) -> Answer<Vec<TupleExpr>> {
+    let mut all = Vec::new();
+    while let Some(value) = parts.take(Rule::value) {
+        all.push(tuple(value)?);
+    }
+    Ok(all)
+}
+
+/// `shape:stride`
+pub(super) fn layout(node: Node<'_, '_>) -> Answer<LayoutExpr> {
+    let span = node.span();
+    let mut parts = node.parts();
+    let shape = tuple(parts.next(Rule::value)?)?;
+    let stride = tuple(parts.next(Rule::value)?)?;
+    Ok(LayoutExpr { shape, stride, span })
+}
+
+/// A literal.
+pub(super) fn int<T: std::str::FromStr>(node: &Node<'_, '_>, bits: u32) -> Answer<T> {
+    node.text().parse().map_err(|_| {
+        let text = short(node.text());
+        Box::new(
+            Diagnostic::new(
+                Code::Number,
+                node.span(),
+                format!("`{text}` does not fit {bits} bits"),
+            )
+            .label("too large a number"),
+        )
+    })
+}
+
+/// Counts the operators of one expression while its tree is built.
+struct Operators {
+    left: usize,
+    whole: Span,
+}
+
+impl Operators {
+    fn one_more(&mut self) -> Answer<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            Box::new(
+                Diagnostic::new(
+                    Code::ExprTooLong,
+                    self.whole,
+                    format!("an expression has more than {MAX_EXPR_OPERATORS} operators"),
+                )
+                .label("this expression")
+                .help("name parts of it with `let`"),
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Operators of the same rank group from the left; at most two ranks wait on the stack.
+    fn value(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
+        let mut parts = node.parts();
+        let first = parts.some()?;
+        let mut stack = vec![];
+        let mut last = self.part(first)?;
+        while let Some(sign) = parts.take(Rule::op) {
+            self.one_more()?;
+            let op: BinOp =
+                sign.text().parse().map_err(|()| internal(sign.span(), "an operator"))?;
+            while let Some((above, a)) = stack.pop_if(|(above, _)| rank(*above) >= rank(op)) {
+                last = join(above, a, last);
+            }
+            stack.push((op, last));
+            let next = parts.some()?;
+            last = self.part(next)?;
+        }
+        while let Some((above, a)) = stack.pop() {
+            last = join(above, a, last);
+        }
+        Ok(last)
+    }
+
+    fn part(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
+        let span = node.span();
+        match node.rule() {
+            Rule::int => Ok(Expr { kind: ExprKind::Int(int(&node, 64)?), span }),
+            Rule::name => Ok(Expr { kind: ExprKind::Name(node.text().to_owned()), span }),
+            Rule::group => {
+                let mut parts = node.parts();
+                match (parts.take(Rule::value), parts.any()) {
+                    (Some(value), None) => self.value(value),
+                    _ => Err(Box::new(
+                        Diagnostic::new(Code::Syntax, span, "a tuple stands where a number is due")
+                            .label("expected a number, found a tuple"),
+                    )),
+                }
+            }
+            Rule::call => {
+                self.one_more()?;
+                let mut parts = node.parts();
+                let name = parts.next(Rule::function)?;
+                let op = name.text().parse().map_err(|()| internal(span, "a function"))?;
+                let a = self.value(parts.next(Rule::value)?)?;
+                let b = self.value(parts.next(Rule::value)?)?;
+                Ok(Expr { kind: ExprKind::Bin(op, Box::new(a), Box::new(b)), span })
+            }
+            _ => Err(internal(span, "a number")),
+        }
+    }
+}
+
+fn join(op: BinOp, a: Expr, b: Expr) -> Expr {
+    let span = a.span.to(b.span);
+    Expr { kind: ExprKind::Bin(op, Box::new(a), Box::new(b)), span }
+}
+
+fn rank(op: BinOp) -> u8 {
+    match op {
+        BinOp::Add | BinOp::Sub => 1,
+        BinOp::Mul | BinOp::Div | BinOp::Mod => 2,
+        BinOp::Min | BinOp::Max | BinOp::CeilDiv => 3,
+    }
+}

@@ -1,0 +1,288 @@
+//! From text to [`Module`], statement by statement.
+//!
+//! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, or its head when it has a body,
+//! or a closing brace. The stack of open bodies is kept here, not in recursion. After an error the
+//! reader goes on at the next statement ([`recover`]), up to [`crate::limits::MAX_ERRORS`] errors.
+//!
+//! Invariant: outside this folder nothing knows pest or its `Rule`.
+//! Invariant: every step ends behind where it began, so reading ends.
+
+mod errors;
+mod expr;
+mod recover;
+mod spec;
+mod statement;
+mod tensor;
+mod tree;
+
+use super::comments::Comments;
+use super::scan::{scan, too_long};
+use crate::ast::{Block, FORMAT_VERSION, Module, Stmt, StmtKind};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::limits::MAX_TEXT_BYTES;
+use crate::span::Span;
+use pest::Parser;
+use tree::{Answer, Tree};
+
+/// The generated parser, fenced in so that its public enum stays private.
+mod generated {
+    #[derive(pest_derive::Parser)]
+    #[grammar = "text/grammar.pest"]
+    pub(super) struct Grammar;
+}
+use generated::{Grammar, Rule};
+
+/// Reads a module.
+///
+/// # Errors
+/// Up to [`crate::limits::MAX_ERRORS`] errors of the families `P` and `X`, in text order.
+pub fn parse(text: &str) -> Result<Module, Diagnostics> {
+    let comments = scan(text).map_err(only)?;
+    Reader::new(text, comments).module()
+}
+
+/// Reads a module from bytes that may not be UTF-8.
+///
+/// # Errors
+/// As [`parse`], and `P0005` at the first byte that is not UTF-8.
+pub fn parse_bytes(bytes: &[u8]) -> Result<Module, Diagnostics> {
+    if bytes.len() > MAX_TEXT_BYTES {
+        return Err(only(too_long(bytes.len())));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let at = e.valid_up_to();
+        only(
+            Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the text is not UTF-8")
+                .label("the first byte that is no part of a character")
+                .help("save the file as UTF-8"),
+        )
+    })?;
+    parse(text)
+}
+
+fn only(d: Diagnostic) -> Diagnostics {
+    let mut errors = Diagnostics::default();
+    errors.push(d);
+    errors
+}
+
+/// A body that is still open.
+struct Frame {
+    /// Whose body it is; none where its head could not be read.
+    stmt: Option<Stmt>,
+    /// Whether this is the branch behind `else`.
+    is_else: bool,
+    /// Its opening brace.
+    brace: Span,
+    /// What was read so far.
+    stmts: Vec<Stmt>,
+}
+
+/// Walks through a text once.
+struct Reader<'s> {
+    text: &'s str,
+    comments: Comments<'s>,
+    errors: Diagnostics,
+    /// Whether something was skipped, so that braces may not match for that reason alone.
+    skipped: bool,
+    items: Vec<Stmt>,
+    open: Vec<Frame>,
+    /// Whether the last step closed the first branch of an `if`.
+    closed_if: bool,
+}
+
+impl<'s> Reader<'s> {
+    fn new(text: &'s str, comments: Vec<Span>) -> Self {
+        Reader {
+            text,
+            comments: Comments::new(text, comments),
+            errors: Diagnostics::default(),
+            skipped: false,
+            items: vec![],
+            open: vec![],
+            closed_if: false,
+        }
+    }
+
+    fn module(mut self) -> Result<Module, Diagnostics> {
+        let bom = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let gap = self.comments.gap(bom);
+        let mut header = gap.comments;
+        let (version, mut at) = match self.version(gap.end) {
+            Ok((version, end)) => (version, end),
+            Err(d) => {
+                // Another version may have another grammar; without any the text may still be ours.
+                let stop = d.label.is_empty();
+                self.errors.push(*d);
+                if stop {
+                    return Err(self.errors);
+                }
+                (FORMAT_VERSION, gap.end)
+            }
+        };
+        header.extend(self.comments.inside(at));
+        let footer = loop {
+            let gap = self.comments.gap(at);
+            if gap.end >= self.text.len() {
+                break gap.comments;
+            }
+            if self.errors.is_full() {
+                return Err(self.errors);
+            }
+            at = self.step(gap);
+        };
+        self.check_closed();
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        Ok(Module { header, version, items: self.items, footer })
+    }
+
+    /// Reads `carbyne 1`.
+    fn version(&self, at: usize) -> Answer<(u32, usize)> {
+        let Ok(pairs) = Grammar::parse(Rule::version, &self.text[at..]) else {
+            let found = errors::found(self.text, at);
+            return Err(Box::new(
+                Diagnostic::new(
+                    Code::Version,
+                    found.span,
+                    "the text does not begin with a format version",
+                )
+                .label(format!("expected `carbyne {FORMAT_VERSION}`, found {}", found.words))
+                .help(format!("write `carbyne {FORMAT_VERSION}` above the first statement")),
+            ));
+        };
+        let tree = Tree { base: at, comments: &self.comments };
+        let mut parts = tree.first(pairs)?.parts();
+        let number = parts.next(Rule::int)?;
+        let end = number.span().end as usize;
+        match number.text().parse() {
+            Ok(FORMAT_VERSION) => Ok((FORMAT_VERSION, end)),
+            _ => Err(Box::new(
+                Diagnostic::new(
+                    Code::Version,
+                    number.span(),
+                    format!(
+                        "format version {} is not one that this build reads",
+                        errors::short(number.text())
+                    ),
+                )
+                .help(format!("this build reads version {FORMAT_VERSION}")),
+            )),
+        }
+    }
+
+    /// Reads one statement, head or brace, and returns where it ends.
+    fn step(&mut self, gap: super::comments::Gap) -> usize {
+        let at = gap.end;
+        let closed_if = std::mem::take(&mut self.closed_if);
+        let pairs = match Grammar::parse(Rule::step, &self.text[at..]) {
+            Ok(pairs) => pairs,
+            Err(e) => {
+                let d = errors::syntax(self.text, at, e, !self.open.is_empty());
+                return self.recover(at, d);
+            }
+        };
+        let tree = Tree { base: at, comments: &self.comments };
+        let step = match tree.first(pairs) {
+            Ok(step) => step,
+            Err(d) => return self.recover(at, *d),
+        };
+        let (rule, span) = (step.rule(), step.span());
+        let end = span.end as usize;
+        match rule {
+            Rule::block_end => self.close(gap.comments, span),
+            Rule::else_head => {
+                let stmts = self.open.last_mut().map_or(&mut self.items, |f| &mut f.stmts);
+                let Some(mut stmt) = stmts.pop_if(|_| closed_if) else {
+                    let word = Span::new(at, at + "else".len());
+                    let d = Diagnostic::new(Code::Syntax, word, "`else` without `if`")
+                        .label("no `if` ends right before this")
+                        .help("put `else` behind the closing brace of an `if`");
+                    return self.recover(at, d);
+                };
+                if let StmtKind::If { then, .. } = &mut stmt.kind {
+                    then.footer.extend(gap.comments);
+                    then.footer.extend(self.comments.inside(end));
+                }
+                self.open_body(Some(stmt), true, end);
+                end
+            }
+            _ => {
+                let kind = match statement::statement(step) {
+                    Ok(kind) => kind,
+                    Err(d) => return self.recover_after(at, end, *d),
+                };
+                let mut leading = gap.comments;
+                leading.extend(self.comments.inside(end));
+                let trailing = self.comments.trailing(end);
+                let first = self.open.last().is_some_and(|f| f.stmts.is_empty());
+                let stmt = Stmt { blank_above: gap.blank && !first, leading, trailing, kind, span };
+                let behind = self.comments.end_after(end);
+                if statement::opens_body(&stmt.kind) {
+                    self.open_body(Some(stmt), false, end);
+                } else {
+                    self.push(stmt);
+                }
+                behind
+            }
+        }
+    }
+
+    fn push(&mut self, stmt: Stmt) {
+        self.open.last_mut().map_or(&mut self.items, |f| &mut f.stmts).push(stmt);
+    }
+
+    /// Opens a body whose brace ends at `end`.
+    fn open_body(&mut self, stmt: Option<Stmt>, is_else: bool, end: usize) {
+        let brace = Span::new(end.saturating_sub(1), end);
+        self.open.push(Frame { stmt, is_else, brace, stmts: vec![] });
+    }
+
+    /// Closes the innermost body with the brace at `brace`.
+    fn close(&mut self, mut footer: Vec<String>, brace: Span) -> usize {
+        let end = brace.end as usize;
+        let Some(frame) = self.open.pop() else {
+            if !self.skipped {
+                self.errors.push(
+                    Diagnostic::new(Code::Syntax, brace, "`}` closes nothing")
+                        .label("no body is open here")
+                        .help("remove it, or add the `{` that it should close"),
+                );
+            }
+            return end;
+        };
+        footer.extend(self.comments.trailing(end));
+        let Some(mut stmt) = frame.stmt else { return self.comments.end_after(end) };
+        stmt.span = stmt.span.to(brace);
+        let block = Block { stmts: frame.stmts, footer };
+        match &mut stmt.kind {
+            StmtKind::Spec(spec) => spec.body = Some(block),
+            StmtKind::For { body, .. } => *body = block,
+            StmtKind::If { otherwise, .. } if frame.is_else => *otherwise = Some(block),
+            StmtKind::If { then, .. } => {
+                *then = block;
+                self.closed_if = true;
+            }
+            _ => {}
+        }
+        self.push(stmt);
+        self.comments.end_after(end)
+    }
+
+    /// Reports the bodies still open at the end of the text.
+    fn check_closed(&mut self) {
+        if self.skipped && !self.errors.is_empty() {
+            return;
+        }
+        if let Some(frame) = self.open.last() {
+            let end = Span::new(self.text.len(), self.text.len());
+            self.errors.push(
+                Diagnostic::new(Code::Syntax, frame.brace, "this body is not closed")
+                    .label("opened here")
+                    .related(end, "the text ends here")
+                    .help("add `}`"),
+            );
+        }
+    }
+}

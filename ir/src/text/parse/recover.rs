@@ -1,0 +1,111 @@
+//! Where reading goes on after an error.
+//!
+//! The next statement is sought at the beginning of a line: a closing brace, a keyword, a definition
+//! (`%x =`, `#x:`), or a sigil where no bracket of the wrong statement is open. Braces that are passed
+//! over open bodies without a head, so that the closing ones still match.
+
+use super::super::scan::is_blank;
+use super::{Frame, Reader};
+use crate::diag::Diagnostic;
+use crate::span::Span;
+
+impl Reader<'_> {
+    /// Reports `d`, found in the step that begins at `start`, and returns where to go on.
+    pub(super) fn recover(&mut self, start: usize, d: Diagnostic) -> usize {
+        let error = (d.span.start as usize).max(start);
+        self.errors.push(d);
+        let end = self.next_start(start, error);
+        self.recovered(start, end)
+    }
+
+    /// Reports `d` in a statement that ends at `end`, its grammar being right.
+    pub(super) fn recover_after(&mut self, start: usize, end: usize, d: Diagnostic) -> usize {
+        self.errors.push(d);
+        if self.text.as_bytes().get(end.wrapping_sub(1)) == Some(&b'{') {
+            self.open_body(None, false, end);
+        }
+        self.recovered(start, end)
+    }
+
+    fn recovered(&mut self, start: usize, end: usize) -> usize {
+        self.skipped = true;
+        let end = end.max(start + 1);
+        self.comments.inside(end);
+        end
+    }
+
+    /// Where the statement behind the one at `start` begins, which is wrong at `error`.
+    fn next_start(&mut self, start: usize, error: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let (mut brackets, mut braces) = (0usize, 0usize);
+        let mut line_start = false;
+        let mut at = start;
+        while let Some(&byte) = bytes.get(at) {
+            if byte == b'/'
+                && let Some(comment) = self.comments.holding(at)
+            {
+                at = comment.end as usize;
+                continue;
+            }
+            if line_start && at > error && starts_statement(&self.text[at..], brackets > 0) {
+                break;
+            }
+            match byte {
+                b'(' | b'[' => brackets += 1,
+                b')' | b']' => brackets = brackets.saturating_sub(1),
+                b'{' => {
+                    braces += 1;
+                    self.open.push(Frame {
+                        stmt: None,
+                        is_else: false,
+                        brace: Span::new(at, at + 1),
+                        stmts: vec![],
+                    });
+                }
+                b'}' if braces > 0 => {
+                    braces -= 1;
+                    self.open.pop();
+                }
+                b'}' if at >= error && at > start => break,
+                _ => {}
+            }
+            line_start = byte == b'\n' || line_start && is_blank(byte);
+            at += 1;
+        }
+        while !self.text.is_char_boundary(at) {
+            at += 1;
+        }
+        at
+    }
+}
+
+/// Whether a line that begins with `rest` begins a statement. Inside brackets a tensor's name may be
+/// an operand, unless it is being defined.
+fn starts_statement(rest: &str, in_brackets: bool) -> bool {
+    let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let bytes = rest.as_bytes();
+    let sigil = usize::from(matches!(bytes.first(), Some(b'%' | b'#' | b'@')));
+    let len = bytes.iter().skip(sigil).take_while(|b| is_word(b)).count();
+    if sigil == 1 {
+        let behind = bytes.iter().skip(1 + len).find(|b| !is_blank(**b));
+        return len > 0 && (!in_brackets || matches!(behind, Some(b'=' | b':')));
+    }
+    const STARTS: [&str; 15] = [
+        "let",
+        "sym",
+        "for",
+        "if",
+        "barrier",
+        "async",
+        "Allocate",
+        "Move",
+        "MatMul",
+        "Init",
+        "Spec",
+        "UnaryPointwise",
+        "BinaryPointwise",
+        "Reduction",
+        "Shfl",
+    ];
+    bytes.first() == Some(&b'}') || STARTS.contains(&&rest[..len])
+}

@@ -1,0 +1,160 @@
+//! Statements. Bodies are still empty here; the reader fills them when it meets their braces.
+
+use super::Rule;
+use super::errors::short;
+use super::expr::{expr, int};
+use super::spec::spec;
+use super::tensor::{data_type, thread_type, view};
+use super::tree::{Answer, Node, Parts, internal};
+use crate::ast::{Block, Compare, StmtKind, SymDecl, Unroll};
+use crate::diag::{Code, Diagnostic};
+
+/// Whether `{` was read at the statement's end.
+pub(super) fn opens_body(kind: &StmtKind) -> bool {
+    match kind {
+        StmtKind::Spec(spec) => spec.body.is_some(),
+        StmtKind::For { .. } | StmtKind::If { .. } => true,
+        _ => false,
+    }
+}
+
+/// The statement in `node`.
+pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
+    let node = node.parts().some()?;
+    let (rule, span) = (node.rule(), node.span());
+    if rule == Rule::spec {
+        return spec(node).map(StmtKind::Spec);
+    }
+    let mut parts = node.parts();
+    Ok(match rule {
+        Rule::data_stmt => {
+            let name = parts.next(Rule::data_name)?.without_sigil();
+            let ty = parts.take(Rule::data_type).map(data_type).transpose()?;
+            match (parts.take(Rule::data_def), ty) {
+                (Some(def), ty) => StmtKind::DataDef { name, ty, view: view(def.parts().some()?)? },
+                (None, Some(ty)) => StmtKind::DataDecl { name, ty },
+                (None, None) => return Err(internal(span, "a type or a view")),
+            }
+        }
+        Rule::thread_stmt => {
+            let name = parts.next(Rule::thread_name)?.without_sigil();
+            let ty = parts.take(Rule::thread_type).map(thread_type).transpose()?;
+            match (parts.take(Rule::thread_def), ty) {
+                (Some(def), ty) => {
+                    StmtKind::ThreadDef { name, ty, view: view(def.parts().some()?)? }
+                }
+                (None, Some(ty)) => StmtKind::ThreadDecl { name, ty },
+                (None, None) => return Err(internal(span, "a type or a view")),
+            }
+        }
+        Rule::indices => {
+            let mut names = Vec::new();
+            while let Some(name) = parts.take(Rule::index_name) {
+                names.push(name.name());
+            }
+            StmtKind::Indices { names, threads: view(parts.next(Rule::thread_view)?)? }
+        }
+        Rule::allocate => {
+            let name = parts.next(Rule::data_name)?.without_sigil();
+            StmtKind::Allocate { name, ty: data_type(parts.next(Rule::data_type)?)? }
+        }
+        Rule::for_head => for_head(parts)?,
+        Rule::if_head => {
+            let mut cond = Vec::new();
+            while let Some(node) = parts.take(Rule::compare) {
+                cond.push(compare(node)?);
+            }
+            StmtKind::If { cond, then: Block::default(), otherwise: None }
+        }
+        Rule::barrier => {
+            let of = parts.take(Rule::barrier_of);
+            StmtKind::Barrier(of.map(|n| view(n.parts().some()?)).transpose()?)
+        }
+        Rule::async_commit => StmtKind::AsyncCommit,
+        Rule::async_wait => StmtKind::AsyncWait(expr(parts.next(Rule::value)?)?),
+        Rule::let_stmt => {
+            let mut bindings = Vec::new();
+            while let Some(binding) = parts.take(Rule::binding) {
+                let mut parts = binding.parts();
+                let name = parts.next(Rule::ident)?.name();
+                bindings.push((name, expr(parts.next(Rule::value)?)?));
+            }
+            StmtKind::Let(bindings)
+        }
+        Rule::sym_stmt => StmtKind::Sym(sym(parts)?),
+        _ => return Err(internal(span, "a statement")),
+    })
+}
+
+fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let var = parts.next(Rule::name)?.name();
+    let start = expr(parts.next(Rule::value)?)?;
+    let same = |parts: &mut Parts<'_, '_>| -> Answer<()> {
+        let again = parts.next(Rule::name)?.name();
+        if again.text == var.text {
+            return Ok(());
+        }
+        let (found, wanted) = (short(&again.text), short(&var.text));
+        Err(Box::new(
+            Diagnostic::new(
+                Code::Syntax,
+                again.span,
+                format!("`{found}` is not the variable of this loop"),
+            )
+            .label(format!("expected `{wanted}`"))
+            .related(var.span, "the loop's variable")
+            .help(format!("write `{wanted}` in all three places")),
+        ))
+    };
+    same(&mut parts)?;
+    let end = expr(parts.next(Rule::value)?)?;
+    same(&mut parts)?;
+    let step = expr(parts.next(Rule::value)?)?;
+    let unroll = match parts.take(Rule::unroll) {
+        Some(word) => word.text().parse().map_err(|()| internal(word.span(), "`unroll`"))?,
+        None => Unroll::Default,
+    };
+    Ok(StmtKind::For { var, start, end, step, unroll, body: Block::default() })
+}
+
+fn compare(node: Node<'_, '_>) -> Answer<Compare> {
+    let mut parts = node.parts();
+    let lhs = expr(parts.next(Rule::value)?)?;
+    let op = parts.next(Rule::compare_op)?;
+    let op = op.text().parse().map_err(|()| internal(op.span(), "a comparison"))?;
+    Ok(Compare { lhs, op, rhs: expr(parts.next(Rule::value)?)? })
+}
+
+fn sym(mut parts: Parts<'_, '_>) -> Answer<SymDecl> {
+    let name = parts.next(Rule::ident)?.name();
+    let mut decl = SymDecl { name, min: None, max: None, div: None };
+    let Some(facts) = parts.take(Rule::sym_facts) else { return Ok(decl) };
+    let mut facts = facts.parts();
+    while let Some(fact) = facts.take(Rule::sym_fact) {
+        let mut fact = fact.parts();
+        let key = fact.next(Rule::ident)?.name();
+        let value = int(&fact.next(Rule::int)?, 64)?;
+        let place = match key.text.as_str() {
+            "min" => &mut decl.min,
+            "max" => &mut decl.max,
+            "div" => &mut decl.div,
+            other => {
+                return Err(Box::new(
+                    Diagnostic::new(
+                        Code::Syntax,
+                        key.span,
+                        format!("a symbol has no `{}`", short(other)),
+                    )
+                    .label("expected `min`, `max` or `div`"),
+                ));
+            }
+        };
+        if place.replace(value).is_some() {
+            return Err(Box::new(
+                Diagnostic::new(Code::Syntax, key.span, format!("`{}` is given twice", key.text))
+                    .label("given before"),
+            ));
+        }
+    }
+    Ok(decl)
+}

@@ -1,0 +1,189 @@
+//! Types and views.
+
+use super::Rule;
+use super::errors::{one_of, short};
+use super::expr::{expr, int, layout, tuple, tuples};
+use super::tree::{Answer, Node, Parts, internal};
+use crate::ast::{Dims, Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
+use crate::ast::{TypeAttr, View, ViewOp};
+use crate::diag::{Code, Diagnostic};
+use crate::scalar::{Memory, Scalar};
+use std::str::FromStr;
+
+/// `[2,2].[8,8].f16.SH{..}`
+pub(super) fn data_type(node: Node<'_, '_>) -> Answer<TensorType> {
+    let mut parts = node.parts();
+    let span = parts.whole();
+    let levels = levels(&mut parts)?;
+    let scalar = spelled(&parts.next(Rule::scalar)?, "scalar type", Scalar::ALL, Scalar::as_str)?;
+    let memory = match parts.take(Rule::memory) {
+        Some(node) => Some(spelled(&node, "memory", Memory::ALL, Memory::as_str)?),
+        None => None,
+    };
+    let mut attrs = Vec::new();
+    if let Some(node) = parts.take(Rule::type_attrs) {
+        let mut inner = node.parts();
+        while let Some(attr) = inner.take(Rule::type_attr) {
+            attrs.push(type_attr(attr.parts().some()?)?);
+        }
+    }
+    Ok(TensorType { levels, scalar, memory, attrs, span })
+}
+
+/// `[2,2].[8].thread`
+pub(super) fn thread_type(node: Node<'_, '_>) -> Answer<ThreadType> {
+    let mut parts = node.parts();
+    let span = parts.whole();
+    let levels = levels(&mut parts)?;
+    let scalar = parts.next(Rule::thread_scalar)?;
+    let scalar = spelled(&scalar, "kind of thread", ThreadScalar::ALL, ThreadScalar::as_str)?;
+    Ok(ThreadType { levels, scalar, span })
+}
+
+/// A word that must be one of few.
+fn spelled<T: FromStr + Copy>(
+    node: &Node<'_, '_>,
+    what: &str,
+    all: &[T],
+    text: fn(T) -> &'static str,
+) -> Answer<T> {
+    let word = node.text().trim_end();
+    T::from_str(word).map_err(|_| {
+        let known = all.iter().map(|v| text(*v));
+        Box::new(
+            Diagnostic::new(Code::Syntax, node.span(), format!("unknown {what} `{}`", short(word)))
+                .label(format!("expected a {what}"))
+                .help(one_of(word, known)),
+        )
+    })
+}
+
+fn levels(parts: &mut Parts<'_, '_>) -> Answer<Vec<Dims>> {
+    let mut levels = Vec::new();
+    while let Some(level) = parts.take(Rule::level) {
+        levels.push(dims(level)?);
+    }
+    Ok(levels)
+}
+
+fn dims(node: Node<'_, '_>) -> Answer<Dims> {
+    let mut parts = node.parts();
+    let span = parts.whole();
+    let mut modes = tuples(&mut parts)?;
+    let Some(rest) = parts.take(Rule::level_rest) else {
+        return Ok(Dims { modes, strides: None, span });
+    };
+    let shape = modes.pop().ok_or_else(|| internal(span, "a shape"))?;
+    let stride = rest.parts().next(Rule::value)?;
+    let stride_span = stride.span();
+    let (count, strides) = match (shape, tuple(stride)?) {
+        (TupleExpr::Leaf(mode), TupleExpr::Leaf(stride)) => {
+            let (modes, strides) = (vec![TupleExpr::Leaf(mode)], vec![TupleExpr::Leaf(stride)]);
+            return Ok(Dims { modes, strides: Some(strides), span });
+        }
+        (TupleExpr::Tuple(modes), TupleExpr::Tuple(strides)) if modes.len() == strides.len() => {
+            return Ok(Dims { modes, strides: Some(strides), span });
+        }
+        (shape, strides) => (count(&shape), count(&strides)),
+    };
+    Err(Box::new(
+        Diagnostic::new(Code::Syntax, span, "shape and strides do not match")
+            .label(format!("the shape is {count}"))
+            .related(stride_span, format!("the stride is {strides}"))
+            .help("give every mode one stride: `[8:1]`, `[(8,8):(8,1)]`"),
+    ))
+}
+
+fn count(tuple: &TupleExpr) -> String {
+    match tuple {
+        TupleExpr::Leaf(_) => "a number".to_owned(),
+        TupleExpr::Tuple(modes) => format!("a tuple of {}", modes.len()),
+    }
+}
+
+fn type_attr(node: Node<'_, '_>) -> Answer<TypeAttr> {
+    let (rule, span) = (node.rule(), node.span());
+    let mut parts = node.parts();
+    Ok(match rule {
+        Rule::open => TypeAttr::Open,
+        Rule::tv_attr => {
+            let layout = layout(parts.next(Rule::layout)?)?;
+            TypeAttr::Tv(layout, parts.next(Rule::thread_name)?.without_sigil())
+        }
+        Rule::swizzle => TypeAttr::Swizzle(
+            int(&parts.next(Rule::int)?, 32)?,
+            int(&parts.next(Rule::int)?, 32)?,
+            int(&parts.next(Rule::int)?, 32)?,
+        ),
+        Rule::align => TypeAttr::Align(expr(parts.next(Rule::value)?)?),
+        Rule::at => TypeAttr::At(expr(parts.next(Rule::value)?)?),
+        Rule::reuses => TypeAttr::Reuses(parts.next(Rule::data_name)?.without_sigil()),
+        _ => return Err(internal(span, "a type attribute")),
+    })
+}
+
+/// `%A.tile([8,8])[@i, _]`, `#cta.tile([32])`
+pub(super) fn view(node: Node<'_, '_>) -> Answer<View> {
+    let mut parts = node.parts();
+    let span = parts.whole();
+    let base = parts.some()?.without_sigil();
+    let mut ops = Vec::new();
+    while let Some(op) = parts.any() {
+        ops.push(match op.rule() {
+            Rule::index => ViewOp::Index(entries(&mut op.parts())?),
+            Rule::method => method(op.parts().some()?)?,
+            _ => return Err(internal(op.span(), "a view")),
+        });
+    }
+    Ok(View { base, ops, span })
+}
+
+fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
+    let (rule, span) = (node.rule(), node.span());
+    let mut parts = node.parts();
+    Ok(match rule {
+        Rule::mine => ViewOp::Mine,
+        Rule::scalar_op => ViewOp::Scalar,
+        Rule::tile => ViewOp::Tile(tiler(parts.some()?)?),
+        Rule::reshape => {
+            let shape = side(parts.some()?)?;
+            let last = parts.some()?;
+            let span = parts.whole().to(last.span());
+            ViewOp::Reshape(LayoutExpr { shape, stride: side(last)?, span })
+        }
+        Rule::tv => {
+            let layout = layout(parts.next(Rule::layout)?)?;
+            ViewOp::Tv(layout, parts.next(Rule::thread_name)?.without_sigil())
+        }
+        _ => return Err(internal(span, "a tensor operation")),
+    })
+}
+
+fn tiler(node: Node<'_, '_>) -> Answer<Tiler> {
+    let sizes = node.rule() == Rule::sizes;
+    let mut parts = node.parts();
+    if sizes {
+        return entries(&mut parts).map(Tiler::Sizes);
+    }
+    let mut modes = Vec::new();
+    while let Some(mode) = parts.any() {
+        modes.push(if mode.rule() == Rule::keep { None } else { Some(layout(mode)?) });
+    }
+    Ok(Tiler::Modes(modes))
+}
+
+/// One side of a reshape: `[2,2]` or `(2,2)`, or a number.
+fn side(node: Node<'_, '_>) -> Answer<TupleExpr> {
+    match node.rule() {
+        Rule::modes_list => tuples(&mut node.parts()).map(TupleExpr::Tuple),
+        _ => tuple(node),
+    }
+}
+
+fn entries(parts: &mut Parts<'_, '_>) -> Answer<Vec<Option<Expr>>> {
+    let mut entries = Vec::new();
+    while let Some(entry) = parts.any() {
+        entries.push(if entry.rule() == Rule::keep { None } else { Some(expr(entry)?) });
+    }
+    Ok(entries)
+}

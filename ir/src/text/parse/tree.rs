@@ -1,0 +1,170 @@
+//! Pest's pairs with our spans, and the one way to take them apart.
+//!
+//! Signs that are rules only for the sake of messages are passed over. Where the tree has not the
+//! shape that the grammar promises, the answer is the error `I0901`, never a panic.
+
+use super::super::comments::Comments;
+use super::Rule;
+use crate::ast::Name;
+use crate::diag::{Code, Diagnostic};
+use crate::span::Span;
+use pest::iterators::{Pair, Pairs};
+
+/// A result whose error is boxed, for it is large and rare.
+pub(super) type Answer<T> = Result<T, Box<Diagnostic>>;
+
+/// What every node of one parse knows.
+#[derive(Copy, Clone)]
+pub(super) struct Tree<'c, 's> {
+    /// Where the parsed part begins in the text.
+    pub(super) base: usize,
+    pub(super) comments: &'c Comments<'s>,
+}
+
+impl<'c, 's> Tree<'c, 's> {
+    /// The first pair of a parse.
+    pub(super) fn first(self, mut pairs: Pairs<'s, Rule>) -> Answer<Node<'c, 's>> {
+        match pairs.next() {
+            Some(pair) => Ok(Node { tree: self, pair }),
+            None => Err(internal(Span::new(self.base, self.base), "nothing")),
+        }
+    }
+}
+
+/// One pair.
+#[derive(Clone)]
+pub(super) struct Node<'c, 's> {
+    tree: Tree<'c, 's>,
+    pair: Pair<'s, Rule>,
+}
+
+impl<'c, 's> Node<'c, 's> {
+    pub(super) fn rule(&self) -> Rule {
+        self.pair.as_rule()
+    }
+
+    /// The text; for rules with parts it may end with blanks and comments.
+    pub(super) fn text(&self) -> &'s str {
+        self.pair.as_str()
+    }
+
+    /// Where it stands, without blanks and comments at its end.
+    pub(super) fn span(&self) -> Span {
+        let span = self.pair.as_span();
+        let (start, end) = (self.tree.base + span.start(), self.tree.base + span.end());
+        Span::new(start, self.tree.comments.trimmed(start, end))
+    }
+
+    /// Its text behind the sigil.
+    pub(super) fn without_sigil(&self) -> Name {
+        Name { text: self.text().get(1..).unwrap_or("").to_owned(), span: self.span() }
+    }
+
+    /// Its text as a name.
+    pub(super) fn name(&self) -> Name {
+        Name { text: self.text().trim_end().to_owned(), span: self.span() }
+    }
+
+    /// What it consists of.
+    pub(super) fn parts(self) -> Parts<'c, 's> {
+        let whole = self.span();
+        Parts { tree: self.tree, pairs: self.pair.into_inner(), whole }
+    }
+}
+
+/// The parts of a node that are not yet taken.
+pub(super) struct Parts<'c, 's> {
+    tree: Tree<'c, 's>,
+    pairs: Pairs<'s, Rule>,
+    whole: Span,
+}
+
+impl<'c, 's> Parts<'c, 's> {
+    /// The whole node's span.
+    pub(super) fn whole(&self) -> Span {
+        self.whole
+    }
+
+    /// The end of `span` without blanks and comments at its end.
+    pub(super) fn trimmed(&self, span: Span) -> u32 {
+        self.tree.comments.trimmed(span.start as usize, span.end as usize) as u32
+    }
+
+    /// The next part of whatever kind.
+    pub(super) fn any(&mut self) -> Option<Node<'c, 's>> {
+        let pair = self.pairs.by_ref().find(|p| !is_sign(p.as_rule()))?;
+        Some(Node { tree: self.tree, pair })
+    }
+
+    /// The next part, if it is a `rule`.
+    pub(super) fn take(&mut self, rule: Rule) -> Option<Node<'c, 's>> {
+        while self.pairs.peek().is_some_and(|p| is_sign(p.as_rule())) {
+            self.pairs.next();
+        }
+        if self.pairs.peek()?.as_rule() != rule {
+            return None;
+        }
+        self.any()
+    }
+
+    /// The next part, which must be a `rule`.
+    pub(super) fn next(&mut self, rule: Rule) -> Answer<Node<'c, 's>> {
+        self.take(rule).ok_or_else(|| internal(self.whole, super::errors::describe(rule)))
+    }
+
+    /// The next part, which must be there.
+    pub(super) fn some(&mut self) -> Answer<Node<'c, 's>> {
+        self.any().ok_or_else(|| internal(self.whole, "more"))
+    }
+}
+
+/// Whether the rule only marks a sign or a keyword.
+pub(super) fn is_sign(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::lparen
+            | Rule::rparen
+            | Rule::rbracket
+            | Rule::lbrace
+            | Rule::rbrace
+            | Rule::comma
+            | Rule::colon
+            | Rule::semicolon
+            | Rule::dot
+            | Rule::equals
+            | Rule::less
+            | Rule::plus_equals
+            | Rule::and
+            | Rule::arrow
+            | Rule::exec_end
+            | Rule::follow
+            | Rule::kw_carbyne
+            | Rule::kw_else
+            | Rule::kw_let
+            | Rule::kw_sym
+            | Rule::kw_indices
+            | Rule::kw_allocate
+            | Rule::kw_for
+            | Rule::kw_if
+            | Rule::kw_barrier
+            | Rule::kw_async_wait
+            | Rule::kw_tv
+            | Rule::kw_over
+            | Rule::kw_swizzle
+            | Rule::kw_align
+            | Rule::kw_at
+            | Rule::kw_reuses
+            | Rule::kw_tile
+            | Rule::kw_reshape
+            | Rule::kw_scalar
+    )
+}
+
+/// The grammar and the reader disagree.
+pub(super) fn internal(span: Span, wanted: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::Internal, span, "the parser does not understand its own grammar")
+            .label(format!("expected {wanted}"))
+            .help("this is a defect of carbyne; please send us the text"),
+    )
+}

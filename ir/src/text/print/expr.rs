@@ -1,0 +1,93 @@
+//! Numbers and tuples, with no more parentheses than their trees need.
+
+use crate::ast::{BinOp, Expr, ExprKind, TupleExpr};
+
+/// Work that is still to be printed, the first at the end.
+enum Piece<'m> {
+    Text(&'static str),
+    /// In parentheses if it binds less than the rank.
+    Expr(&'m Expr, u8),
+    Tuple(&'m TupleExpr),
+}
+
+/// Prints a number.
+pub(super) fn expr(out: &mut String, e: &Expr) {
+    pieces(out, Piece::Expr(e, 0));
+}
+
+/// Prints a number or a tuple.
+pub(super) fn tuple(out: &mut String, t: &TupleExpr) {
+    pieces(out, Piece::Tuple(t));
+}
+
+/// Prints tuples between `open` and `close`.
+pub(super) fn tuples(out: &mut String, open: &str, ts: &[TupleExpr], close: &str) {
+    out.push_str(open);
+    for (i, t) in ts.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        tuple(out, t);
+    }
+    out.push_str(close);
+}
+
+fn pieces(out: &mut String, first: Piece<'_>) {
+    let mut todo = vec![first];
+    while let Some(piece) = todo.pop() {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Tuple(TupleExpr::Leaf(e)) => todo.push(Piece::Expr(e, 0)),
+            Piece::Tuple(TupleExpr::Tuple(modes)) => {
+                out.push('(');
+                todo.push(Piece::Text(")"));
+                for (i, mode) in modes.iter().enumerate().rev() {
+                    todo.push(Piece::Tuple(mode));
+                    if i > 0 {
+                        todo.push(Piece::Text(","));
+                    }
+                }
+            }
+            Piece::Expr(e, above) => match &e.kind {
+                ExprKind::Int(v) => int(out, *v),
+                ExprKind::Name(name) => out.push_str(name),
+                ExprKind::Bin(op, a, b) => match rank(*op) {
+                    None => {
+                        out.push_str(op.as_str());
+                        out.push('(');
+                        todo.extend([Piece::Text(")"), Piece::Expr(b, 0)]);
+                        todo.extend([Piece::Text(", "), Piece::Expr(a, 0)]);
+                    }
+                    Some(rank) => {
+                        if rank < above {
+                            out.push('(');
+                            todo.push(Piece::Text(")"));
+                        }
+                        // Operators group from the left, so only the right side must bind tighter.
+                        todo.extend([Piece::Expr(b, rank + 1), Piece::Text(" ")]);
+                        todo.extend([Piece::Text(op.as_str()), Piece::Text(" ")]);
+                        todo.push(Piece::Expr(a, rank));
+                    }
+                },
+            },
+        }
+    }
+}
+
+/// A text holds no negative literal; one that was built is printed as the difference that it is.
+fn int(out: &mut String, v: i64) {
+    match v {
+        0.. => out.push_str(&v.to_string()),
+        i64::MIN => out.push_str(&format!("(0 - {} - 1)", i64::MAX)),
+        _ => out.push_str(&format!("(0 - {})", v.unsigned_abs())),
+    }
+}
+
+/// How tight an operator binds; none for functions.
+fn rank(op: BinOp) -> Option<u8> {
+    match op {
+        BinOp::Add | BinOp::Sub => Some(1),
+        BinOp::Mul | BinOp::Div | BinOp::Mod => Some(2),
+        BinOp::Min | BinOp::Max | BinOp::CeilDiv => None,
+    }
+}

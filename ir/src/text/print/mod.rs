@@ -1,0 +1,106 @@
+//! From [`Module`] to text: one statement a line, two spaces a body, at most 100 columns where it can.
+//!
+//! Invariant: the same module always gives the same text, which ends with a line break. Nothing here
+//! recurses, whatever the depth of the tree.
+
+mod expr;
+mod statement;
+mod tensor;
+
+use crate::ast::{Block, Module, Stmt, StmtKind};
+
+/// Columns a line should have at most.
+const WIDTH: usize = 100;
+/// Columns that a body is indented by.
+const INDENT: usize = 2;
+
+/// The text of a module.
+pub fn print(module: &Module) -> String {
+    let mut out = String::new();
+    comments(&mut out, 0, &module.header);
+    out.push_str(&format!("carbyne {}\n", module.version));
+    stmts(&mut out, &module.items);
+    comments(&mut out, 0, &module.footer);
+    out
+}
+
+/// A list of statements of which some are printed.
+struct Open<'m> {
+    rest: std::slice::Iter<'m, Stmt>,
+    /// The block that they are of; none for a module.
+    block: Option<&'m Block>,
+    /// The other branch of an `if`.
+    otherwise: Option<&'m Block>,
+}
+
+fn stmts(out: &mut String, items: &[Stmt]) {
+    let mut stack = vec![Open { rest: items.iter(), block: None, otherwise: None }];
+    while let Some(top) = stack.last_mut() {
+        let next = top.rest.next();
+        let (block, otherwise) = (top.block, top.otherwise);
+        let depth = INDENT * (stack.len() - 1);
+        if let Some(stmt) = next {
+            one(out, depth, stmt);
+            if let Some((block, otherwise)) = bodies(&stmt.kind) {
+                stack.push(Open { rest: block.stmts.iter(), block: Some(block), otherwise });
+            }
+            continue;
+        }
+        stack.pop();
+        let Some(block) = block else { continue };
+        comments(out, depth, &block.footer);
+        indent(out, depth.saturating_sub(INDENT));
+        match otherwise {
+            Some(other) => {
+                out.push_str("} else {\n");
+                stack.push(Open { rest: other.stmts.iter(), block: Some(other), otherwise: None });
+            }
+            None => out.push_str("}\n"),
+        }
+    }
+}
+
+/// The statement's body, and the other one of an `if`.
+fn bodies(kind: &StmtKind) -> Option<(&Block, Option<&Block>)> {
+    match kind {
+        StmtKind::Spec(spec) => spec.body.as_ref().map(|body| (body, None)),
+        StmtKind::For { body, .. } => Some((body, None)),
+        StmtKind::If { then, otherwise, .. } => Some((then, otherwise.as_ref())),
+        _ => None,
+    }
+}
+
+/// A statement, or its head up to `{`, with its comments.
+fn one(out: &mut String, depth: usize, stmt: &Stmt) {
+    if stmt.blank_above {
+        out.push('\n');
+    }
+    comments(out, depth, &stmt.leading);
+    indent(out, depth);
+    statement::head(out, depth, &stmt.kind);
+    if let Some(text) = &stmt.trailing {
+        out.push(' ');
+        comment(out, &text.replace('\n', " "));
+    }
+    out.push('\n');
+}
+
+fn comments(out: &mut String, depth: usize, texts: &[String]) {
+    for line in texts.iter().flat_map(|text| text.split('\n')) {
+        indent(out, depth);
+        comment(out, line);
+        out.push('\n');
+    }
+}
+
+fn comment(out: &mut String, text: &str) {
+    out.push_str("//");
+    if !text.is_empty() {
+        out.push(' ');
+        out.push_str(text);
+    }
+}
+
+fn indent(out: &mut String, depth: usize) {
+    out.extend(std::iter::repeat_n(' ', depth));
+}

@@ -1,0 +1,202 @@
+//! Statements and heads, broken where a line would be too long.
+//!
+//! A head that does not fit breaks before its operands and results; a list that still does not fit
+//! breaks between its members. Words themselves are never broken.
+
+use super::WIDTH;
+use super::expr::{expr, tuple};
+use super::tensor::{data_type, thread_type, view};
+use crate::ast::{AttrValue, Expr, Operand, Spec, StmtKind, SymDecl, TensorType, ThreadType, View};
+use pretty::{Arena, DocAllocator, DocBuilder};
+
+type Doc<'a> = DocBuilder<'a, Arena<'a>>;
+
+/// Columns that a broken head is indented by, more than a body so that they differ.
+const CONTINUED: isize = 4;
+
+/// Prints a statement, or its head up to `{`, at the given depth.
+pub(super) fn head(out: &mut String, depth: usize, kind: &StmtKind) {
+    let arena = Arena::new();
+    // The doc knows of the columns already printed through blanks of its own, cut off below.
+    let doc = arena.text(" ".repeat(depth)).append(statement(&arena, kind)).nest(depth as isize);
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = doc.render_fmt(WIDTH, &mut text);
+    out.push_str(text.get(depth..).unwrap_or(""));
+}
+
+fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
+    match kind {
+        StmtKind::Let(bindings) => {
+            let all = bindings.iter().map(|(name, e)| {
+                arena.text(with(|out| {
+                    out.push_str(&name.text);
+                    out.push_str(" = ");
+                    expr(out, e);
+                }))
+            });
+            arena.text("let ").append(list(arena, all, arena.softline())).nest(CONTINUED)
+        }
+        StmtKind::Sym(sym) => arena.text(symbol(sym)),
+        StmtKind::DataDecl { name, ty } => arena.text(data(&name.text, Some(ty))),
+        StmtKind::DataDef { name, ty, view } => {
+            definition(arena, data(&name.text, ty.as_ref()), '%', view)
+        }
+        StmtKind::ThreadDecl { name, ty } => arena.text(threads(&name.text, Some(ty))),
+        StmtKind::ThreadDef { name, ty, view } => {
+            definition(arena, threads(&name.text, ty.as_ref()), '#', view)
+        }
+        StmtKind::Indices { names, threads } => {
+            let names = names.iter().map(|name| arena.text(name.text.clone()));
+            list(arena, names, arena.softline())
+                .append(" = ")
+                .append(with(|out| view(out, '#', threads)))
+                .append(".indices()")
+                .nest(CONTINUED)
+        }
+        StmtKind::Allocate { name, ty } => {
+            arena.text("Allocate ").append(data(&name.text, Some(ty)))
+        }
+        StmtKind::Spec(s) => spec(arena, s),
+        StmtKind::For { var, start, end, step, unroll, body: _ } => {
+            let var = &var.text;
+            let parts = [
+                format!("{var} = {}", number(start)),
+                format!("{var} < {}", number(end)),
+                format!("{var} += {}", number(step)),
+            ];
+            let parts = parts.into_iter().map(|part| arena.text(part));
+            let unroll = unroll.as_str();
+            arena
+                .text("for (")
+                .append(arena.intersperse(parts, arena.text(";").append(arena.softline())))
+                .append(if unroll.is_empty() { ") {".to_owned() } else { format!(") {unroll} {{") })
+                .nest(CONTINUED)
+        }
+        StmtKind::If { cond, then: _, otherwise: _ } => {
+            let all = cond
+                .iter()
+                .map(|c| arena.text(format!("{} {} {}", number(&c.lhs), c.op, number(&c.rhs))));
+            arena
+                .text("if (")
+                .append(arena.intersperse(all, arena.text(" &&").append(arena.softline())))
+                .append(") {")
+                .nest(CONTINUED)
+        }
+        StmtKind::Barrier(None) => arena.text("barrier"),
+        StmtKind::Barrier(Some(of)) => arena.text(with(|out| {
+            out.push_str("barrier(");
+            view(out, '#', of);
+            out.push(')');
+        })),
+        StmtKind::AsyncCommit => arena.text("async.commit"),
+        StmtKind::AsyncWait(e) => arena.text(format!("async.wait({})", number(e))),
+    }
+}
+
+fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
+    let inputs = spec.inputs.iter().map(|input| {
+        arena.text(match input {
+            Operand::View(v) => with(|out| view(out, '%', v)),
+            Operand::Number(number) => number.text.clone(),
+        })
+    });
+    let outputs = spec.outputs.iter().map(|v| arena.text(with(|out| view(out, '%', v))));
+    let mut operands = arena
+        .line()
+        .append(parenthesized(arena, inputs))
+        .append(arena.line())
+        .append("-> ")
+        .append(parenthesized(arena, outputs));
+    for attr in &spec.attrs {
+        operands = operands.append(arena.softline()).append(with(|out| {
+            out.push_str(&attr.key.text);
+            out.push('=');
+            match &attr.value {
+                AttrValue::Word(word) => out.push_str(word),
+                AttrValue::Tuple(t) => tuple(out, t),
+            }
+        }));
+    }
+    let head = with(|out| {
+        out.push_str(&spec.kind.to_string());
+        if let Some(name) = &spec.name {
+            out.push_str(" @");
+            out.push_str(&name.text);
+        }
+        if let Some((blocks, threads)) = &spec.exec {
+            out.push_str(" <<<");
+            view(out, '#', blocks);
+            out.push_str(", ");
+            view(out, '#', threads);
+            out.push_str(">>>");
+        }
+    });
+    let body = if spec.body.is_some() { " {" } else { "" };
+    arena.text(head).append(operands.nest(CONTINUED)).append(body).group()
+}
+
+/// `(a, b)`, a member a line where it does not fit.
+fn parenthesized<'a>(arena: &'a Arena<'a>, members: impl Iterator<Item = Doc<'a>>) -> Doc<'a> {
+    let members = arena.line_().append(list(arena, members, arena.line())).nest(CONTINUED);
+    arena.text("(").append(members).append(")").group()
+}
+
+fn list<'a>(arena: &'a Arena<'a>, all: impl Iterator<Item = Doc<'a>>, gap: Doc<'a>) -> Doc<'a> {
+    arena.intersperse(all, arena.text(",").append(gap))
+}
+
+fn definition<'a>(arena: &'a Arena<'a>, name: String, sigil: char, of: &View) -> Doc<'a> {
+    arena
+        .text(name)
+        .append(" =")
+        .append(arena.line())
+        .append(with(|out| view(out, sigil, of)))
+        .nest(CONTINUED)
+        .group()
+}
+
+fn data(name: &str, ty: Option<&TensorType>) -> String {
+    with(|out| {
+        out.push('%');
+        out.push_str(name);
+        if let Some(ty) = ty {
+            out.push(':');
+            data_type(out, ty);
+        }
+    })
+}
+
+fn threads(name: &str, ty: Option<&ThreadType>) -> String {
+    with(|out| {
+        out.push('#');
+        out.push_str(name);
+        if let Some(ty) = ty {
+            out.push(':');
+            thread_type(out, ty);
+        }
+    })
+}
+
+fn symbol(sym: &SymDecl) -> String {
+    let facts = [("min", sym.min), ("max", sym.max), ("div", sym.div)];
+    let facts: Vec<_> =
+        facts.iter().filter_map(|(key, v)| v.map(|v| format!("{key}={v}"))).collect();
+    let name = &sym.name.text;
+    if facts.is_empty() {
+        format!("sym {name}")
+    } else {
+        format!("sym {name}{{{}}}", facts.join(", "))
+    }
+}
+
+fn number(e: &Expr) -> String {
+    with(|out| expr(out, e))
+}
+
+/// The text that `f` writes.
+fn with(f: impl FnOnce(&mut String)) -> String {
+    let mut out = String::new();
+    f(&mut out);
+    out
+}

@@ -1,0 +1,151 @@
+//! Types and views, each on one line.
+
+use super::expr::{expr, tuple, tuples};
+use crate::ast::{
+    Dims, Expr, LayoutExpr, Name, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr,
+};
+use crate::ast::{View, ViewOp};
+
+/// `[2,2].[8,8].f16.SH{..}`
+pub(super) fn data_type(out: &mut String, ty: &TensorType) {
+    levels(out, &ty.levels);
+    out.push_str(ty.scalar.as_str());
+    if let Some(memory) = ty.memory {
+        out.push('.');
+        out.push_str(memory.as_str());
+    }
+    for (i, attr) in ty.attrs.iter().enumerate() {
+        out.push_str(if i == 0 { "{" } else { ", " });
+        type_attr(out, attr);
+    }
+    if !ty.attrs.is_empty() {
+        out.push('}');
+    }
+}
+
+/// `[2,2].[8].thread`
+pub(super) fn thread_type(out: &mut String, ty: &ThreadType) {
+    levels(out, &ty.levels);
+    out.push_str(ty.scalar.as_str());
+}
+
+fn levels(out: &mut String, levels: &[Dims]) {
+    for level in levels {
+        match (&level.modes[..], level.strides.as_deref()) {
+            (modes, None) => tuples(out, "[", modes, "]"),
+            ([mode @ TupleExpr::Leaf(_)], Some([stride @ TupleExpr::Leaf(_)])) => {
+                out.push('[');
+                tuple(out, mode);
+                out.push(':');
+                tuple(out, stride);
+                out.push(']');
+            }
+            (modes, Some(strides)) => {
+                tuples(out, "[(", modes, "):");
+                tuples(out, "(", strides, ")]");
+            }
+        }
+        out.push('.');
+    }
+}
+
+fn type_attr(out: &mut String, attr: &TypeAttr) {
+    match attr {
+        TypeAttr::Open => out.push('?'),
+        TypeAttr::Tv(layout, threads) => {
+            out.push_str("tv=");
+            over(out, layout, threads);
+        }
+        TypeAttr::Swizzle(b, m, s) => out.push_str(&format!("swizzle=({b},{m},{s})")),
+        TypeAttr::Align(e) => {
+            out.push_str("align=");
+            expr(out, e);
+        }
+        TypeAttr::At(e) => {
+            out.push_str("at=");
+            expr(out, e);
+        }
+        TypeAttr::Reuses(name) => {
+            out.push_str("reuses=%");
+            out.push_str(&name.text);
+        }
+    }
+}
+
+fn over(out: &mut String, l: &LayoutExpr, threads: &Name) {
+    layout(out, l);
+    out.push_str(" over #");
+    out.push_str(&threads.text);
+}
+
+fn layout(out: &mut String, layout: &LayoutExpr) {
+    tuple(out, &layout.shape);
+    out.push(':');
+    tuple(out, &layout.stride);
+}
+
+/// A tensor and what is done to it.
+pub(super) fn view(out: &mut String, sigil: char, view: &View) {
+    out.push(sigil);
+    out.push_str(&view.base.text);
+    for op in &view.ops {
+        match op {
+            ViewOp::Tile(Tiler::Sizes(sizes)) => {
+                out.push_str(".tile([");
+                entries(out, sizes, ",");
+                out.push_str("])");
+            }
+            ViewOp::Tile(Tiler::Modes(modes)) => {
+                out.push_str(".tile(");
+                for (i, mode) in modes.iter().enumerate() {
+                    out.push_str(if i == 0 { "" } else { ", " });
+                    match mode {
+                        None => out.push('_'),
+                        Some(l) => {
+                            out.push('[');
+                            layout(out, l);
+                            out.push(']');
+                        }
+                    }
+                }
+                out.push(')');
+            }
+            ViewOp::Reshape(layout) => {
+                out.push_str(".reshape(");
+                side(out, &layout.shape);
+                out.push(':');
+                side(out, &layout.stride);
+                out.push(')');
+            }
+            ViewOp::Index(index) => {
+                out.push('[');
+                entries(out, index, ", ");
+                out.push(']');
+            }
+            ViewOp::Mine => out.push_str(".mine"),
+            ViewOp::Tv(layout, threads) => {
+                out.push_str(".tv(");
+                over(out, layout, threads);
+                out.push(')');
+            }
+            ViewOp::Scalar => out.push_str(".scalar()"),
+        }
+    }
+}
+
+fn side(out: &mut String, t: &TupleExpr) {
+    match t {
+        TupleExpr::Leaf(e) => expr(out, e),
+        TupleExpr::Tuple(modes) => tuples(out, "[", modes, "]"),
+    }
+}
+
+fn entries(out: &mut String, entries: &[Option<Expr>], between: &str) {
+    for (i, entry) in entries.iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { between });
+        match entry {
+            Some(e) => expr(out, e),
+            None => out.push('_'),
+        }
+    }
+}
