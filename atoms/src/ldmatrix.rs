@@ -12,7 +12,6 @@ use crate::row::{Atom, AtomOp, Elem};
 
 const B16: Elem = Elem::Bits(16);
 const CITE: &str = "PTX ISA, Warp-level matrix load instruction: ldmatrix";
-/// Sun et al. measure what `ldmatrix` adds to a plain load, see [`list`].
 const SOURCE: &str = "after Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022 (sm_80); \
                       estimate on other architectures";
 

@@ -19,6 +19,7 @@ mod global;
 mod ldmatrix;
 pub mod limits;
 mod mma;
+pub mod operand;
 mod register;
 pub mod row;
 mod shared;

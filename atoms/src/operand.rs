@@ -1,0 +1,183 @@
+//! An operand of a row: which elements each thread holds or addresses, where, and through what.
+//!
+//! The conventions are those of [`crate::row`].
+
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::fmt;
+
+/// One operand of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtomOperand {
+    /// As in the template: `S`, `D`, `A`, `B`; `value` for the literal of an Init.
+    pub name: &'static str,
+    /// Read, written, or both.
+    pub access: Access,
+    /// What `tv` counts.
+    pub elem: Elem,
+    /// Memories it may lie in: any of these. A literal counts as a register.
+    pub memory: &'static [Memory],
+    /// (T, V) to the column-major index in `tile`.
+    pub tv: Layout,
+    /// Extents of the operand's named modes; see the head of [`crate::row`].
+    pub tile: Vec<i64>,
+    /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
+    /// registers. Operands that may be either have to keep it where they lie in memory.
+    pub align: i64,
+    /// The C++ type through which a CUDA template accesses the operand's values of one thread
+    /// together: `uint4`, `__half2`. None where the template is PTX.
+    pub cxx: Option<&'static str>,
+}
+
+impl AtomOperand {
+    /// Threads that `tv` counts.
+    pub fn n_threads(&self) -> i64 {
+        self.tv.mode(0).map_or(1, |t| t.size())
+    }
+
+    /// Units that one thread holds or addresses.
+    pub fn n_values(&self) -> i64 {
+        self.tv.mode(1).map_or(1, |v| v.size())
+    }
+
+    /// Bits that one thread holds or addresses.
+    pub fn bits_per_thread(&self) -> i64 {
+        self.n_values() * self.elem.bits()
+    }
+
+    /// Bytes that one thread holds or addresses.
+    pub fn bytes_per_thread(&self) -> i64 {
+        (self.bits_per_thread() + 7) / 8
+    }
+
+    /// Units of the whole tile.
+    pub fn tile_size(&self) -> i64 {
+        self.tile.iter().product()
+    }
+
+    /// Whether the operand may lie in `memory`.
+    pub fn allows(&self, memory: Memory) -> bool {
+        self.memory.contains(&memory)
+    }
+
+    /// The class of its registers in inline PTX; of the address, for an operand in memory.
+    /// 16-bit and smaller values share 32-bit registers where a thread has more than 16 bits.
+    pub fn asm_class(&self) -> AsmClass {
+        match self.memory {
+            [Memory::Sh] => AsmClass::R,
+            m if !m.contains(&Memory::Rf) => AsmClass::L,
+            _ => match self.elem {
+                Elem::Scalar(Scalar::F32) => AsmClass::F,
+                Elem::Scalar(Scalar::F64) => AsmClass::D,
+                _ if self.bits_per_thread() <= 16 => AsmClass::H,
+                Elem::Bits(64) | Elem::Scalar(Scalar::I64 | Scalar::U64) => AsmClass::L,
+                _ => AsmClass::R,
+            },
+        }
+    }
+
+    /// How many registers of [`AtomOperand::asm_class`] it takes; 1 for an address.
+    pub fn n_asm_registers(&self) -> i64 {
+        if !self.allows(Memory::Rf) {
+            return 1;
+        }
+        let bits = self.asm_class().bits();
+        (self.bits_per_thread() + bits - 1) / bits
+    }
+}
+
+/// How an operand is accessed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Written only: what it held before does not matter.
+    Write,
+    /// Read, then written: an accumulator.
+    ReadWrite,
+}
+
+/// What an operand consists of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Elem {
+    /// Elements of this type, and of no other.
+    Scalar(Scalar),
+    /// Units of so many bits, whatever their type. A narrower scalar packs `n / scalar.bits()`
+    /// consecutive values into each: scalar `j` of unit `u` has index `u * (n / bits) + j`.
+    Bits(i64),
+}
+
+impl Elem {
+    /// Bits of one unit.
+    pub fn bits(self) -> i64 {
+        match self {
+            Elem::Scalar(s) => s.bits(),
+            Elem::Bits(n) => n,
+        }
+    }
+
+    /// How many scalars of type `s` make one unit; none where they do not fit.
+    pub fn scalars_per_unit(self, s: Scalar) -> Option<i64> {
+        match self {
+            Elem::Scalar(own) => (own == s).then_some(1),
+            Elem::Bits(n) => (n % s.bits() == 0).then(|| n / s.bits()),
+        }
+    }
+}
+
+impl fmt::Display for Elem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Elem::Scalar(s) => write!(f, "{s}"),
+            Elem::Bits(n) => write!(f, "b{n}"),
+        }
+    }
+}
+
+/// The class of a register in inline PTX.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AsmClass {
+    /// 16-bit integer.
+    H,
+    /// 32-bit integer.
+    R,
+    /// 64-bit integer.
+    L,
+    /// f32.
+    F,
+    /// f64.
+    D,
+}
+
+impl AsmClass {
+    /// The constraint letter of an asm statement.
+    pub fn letter(self) -> char {
+        match self {
+            AsmClass::H => 'h',
+            AsmClass::R => 'r',
+            AsmClass::L => 'l',
+            AsmClass::F => 'f',
+            AsmClass::D => 'd',
+        }
+    }
+
+    /// Bits of one register.
+    pub fn bits(self) -> i64 {
+        match self {
+            AsmClass::H => 16,
+            AsmClass::R | AsmClass::F => 32,
+            AsmClass::L | AsmClass::D => 64,
+        }
+    }
+
+    /// The C++ type of one register.
+    pub fn cxx(self) -> &'static str {
+        match self {
+            AsmClass::H => "unsigned short",
+            AsmClass::R => "unsigned",
+            AsmClass::L => "unsigned long long",
+            AsmClass::F => "float",
+            AsmClass::D => "double",
+        }
+    }
+}

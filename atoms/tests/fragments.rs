@@ -1,0 +1,105 @@
+//! Layouts of the table against the formulas of the PTX ISA, lane by lane.
+//!
+//! The formulas are those of the sections "Matrix Fragments for mma.m16n8k8", "Matrix Fragments for
+//! mma.m16n8k16 with floating point type" and "Warp-level matrix load instruction: ldmatrix", in the
+//! ISA's own variables; nothing here comes from the table.
+
+use carbyne_atoms::{Arch, Atom, AtomTable};
+
+fn row(name: &str) -> Atom {
+    AtomTable::new(Arch::Sm80).get(name).expect("the row exists").clone()
+}
+
+/// Demands that value `i` of lane `lane` of an operand is the element that `formula` names, as
+/// (first mode, second mode).
+#[track_caller]
+fn check(row: &Atom, operand: &str, formula: impl Fn(i64, i64) -> (i64, i64)) {
+    let operand = row.operand(operand).expect("the operand exists");
+    for lane in 0..32 {
+        for i in 0..operand.n_values() {
+            let (x, y) = formula(lane, i);
+            let found = operand.tv.at(lane + 32 * i);
+            let cell = format!("{}.{} lane {lane} value {i}", row.name, operand.name);
+            assert_eq!(found, x + operand.tile[0] * y, "{cell} is ({x},{y})");
+        }
+    }
+}
+
+fn group_id(lane: i64) -> i64 {
+    lane >> 2
+}
+
+fn thread_in_group(lane: i64) -> i64 {
+    lane % 4
+}
+
+fn accumulator(lane: i64, i: i64) -> (i64, i64) {
+    let row = if i < 2 { group_id(lane) } else { group_id(lane) + 8 };
+    (row, thread_in_group(lane) * 2 + (i & 1))
+}
+
+#[test]
+fn m16n8k16() {
+    for name in ["mma.m16n8k16.f32.f16", "mma.m16n8k16.f16.f16", "mma.m16n8k16.f32.bf16"] {
+        let mma = row(name);
+        check(&mma, "A", |lane, i| {
+            let upper = (0..2).contains(&i) || (4..6).contains(&i);
+            let row = if upper { group_id(lane) } else { group_id(lane) + 8 };
+            let col = thread_in_group(lane) * 2 + (i & 1);
+            (row, if i < 4 { col } else { col + 8 })
+        });
+        check(&mma, "B", |lane, i| {
+            let row = thread_in_group(lane) * 2 + (i & 1);
+            (if i < 2 { row } else { row + 8 }, group_id(lane))
+        });
+        check(&mma, "D", accumulator);
+    }
+}
+
+#[test]
+fn m16n8k8() {
+    for name in ["mma.m16n8k8.f32.f16", "mma.m16n8k8.f16.f16", "mma.m16n8k8.f32.bf16"] {
+        let mma = row(name);
+        check(&mma, "A", accumulator);
+        check(&mma, "B", |lane, i| (thread_in_group(lane) * 2 + i, group_id(lane)));
+        check(&mma, "D", accumulator);
+    }
+}
+
+#[test]
+fn ldmatrix() {
+    for (n_matrices, plain, trans) in [
+        (1, "ldmatrix.x1.b16", "ldmatrix.x1.trans.b16"),
+        (2, "ldmatrix.x2.b16", "ldmatrix.x2.trans.b16"),
+        (4, "ldmatrix.x4.b16", "ldmatrix.x4.trans.b16"),
+    ] {
+        let (plain, trans) = (row(plain), row(trans));
+        // Row `lane % 8` of matrix `lane / 8`, of those that there are.
+        let address = |lane: i64, i| (i, lane % (8 * n_matrices));
+        check(&plain, "S", address);
+        check(&trans, "S", address);
+        // Register r holds two neighbors of row `lane / 4` of matrix r.
+        check(&plain, "D", |lane, i| {
+            (thread_in_group(lane) * 2 + i % 2, 8 * (i / 2) + group_id(lane))
+        });
+        // Transposed: of column `lane / 4`.
+        check(&trans, "D", |lane, i| {
+            (group_id(lane), 8 * (i / 2) + thread_in_group(lane) * 2 + i % 2)
+        });
+    }
+}
+
+/// A fragment of `mma` loaded by one `ldmatrix.x4` needs no exchange between lanes: A\[m,k\] stored
+/// row by row, matrices in the order (m, k), (m+8, k), (m, k+8), (m+8, k+8).
+#[test]
+fn ldmatrix_x4_delivers_the_a_fragment() {
+    let (load, mma) = (row("ldmatrix.x4.b16"), row("mma.m16n8k16.f32.f16"));
+    let target = load.operand("D").expect("exists");
+    let a = mma.operand("A").expect("exists");
+    for i in 0..target.tv.size() {
+        let (col, row) = (target.tv.at(i) % 8, target.tv.at(i) / 8);
+        let (matrix, row) = (row / 8, row % 8);
+        let (m, k) = (row + 8 * (matrix % 2), col + 8 * (matrix / 2));
+        assert_eq!(a.tv.at(i), m + 16 * k);
+    }
+}

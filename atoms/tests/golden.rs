@@ -1,0 +1,124 @@
+//! Rows against CuTe's traits, where the golden vectors are at hand.
+//!
+//! A golden line is found by the instruction's mnemonic. CuTe writes B as N×K, so its B layouts are
+//! transposed here; its copies count bits, so units are spread into bits.
+
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Template};
+use carbyne_ir::layout::Layout;
+use serde_json::Value;
+use std::path::Path;
+
+const FILE: &str = "../../shared/golden/atoms.jsonl";
+
+fn golden() -> Option<Vec<Value>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.lines().map(|l| serde_json::from_str(l).expect("a golden line is JSON")).collect())
+}
+
+fn layout(line: &Value, key: &str) -> Layout {
+    let text = line[key].as_str().unwrap_or_default();
+    text.parse().unwrap_or_else(|e| panic!("{}.{key} `{text}`: {e}", line["name"]))
+}
+
+/// The parts of a mnemonic in any order: the traits write `x4.m8n8` where the ISA writes `m8n8.x4`.
+fn mnemonic(text: &str) -> Vec<&str> {
+    let mut parts: Vec<&str> = text.split('.').collect();
+    parts.sort_unstable();
+    parts
+}
+
+/// Whether a golden line describes the row's instruction.
+fn same_instruction(row: &Atom, line: &Value) -> bool {
+    let kind = if matches!(row.op, AtomOp::MatMul { .. }) { "mma" } else { "copy" };
+    if line["kind"] != kind || !line["params"].is_null() {
+        return false;
+    }
+    match (row.template, line["ptx"].as_str()) {
+        (Template::Ptx(text), Some(ptx)) => {
+            let own = text.split(' ').next().unwrap_or_default();
+            let bits_agree = || {
+                let source = &row.operands[0];
+                layout(line, "SrcLayout").size() == source.n_threads() * source.bits_per_thread()
+            };
+            mnemonic(own) == mnemonic(ptx) && (kind == "mma" || bits_agree())
+        }
+        (Template::Cuda(_), None) => {
+            let bits = row.operands[0].bits_per_thread();
+            row.op == AtomOp::Move && line["name"] == format!("UniversalCopy<{bits}b>")
+        }
+        _ => false,
+    }
+}
+
+/// Both layouts name the same element for every (t, v).
+fn compare(row: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, size: i64) {
+    assert_eq!(operand.tv.size(), size, "{}.{}", row.name, operand.name);
+    for i in 0..size {
+        let cell = format!("{}.{} at {i}", row.name, operand.name);
+        assert_eq!(operand.tv.at(i), expected(i), "{cell}");
+    }
+}
+
+fn compare_mma(row: &Atom, line: &Value) {
+    for (operand, key) in row.operands.iter().zip(["ALayout", "BLayout", "CLayout"]) {
+        let expected = layout(line, key);
+        let at = |i| {
+            let index = expected.at(i);
+            // The line gives n + N*k; the row is k + K*n.
+            let (n_rows, n_cols) = (operand.tile[0], operand.tile[1]);
+            if operand.name == "B" { index / n_cols + n_rows * (index % n_cols) } else { index }
+        };
+        compare(row, operand, at, expected.size());
+        let types = [&line["A"], &line["B"], &line["D"]];
+        assert!(types.iter().any(|t| **t == operand.elem.to_string()), "{}", row.name);
+    }
+}
+
+fn compare_copy(row: &Atom, line: &Value) {
+    for (operand, key) in row.operands.iter().zip(["SrcLayout", "DstLayout"]) {
+        let expected = layout(line, key);
+        let (bits, n_threads) = (operand.elem.bits(), operand.n_threads());
+        assert_eq!(operand.tv.size() * bits, expected.size(), "{}.{}", row.name, operand.name);
+        for i in 0..expected.size() {
+            let (t, bit) = (i % n_threads, i / n_threads);
+            let unit = operand.tv.at(t + n_threads * (bit / bits));
+            let cell = format!("{}.{} thread {t} bit {bit}", row.name, operand.name);
+            assert_eq!(unit * bits + bit % bits, expected.at(i), "{cell}");
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "says that nothing was compared, and how much was")]
+fn rows_agree_with_the_golden_traits() {
+    let Some(lines) = golden() else {
+        eprintln!("skipped: no golden vectors at {FILE} beside the crate");
+        return;
+    };
+    let table = AtomTable::new(Arch::Sm90a);
+    let (mut compared, mut left_out) = (Vec::new(), Vec::new());
+    for row in table.rows() {
+        let matching: Vec<&Value> = lines.iter().filter(|l| same_instruction(row, l)).collect();
+        for line in &matching {
+            assert_eq!(layout(line, "ThrID").size(), row.group, "{}", row.name);
+            for t in 0..row.group {
+                assert_eq!(layout(line, "ThrID").at(t), row.thread_layout.at(t), "{}", row.name);
+            }
+            match row.op {
+                AtomOp::MatMul { .. } => compare_mma(row, line),
+                _ => compare_copy(row, line),
+            }
+        }
+        if matching.is_empty() { &mut left_out } else { &mut compared }.push(row.name);
+    }
+    eprintln!("{} rows compared; not in the traits: {}", compared.len(), left_out.join(", "));
+    assert!(!compared.is_empty());
+    // What the traits have, they have for every row of these kinds.
+    for row in table.rows() {
+        let tensor_core = matches!(row.op, AtomOp::MatMul { .. }) && row.is_collective();
+        if tensor_core || row.op == AtomOp::Move {
+            assert!(compared.contains(&row.name), "`{}` was not compared", row.name);
+        }
+    }
+}

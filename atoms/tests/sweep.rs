@@ -1,0 +1,285 @@
+//! Every row of every architecture is swept, so that a typo in the table cannot land.
+//!
+//! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell at
+//! a time and demands that the sweep names it.
+
+use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::{Memory, Scalar};
+
+/// What is wrong with the table; empty where nothing is.
+fn defects(table: &AtomTable) -> Vec<String> {
+    let mut found = Vec::new();
+    for (i, row) in table.rows().iter().enumerate() {
+        let mut say = |text: &str| found.push(format!("{}/{}: {text}", table.arch, row.name));
+        row_defects(table, row, &mut say);
+        for other in &table.rows()[..i] {
+            if other.name == row.name {
+                say("the name is taken");
+            }
+            if other.op == row.op && other.operands == row.operands && other.cost == row.cost {
+                say(&format!("nothing tells it from `{}`", other.name));
+            }
+        }
+        for operand in &row.operands {
+            let cell = format!("{}/{}.{}", table.arch, row.name, operand.name);
+            let mut say = |text: &str| found.push(format!("{cell}: {text}"));
+            operand_defects(row, operand, &mut say);
+            op_defects(row, operand, &mut say);
+        }
+    }
+    found
+}
+
+fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    if !row.name.chars().all(word) || row.name.starts_with(|c: char| c.is_ascii_digit()) {
+        say("the name is no word of the text format");
+    }
+    if !row.req.supports(table.arch) {
+        say("the architecture does not have it");
+    }
+    if ![1, 8, 32, 128].contains(&row.group) {
+        say("the group is of no size that hardware has");
+    }
+    let threads: Vec<i64> =
+        (0..row.thread_layout.size()).map(|i| row.thread_layout.at(i)).collect();
+    if row.thread_layout.size() != row.group || distinct(&threads) != threads.len() {
+        say("the thread layout does not name the group's threads");
+    }
+    if row.cite.is_empty() || row.cost.source.is_empty() {
+        say("no citation");
+    }
+    if let RowKind::Sequence { formula, error } = row.kind
+        && (formula.is_empty() || error.is_empty())
+    {
+        say("a sequence without formula or error");
+    }
+    let (issue, completion) = (row.cost.issue_cycles, row.cost.completion_cycles);
+    if !(issue > 0.0 && completion >= issue && completion < 10_000.0) {
+        say("the cost is not sane");
+    }
+    if !(row.cost.per_sm_per_cycle.value() > 0.0 && issue.is_finite()) {
+        say("the rate is not sane");
+    }
+    if row.writes().count() == 0 {
+        say("nothing is written");
+    }
+    template_defects(row, say);
+}
+
+fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
+    let text = row.template.text();
+    if !text.ends_with(';') || text.matches('{').count() != text.matches('}').count() {
+        say("the template is malformed");
+    }
+    for name in row.template.placeholders() {
+        if row.operand(name).is_none() {
+            say(&format!("`{{{name}}}` in the template is no operand"));
+        }
+    }
+    for operand in &row.operands {
+        if !row.template.placeholders().contains(&operand.name) {
+            say(&format!("operand `{}` is not in the template", operand.name));
+        }
+        if operand.cxx.is_some() == row.template.is_ptx() {
+            say(&format!("operand `{}`: C++ type and template disagree", operand.name));
+        }
+    }
+    if !row.template.is_ptx() {
+        return;
+    }
+    let parts = row.template.parts();
+    for (i, part) in parts.iter().enumerate() {
+        let Part::Operand(name) = part else {
+            if let Part::Text(text) = part
+                && text.contains(['{', '}'])
+            {
+                say("a brace in the template has no partner");
+            }
+            continue;
+        };
+        let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
+        let closes = matches!(parts.get(i + 1), Some(Part::Text(t)) if t.starts_with(']'));
+        let in_memory = row.operand(name).is_some_and(|o| !o.allows(Memory::Rf));
+        if opens != in_memory || closes != in_memory {
+            say(&format!("`{{{name}}}` must be in brackets just when it is in memory"));
+        }
+    }
+}
+
+fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
+    if operand.memory.is_empty() {
+        say("no memory");
+    }
+    if operand.tv.rank() != 2 || operand.n_threads() != row.group {
+        say("the thread mode is not the group");
+        return;
+    }
+    let values: Vec<i64> = (0..operand.tv.size()).map(|i| operand.tv.at(i)).collect();
+    if values.iter().any(|v| *v < 0 || *v >= operand.tile_size()) {
+        say("the layout leaves the tile");
+    } else if distinct(&values) as i64 != operand.tile_size() {
+        say("the layout is not onto the tile");
+    }
+    if unrepeated(&operand.tv) != distinct(&values) as i64 {
+        say("an element is repeated by a stride other than 0");
+    }
+    if operand.access != Access::Read && distinct(&values) != values.len() {
+        say("written, and not injective");
+    }
+    let in_memory = operand.memory.iter().any(|m| *m != Memory::Rf);
+    let align = if in_memory { operand.bytes_per_thread() } else { 1 };
+    if operand.align != align || operand.align.count_ones() != 1 {
+        say("the alignment is not what a thread accesses");
+    }
+    if let Some(cxx) = operand.cxx
+        && cxx_bits(cxx) != Some(operand.bits_per_thread())
+    {
+        say("the C++ type does not cover a thread's values");
+    }
+    if operand.allows(Memory::Rf)
+        && operand.n_asm_registers() * operand.asm_class().bits() < operand.bits_per_thread()
+    {
+        say("the registers do not hold a thread's values");
+    }
+}
+
+/// Operands fit what the row computes.
+fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
+    match row.op {
+        AtomOp::MatMul { l, m, n, k } => {
+            let modes = match operand.name {
+                "A" => [l, m, k],
+                "B" => [l, k, n],
+                "D" => [l, m, n],
+                _ => return say("no operand of a MatMul"),
+            };
+            if operand.tile != if l > 1 { &modes[..] } else { &modes[1..] } {
+                say("the tile is not that of the MatMul");
+            }
+            let access = if operand.name == "D" { Access::ReadWrite } else { Access::Read };
+            if operand.access != access {
+                say("the access is not that of a MatMul");
+            }
+        }
+        AtomOp::Move | AtomOp::Unary(_) | AtomOp::Binary(_) => {
+            if row.operands.iter().any(|o| o.tile != operand.tile) {
+                say("the tiles of the operands differ");
+            }
+        }
+        AtomOp::Init | AtomOp::Reduction(_) | AtomOp::Shfl(_) => {}
+    }
+    if row.op == AtomOp::Move && row.operands.iter().any(|o| o.elem != operand.elem) {
+        say("source and destination count different units");
+    }
+}
+
+fn distinct(values: &[i64]) -> usize {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted.len()
+}
+
+/// Coordinates without the modes that repeat.
+fn unrepeated(layout: &Layout) -> i64 {
+    layout.leaves().iter().filter(|(_, stride)| *stride != 0).map(|(extent, _)| extent).product()
+}
+
+fn cxx_bits(cxx: &str) -> Option<i64> {
+    Some(match cxx {
+        "unsigned char" => 8,
+        "unsigned short" | "__half" | "__nv_bfloat16" => 16,
+        "unsigned" | "int" | "float" | "__half2" | "__nv_bfloat162" => 32,
+        "uint2" | "float2" | "double" => 64,
+        "uint4" => 128,
+        _ => return None,
+    })
+}
+
+#[test]
+fn every_row_of_every_architecture_is_sound() {
+    for &arch in Arch::ALL {
+        let found = defects(&AtomTable::new(arch));
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn a_row_is_the_same_on_every_architecture_but_for_its_cost() {
+    for &arch in Arch::ALL {
+        for row in AtomTable::new(arch).rows() {
+            for &other in Arch::ALL {
+                let table = AtomTable::new(other);
+                assert_eq!(table.get(row.name).is_some(), row.req.supports(other), "{}", row.name);
+                if let Some(found) = table.get(row.name) {
+                    assert_eq!(&Atom { cost: row.cost, ..found.clone() }, row, "{arch} {other}");
+                }
+            }
+        }
+    }
+}
+
+/// The sweep of the table of `arch`, in which `change` was applied to one row.
+fn corrupted(row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
+    let table = AtomTable::new(Arch::Sm80);
+    let mut row = table.get(row).expect("the row exists").clone();
+    change(&mut row);
+    defects(&table.with(row))
+}
+
+#[track_caller]
+fn names_cell(found: &[String], cell: &str, text: &str) {
+    assert!(
+        found.iter().any(|f| f.starts_with(cell) && f.contains(text)),
+        "expected `{cell}..{text}..`, found: {found:#?}"
+    );
+}
+
+#[test]
+fn a_wrong_layout_names_its_cell() {
+    let tv = |row, operand: usize, text: &str| {
+        corrupted(row, |r| r.operands[operand].tv = text.parse().expect("a layout"))
+    };
+    let b = "sm_80/mma.m16n8k16.f32.f16.B: ";
+    names_cell(&tv("mma.m16n8k16.f32.f16", 1, "((4,8),(2,2)):((2,16),(1,4))"), b, "not onto");
+    names_cell(&tv("mma.m16n8k16.f32.f16", 1, "((4,8),(2,2)):((2,16),(1,9))"), b, "leaves");
+    names_cell(&tv("mma.m16n8k16.f32.f16", 1, "((4,4),(2,2)):((2,16),(1,8))"), b, "the group");
+    let s = "sm_80/ldmatrix.x1.b16.S: ";
+    names_cell(&tv("ldmatrix.x1.b16", 0, "(32,8):(8,1)"), s, "leaves");
+    names_cell(&tv("ldmatrix.x1.b16", 0, "((8,2,2),8):((8,0,1),1)"), s, "repeated by a stride");
+    let d = "sm_80/ldmatrix.x1.b16.D: ";
+    names_cell(&tv("ldmatrix.x1.b16", 1, "((8,4),8):((8,0),1)"), d, "not injective");
+}
+
+#[test]
+fn other_wrong_cells_are_named() {
+    let x4 = "ldmatrix.x4.b16";
+    let found = corrupted(x4, |r| r.operands[0].align = 8);
+    names_cell(&found, "sm_80/ldmatrix.x4.b16.S: ", "alignment");
+    let found = corrupted(x4, |r| r.operands[0].memory = &[]);
+    names_cell(&found, "sm_80/ldmatrix.x4.b16.S: ", "no memory");
+    let found = corrupted(x4, |r| r.operands[0].memory = &[Memory::Rf]);
+    names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "in brackets");
+    let found = corrupted(x4, |r| r.operands[1].name = "E");
+    names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "`{D}` in the template is no operand");
+    names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "operand `E` is not in the template");
+    let found = corrupted(x4, |r| r.cite = "");
+    names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "no citation");
+    let found = corrupted(x4, |r| r.cost.completion_cycles = 0.0);
+    names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "the cost is not sane");
+    let found = corrupted("fma.f16", |r| r.operands[2].access = Access::Write);
+    names_cell(&found, "sm_80/fma.f16.D: ", "access");
+    let found = corrupted("fma.f16x2", |r| r.operands[0].cxx = Some("__half"));
+    names_cell(&found, "sm_80/fma.f16x2.A: ", "C++ type");
+    let found = corrupted("mma.m16n8k16.f32.f16", |r| r.operands[0].tile = vec![8, 32]);
+    names_cell(&found, "sm_80/mma.m16n8k16.f32.f16.A: ", "tile");
+    let found = corrupted("init.f16", |r| {
+        for operand in &mut r.operands {
+            operand.elem = Elem::Scalar(Scalar::Bf16);
+            operand.cxx = Some("__nv_bfloat16");
+        }
+    });
+    assert!(found.iter().any(|f| f.contains("nothing tells it from `init.")), "{found:#?}");
+}
