@@ -127,10 +127,15 @@ impl ExprArena {
         self.read().facts(dim)
     }
 
+    /// The handle of a node that was made before.
+    pub(super) fn find(&self, node: &Node) -> Option<Dim> {
+        self.read().index.get(node).map(|&id| Dim::Expr(id))
+    }
+
     /// The handle of a node; its operands are of this arena and it is in simplest form.
     pub(super) fn intern(&self, node: Node) -> Result<Dim, LayoutError> {
-        if let Some(&id) = self.read().index.get(&node) {
-            return Ok(Dim::Expr(id));
+        if let Some(known) = self.find(&node) {
+            return Ok(known);
         }
         let mut inner = self.write();
         if let Some(&id) = inner.index.get(&node) {

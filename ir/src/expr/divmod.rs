@@ -3,7 +3,8 @@
 //! Laws (`n` positive, `/` rounds down, `g` a common divisor):
 //! - `(n*q + b) / n = q + b/n` and `(n*q + b) % n = b%n`;
 //! - where `b` lies in `k*n ..= k*n + n-1`: `b/n = k` and `b%n = b - k*n`;
-//! - where `0 <= w < g`: `(g*y + w) / (g*m) = y/m` and `(g*y + w) % (g*m) = (y%m)*g + w`;
+//! - where `0 <= w < g` and `g` divides `h`: `(h + w) / (g*m) = h/(g*m)`, `(h + w) % (g*m) =
+//!   h%(g*m) + w`; and `(g*y) / (g*m) = y/m`, `(g*y) % (g*m) = (y%m)*g`;
 //! - `(y/a + c) / n = (y + a*c) / (a*n)`, `(y % (n*m)) / n = (y/n) % m`;
 //! - where `n` divides `c*m`: `(c*(y%m) + b) % n = (c*y + b) % n`.
 
@@ -55,9 +56,13 @@ impl ExprArena {
                 return self.rem(opened, Dim::Const(n));
             }
         }
-        if let Some((g, y, low)) = self.common_factor(&rest, n)? {
+        if let Some((high, low)) = self.low_digit(&rest, n)? {
+            let high = self.rem(high, Dim::Const(n))?;
+            return self.add(high, low);
+        }
+        if let Some((g, y)) = self.common_factor(&rest, n)? {
             let digit = self.rem(y, Dim::Const(n / g))?;
-            return self.linear(low.plus(&self.sum_of(digit), g)?);
+            return self.mul(digit, Dim::Const(g));
         }
         self.intern(Node::Mod(value, Dim::Const(n)))
     }
@@ -86,7 +91,10 @@ impl ExprArena {
             return Ok(Dim::Const(k));
         }
         let rest = self.sum_of(value);
-        if let Some((g, y, _)) = self.common_factor(&rest, n)? {
+        if let Some((high, _)) = self.low_digit(&rest, n)? {
+            return self.div(high, Dim::Const(n));
+        }
+        if let Some((g, y)) = self.common_factor(&rest, n)? {
             return self.div(y, Dim::Const(n / g));
         }
         if let [(id, 1)] = rest.terms[..] {
@@ -153,38 +161,45 @@ impl ExprArena {
         (hi?.div_euclid(n) == k).then_some(k)
     }
 
-    /// `(g, y, w)` with `rest == g*y + w`, `g > 1` dividing `n` and `0 <= w < g`.
-    fn common_factor(&self, rest: &Sum, n: i64) -> Result<Option<(i64, Dim, Sum)>, LayoutError> {
+    /// `(h, w)` with `sum == h + w`, where `w` is not zero and never reaches the next multiple of a
+    /// common divisor of `h` and `n`: it does not matter to the quotient by `n`.
+    fn low_digit(&self, sum: &Sum, n: i64) -> Result<Option<(Dim, Dim)>, LayoutError> {
         // What each term is a multiple of, as far as it matters to `n`.
         let factor = |&(id, coef): &(ExprId, i64)| {
             let all = coef.checked_mul(self.divisor(Dim::Expr(id)));
             gcd(all.unwrap_or(coef), n)
         };
-        let mut candidates: Vec<i64> = rest.terms.iter().map(factor).collect();
-        let common = candidates.iter().fold(0, |g, &f| gcd(g, f));
+        let mut candidates: Vec<i64> = sum.terms.iter().map(factor).collect();
+        let common = candidates.iter().fold(n, |g, &f| gcd(g, f));
         candidates.push(common);
         candidates.sort_unstable();
         candidates.dedup();
         for &g in candidates.iter().rev().take_while(|&&g| g > 1) {
-            let mut low = Sum { terms: Vec::new(), constant: rest.constant.rem_euclid(g) };
-            let mut high = Sum { terms: Vec::new(), constant: rest.constant - low.constant };
-            for term in &rest.terms {
+            let mut low = Sum { terms: Vec::new(), constant: sum.constant.rem_euclid(g) };
+            let mut high = Sum { terms: Vec::new(), constant: sum.constant - low.constant };
+            for term in &sum.terms {
                 let side = if factor(term) % g == 0 { &mut high } else { &mut low };
                 side.terms.push(*term);
             }
-            if high.terms.is_empty() {
+            if high.terms.is_empty() || low == Sum::default() {
                 continue;
             }
-            let low_value = self.linear(low.clone())?;
-            if self.constant_quotient(low_value, g) != Some(0) {
-                continue;
-            }
-            let (quotient, remainder) = self.split(&high, g)?;
-            if remainder == Sum::default() {
-                return Ok(Some((g, self.linear(quotient)?, low)));
+            let low = self.linear(low)?;
+            if self.constant_quotient(low, g) == Some(0) {
+                return Ok(Some((self.linear(high)?, low)));
             }
         }
         Ok(None)
+    }
+
+    /// `(g, y)` with `sum == g*y`, `g > 1` dividing `n`, taken from the coefficients.
+    fn common_factor(&self, sum: &Sum, n: i64) -> Result<Option<(i64, Dim)>, LayoutError> {
+        let g = sum.terms.iter().fold(gcd(n, sum.constant), |g, &(_, coef)| gcd(g, coef));
+        if g <= 1 {
+            return Ok(None);
+        }
+        let terms = sum.terms.iter().map(|&(id, coef)| (id, coef / g)).collect();
+        Ok(Some((g, self.linear(Sum { terms, constant: sum.constant / g })?)))
     }
 
     fn div_symbolic(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {

@@ -53,15 +53,14 @@ impl Leaf for Dim {
             Dim::Const(v) => v.checked_abs().filter(|&v| v > 0).map(Dim::Const),
             Dim::Expr(_) => Some(a),
         };
-        let remainder = magnitude.and_then(|a| cx.rem(b, a).ok());
-        if let Some(remainder) = remainder {
+        // A remainder tells something only where the divisor is surely positive.
+        let magnitude = magnitude.filter(|&a| cx.range(a).0.is_some_and(|lo| lo > 0));
+        if let Some(remainder) = magnitude.and_then(|a| cx.rem(b, a).ok()) {
             let (lo, hi) = cx.range(remainder);
-            if lo == Some(0) && hi == Some(0) {
+            if hi == Some(0) {
                 return Decision::Known(true);
             }
-            // A remainder is nothing but the proof only where the divisor is surely positive.
-            let positive = cx.range(a).0.is_some_and(|lo| lo > 0) || a.known().is_some();
-            if positive && lo.is_some_and(|lo| lo > 0) {
+            if lo.is_some_and(|lo| lo > 0) {
                 return Decision::Known(false);
             }
         }

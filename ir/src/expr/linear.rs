@@ -106,16 +106,28 @@ impl ExprArena {
 
     /// The simplest expression of a sum.
     pub(super) fn linear(&self, mut sum: Sum) -> Result<Dim, LayoutError> {
+        if let Some(known) = self.find_sum(&sum) {
+            return Ok(known);
+        }
         for _ in 0..MAX_STEPS {
             match self.recombine(&sum)? {
                 Some(simpler) => sum = simpler,
                 None => break,
             }
         }
+        match self.find_sum(&sum) {
+            Some(known) => Ok(known),
+            None => self.intern(Node::Linear { terms: sum.terms.into(), constant: sum.constant }),
+        }
+    }
+
+    /// A sum that was made before, and so is in simplest form.
+    fn find_sum(&self, sum: &Sum) -> Option<Dim> {
         match sum.terms[..] {
-            [] => Ok(Dim::Const(sum.constant)),
-            [(id, 1)] if sum.constant == 0 => Ok(Dim::Expr(id)),
-            _ => self.intern(Node::Linear { terms: sum.terms.into(), constant: sum.constant }),
+            [] => Some(Dim::Const(sum.constant)),
+            [(id, 1)] if sum.constant == 0 => Some(Dim::Expr(id)),
+            _ => self
+                .find(&Node::Linear { terms: sum.terms.as_slice().into(), constant: sum.constant }),
         }
     }
 

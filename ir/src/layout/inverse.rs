@@ -1,13 +1,13 @@
 //! Inverses of layouts.
 //!
-//! Invariant: with `r = a.right_inverse()`, `a.at(r.at(i)) == i` for every `i < r.size()`, and no
-//! layout that is an inverse on `0..n` has a larger `n`. With `l = a.left_inverse()`,
-//! `l.at(a.at(i)) == i` for every `i < a.size()`, or a refusal.
+//! Invariant: with `r = a.right_inverse()`, `a.at(r.at(i)) == i` for every `i < r.size()`; where `a` is
+//! a bijection onto `0..n`, `r` is its inverse. With `l = a.left_inverse()`,
+//! `a.at(l.at(a.at(i))) == a.at(i)` for every `i < a.size()`, so `l` undoes an injective `a`.
 
 use super::{Layout, LayoutError};
 
 impl Layout<i64> {
-    /// The largest layout that this one undoes. Never fails: `1:0` is always one.
+    /// A layout that this one undoes, as large as whole modes of this one make it; at least `1:0`.
     #[must_use]
     pub fn right_inverse(&self) -> Layout<i64> {
         let mut next = 1i64;
@@ -41,28 +41,27 @@ impl Layout<i64> {
         let mut modes = coalesced.with_prefixes();
         modes.retain(|(_, stride, _)| *stride != 0);
         modes.sort_by_key(|(_, stride, _)| *stride);
-        let mut reach = 1i64;
+        // Between one stride and the next lies the digit of the mode, its radix their quotient.
+        let mut before = (1i64, 1i64, 0i64);
         let mut inverse = Vec::new();
-        let mut before = String::from("1:1");
-        for (extent, stride, prefix) in modes {
-            let mode = format!("{extent}:{stride}");
+        for mode in modes {
+            let (extent, stride, _) = mode;
             if stride < 0 {
-                return Err(LayoutError::NegativeStride { mode });
+                return Err(LayoutError::NegativeStride { mode: format!("{extent}:{stride}") });
             }
-            if stride < reach {
+            let radix = stride / before.1;
+            if radix < before.0 {
                 return Err(LayoutError::NotInjective { layout: self.to_string() });
             }
-            if stride % reach != 0 {
-                return Err(LayoutError::Indivisible { outer: mode, inner: before });
+            if stride % before.1 != 0 {
+                let outer = format!("{extent}:{stride}");
+                let inner = format!("{}:{}", before.0, before.1);
+                return Err(LayoutError::Indivisible { outer, inner });
             }
-            // What lies between the image of the modes before and this one is never asked for.
-            inverse.push((stride / reach, 0));
-            inverse.push((extent, prefix));
-            reach = stride
-                .checked_mul(extent)
-                .ok_or(LayoutError::Overflow { what: "the reach of a mode" })?;
+            inverse.push((radix, before.2));
             before = mode;
         }
+        inverse.push((before.0, before.2));
         Ok(Layout::from_leaves(&inverse)?.coalesce())
     }
 
