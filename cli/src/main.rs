@@ -1,2 +1,17 @@
-//! Placeholder.
-fn main() {}
+//! The `carbyne` binary: see the library of the same name.
+
+use std::io;
+
+fn main() {
+    carbyne::catch_panics_quietly();
+    let code = carbyne::run_on(
+        std::env::args_os(),
+        &mut carbyne::Io {
+            stdin: &mut io::stdin().lock(),
+            stdout: &mut io::BufWriter::new(io::stdout().lock()),
+            stderr: &mut io::stderr(),
+            color: carbyne::wants_color(),
+        },
+    );
+    std::process::exit(code);
+}

@@ -7,7 +7,10 @@
 
 pub mod ast;
 pub mod diag;
+pub mod expand;
 pub mod expr;
+#[cfg(any(test, feature = "proptest"))]
+pub mod generate;
 pub mod layout;
 pub mod leaf;
 pub mod limits;

@@ -1,0 +1,151 @@
+//! The command line as types; the doc comments are what `--help` prints.
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Checks, decomposes, simulates and prints GPU tensor kernels.
+#[derive(Debug, Parser)]
+#[command(name = "carbyne", version, color = clap::ColorChoice::Never)]
+#[command(after_help = "FILE may be `-` for standard input. \
+    Exit codes: 0 done, 1 the program has errors, 2 wrong usage, 3 a defect of carbyne.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// How diagnostics and reports are written to standard error.
+    #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
+    pub(crate) message_format: MessageFormat,
+}
+
+/// How diagnostics are written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    /// The source with labels under it.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Parse a program and verify it.
+    Check(Check),
+    /// Rewrite a program in the canonical form.
+    Fmt(Fmt),
+    /// Fill in what the program leaves open, down to atoms.
+    Decompose(Decompose),
+    /// Decompose a program and print it as CUDA C++, PTX or machine code.
+    Compile(Compile),
+    /// Execute a program on the CPU, thread by thread, and compare it with what its specs mean.
+    Simulate(Simulate),
+    /// List the instructions of an architecture.
+    Atoms(Atoms),
+    /// Explain an error code.
+    Explain(Explain),
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Check {
+    /// The program.
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Fmt {
+    /// The program; rewritten in place, or printed if it is `-`.
+    pub(crate) file: PathBuf,
+    /// Change nothing; print the difference and exit with 1 where there is one.
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) check: bool,
+    /// State every type and every stride.
+    #[arg(long)]
+    pub(crate) expand: bool,
+    /// Write to this file instead; `-` prints.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Decompose {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The architecture, such as `sm_80`.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: String,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Compile {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The architecture, such as `sm_80`.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: String,
+    /// What to print.
+    #[arg(long, value_enum, default_value = "cuda")]
+    pub(crate) emit: Emit,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// With `-v`, also print what ptxas says; compiles to machine code whatever is printed.
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    pub(crate) ptxas_options: Option<String>,
+}
+
+/// What `compile` prints.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// The decomposed program.
+    Ir,
+    /// One self-contained CUDA C++ file.
+    Cuda,
+    /// PTX, made by NVRTC.
+    Ptx,
+    /// Machine code, made by NVRTC.
+    Cubin,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Simulate {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// Decompose for this architecture first; without it, the program runs as it is written.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Draw inputs that are not given with this seed.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Draw integers from -N to N, whose results are exact.
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
+    pub(crate) ints: Option<u8>,
+    /// Read a tensor from a NumPy file; may be repeated.
+    #[arg(long = "in", value_name = "NAME=FILE.npy")]
+    pub(crate) inputs: Vec<String>,
+    /// Write a tensor to a NumPy file afterwards; may be repeated.
+    #[arg(long = "out", value_name = "NAME=FILE.npy")]
+    pub(crate) outputs: Vec<String>,
+    /// Run only this many blocks of the grid.
+    #[arg(long, value_name = "N")]
+    pub(crate) blocks: Option<u64>,
+    /// Stop after this many steps.
+    #[arg(long, value_name = "N")]
+    pub(crate) budget: Option<u64>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Atoms {
+    /// Only what this architecture has.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Everything about one instruction.
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Explain {
+    /// The code, such as `V0204`.
+    pub(crate) code: String,
+}

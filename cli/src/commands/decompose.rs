@@ -1,0 +1,12 @@
+//! `carbyne decompose`: the program with everything filled in, as text.
+
+use crate::args::Decompose;
+use crate::failure::Outcome;
+use crate::{Io, input, output, pipeline};
+
+pub(super) fn run(args: &Decompose, io: &mut Io<'_>) -> Outcome {
+    let arch = pipeline::arch(&args.arch)?;
+    let source = input::read(&args.file, io)?;
+    let decomposed = pipeline::decomposed(&source, arch)?;
+    output::write(args.output.as_deref(), decomposed.text.as_bytes(), io)
+}

@@ -1,0 +1,49 @@
+//! `carbyne explain`: the section of `docs/errors.md` about one code.
+
+use crate::args::Explain;
+use crate::failure::{Failure, Outcome};
+use crate::{Io, output};
+use carbyne_ir::diag::Code;
+
+/// Generated; `cli/tests/docs.rs` keeps it fresh.
+const PAGE: &str = include_str!("../../../docs/errors.md");
+
+pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
+    let asked = args.code.to_ascii_uppercase();
+    let Some((code, _, summary)) = Code::ALL.iter().find(|(_, text, _)| *text == asked) else {
+        let known: Vec<&str> = Code::ALL.iter().map(|(_, text, _)| *text).collect();
+        let shown: String = args.code.chars().take(32).collect();
+        return Err(Failure::usage_help(
+            format!("there is no error code `{shown}`"),
+            format!("the codes are {}", known.join(", ")),
+        ));
+    };
+    let text = match section(*code) {
+        Some(text) => format!("{}\n", text.trim_end()),
+        None => format!("{code}: {summary}\n"),
+    };
+    output::write(None, text.as_bytes(), io)
+}
+
+/// What the page says under the code's heading, heading and all.
+fn section(code: Code) -> Option<&'static str> {
+    let start = PAGE.find(&format!("\n### {code}\n"))? + 1;
+    let rest = &PAGE[start..];
+    let end = rest[4..].find("\n##").map_or(rest.len(), |i| i + 4);
+    Some(&rest[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_section() {
+        for (code, text, summary) in Code::ALL {
+            let section =
+                section(*code).unwrap_or_else(|| panic!("{text}: run `cargo xtask docs`"));
+            assert!(section.contains(summary), "{text}: run `cargo xtask docs`");
+            assert_eq!(section.matches("### ").count(), 1, "{text}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `carbyne fmt`: the canonical form of a text, in place.
+
+use crate::args::Fmt;
+use crate::failure::{Failure, Outcome};
+use crate::{Io, input, output, pipeline, unified};
+use carbyne_ir::{expand, text};
+
+pub(super) fn run(args: &Fmt, io: &mut Io<'_>) -> Outcome {
+    let source = input::read(&args.file, io)?;
+    let module = if args.expand {
+        let (module, program) = pipeline::verified(&source)?;
+        expand::expand(&module, &program)
+    } else {
+        pipeline::parsed(&source)?
+    };
+    let formatted = text::print(&module);
+    if args.check {
+        let name = &source.name;
+        let change = unified::diff(name, &format!("{name} (formatted)"), &source.text, &formatted);
+        output::write(None, change.as_bytes(), io)?;
+        return if change.is_empty() { Ok(()) } else { Err(Failure::Said) };
+    }
+    match &args.output {
+        Some(path) => output::write(Some(path), formatted.as_bytes(), io),
+        // A file that is as it should be keeps its time stamp.
+        None if formatted == source.text && !input::is_stdin(&args.file) => Ok(()),
+        None => output::write(Some(&args.file), formatted.as_bytes(), io),
+    }
+}

@@ -1,0 +1,26 @@
+//! One file a command. A command reads, calls a library, and writes; it decides nothing else.
+
+mod atoms;
+mod check;
+mod compile;
+mod decompose;
+mod explain;
+mod fmt;
+mod simulate;
+
+use crate::Io;
+use crate::args::{Args, Command};
+use crate::failure::Outcome;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
+    match &args.command {
+        Command::Check(a) => check::run(a, io),
+        Command::Fmt(a) => fmt::run(a, io),
+        Command::Decompose(a) => decompose::run(a, io),
+        Command::Compile(a) => compile::run(a, args.message_format, io),
+        Command::Simulate(a) => simulate::run(a, args.message_format, io),
+        Command::Atoms(a) => atoms::run(a, io),
+        Command::Explain(a) => explain::run(a, io),
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a command did not succeed, and which exit code that is.
+
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use std::io;
+
+/// A text with the name that messages call it by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    /// The path as given, or `<stdin>`.
+    pub(crate) name: String,
+    /// The whole text; empty where it could not be read as text.
+    pub(crate) text: String,
+}
+
+/// What a command ends with.
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The program has errors, all about one text.
+    Program {
+        /// What the spans point into.
+        source: Box<Source>,
+        /// At least one.
+        list: Vec<Diagnostic>,
+    },
+    /// The program is well formed and yet not as asked for; what there is to say has been said.
+    Said,
+    /// The command line, a file or the machine is not as needed.
+    Usage {
+        /// One line.
+        message: String,
+        /// A way out.
+        help: Option<String>,
+    },
+    /// A library panicked.
+    Panic {
+        /// The panic's message.
+        what: String,
+        /// Where in carbyne's sources, if known.
+        place: Option<String>,
+    },
+    /// Whoever read the output has gone.
+    Closed,
+}
+
+impl Failure {
+    /// Errors of the program in `source`.
+    pub(crate) fn program(source: &Source, errors: Diagnostics) -> Self {
+        Failure::Program { source: Box::new(source.clone()), list: errors.into_vec() }
+    }
+
+    /// One error of the program in `source`.
+    pub(crate) fn one(source: &Source, error: Diagnostic) -> Self {
+        Failure::Program { source: Box::new(source.clone()), list: vec![error] }
+    }
+
+    /// A mistake outside of the program.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::Usage { message: message.into(), help: None }
+    }
+
+    /// A mistake outside of the program, and what to do about it.
+    pub(crate) fn usage_help(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Failure::Usage { message: message.into(), help: Some(help.into()) }
+    }
+
+    /// An error of writing to standard output.
+    pub(crate) fn written(e: io::Error) -> Self {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Closed,
+            _ => Failure::usage(format!("standard output cannot be written: {e}")),
+        }
+    }
+
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> i32 {
+        match self {
+            Failure::Program { list, .. } => list.iter().map(|d| of(d.code)).max().unwrap_or(3),
+            Failure::Said => 1,
+            Failure::Usage { .. } => 2,
+            Failure::Panic { .. } => 3,
+            Failure::Closed => 0,
+        }
+    }
+}
+
+/// Most codes are about the program; these are about the file, the machine, or carbyne.
+fn of(code: Code) -> i32 {
+    match code {
+        Code::NotUtf8 | Code::NoNvrtc => 2,
+        Code::Internal => 3,
+        _ => 1,
+    }
+}

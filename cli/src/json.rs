@@ -1,0 +1,74 @@
+//! Messages for programs: one JSON object a line on standard error.
+//!
+//! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of the
+//! program), `report` for what a command says about its result. Lines and columns count from 1,
+//! columns in characters; `byte_start` and `byte_end` are offsets into the file.
+
+use crate::Io;
+use crate::failure::{Failure, Source};
+use crate::human::{DEFECT, clamp};
+use carbyne_ir::diag::Diagnostic;
+use carbyne_ir::span::Span;
+use serde_json::{Value, json};
+use std::io;
+
+/// Says why the command failed.
+pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
+    match failure {
+        Failure::Program { source, list } => {
+            list.iter().try_for_each(|d| writeln!(io.stderr, "{}", error(source, d)))
+        }
+        Failure::Usage { message, help } => {
+            writeln!(io.stderr, "{}", plain(message, help.as_deref()))
+        }
+        Failure::Panic { what, place } => {
+            let place = place.as_ref().map(|p| format!(" ({p})")).unwrap_or_default();
+            let mut object = plain(&format!("internal error: {what}{place}"), Some(DEFECT));
+            object["code"] = json!(carbyne_ir::diag::Code::Internal.as_str());
+            writeln!(io.stderr, "{object}")
+        }
+        Failure::Said | Failure::Closed => Ok(()),
+    }
+}
+
+fn plain(message: &str, help: Option<&str>) -> Value {
+    json!({ "kind": "error", "code": null, "message": message, "spans": [], "help": help, "notes": [] })
+}
+
+/// One diagnostic. The first span is the primary one.
+pub(crate) fn error(source: &Source, d: &Diagnostic) -> Value {
+    let mut spans = vec![place(source, d.span, &d.label, true)];
+    spans.extend(d.related.iter().map(|(span, why)| place(source, *span, why, false)));
+    json!({
+        "kind": "error",
+        "code": d.code.as_str(),
+        "message": d.message,
+        "file": source.name,
+        "spans": spans,
+        "help": d.help,
+        "notes": d.notes,
+    })
+}
+
+fn place(source: &Source, span: Span, label: &str, primary: bool) -> Value {
+    // Where the text could not be read there are offsets, but no lines.
+    let (start, end) = match source.text.is_empty() {
+        true => (span.start as usize, span.end as usize),
+        false => clamp(&source.text, span.start as usize, span.end as usize),
+    };
+    json!({
+        "primary": primary,
+        "label": label,
+        "start": line_column(&source.text, start),
+        "end": line_column(&source.text, end),
+        "byte_start": start,
+        "byte_end": end,
+    })
+}
+
+fn line_column(text: &str, at: usize) -> Value {
+    let Some(before) = text.get(..at).filter(|_| !text.is_empty()) else { return Value::Null };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    json!({ "line": line, "column": column })
+}

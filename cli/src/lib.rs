@@ -1,0 +1,95 @@
+//! The command line of carbyne as a function: arguments and streams in, an exit code out.
+//!
+//! Reading order: [`run`], `args`, `pipeline`, then one file a command in `commands`.
+//!
+//! - Exit code 0: done. 1: the program given has errors. 2: the command line, a file or the machine
+//!   is not as needed. 3: a defect of carbyne itself.
+//!
+//! Invariant: no input makes this panic or wait; a panic of any library is caught and becomes code 3.
+//! Invariant: results go to standard output, everything said about them to standard error.
+
+#![warn(missing_docs)]
+
+mod args;
+mod commands;
+mod failure;
+mod human;
+mod input;
+mod json;
+mod output;
+mod panics;
+mod pipeline;
+mod sanitize;
+pub mod unified;
+
+pub use panics::catch_panics_quietly;
+
+use args::{Args, MessageFormat};
+use clap::Parser;
+use failure::Failure;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read, Write};
+
+/// The streams of a run.
+pub struct Io<'a> {
+    /// Where `-` reads from.
+    pub stdin: &'a mut dyn Read,
+    /// Where results go.
+    pub stdout: &'a mut dyn Write,
+    /// Where diagnostics, reports and figures go.
+    pub stderr: &'a mut dyn Write,
+    /// Whether diagnostics are colored.
+    pub color: bool,
+}
+
+/// Whether standard error is a terminal and nobody asked for plain text (`NO_COLOR`).
+#[must_use]
+pub fn wants_color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::io::stderr().is_terminal()
+}
+
+/// Runs the command line without color. The first argument is the program's own name.
+pub fn run<I, A>(
+    args: I,
+    stdin: &mut dyn Read,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> i32
+where
+    I: IntoIterator<Item = A>,
+    A: Into<OsString> + Clone,
+{
+    run_on(args, &mut Io { stdin, stdout, stderr, color: false })
+}
+
+/// Runs the command line. The first argument is the program's own name.
+pub fn run_on<I, A>(args: I, io: &mut Io<'_>) -> i32
+where
+    I: IntoIterator<Item = A>,
+    A: Into<OsString> + Clone,
+{
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(e) => return usage(&e, io),
+    };
+    let (outcome, place) = panics::caught(|| commands::run(&args, io));
+    let outcome = outcome.unwrap_or_else(|what| Err(Failure::Panic { what, place }));
+    // A reader who went away wants no more of it.
+    let outcome = outcome.and_then(|()| io.stdout.flush().map_err(Failure::written));
+    let Err(failure) = outcome else { return 0 };
+    // Where standard error is closed, the exit code is what is left to say.
+    let _ = match args.message_format {
+        MessageFormat::Human => human::failure(&failure, io),
+        MessageFormat::Json => json::failure(&failure, io),
+    };
+    let _ = io.stderr.flush();
+    failure.exit_code()
+}
+
+/// Help and version go to standard output, mistakes to standard error.
+fn usage(e: &clap::Error, io: &mut Io<'_>) -> i32 {
+    let text = e.render().to_string();
+    let stream = if e.use_stderr() { &mut *io.stderr } else { &mut *io.stdout };
+    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+    if e.use_stderr() { 2 } else { 0 }
+}

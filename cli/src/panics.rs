@@ -1,0 +1,46 @@
+//! Turns a panic of any library into a value.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+/// Where the last panic of the process arose, as file and line of carbyne's sources.
+static PLACE: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps panics from printing themselves: [`crate::run`] reports them. For the binary; a library user
+/// keeps the hook they have.
+pub fn catch_panics_quietly() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|l| format!("{}:{}", l.file(), l.line()));
+        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }));
+}
+
+/// The value of `f`, or the message of its panic and, where known, the place.
+pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> (Result<T, String>, Option<String>) {
+    // The streams are only written to after a panic, and they are whole at any time.
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => (Ok(value), None),
+        Err(payload) => {
+            let what = payload
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a panic without a message".to_owned());
+            (Err(what), PLACE.lock().unwrap_or_else(PoisonError::into_inner).take())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_its_message() {
+        let (outcome, _) = caught(|| -> () { std::panic::panic_any("no row") });
+        assert_eq!(outcome.unwrap_err(), "no row");
+        let (outcome, _) = caught(|| -> () { std::panic::panic_any(7) });
+        assert_eq!(outcome.unwrap_err(), "a panic without a message");
+        assert_eq!(caught(|| 1).0, Ok(1));
+    }
+}

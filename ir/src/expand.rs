@@ -1,0 +1,251 @@
+//! States every type and every stride that a module leaves out, as `carbyne fmt --expand` prints.
+//!
+//! What is written stays as it is written; what follows from it is added. Storage whose layout is
+//! still open (`{?}`) and tensors spread over threads (`tv=`) have no strides, and views of them state
+//! their extents alone.
+//!
+//! Invariant: the result resolves to an equal program, and expanding it again changes nothing.
+
+use crate::ast::{
+    BinOp, Block, Dims, Expr, ExprKind, Module, Name, Stmt, StmtKind, TensorType, ThreadType,
+    TupleExpr,
+};
+use crate::expr::{Dim, Node};
+use crate::layout::Layout;
+use crate::program::{Program, Tensor, Threads, VarKind};
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+/// The module with all types and strides stated. `program` is what [`crate::resolve`] made of `module`;
+/// where it is not, types that cannot be told are left as they are.
+#[must_use]
+pub fn expand(module: &Module, program: &Program) -> Module {
+    let mut cx = Expander {
+        p: program,
+        // Exactly the definitions have names, and both tables are in text order.
+        tensors: named(program.tensors.iter().map(|(_, t)| t), |t| t.name.as_deref()),
+        threads: named(program.threads.iter().map(|(_, t)| t), |t| t.name.as_deref()),
+    };
+    let mut module = module.clone();
+    cx.stmts(&mut module.items);
+    module
+}
+
+/// The named entries, the first at the end.
+fn named<'p, T>(
+    all: impl Iterator<Item = &'p T>,
+    name: impl Fn(&'p T) -> Option<&'p str>,
+) -> Vec<(&'p str, &'p T)> {
+    let mut out: Vec<_> = all.filter_map(|t| Some((name(t)?, t))).collect();
+    out.reverse();
+    out
+}
+
+/// Walks through the module and the named entries side by side.
+struct Expander<'p> {
+    p: &'p Program,
+    tensors: Vec<(&'p str, &'p Tensor)>,
+    threads: Vec<(&'p str, &'p Threads)>,
+}
+
+impl<'p> Expander<'p> {
+    fn stmts(&mut self, stmts: &mut [Stmt]) {
+        for stmt in stmts {
+            self.stmt(&mut stmt.kind);
+        }
+    }
+
+    fn block(&mut self, block: &mut Block) {
+        self.stmts(&mut block.stmts);
+    }
+
+    fn stmt(&mut self, kind: &mut StmtKind) {
+        match kind {
+            StmtKind::DataDecl { name, ty } | StmtKind::Allocate { name, ty } => {
+                if let Some(t) = self.tensor(name)
+                    && !self.has_no_strides(t)
+                {
+                    self.add_strides(&mut ty.levels, &t.levels);
+                }
+            }
+            StmtKind::DataDef { name, ty, view: _ } => {
+                let Some(t) = self.tensor(name) else { return };
+                let strides = !self.has_no_strides(t);
+                let old = ty.as_ref().map(|ty| ty.levels.as_slice());
+                if let Some(levels) = self.levels(old, &t.levels, strides) {
+                    let buffer = &self.p.buffers[t.buffer];
+                    let (scalar, memory) = (buffer.scalar, buffer.memory);
+                    let span = Span::default();
+                    *ty = Some(TensorType { levels, scalar, memory, attrs: vec![], span });
+                }
+            }
+            StmtKind::ThreadDecl { name, ty } => {
+                if let Some(t) = self.thread(name) {
+                    self.add_strides(&mut ty.levels, &t.levels);
+                }
+            }
+            StmtKind::ThreadDef { name, ty, view: _ } => {
+                let Some(t) = self.thread(name) else { return };
+                let inferred: &[_] = if t.each.is_some() { &[] } else { &t.levels };
+                let old = ty.as_ref().map(|ty| ty.levels.as_slice());
+                if let Some(levels) = self.levels(old, inferred, true) {
+                    *ty = Some(ThreadType { levels, scalar: t.scalar, span: Span::default() });
+                }
+            }
+            StmtKind::Spec(spec) => {
+                if let Some(body) = &mut spec.body {
+                    self.block(body);
+                }
+            }
+            StmtKind::For { body, .. } => self.block(body),
+            StmtKind::If { then, otherwise, .. } => {
+                self.block(then);
+                if let Some(otherwise) = otherwise {
+                    self.block(otherwise);
+                }
+            }
+            StmtKind::Let(_)
+            | StmtKind::Sym(_)
+            | StmtKind::Indices { .. }
+            | StmtKind::Barrier(_)
+            | StmtKind::AsyncCommit
+            | StmtKind::AsyncWait(_) => {}
+        }
+    }
+
+    fn tensor(&mut self, name: &Name) -> Option<&'p Tensor> {
+        self.tensors.pop_if(|(n, _)| *n == name.text).map(|(_, t)| t)
+    }
+
+    fn thread(&mut self, name: &Name) -> Option<&'p Threads> {
+        self.threads.pop_if(|(n, _)| *n == name.text).map(|(_, t)| t)
+    }
+
+    /// Whether strides say nothing about where the tensor's elements are.
+    fn has_no_strides(&self, t: &Tensor) -> bool {
+        t.dist.is_some() || self.p.buffers[t.buffer].open
+    }
+
+    /// Adds the strides that a declaration leaves out.
+    fn add_strides(&self, written: &mut [Dims], resolved: &[Layout<Dim>]) {
+        let written = written.iter_mut().filter(|d| !d.modes.is_empty());
+        for (dims, layout) in written.zip(resolved) {
+            if dims.strides.is_none() {
+                dims.strides = self.tuples(layout, |mode| mode.stride());
+            }
+        }
+    }
+
+    /// The levels of a view; none where they cannot be written.
+    fn levels(
+        &self,
+        old: Option<&[Dims]>,
+        resolved: &[Layout<Dim>],
+        strides: bool,
+    ) -> Option<Vec<Dims>> {
+        if resolved.is_empty() {
+            return Some(vec![Dims { modes: vec![], strides: None, span: Span::default() }]);
+        }
+        let mut old = old.unwrap_or(&[]).iter().filter(|d| !d.modes.is_empty());
+        let mut out = vec![];
+        for layout in resolved {
+            let old = old.next();
+            if let Some(old) = old.filter(|d| d.strides.is_some()) {
+                out.push(old.clone());
+                continue;
+            }
+            let inferred = self.tuples(layout, |mode| mode.shape())?;
+            let modes = match old {
+                Some(old) if congruent(&old.modes, &inferred) => old.modes.clone(),
+                _ => inferred,
+            };
+            let strides = match strides {
+                true => Some(self.tuples(layout, |mode| mode.stride())?),
+                false => None,
+            };
+            out.push(Dims { modes, strides, span: Span::default() });
+        }
+        Some(out)
+    }
+
+    /// One tuple a mode.
+    fn tuples(
+        &self,
+        layout: &Layout<Dim>,
+        of: impl Fn(&Layout<Dim>) -> &IntTuple<Dim>,
+    ) -> Option<Vec<TupleExpr>> {
+        layout.modes().iter().map(|mode| self.tuple(of(mode))).collect()
+    }
+
+    fn tuple(&self, t: &IntTuple<Dim>) -> Option<TupleExpr> {
+        Some(match t {
+            IntTuple::Leaf(d) => TupleExpr::Leaf(self.expr(*d)?),
+            IntTuple::Tuple(ts) => {
+                TupleExpr::Tuple(ts.iter().map(|t| self.tuple(t)).collect::<Option<_>>()?)
+            }
+        })
+    }
+
+    /// The expression as text would have it; none where a variable has no name in the text.
+    fn expr(&self, d: Dim) -> Option<Expr> {
+        // Recursion ends: the arena bounds the depth and the size of an expression.
+        let id = match d {
+            Dim::Const(v) if v < 0 => {
+                return Some(Expr::bin(BinOp::Sub, Expr::int(0), Expr::int(v.checked_abs()?)));
+            }
+            Dim::Const(v) => return Some(Expr::int(v)),
+            Dim::Expr(id) => id,
+        };
+        let bin =
+            |op, a: Dim, b: Dim| Some(Expr::bin(op, self.expr(a)?, self.expr(b)?));
+        match self.p.arena.node(id) {
+            Node::Var(v) => match self.p.vars.get(&v)? {
+                VarKind::Loop | VarKind::Index(_) | VarKind::Symbol => {
+                    Some(Expr::name(self.p.arena.var_info(v).name))
+                }
+                VarKind::Thread(_) | VarKind::Block(_) => None,
+            },
+            Node::Linear { terms, constant } => {
+                // Positive terms come first: a text has no negative literals.
+                let mut parts: Vec<(i64, Option<Dim>)> =
+                    terms.iter().map(|(id, by)| (*by, Some(Dim::Expr(*id)))).collect();
+                if constant != 0 {
+                    parts.push((constant, None));
+                }
+                parts.sort_by_key(|(by, _)| *by < 0);
+                let mut sum: Option<Expr> = None;
+                for (by, term) in parts {
+                    let factor = Expr::int(by.checked_abs()?);
+                    let part = match term {
+                        None => factor,
+                        Some(d) if factor.kind == ExprKind::Int(1) => self.expr(d)?,
+                        Some(d) => Expr::bin(BinOp::Mul, self.expr(d)?, factor),
+                    };
+                    sum = Some(match (sum, by < 0) {
+                        (None, false) => part,
+                        (None, true) => Expr::bin(BinOp::Sub, Expr::int(0), part),
+                        (Some(sum), false) => Expr::bin(BinOp::Add, sum, part),
+                        (Some(sum), true) => Expr::bin(BinOp::Sub, sum, part),
+                    });
+                }
+                Some(sum.unwrap_or(Expr::int(0)))
+            }
+            Node::Mul(a, b) => bin(BinOp::Mul, a, b),
+            Node::Div(a, b) => bin(BinOp::Div, a, b),
+            Node::Mod(a, b) => bin(BinOp::Mod, a, b),
+            Node::CeilDiv(a, b) => bin(BinOp::CeilDiv, a, b),
+            Node::Min(a, b) => bin(BinOp::Min, a, b),
+            Node::Max(a, b) => bin(BinOp::Max, a, b),
+        }
+    }
+}
+
+/// Whether tuples nest alike.
+fn congruent(a: &[TupleExpr], b: &[TupleExpr]) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| match (a, b) {
+            (TupleExpr::Leaf(_), TupleExpr::Leaf(_)) => true,
+            (TupleExpr::Tuple(a), TupleExpr::Tuple(b)) => congruent(a, b),
+            _ => false,
+        })
+}
