@@ -4,6 +4,8 @@
 //! inverses and in the right operand of a composition. Of `unsound.jsonl`, where CuTe itself is wrong, an
 //! answer may be refused; if one is given it must be exact.
 
+#![expect(clippy::print_stderr, reason = "the log says how many vectors were compared")]
+
 use carbyne_ir::layout::index::idx2crd;
 use carbyne_ir::layout::{Layout, LayoutError, Swizzle, Tiler};
 use carbyne_ir::tuple::IntTuple;
@@ -26,7 +28,9 @@ fn public_vectors() {
         }
         match answer(op, args) {
             None => counts[1] += 1,
-            Some(Err(LayoutError::NegativeStride { .. })) if args.iter().any(negative) => counts[1] += 1,
+            Some(Err(LayoutError::NegativeStride { .. })) if args.iter().any(negative) => {
+                counts[1] += 1
+            }
             Some(got) => {
                 counts[0] += 1;
                 if !agrees(op, args, expect, &got) {
@@ -125,7 +129,8 @@ fn answer(op: &str, args: &[Value]) -> Option<Result<Value, LayoutError>> {
             "group" => text(a.group(index(1)?, index(2)?)),
             "take" => text(a.select(&(index(1)?..index(2)?).collect::<Vec<_>>())),
             "select" => {
-                let modes = tuple(&args[1]).flatten().iter().map(|&m| m as usize).collect::<Vec<_>>();
+                let modes =
+                    tuple(&args[1]).flatten().iter().map(|&m| m as usize).collect::<Vec<_>>();
                 text(a.select(&modes))
             }
             "get" => {

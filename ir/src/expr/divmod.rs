@@ -9,9 +9,13 @@
 //! - where `n` divides `c*m`: `(c*(y%m) + b) % n = (c*y + b) % n`.
 
 use super::facts::gcd;
-use super::linear::{Sum, plus, times};
+use super::linear::{Sum, times};
 use super::{Dim, ExprArena, ExprId, Node};
 use crate::layout::LayoutError;
+use std::cell::Cell;
+
+/// Rewriting nests no deeper; what is left then is exact, if not simplest.
+const MAX_NESTING: u32 = 256;
 
 impl ExprArena {
     /// `a / b`, rounded down.
@@ -26,6 +30,9 @@ impl ExprArena {
         if let Dim::Const(a) = a {
             return Ok(Dim::Const(a.div_euclid(n)));
         }
+        let Some(_nesting) = Nesting::enter() else {
+            return self.intern(Node::Div(a, b));
+        };
         let (whole, rest) = self.split(&self.sum_of(a), n)?;
         let quotient = self.div_reduced(rest, n)?;
         self.linear(whole.plus(&self.sum_of(quotient), 1)?)
@@ -39,6 +46,12 @@ impl ExprArena {
         let n = match (a, b) {
             (_, Dim::Const(n)) if n > 0 => n,
             _ => return self.rem_symbolic(a, b),
+        };
+        if let Dim::Const(a) = a {
+            return Ok(Dim::Const(a.rem_euclid(n)));
+        }
+        let Some(_nesting) = Nesting::enter() else {
+            return self.intern(Node::Mod(a, b));
         };
         let (_, rest) = self.split(&self.sum_of(a), n)?;
         let value = self.linear(rest)?;
@@ -293,7 +306,31 @@ impl ExprArena {
                 rest.terms.push((id, coef));
             }
         }
-        rest.constant = plus(rest.constant, 0)?;
         Ok((whole, rest))
+    }
+}
+
+/// How deep the rewriting of this thread is nested. Every law makes its operand smaller; this bounds
+/// the stack even if one does not.
+struct Nesting;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Nesting {
+    fn enter() -> Option<Self> {
+        DEPTH.with(|depth| {
+            (depth.get() < MAX_NESTING).then(|| {
+                depth.set(depth.get() + 1);
+                Nesting
+            })
+        })
+    }
+}
+
+impl Drop for Nesting {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
 }

@@ -228,7 +228,8 @@ impl Sum {
         loop {
             let next = match (a.peek(), b.peek()) {
                 (Some(&&(x, cx)), Some(&&(y, cy))) if x == y => {
-                    (a.next(), b.next());
+                    a.next();
+                    b.next();
                     (x, plus(cx, times(cy, k)?)?)
                 }
                 (Some(&&(x, cx)), Some(&&(y, _))) if x < y => {

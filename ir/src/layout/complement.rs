@@ -1,8 +1,9 @@
 //! Complement: the layout of what another layout leaves out.
 //!
-//! Invariant: the complement is ordered (its indices increase), meets the image of the layout in 0
-//! only, and together they reach at least `cotarget` indices. Where the strides of the layout
-//! divide one another, together they cover `0..cotarget` exactly.
+//! Invariant: the complement is ordered (its indices increase) and meets the image of the layout in
+//! 0 only; sums of an index of each are all different. Where every stride is a multiple of the reach
+//! (extent times stride) of the mode before it, the two together are a bijection onto a range that
+//! holds `0..cotarget`.
 
 use super::{Layout, LayoutError};
 use crate::leaf::Leaf;

@@ -96,7 +96,7 @@ impl<L: Leaf> Walk<'_, L> {
             };
             let mut moved = Vec::with_capacity(pieces.len());
             for piece in pieces.drain(..) {
-                let (m, q) = split_rate(cx, piece.rate, s).map_err(refuse)?;
+                let (m, q) = split_rate(cx, piece.rate, s)?;
                 let steps = L::sub(cx, piece.extent, L::constant(1))?;
                 let alone = reach_of(cx, m, steps)?;
                 let fits = alone.map_or(Decision::Known(false), |r| L::lt(cx, r, s));
@@ -108,7 +108,11 @@ impl<L: Leaf> Walk<'_, L> {
                 let turn = turn_of(cx, m, s)?.map_err(|needs| refuse(either(&fits, needs)))?;
                 let divides = L::divides(cx, turn, piece.extent);
                 if !divides.is_true() {
-                    return Err(refuse(either(&fits, divides)));
+                    // Either would do: that whole turns fit the piece, or whole pieces the turn.
+                    let span = reach_of(cx, m, piece.extent)?;
+                    let within = span.map_or(Decision::Known(false), |r| L::divides(cx, r, s));
+                    let contains = either(&divides, within);
+                    return Err(refuse(either(&fits, contains)));
                 }
                 let within = L::mul(cx, m, L::sub(cx, turn, L::constant(1))?)?;
                 reach = L::add(cx, reach, within)?;
@@ -150,17 +154,15 @@ impl<L: Leaf> Piece<L> {
     }
 }
 
-/// `(rate % s, rate / s)`, or what is missing to know them.
-fn split_rate<L: Leaf>(cx: &L::Cx, rate: L, s: L) -> Result<(L, L), Decision> {
-    let divides = L::divides(cx, s, rate);
-    if rate.known().is_some() && s.known().is_some() || divides.is_true() {
-        let parts = L::rem(cx, rate, s).and_then(|m| Ok((m, L::div(cx, rate, s)?)));
-        return parts.map_err(|_| Decision::Known(false));
+/// `(m, q)` with `rate == q * s + m`. `m` is the remainder where that is known; a symbolic rate is
+/// left whole, which the check against carries judges.
+fn split_rate<L: Leaf>(cx: &L::Cx, rate: L, s: L) -> Result<(L, L), LayoutError> {
+    let constant = rate.known().is_some() && s.known().is_some();
+    if constant || L::divides(cx, s, rate).is_true() {
+        Ok((L::rem(cx, rate, s)?, L::div(cx, rate, s)?))
+    } else {
+        Ok((rate, L::constant(0)))
     }
-    if L::lt(cx, rate, s).is_true() {
-        return Ok((rate, L::constant(0)));
-    }
-    Err(divides)
 }
 
 /// `m * steps`; `None` where it does not fit, which is beyond every extent.

@@ -1,0 +1,186 @@
+//! The algebra over symbols: with values put in, every symbolic answer is the answer over numbers;
+//! where a fact is missing, it is named.
+
+use carbyne_ir::expr::{Dim, ExprArena, VarId, VarInfo};
+use carbyne_ir::layout::{Layout, LayoutError, Tiler};
+use carbyne_ir::tuple::IntTuple;
+use proptest::prelude::*;
+
+struct Setting {
+    arena: ExprArena,
+    m: Dim,
+    k: Dim,
+}
+
+fn setting() -> Setting {
+    let arena = ExprArena::new();
+    let m = arena.var(VarInfo::size("M")).unwrap();
+    let k = arena.var(VarInfo { div: 64, ..VarInfo::size("K") }).unwrap();
+    Setting { arena, m, k }
+}
+
+impl Setting {
+    fn values(&self, m: i64, k: i64) -> impl Fn(VarId) -> Option<i64> {
+        let ids = [self.arena.var_id(self.m), self.arena.var_id(self.k)];
+        move |var| match ids.iter().position(|&id| id == Some(var)) {
+            Some(0) => Some(m),
+            Some(1) => Some(k),
+            _ => None,
+        }
+    }
+    fn row_major(&self) -> Layout<Dim> {
+        Layout::row_major_in(&self.arena, vec![self.m, self.k]).unwrap()
+    }
+    fn fixed(&self, layout: &Layout<Dim>, m: i64, k: i64) -> Layout {
+        layout.eval(&self.arena, &self.values(m, k)).unwrap()
+    }
+}
+
+fn dims(text: &str) -> Layout<Dim> {
+    Layout::from_fixed(&text.parse().unwrap())
+}
+
+#[test]
+fn a_row_major_matrix_is_tiled() {
+    let s = setting();
+    let a = s.row_major();
+    assert_eq!(a.display_in(&s.arena), "(M,K):(K,1)");
+    assert_eq!(a.cosize_in(&s.arena).map(|c| s.arena.display(c)).unwrap(), "M*K");
+    let tiles = a
+        .zipped_divide_in(&s.arena, Tiler::tile(&[Dim::Const(128), Dim::Const(64)]).unwrap())
+        .unwrap();
+    let text = tiles.display_in(&s.arena);
+    assert_eq!(text, "((128,64),((M + 127)/128,K/64)):((K,1),(K*128,64))");
+    let fixed = s.fixed(&tiles, 1000, 256);
+    let tiler = Tiler::tile(&[128, 64]).unwrap();
+    assert_eq!(fixed, s.fixed(&a, 1000, 256).zipped_divide(tiler).unwrap());
+}
+
+#[test]
+fn indices_of_symbols_simplify() {
+    let s = setting();
+    let a = s.row_major();
+    let i = s.arena.var(VarInfo::index("i", 16)).unwrap();
+    let j = s.arena.var(VarInfo::index("j", 64)).unwrap();
+    let at = |coord: Vec<Dim>| a.crd2idx_in(&s.arena, &coord.into()).unwrap();
+    assert_eq!(s.arena.display(at(vec![i, j])), "j + K*i");
+    // A flat thread index over a tile of known shape.
+    let tid = s.arena.var(VarInfo::index("tid", 128)).unwrap();
+    let tile = dims("(8,16):(16,1)");
+    let index = tile.at_in(&s.arena, tid).unwrap();
+    assert_eq!(s.arena.display(index), "tid%8*16 + tid/8");
+    let swap = dims("(8,16):(1,8)");
+    assert_eq!(swap.at_in(&s.arena, tid), Ok(tid));
+}
+
+#[test]
+fn compositions_use_divisibility() {
+    let s = setting();
+    // Columns of 64 within a K that 64 divides.
+    let a = Layout::new(vec![s.k, s.m], vec![Dim::Const(1), s.k]).unwrap();
+    assert_eq!(a.coalesce_in(&s.arena).unwrap().rank(), 1);
+    let padded = s.arena.add(s.k, Dim::Const(8)).unwrap();
+    let a = Layout::new(vec![s.k, s.m], vec![Dim::Const(1), padded]).unwrap();
+    let tiles = a.logical_divide_in(&s.arena, dims("64:1")).unwrap();
+    let fixed = s.fixed(&tiles, 10, 256);
+    let want = s.fixed(&a, 10, 256).logical_divide("64:1".parse::<Layout>().unwrap()).unwrap();
+    for i in 0..fixed.size() {
+        assert_eq!(fixed.at(i), want.at(i));
+    }
+}
+
+#[test]
+fn missing_facts_are_named() {
+    let s = setting();
+    let padded = s.arena.add(s.k, Dim::Const(8)).unwrap();
+    let a = Layout::new(vec![s.k, s.m], vec![Dim::Const(1), padded]).unwrap();
+    let error = a.compose_in(&s.arena, &dims("128:1")).unwrap_err();
+    assert_eq!(error.to_string(), "cannot decide without knowing `K % 128 == 0`");
+    assert_eq!(error.code(), "L0108");
+    let a = Layout::new(vec![s.m, s.k], vec![Dim::Const(1), padded]).unwrap();
+    let error = a.compose_in(&s.arena, &dims("(3,4):(1,3)")).unwrap_err();
+    assert!(matches!(error, LayoutError::NeedsFact { .. }), "{error}");
+    let never = s.arena.var(VarInfo { lo: -4, hi: Some(0), ..VarInfo::size("z") }).unwrap();
+    let error = Layout::new_in(&s.arena, never, Dim::Const(1)).unwrap_err();
+    assert_eq!(error.code(), "L0110");
+}
+
+fn shape() -> impl Strategy<Value = Vec<(i64, i64)>> {
+    let extent = prop_oneof![Just(2i64), Just(4), Just(8), 1i64..7, Just(-1), Just(-2)];
+    let stride = prop_oneof![Just(1i64), Just(2), Just(8), Just(64), Just(0), Just(-1), Just(-2)];
+    prop::collection::vec((extent, stride), 1..4)
+}
+
+/// A layout in which -1 stands for `M` and -2 for `K`.
+fn symbolic(s: &Setting, leaves: &[(i64, i64)]) -> Layout<Dim> {
+    let dim = |v: i64| match v {
+        -1 => s.m,
+        -2 => s.k,
+        v => Dim::Const(v),
+    };
+    let shape: Vec<Dim> = leaves.iter().map(|l| dim(l.0)).collect();
+    let stride: Vec<Dim> = leaves.iter().map(|l| dim(l.1)).collect();
+    Layout::new(shape, stride).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn symbolic_answers_hold_for_every_value(a in shape(), b in shape(), m in 1i64..6) {
+        let s = setting();
+        let (a, b) = (symbolic(&s, &a), symbolic(&s, &b));
+        let cx = &s.arena;
+        let composed = a.compose_in(cx, &b);
+        let complement = b.complement_in(cx, a.size_in(cx).unwrap());
+        let coalesced = a.coalesce_in(cx).unwrap();
+        let divided = a.logical_divide_in(cx, &b);
+        for (m, k) in [(m, 64), (m + 1, 128)] {
+            let (fa, fb) = (s.fixed(&a, m, k), s.fixed(&b, m, k));
+            let limit = |layout: &Layout| layout.size().min(3000);
+            let fixed = s.fixed(&coalesced, m, k);
+            for i in 0..limit(&fa) {
+                prop_assert_eq!(fixed.at(i), fa.at(i));
+            }
+            if let Ok(composed) = &composed {
+                let fixed = s.fixed(composed, m, k);
+                prop_assert!(fb.shape().compatible(fixed.shape()));
+                for i in 0..limit(&fb) {
+                    prop_assert_eq!(fixed.at(i), fa.at(fb.at(i)), "{} o {}", fa, fb);
+                }
+            }
+            if let Ok(complement) = &complement {
+                let fixed = s.fixed(complement, m, k);
+                prop_assert!((1..fixed.size().min(3000)).all(|i| fixed.at(i - 1) < fixed.at(i)));
+                let both = Layout::concat(&[fb.filter_zeros(), fixed]).unwrap();
+                if both.size() < 100_000 {
+                    prop_assert_eq!(both.is_injective(), Ok(true), "{}", both);
+                }
+            }
+            if let (Ok(divided), Ok(complement)) = (&divided, &complement) {
+                let (fixed, rest) = (s.fixed(divided, m, k), s.fixed(complement, m, k));
+                let both = Layout::concat(&[fb.clone(), rest]).unwrap();
+                for i in 0..limit(&both) {
+                    prop_assert_eq!(fixed.at(i), fa.at(both.at(i)), "{} by {}", fa, fb);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn symbolic_indices_are_those_of_numbers(a in shape(), m in 1i64..6, i in 0i64..500) {
+        let s = setting();
+        let a = symbolic(&s, &a);
+        let at = s.arena.var(VarInfo::index("i", 500)).unwrap();
+        let id = s.arena.var_id(at);
+        let index = a.at_in(&s.arena, at).unwrap();
+        let values = s.values(m, 128);
+        let value = |var| if Some(var) == id { Some(i) } else { values(var) };
+        let fixed = a.eval(&s.arena, &values).unwrap();
+        prop_assert_eq!(s.arena.eval(index, &value), Ok(fixed.at(i)));
+        let coord = IntTuple::Leaf(at);
+        let split = carbyne_ir::layout::index::idx2crd_in(&s.arena, &coord, a.shape()).unwrap();
+        let split = split.try_map(&mut |d| s.arena.eval(*d, &value));
+        prop_assert_eq!(split, Ok(fixed.coord(i)));
+    }
+}
