@@ -9,10 +9,10 @@ use crate::limits::{MAX_NESTING, MAX_TEXT_BYTES};
 use crate::span::Span;
 
 /// Checks the limits and returns the comments, from `//` to before the line break.
-pub(super) fn scan(text: &str) -> Result<Vec<Span>, Diagnostic> {
+pub(super) fn scan(text: &str) -> Result<Vec<Span>, Box<Diagnostic>> {
     let bytes = text.as_bytes();
     if bytes.len() > MAX_TEXT_BYTES {
-        return Err(too_long(bytes.len()));
+        return Err(Box::new(too_long(bytes.len())));
     }
     let mut comments = Vec::new();
     let mut depth = 0usize;
@@ -64,18 +64,22 @@ pub(super) fn too_long(len: usize) -> Diagnostic {
     .help("split the text into several modules")
 }
 
-fn nul(at: usize) -> Diagnostic {
-    Diagnostic::new(Code::NulByte, Span::new(at, at + 1), "the text holds a NUL byte")
-        .label("NUL byte")
-        .help("remove the byte; carbyne texts are UTF-8")
+fn nul(at: usize) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::NulByte, Span::new(at, at + 1), "the text holds a NUL byte")
+            .label("NUL byte")
+            .help("remove the byte; carbyne texts are UTF-8"),
+    )
 }
 
-fn too_deep(at: usize) -> Diagnostic {
-    Diagnostic::new(
-        Code::TooDeep,
-        Span::new(at, at + 1),
-        format!("brackets nest deeper than {MAX_NESTING}"),
+fn too_deep(at: usize) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            Code::TooDeep,
+            Span::new(at, at + 1),
+            format!("brackets nest deeper than {MAX_NESTING}"),
+        )
+        .label(format!("bracket number {} that is still open", MAX_NESTING + 1))
+        .help("name inner parts with `let` or a view of their own"),
     )
-    .label(format!("bracket number {} that is still open", MAX_NESTING + 1))
-    .help("name inner parts with `let` or a view of their own")
 }

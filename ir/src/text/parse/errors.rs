@@ -83,7 +83,7 @@ fn distance(a: &str, b: &str) -> usize {
         let mut corner = row[0];
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x.to_ascii_lowercase() != y.to_ascii_lowercase());
+            let replaced = corner + usize::from(!x.eq_ignore_ascii_case(y));
             corner = row[j + 1];
             row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
         }
@@ -129,7 +129,8 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     };
     let mut wanted: Vec<String> = Vec::new();
     for rule in rules {
-        if rule == Rule::block_end && !in_body || rule == Rule::else_head {
+        // `else` may only follow a brace; the help says so where it stands alone.
+        if rule == Rule::block_end && !in_body || at == base && rule == Rule::kw_else {
             continue;
         }
         let words = describe(rule).to_owned();

@@ -19,15 +19,8 @@ pub(super) fn expr(node: Node<'_, '_>) -> Answer<Expr> {
 /// A number or a tuple.
 pub(super) fn tuple(node: Node<'_, '_>) -> Answer<TupleExpr> {
     let mut parts = node.clone().parts();
-    match (parts.some()?, parts.any()) {
-        (group, None) if group.rule() == Rule::group => {
-            let mut modes = Vec::new();
-            let mut inner = group.parts();
-            while let Some(value) = inner.take(Rule::value) {
-                modes.push(tuple(value)?);
-            }
-            Ok(TupleExpr::Tuple(modes))
-        }
+    match (parts.take(Rule::group), parts.any()) {
+        (Some(group), None) => tuples(&mut group.parts()).map(TupleExpr::Tuple),
         _ => expr(node).map(TupleExpr::Leaf),
     }
 }

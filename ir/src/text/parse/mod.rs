@@ -7,6 +7,8 @@
 //! Invariant: outside this folder nothing knows pest or its `Rule`.
 //! Invariant: every step ends behind where it began, so reading ends.
 
+#[cfg(test)]
+mod coverage;
 mod errors;
 mod expr;
 mod recover;
@@ -37,7 +39,7 @@ use generated::{Grammar, Rule};
 /// # Errors
 /// Up to [`crate::limits::MAX_ERRORS`] errors of the families `P` and `X`, in text order.
 pub fn parse(text: &str) -> Result<Module, Diagnostics> {
-    let comments = scan(text).map_err(only)?;
+    let comments = scan(text).map_err(|d| only(*d))?;
     Reader::new(text, comments).module()
 }
 
@@ -211,7 +213,7 @@ impl<'s> Reader<'s> {
             _ => {
                 let kind = match statement::statement(step) {
                     Ok(kind) => kind,
-                    Err(d) => return self.recover_after(at, end, *d),
+                    Err(d) => return self.recover_after(end, *d),
                 };
                 let mut leading = gap.comments;
                 leading.extend(self.comments.inside(end));

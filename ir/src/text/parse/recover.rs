@@ -5,9 +5,9 @@
 //! over open bodies without a head, so that the closing ones still match.
 
 use super::super::scan::is_blank;
-use super::{Frame, Reader};
+use super::Reader;
 use crate::diag::Diagnostic;
-use crate::span::Span;
+use crate::limits::MAX_NESTING;
 
 impl Reader<'_> {
     /// Reports `d`, found in the step that begins at `start`, and returns where to go on.
@@ -15,26 +15,26 @@ impl Reader<'_> {
         let error = (d.span.start as usize).max(start);
         self.errors.push(d);
         let end = self.next_start(start, error);
-        self.recovered(start, end)
+        self.recovered(end)
     }
 
     /// Reports `d` in a statement that ends at `end`, its grammar being right.
-    pub(super) fn recover_after(&mut self, start: usize, end: usize, d: Diagnostic) -> usize {
+    pub(super) fn recover_after(&mut self, end: usize, d: Diagnostic) -> usize {
         self.errors.push(d);
         if self.text.as_bytes().get(end.wrapping_sub(1)) == Some(&b'{') {
             self.open_body(None, false, end);
         }
-        self.recovered(start, end)
+        self.recovered(end)
     }
 
-    fn recovered(&mut self, start: usize, end: usize) -> usize {
+    fn recovered(&mut self, end: usize) -> usize {
         self.skipped = true;
-        let end = end.max(start + 1);
         self.comments.inside(end);
         end
     }
 
-    /// Where the statement behind the one at `start` begins, which is wrong at `error`.
+    /// Where the statement behind the one at `start` begins, which is wrong at `error`. It is always
+    /// behind `start`, and no character is cut: it stands behind a blank, at a brace, or at the end.
     fn next_start(&mut self, start: usize, error: usize) -> usize {
         let bytes = self.text.as_bytes();
         let (mut brackets, mut braces) = (0usize, 0usize);
@@ -53,27 +53,16 @@ impl Reader<'_> {
             match byte {
                 b'(' | b'[' => brackets += 1,
                 b')' | b']' => brackets = brackets.saturating_sub(1),
-                b'{' => {
-                    braces += 1;
-                    self.open.push(Frame {
-                        stmt: None,
-                        is_else: false,
-                        brace: Span::new(at, at + 1),
-                        stmts: vec![],
-                    });
-                }
-                b'}' if braces > 0 => {
-                    braces -= 1;
-                    self.open.pop();
-                }
+                b'{' => braces += 1,
+                b'}' if braces > 0 => braces -= 1,
                 b'}' if at >= error && at > start => break,
                 _ => {}
             }
             line_start = byte == b'\n' || line_start && is_blank(byte);
             at += 1;
         }
-        while !self.text.is_char_boundary(at) {
-            at += 1;
+        for _ in 0..braces.min(MAX_NESTING) {
+            self.open_body(None, false, at);
         }
         at
     }

@@ -146,10 +146,9 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         Rule::scalar_op => ViewOp::Scalar,
         Rule::tile => ViewOp::Tile(tiler(parts.some()?)?),
         Rule::reshape => {
-            let shape = side(parts.some()?)?;
-            let last = parts.some()?;
-            let span = parts.whole().to(last.span());
-            ViewOp::Reshape(LayoutExpr { shape, stride: side(last)?, span })
+            let (shape, stride) = (parts.some()?, parts.some()?);
+            let span = shape.span().to(stride.span());
+            ViewOp::Reshape(LayoutExpr { shape: side(shape)?, stride: side(stride)?, span })
         }
         Rule::tv => {
             let layout = layout(parts.next(Rule::layout)?)?;

@@ -67,7 +67,8 @@ impl<'c, 's> Node<'c, 's> {
 
     /// What it consists of.
     pub(super) fn parts(self) -> Parts<'c, 's> {
-        let whole = self.span();
+        let span = self.pair.as_span();
+        let whole = Span::new(self.tree.base + span.start(), self.tree.base + span.end());
         Parts { tree: self.tree, pairs: self.pair.into_inner(), whole }
     }
 }
@@ -76,13 +77,14 @@ impl<'c, 's> Node<'c, 's> {
 pub(super) struct Parts<'c, 's> {
     tree: Tree<'c, 's>,
     pairs: Pairs<'s, Rule>,
+    /// May end with blanks and comments.
     whole: Span,
 }
 
 impl<'c, 's> Parts<'c, 's> {
     /// The whole node's span.
     pub(super) fn whole(&self) -> Span {
-        self.whole
+        Span { end: self.trimmed(self.whole), ..self.whole }
     }
 
     /// The end of `span` without blanks and comments at its end.
@@ -109,12 +111,12 @@ impl<'c, 's> Parts<'c, 's> {
 
     /// The next part, which must be a `rule`.
     pub(super) fn next(&mut self, rule: Rule) -> Answer<Node<'c, 's>> {
-        self.take(rule).ok_or_else(|| internal(self.whole, super::errors::describe(rule)))
+        self.take(rule).ok_or_else(|| internal(self.whole(), super::errors::describe(rule)))
     }
 
     /// The next part, which must be there.
     pub(super) fn some(&mut self) -> Answer<Node<'c, 's>> {
-        self.any().ok_or_else(|| internal(self.whole, "more"))
+        self.any().ok_or_else(|| internal(self.whole(), "more"))
     }
 }
 

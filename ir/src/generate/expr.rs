@@ -1,0 +1,68 @@
+//! Expressions, tuples, layouts and levels.
+
+use super::words::index_or_constant;
+use crate::ast::{BinOp, Dims, Expr, LayoutExpr, TupleExpr};
+use crate::span::Span;
+use crate::tuple::IntTuple;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// A number with up to a few operators.
+pub fn expr() -> impl Strategy<Value = Expr> + Clone {
+    let leaf = prop_oneof![
+        6 => (0i64..300).prop_map(Expr::int),
+        1 => (0..=i64::MAX).prop_map(Expr::int),
+        4 => index_or_constant().prop_map(Expr::name),
+    ];
+    let tree = leaf.clone().prop_recursive(4, 12, 2, |inner| {
+        (select(BinOp::ALL), inner.clone(), inner).prop_map(|(op, a, b)| Expr::bin(op, a, b))
+    });
+    prop_oneof![2 => leaf, 1 => tree]
+}
+
+/// A number or a nested tuple.
+pub fn tuple() -> impl Strategy<Value = TupleExpr> {
+    nested(expr()).prop_map(|t| convert(&t, &|e| e))
+}
+
+/// A shape and strides nested alike.
+pub fn layout() -> impl Strategy<Value = LayoutExpr> {
+    nested((expr(), expr())).prop_map(|t| LayoutExpr {
+        shape: convert(&t, &|(shape, _)| shape),
+        stride: convert(&t, &|(_, stride)| stride),
+        span: Span::default(),
+    })
+}
+
+/// One level of a tensor, with strides or without.
+pub fn dims() -> impl Strategy<Value = Dims> {
+    let plain = vec(tuple(), 0..4).prop_map(|modes| (modes, None));
+    let strided = vec(nested((expr(), expr())), 0..4).prop_map(|modes| {
+        let shape = modes.iter().map(|t| convert(t, &|(shape, _)| shape)).collect();
+        let stride = modes.iter().map(|t| convert(t, &|(_, stride)| stride)).collect();
+        (shape, Some(stride))
+    });
+    prop_oneof![3 => plain, 2 => strided].prop_map(|(modes, strides)| Dims {
+        modes,
+        strides,
+        span: Span::default(),
+    })
+}
+
+/// Mostly single leaves, some tuples, few deep ones.
+fn nested<T: Clone + std::fmt::Debug + 'static>(
+    leaf: impl Strategy<Value = T> + Clone + 'static,
+) -> impl Strategy<Value = IntTuple<T>> {
+    let leaf = leaf.prop_map(IntTuple::Leaf);
+    let tree =
+        leaf.clone().prop_recursive(3, 8, 3, |inner| vec(inner, 0..4).prop_map(IntTuple::Tuple));
+    prop_oneof![2 => leaf, 1 => tree]
+}
+
+fn convert<'t, T>(t: &'t IntTuple<T>, f: &impl Fn(&'t T) -> &'t Expr) -> TupleExpr {
+    match t {
+        IntTuple::Leaf(leaf) => TupleExpr::Leaf(f(leaf).clone()),
+        IntTuple::Tuple(modes) => TupleExpr::Tuple(modes.iter().map(|m| convert(m, f)).collect()),
+    }
+}

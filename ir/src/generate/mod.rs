@@ -1,0 +1,29 @@
+//! Proptest strategies for whole modules and their parts.
+//!
+//! What they make is well formed in the sense of [`crate::text`]: it prints and reads back to itself.
+//! It need not verify; names are drawn without regard to what is defined. Every rule of the grammar
+//! occurs often enough to matter; a test counts them.
+//!
+//! Sizes are small, so that shrinking ends soon: a few statements a block, blocks three deep.
+
+mod expr;
+mod spec;
+mod statement;
+mod tensor;
+mod words;
+
+pub use expr::{dims, expr, layout, tuple};
+pub use spec::{spec, spec_kind};
+pub use statement::{block, stmt};
+pub use tensor::{data_view, tensor_type, thread_type, thread_view};
+pub use words::{comment, ident, index_or_constant, number, tensor_name, word};
+
+use crate::ast::{FORMAT_VERSION, Module};
+use proptest::prelude::*;
+
+/// A module with up to eight statements at the top.
+pub fn module() -> impl Strategy<Value = Module> {
+    (words::comments(), statement::stmts(8, 3), words::comments()).prop_map(
+        |(header, items, footer)| Module { header, version: FORMAT_VERSION, items, footer },
+    )
+}

@@ -1,0 +1,66 @@
+//! Spec heads.
+
+use super::expr::tuple;
+use super::tensor::{data_view, thread_view};
+use super::words::{ident, named, number, word};
+use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
+use crate::ast::{SpecKind, TupleExpr, UnaryOp};
+use crate::span::Span;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Any kind of spec.
+pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
+    prop_oneof![
+        Just(SpecKind::Move),
+        Just(SpecKind::MatMul),
+        Just(SpecKind::MatMulSet),
+        select(UnaryOp::ALL).prop_map(SpecKind::Unary),
+        select(BinaryOp::ALL).prop_map(SpecKind::Binary),
+        select(ReduceOp::ALL).prop_map(SpecKind::Reduction),
+        select(ShflOp::ALL).prop_map(SpecKind::Shfl),
+        Just(SpecKind::Init),
+        Just(SpecKind::Generic),
+    ]
+}
+
+/// A spec with the given body or none.
+pub fn spec(body: impl Strategy<Value = Option<Block>>) -> impl Strategy<Value = Spec> {
+    let operand = prop_oneof![
+        4 => data_view().prop_map(Operand::View),
+        1 => number().prop_map(Operand::Number),
+    ];
+    let head = (
+        spec_kind(),
+        option::weighted(0.3, named(ident())),
+        option::weighted(0.7, (thread_view(), thread_view())),
+    );
+    let lists = (vec(operand, 0..4), vec(data_view(), 0..3), vec(attr(), 0..3));
+    (head, lists, body).prop_map(|((kind, name, exec), (inputs, outputs, attrs), body)| Spec {
+        kind,
+        name,
+        exec,
+        inputs,
+        outputs,
+        attrs,
+        body,
+        span: Span::default(),
+    })
+}
+
+fn attr() -> impl Strategy<Value = Attr> {
+    let value = prop_oneof![
+        word().prop_map(AttrValue::Word),
+        tuple().prop_map(|t| match t {
+            // A lone name is a word; only one with `@` can be nothing else.
+            TupleExpr::Leaf(e) => match e.kind {
+                ExprKind::Name(name) if !name.starts_with('@') => AttrValue::Word(name),
+                _ => AttrValue::Tuple(TupleExpr::Leaf(e)),
+            },
+            tuple => AttrValue::Tuple(tuple),
+        }),
+    ];
+    (named(ident()), value).prop_map(|(key, value)| Attr { key, value })
+}

@@ -1,0 +1,100 @@
+//! Statements and blocks.
+
+use super::expr::expr;
+use super::spec::spec;
+use super::tensor::{data_view, tensor_type, thread_type, thread_view};
+use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
+use crate::ast::{Block, CmpOp, Compare, Stmt, StmtKind, SymDecl, Unroll};
+use crate::span::Span;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// A statement whose bodies nest at most `depth` deep.
+pub fn stmt(depth: u32) -> BoxedStrategy<Stmt> {
+    let kind = if depth == 0 {
+        simple().boxed()
+    } else {
+        prop_oneof![3 => simple(), 1 => with_body(depth - 1)].boxed()
+    };
+    let trailing = option::weighted(0.2, comment());
+    (any::<bool>(), comments(), trailing, kind)
+        .prop_map(|(blank_above, leading, trailing, kind)| Stmt {
+            blank_above,
+            leading,
+            trailing,
+            kind,
+            span: Span::default(),
+        })
+        .boxed()
+}
+
+/// A block whose bodies nest at most `depth` deep.
+pub fn block(depth: u32) -> impl Strategy<Value = Block> {
+    (stmts(4, depth), comments()).prop_map(|(mut stmts, footer)| {
+        if let Some(first) = stmts.first_mut() {
+            first.blank_above = false;
+        }
+        Block { stmts, footer }
+    })
+}
+
+/// Fewer than `most` statements.
+pub(super) fn stmts(most: usize, depth: u32) -> impl Strategy<Value = Vec<Stmt>> {
+    vec(stmt(depth), 0..most)
+}
+
+/// A statement without a body.
+fn simple() -> impl Strategy<Value = StmtKind> {
+    let data_name = || named(tensor_name());
+    prop_oneof![
+        vec((named(ident()), expr()), 1..4).prop_map(StmtKind::Let),
+        symbol().prop_map(StmtKind::Sym),
+        (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::DataDecl { name, ty }),
+        (data_name(), option::of(tensor_type()), data_view())
+            .prop_map(|(name, ty, view)| StmtKind::DataDef { name, ty, view }),
+        (data_name(), thread_type()).prop_map(|(name, ty)| StmtKind::ThreadDecl { name, ty }),
+        (data_name(), option::of(thread_type()), thread_view())
+            .prop_map(|(name, ty, view)| StmtKind::ThreadDef { name, ty, view }),
+        (vec(named(index()), 1..4), thread_view())
+            .prop_map(|(names, threads)| StmtKind::Indices { names, threads }),
+        (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::Allocate { name, ty }),
+        spec(Just(None)).prop_map(StmtKind::Spec),
+        option::of(thread_view()).prop_map(StmtKind::Barrier),
+        Just(StmtKind::AsyncCommit),
+        expr().prop_map(StmtKind::AsyncWait),
+    ]
+}
+
+/// A statement with a body.
+fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
+    let bounds = (expr(), expr(), expr());
+    let compare =
+        (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs });
+    prop_oneof![
+        2 => spec(block(depth).prop_map(Some)).prop_map(StmtKind::Spec),
+        1 => (named(index_or_constant()), bounds, select(Unroll::ALL), block(depth)).prop_map(
+            |(var, (start, end, step), unroll, body)| StmtKind::For {
+                var,
+                start,
+                end,
+                step,
+                unroll,
+                body,
+            }
+        ),
+        1 => (vec(compare, 1..4), block(depth), option::of(block(depth)))
+            .prop_map(|(cond, then, otherwise)| StmtKind::If { cond, then, otherwise }),
+    ]
+}
+
+fn symbol() -> impl Strategy<Value = SymDecl> {
+    let fact = || option::of(prop_oneof![4 => 0i64..5000, 1 => 0..=i64::MAX]);
+    (named(ident()), fact(), fact(), fact()).prop_map(|(name, min, max, div)| SymDecl {
+        name,
+        min,
+        max,
+        div,
+    })
+}

@@ -1,0 +1,92 @@
+//! Types and views.
+
+use super::expr::{dims, expr, layout};
+use super::words::{named, tensor_name};
+use crate::ast::{Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
+use crate::ast::{TypeAttr, View, ViewOp};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// The type of a data tensor.
+pub fn tensor_type() -> impl Strategy<Value = TensorType> {
+    let attrs = prop_oneof![2 => Just(vec![]), 1 => vec(type_attr(), 1..4)];
+    (vec(dims(), 1..4), select(Scalar::ALL), option::weighted(0.8, select(Memory::ALL)), attrs)
+        .prop_map(|(levels, scalar, memory, attrs)| TensorType {
+            levels,
+            scalar,
+            memory,
+            attrs,
+            span: Span::default(),
+        })
+}
+
+fn type_attr() -> impl Strategy<Value = TypeAttr> {
+    let number = prop_oneof![4 => 0u32..16, 1 => any::<u32>()];
+    prop_oneof![
+        Just(TypeAttr::Open),
+        (layout(), named(tensor_name())).prop_map(|(layout, over)| TypeAttr::Tv(layout, over)),
+        [number.clone(), number.clone(), number].prop_map(|[b, m, s]| TypeAttr::Swizzle(b, m, s)),
+        expr().prop_map(TypeAttr::Align),
+        expr().prop_map(TypeAttr::At),
+        named(tensor_name()).prop_map(TypeAttr::Reuses),
+    ]
+}
+
+/// The type of a thread tensor.
+pub fn thread_type() -> impl Strategy<Value = ThreadType> {
+    (vec(dims(), 1..4), select(ThreadScalar::ALL)).prop_map(|(levels, scalar)| ThreadType {
+        levels,
+        scalar,
+        span: Span::default(),
+    })
+}
+
+/// A view of a data tensor.
+pub fn data_view() -> impl Strategy<Value = View> {
+    view()
+}
+
+/// A view of a thread tensor. The text format allows the same operations on both.
+pub fn thread_view() -> impl Strategy<Value = View> {
+    view()
+}
+
+fn view() -> impl Strategy<Value = View> {
+    let ops = prop_oneof![1 => Just(vec![]), 1 => vec(view_op(), 1..4)];
+    (named(tensor_name()), ops).prop_map(|(base, ops)| View { base, ops, span: Span::default() })
+}
+
+fn view_op() -> impl Strategy<Value = ViewOp> {
+    prop_oneof![
+        3 => tiler().prop_map(ViewOp::Tile),
+        2 => reshaped().prop_map(ViewOp::Reshape),
+        3 => entries().prop_map(ViewOp::Index),
+        1 => Just(ViewOp::Mine),
+        1 => (layout(), named(tensor_name())).prop_map(|(layout, over)| ViewOp::Tv(layout, over)),
+        1 => Just(ViewOp::Scalar),
+    ]
+}
+
+/// A layout, or one whose sides are only by chance nested alike.
+fn reshaped() -> impl Strategy<Value = LayoutExpr> {
+    let list = || vec(super::tuple(), 0..4).prop_map(TupleExpr::Tuple);
+    let lists = (list(), list()).prop_map(|(shape, stride)| LayoutExpr {
+        shape,
+        stride,
+        span: Span::default(),
+    });
+    prop_oneof![layout(), lists]
+}
+
+fn tiler() -> impl Strategy<Value = Tiler> {
+    let modes = vec(option::weighted(0.8, layout()), 0..4).prop_map(Tiler::Modes);
+    prop_oneof![entries().prop_map(Tiler::Sizes), modes]
+}
+
+fn entries() -> impl Strategy<Value = Vec<Option<Expr>>> {
+    vec(option::weighted(0.7, expr()), 0..4)
+}

@@ -1,0 +1,66 @@
+//! Names, words, literals and comments.
+
+use crate::ast::{Name, Number};
+use crate::span::Span;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Words of the grammar that may well be names.
+const KEYWORDS: [&str; 14] = [
+    "let", "for", "if", "else", "min", "max", "ceil_div", "over", "barrier", "async", "tile",
+    "inf", "Move", "carbyne",
+];
+
+/// A bare name: of a constant, a symbol, an attribute. Not `_` alone.
+pub fn ident() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => "[A-Za-z][A-Za-z0-9_]{0,6}",
+        1 => "_[A-Za-z0-9_]{1,4}",
+        1 => proptest::sample::select(&KEYWORDS[..]).prop_map(str::to_owned),
+    ]
+}
+
+/// A name in an expression: bare, or an index with its `@`.
+pub fn index_or_constant() -> impl Strategy<Value = String> {
+    prop_oneof![3 => ident(), 1 => index()]
+}
+
+/// An index with its `@`.
+pub(super) fn index() -> impl Strategy<Value = String> {
+    ident().prop_map(|name| format!("@{name}"))
+}
+
+/// The name of a tensor without its sigil; digits may begin it.
+pub fn tensor_name() -> impl Strategy<Value = String> {
+    "[A-Za-z0-9_]{1,6}"
+}
+
+/// A word such as `mma.m16n8k16.f32.f16`.
+pub fn word() -> impl Strategy<Value = String> {
+    prop_oneof!["[A-Za-z_][A-Za-z0-9_]{0,8}", "[a-z][a-z0-9]{0,8}(\\.[a-z0-9_]{1,6}){1,3}"]
+}
+
+/// A literal operand.
+pub fn number() -> impl Strategy<Value = Number> {
+    prop_oneof![
+        6 => "-?[0-9]{1,5}(\\.[0-9]{1,5})?([eE][+-]?[0-9]{1,2})?",
+        1 => "-?inf",
+        1 => "nan",
+    ]
+    .prop_map(|text| Number { text, span: Span::default() })
+}
+
+/// The text of a comment: any characters but line breaks, no blanks at the end.
+pub fn comment() -> impl Strategy<Value = String> {
+    prop_oneof![3 => "[ -~]{0,24}", 1 => "\\PC{0,12}"].prop_map(|text| text.trim_end().to_owned())
+}
+
+/// Up to two comment lines, mostly none.
+pub(super) fn comments() -> impl Strategy<Value = Vec<String>> {
+    prop_oneof![3 => Just(vec![]), 1 => vec(comment(), 1..3)]
+}
+
+/// A name with no place.
+pub(super) fn named(text: impl Strategy<Value = String>) -> impl Strategy<Value = Name> {
+    text.prop_map(Name::new)
+}
