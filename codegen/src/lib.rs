@@ -1,7 +1,27 @@
 //! Prints decomposed programs as CUDA C++ and compiles them with NVRTC.
 //!
+//! Reading order: [`cpp`] (the tree and its text), `index` (index expressions), [`lower`] (programs
+//! to trees), [`nvrtc`].
+//!
 //! Invariant: code generation makes no choice. Every layout, atom, barrier and address is in the
 //! program; what is decided here is spelling alone (names, precedence, line breaks).
+//! Invariant: no control flow depends on an atom's name or on an architecture; both are looked up.
+//! Invariant: after `verify` accepts a program, printing returns; it does not panic.
 
+#![warn(missing_docs)]
+
+pub mod cpp;
+mod errors;
+mod index;
+mod keywords;
+pub mod lower;
+pub mod namer;
 pub mod nvrtc;
+mod scalars;
+pub mod smem;
 pub mod testing;
+
+pub use lower::{CudaKernel, Param, print_kernel};
+
+/// A result whose error is one diagnostic.
+pub type Fallible<T> = Result<T, Box<carbyne_ir::diag::Diagnostic>>;

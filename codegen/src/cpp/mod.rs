@@ -1,0 +1,12 @@
+//! CUDA C++ as a tree, and its text.
+//!
+//! Reading order: [`ast`], [`print`], [`prune`].
+//!
+//! Invariant: lowering builds trees and never text; only [`print`] knows precedence, line breaks and
+//! how a comment or a string is kept from ending early.
+
+pub mod ast;
+pub mod print;
+mod print_asm;
+mod print_expr;
+pub mod prune;

@@ -1,0 +1,176 @@
+//! The C++ tree as text: 100 columns, two spaces, the same bytes for the same tree.
+
+use super::ast::{Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Unary};
+use super::print_asm::asm;
+use super::print_expr::{Doc, Level, expr, type_text};
+use crate::cpp::ast::Expr;
+use pretty::{Arena, DocAllocator};
+
+/// Columns of a line.
+const WIDTH: usize = 100;
+/// Spaces of one level.
+const INDENT: isize = 2;
+
+/// The text of a file.
+pub fn file(items: &[Item]) -> String {
+    let a = Arena::new();
+    let docs = items.iter().map(|i| item(&a, i));
+    let doc = a.intersperse(docs, a.hardline().append(a.hardline())).append(a.hardline());
+    // An empty line takes the indentation with it; nobody wants to see that.
+    let text = doc.pretty(WIDTH).to_string();
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// The text of statements, as they would stand at the top level.
+pub fn statements(stmts: &[Stmt]) -> String {
+    let a = Arena::new();
+    block_lines(&a, stmts).pretty(WIDTH).to_string()
+}
+
+fn item<'a>(a: &'a Arena<'a>, item: &Item) -> Doc<'a> {
+    match item {
+        Item::Comment(lines) => {
+            a.intersperse(lines.iter().map(|l| a.text(comment(l))), a.hardline())
+        }
+        Item::Includes(names) => {
+            let lines = names.iter().map(|n| a.text(format!("#include <{n}>")));
+            a.intersperse(lines, a.hardline())
+        }
+        Item::Helper(text) => a.intersperse(text.lines().map(|l| a.text(l)), a.hardline()),
+        Item::Kernel(k) => kernel(a, k),
+    }
+}
+
+fn kernel<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
+    let params = k.params.iter().map(|(ty, name)| a.text(format!("{} {name}", type_text(ty))));
+    let params = a.intersperse(params, a.text(",").append(a.line()));
+    a.text(format!("extern \"C\" __global__ void __launch_bounds__({})", k.threads))
+        .append(a.hardline())
+        .append(a.text(k.name.to_string()))
+        .append("(")
+        .append(a.line_().append(params).nest(4).group())
+        .append(") {")
+        .append(a.hardline().append(kernel_lines(a, k)).nest(INDENT))
+        .append(a.hardline())
+        .append("}")
+}
+
+fn kernel_lines<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
+    let shared = k.shared_align.map(|n| {
+        a.text(format!("extern __shared__ __align__({n}) unsigned char smem[];"))
+    });
+    a.intersperse(shared.into_iter().chain(k.body.iter().map(|s| stmt(a, s))), a.hardline())
+}
+
+/// Statements between braces, a comment after the first one.
+fn braces<'a>(a: &'a Arena<'a>, stmts: &[Stmt], said: Option<&str>) -> Doc<'a> {
+    let said = said.map(|c| a.text("  ").append(comment(c)));
+    let inside = stmts.iter().map(|s| a.hardline().append(stmt(a, s)));
+    let inside = a.concat(said).append(a.concat(inside)).nest(INDENT);
+    a.text("{").append(inside).append(a.hardline()).append("}")
+}
+
+fn block_lines<'a>(a: &'a Arena<'a>, stmts: &[Stmt]) -> Doc<'a> {
+    a.intersperse(stmts.iter().map(|s| stmt(a, s)), a.hardline())
+}
+
+fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
+    let said = s.comment.as_deref();
+    let doc = match &s.kind {
+        StmtKind::Comment(text) => a.text(comment(text)),
+        StmtKind::Declare(d) => declare(a, d),
+        StmtKind::Filled(pieces) => filled(a, pieces),
+        StmtKind::Expr(e) => expr(a, e, Level::Any).nest(4).group().append(";"),
+        StmtKind::Asm(x) if x.outputs.is_empty() && x.inputs.is_empty() => asm(a, x),
+        // Of a statement of several lines the comment stands above or after the brace.
+        StmtKind::Asm(x) => {
+            let above = said.map(|c| a.text(comment(c)).append(a.hardline()));
+            return a.concat(above).append(asm(a, x));
+        }
+        StmtKind::For(f) => return for_loop(a, f, said),
+        StmtKind::If { cond, then, otherwise } => {
+            let head = a.text("if (").append(expr(a, cond, Level::Any).nest(4).group());
+            let doc = head.append(") ").append(braces(a, then, said));
+            return if otherwise.is_empty() {
+                doc
+            } else {
+                doc.append(" else ").append(braces(a, otherwise, None))
+            };
+        }
+        StmtKind::Block(stmts) => return braces(a, stmts, said),
+    };
+    match said {
+        Some(c) => doc.append("  ").append(comment(c)),
+        None => doc,
+    }
+}
+
+fn for_loop<'a>(a: &'a Arena<'a>, f: &For, said: Option<&str>) -> Doc<'a> {
+    let head = a
+        .text(format!("for ({} {} = ", type_text(&f.ty), f.var))
+        .append(expr(a, &f.start, Level::Any))
+        .append(format!("; {} < ", f.var))
+        .append(expr(a, &f.end, Level::Sum))
+        .append(format!("; {} += {}) ", f.var, f.step))
+        .group();
+    let pragma = f.pragma.map(|p| a.text(format!("#{p}")).append(a.hardline()));
+    a.concat(pragma).append(head).append(braces(a, &f.body, said))
+}
+
+fn declare<'a>(a: &'a Arena<'a>, d: &Declare) -> Doc<'a> {
+    let mut doc = a.nil();
+    if let Some(n) = d.align {
+        doc = doc.append(format!("alignas({n}) "));
+    }
+    doc = doc.append(format!("{} {}", type_text(&d.ty), d.name));
+    if let Some(n) = d.array {
+        doc = doc.append(format!("[{n}]"));
+    }
+    if let Some(e) = &d.init {
+        doc = doc.append(" = ").append(expr(a, e, Level::Any).nest(4).group());
+    }
+    doc.append(";")
+}
+
+fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
+    let mut doc = a.nil();
+    for (i, piece) in pieces.iter().enumerate() {
+        doc = match piece {
+            Piece::Text(text) => doc.append(*text),
+            Piece::Operand(e) => {
+                // `{S}.x` needs a postfix expression, and an address or a negative number beside an
+                // operator of the row parentheses; `*p` reads well by itself.
+                let member =
+                    matches!(pieces.get(i + 1), Some(Piece::Text(t)) if t.starts_with(['.', '[', '(']));
+                let deref = matches!(e, Expr::Unary(Unary::Deref, _));
+                let at = if deref && !member { Level::Prefix } else { Level::Postfix };
+                doc.append(expr(a, e, at).nest(4).group())
+            }
+        };
+    }
+    doc
+}
+
+/// A comment line. It ends where the text ends: no control characters, no backslash at its end.
+fn comment(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("// {}", clean.trim_end_matches(['\\', ' ']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_end_at_their_line() {
+        for text in ["x\n#define y", "x \\", "x\\\\ ", "x\u{2028}", "??/"] {
+            let shown = comment(text);
+            assert!(!shown.contains('\n') && !shown.ends_with('\\'), "{shown}");
+        }
+    }
+}

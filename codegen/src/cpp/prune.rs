@@ -1,0 +1,82 @@
+//! Drops declarations that nothing uses.
+//!
+//! Lowering declares what may be useful (the thread index, coordinates, views of registers as
+//! words) where it belongs, before it knows what the statements below will need.
+
+use super::ast::{Expr, Piece, Stmt, StmtKind};
+use std::collections::HashSet;
+
+/// Removes droppable declarations without uses, then those that only they used.
+pub fn prune(stmts: &mut Vec<Stmt>) {
+    loop {
+        let mut used = HashSet::new();
+        each_expr(stmts, &mut |e| names(e, &mut used));
+        if !remove(stmts, &used) {
+            return;
+        }
+    }
+}
+
+fn remove(stmts: &mut Vec<Stmt>, used: &HashSet<String>) -> bool {
+    let before = stmts.len();
+    stmts.retain(|s| match &s.kind {
+        StmtKind::Declare(d) => !d.droppable || used.contains(d.name.as_ref()),
+        _ => true,
+    });
+    let mut removed = stmts.len() != before;
+    for s in stmts {
+        match &mut s.kind {
+            StmtKind::For(f) => removed |= remove(&mut f.body, used),
+            StmtKind::If { then, otherwise, .. } => {
+                removed |= remove(then, used);
+                removed |= remove(otherwise, used);
+            }
+            StmtKind::Block(b) => removed |= remove(b, used),
+            _ => {}
+        }
+    }
+    removed
+}
+
+/// Calls `f` on every outermost expression.
+fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
+    for s in stmts {
+        match &s.kind {
+            StmtKind::Comment(_) => {}
+            StmtKind::Declare(d) => d.init.iter().for_each(&mut *f),
+            StmtKind::Filled(pieces) => {
+                for piece in pieces {
+                    if let Piece::Operand(e) = piece {
+                        f(e);
+                    }
+                }
+            }
+            StmtKind::Expr(e) => f(e),
+            StmtKind::Asm(x) => x.outputs.iter().chain(&x.inputs).for_each(|(_, e)| f(e)),
+            StmtKind::For(l) => {
+                f(&l.start);
+                f(&l.end);
+                each_expr(&l.body, f);
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                f(cond);
+                each_expr(then, f);
+                each_expr(otherwise, f);
+            }
+            StmtKind::Block(b) => each_expr(b, f),
+        }
+    }
+}
+
+fn names(e: &Expr, used: &mut HashSet<String>) {
+    match e {
+        Expr::Name(n) => drop(used.insert(n.to_string())),
+        Expr::Int(_) | Expr::Literal(_) => {}
+        Expr::Call(_, args) => args.iter().for_each(|e| names(e, used)),
+        Expr::Index(a, b) | Expr::Binary(_, a, b) => {
+            names(a, used);
+            names(b, used);
+        }
+        Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => names(e, used),
+    }
+}

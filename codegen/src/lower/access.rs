@@ -1,0 +1,165 @@
+//! Views to elements: where the values of an operand lie, and how C++ names them.
+//!
+//! An operand's value `v` is element `v` of its view in column-major order, outermost level first;
+//! that is the order in which the row of the atom table counts the values of a thread.
+
+use super::Lowering;
+use super::kernel::Helper;
+use super::storage::Stored;
+use crate::cpp::ast::{Expr, Type};
+use crate::{Fallible, errors};
+use carbyne_atoms::AtomOperand;
+use carbyne_ir::diag::Code;
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::TensorId;
+use carbyne_ir::scalar::Memory;
+
+/// Most values of one operand of one thread.
+const MAX_VALUES: i64 = 1024;
+
+/// The values that the executing thread gives to an operand.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    pub(super) stored: Stored,
+    /// Offsets in scalars of the buffer, by value.
+    pub(super) at: Vec<Dim>,
+    /// The tensor as the text names it.
+    pub(super) text: String,
+}
+
+impl Lowering<'_> {
+    /// The values of a tensor that fills `operand`.
+    pub(super) fn values(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+        let tensor = &self.p.tensors[t];
+        let text = self.p.tensor_name(t);
+        let mismatch = |message: String| {
+            let help = "choose an atom that fits, or change the view";
+            Err(errors::new(Code::AtomMismatch, tensor.span, message, help))
+        };
+        let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
+            return Err(errors::unprintable(format!("{text} is used where it is not declared")));
+        };
+        let name = operand.name;
+        if !operand.allows(stored.memory) {
+            return mismatch(format!("operand {name} cannot lie in {}, as {text} does", stored.memory));
+        }
+        let Some(per_unit) = operand.elem.scalars_per_unit(stored.scalar) else {
+            return mismatch(format!("operand {name} is {}, {text} is {}", operand.elem, stored.scalar));
+        };
+        if tensor.dist.is_some() {
+            return mismatch(format!("{text} is spread over threads; an atom takes `.mine` of it"));
+        }
+        let layout = tensor.concat();
+        let n = layout.size_in(&self.p.arena).map_err(errors::layout)?.as_const();
+        let want = operand.n_values().saturating_mul(per_unit);
+        if n != Some(want) || want > MAX_VALUES {
+            let found = n.map_or("not known".to_owned(), |n| n.to_string());
+            return mismatch(format!(
+                "operand {name} has {want} values a thread; those of {text} are {found}"
+            ));
+        }
+        let at = |v| {
+            let inside = layout.at_in(&self.p.arena, Dim::Const(v))?;
+            self.p.arena.add(tensor.offset, inside)
+        };
+        let at = (0..want).map(at).collect::<Result<_, _>>().map_err(errors::layout)?;
+        Ok(Values { stored, at, text })
+    }
+
+    /// Demands that values `from..from + n` are neighbors, begin at a multiple of `align` bytes, and
+    /// stay neighbors under the buffer's swizzle.
+    pub(super) fn contiguous(&self, v: &Values, from: usize, n: usize, align: i64) -> Fallible<()> {
+        let bits = v.stored.scalar.bits();
+        let first = v.at[from];
+        let unprintable = |message: String| {
+            let mut d = errors::unprintable(message);
+            d.help = Some("change the layout or the atom, so that one access finds them".to_owned());
+            Err(d)
+        };
+        for (i, &at) in v.at[from..from + n].iter().enumerate() {
+            let apart = self.p.arena.sub(at, first).map_err(errors::layout)?;
+            if apart != Dim::Const(i as i64) {
+                return unprintable(format!(
+                    "values {from} and {} of {} are {} elements apart, accessed together",
+                    from + i,
+                    v.text,
+                    self.p.arena.display(apart)
+                ));
+            }
+        }
+        let known = self.p.arena.divisor(first);
+        if i128::from(known) * i128::from(bits) % (i128::from(align) * 8) != 0 {
+            return unprintable(format!(
+                "{} is accessed {align} bytes at a time and not known to be so aligned",
+                v.text
+            ));
+        }
+        let run = 1i64 << v.stored.swizzle.base().min(62);
+        let elements = (n as i64 + v.stored.storage.packed - 1) / v.stored.storage.packed;
+        if !v.stored.swizzle.is_none() && elements > run {
+            return unprintable(format!(
+                "the swizzle of {} keeps {run} neighbors together, {elements} are accessed at once",
+                v.text
+            ));
+        }
+        Ok(())
+    }
+
+    /// The array element that holds the scalar at `offset`.
+    pub(super) fn element(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
+        Ok(Expr::name(s.name.clone()).at(self.position(s, offset)?))
+    }
+
+    /// The address of that element; of element zero, the array itself.
+    pub(super) fn address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
+        let name = Expr::name(s.name.clone());
+        match self.position(s, offset)? {
+            Expr::Int(0) => Ok(name),
+            i => Ok(name.at(i).address()),
+        }
+    }
+
+    /// The index in the array of the scalar at `offset`.
+    fn position(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
+        let packed = Dim::Const(s.storage.packed);
+        if !self.p.arena.rem(offset, packed).is_ok_and(|r| r == Dim::Const(0)) {
+            return Err(errors::unprintable(format!(
+                "an access to `{}` is not known to begin at a whole byte",
+                s.name
+            )));
+        }
+        let index = self.p.arena.div(offset, packed).map_err(errors::layout)?;
+        match index {
+            Dim::Const(i) => Ok(Expr::Int(s.swizzle.apply(i))),
+            _ if s.swizzle.is_none() => self.index(index),
+            _ => {
+                let (b, m, shift) = (s.swizzle.bits(), s.swizzle.base(), s.swizzle.shift());
+                self.helpers.insert(Helper::Swizzle);
+                let i = self.index(index)?;
+                Ok(Expr::call(format!("swizzle<{b}, {m}, {shift}>"), [i]))
+            }
+        }
+    }
+
+    /// All values as one lvalue of the C++ type `cxx`, or of the buffer's own type.
+    pub(super) fn lvalue(&mut self, v: &Values, o: &AtomOperand) -> Fallible<Expr> {
+        let own = v.stored.storage.cxx;
+        let cxx = o.cxx.unwrap_or(own);
+        let Some(&first) = v.at.first() else {
+            return Err(errors::unprintable(format!("{} has no values", v.text)));
+        };
+        let bytes = (v.at.len() as i64 * v.stored.scalar.bits() + 7) / 8;
+        let align = match v.stored.memory {
+            // Arrays are aligned to their size; the widest vector has 16 bytes.
+            Memory::Rf => bytes.max(1).min(16),
+            Memory::Gl | Memory::Sh => o.align.max(1),
+        };
+        self.contiguous(v, 0, v.at.len(), align)?;
+        if cxx == own && v.at.len() == 1 {
+            return self.element(&v.stored, first);
+        }
+        let ty = Type::pointer(cxx, v.stored.is_const);
+        let address = self.address(&v.stored, first)?;
+        Ok(Expr::Reinterpret(ty, Box::new(address)).deref())
+    }
+}

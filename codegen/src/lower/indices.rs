@@ -1,0 +1,88 @@
+//! Index expressions, coordinates and conditions.
+//!
+//! `threadIdx.x` is unsigned in C++, and `threadIdx.x - 5` would wrap. Where an expression can only
+//! grow, CUDA's variable stands in it, as people write it; elsewhere a signed copy, `tid`.
+
+use super::Lowering;
+use crate::Fallible;
+use crate::cpp::ast::{Binary, Expr, Stmt};
+use crate::errors;
+use crate::index::{Indices, Printed};
+use carbyne_ir::ast::CmpOp;
+use carbyne_ir::expr::{Dim, Node, VarId};
+use carbyne_ir::program::VarKind;
+
+impl Lowering<'_> {
+    /// The expression with signed variables only.
+    pub(super) fn index(&mut self, dim: Dim) -> Fallible<Expr> {
+        self.indices.print(dim).map(|p| p.expr)
+    }
+
+    /// `const int tid_m = threadIdx.x % 16;` for each variable.
+    pub(super) fn coordinates(&mut self, vars: &[VarId], line: u32) -> Fallible<Vec<Stmt>> {
+        let mut stmts = vec![];
+        for &var in vars {
+            let Some(VarKind::Index(definition)) = self.p.vars.get(&var) else {
+                return Err(errors::unprintable("a coordinate has no definition"));
+            };
+            let value = self.natural(*definition)?;
+            let name = self.namer.admit(&self.p.arena.var_info(var).name, "i");
+            self.bind(var, &name, value.wide);
+            let mut stmt = Stmt::constant(Indices::type_of(value.wide), name, value.expr);
+            stmt.comment = super::stmts::line_comment(line, "");
+            stmts.push(stmt);
+        }
+        Ok(stmts)
+    }
+
+    /// Names a variable of the program.
+    pub(super) fn bind(&mut self, var: VarId, name: &str, wide: bool) {
+        self.indices.bind(var, name.to_owned(), wide);
+        self.definitions.bind(var, name.to_owned(), wide);
+    }
+
+    /// `a < b`
+    pub(super) fn compare(&mut self, a: Dim, op: CmpOp, b: Dim) -> Fallible<Expr> {
+        let op = match op {
+            CmpOp::Lt => Binary::Lt,
+            CmpOp::Le => Binary::Le,
+            CmpOp::Eq => Binary::Eq,
+            CmpOp::Ne => Binary::Ne,
+            CmpOp::Ge => Binary::Ge,
+            CmpOp::Gt => Binary::Gt,
+        };
+        let (a, b) = if self.only_grows(a) && self.only_grows(b) {
+            (self.definitions.print(a)?, self.definitions.print(b)?)
+        } else {
+            (self.indices.print(a)?, self.indices.print(b)?)
+        };
+        Ok(a.expr.binary(op, b.expr))
+    }
+
+    /// The expression by CUDA's own variables where they cannot wrap.
+    fn natural(&mut self, dim: Dim) -> Fallible<Printed> {
+        if self.only_grows(dim) { self.definitions.print(dim) } else { self.indices.print(dim) }
+    }
+
+    /// Whether no step of the computation can be negative.
+    fn only_grows(&self, dim: Dim) -> bool {
+        let id = match dim {
+            Dim::Const(v) => return v >= 0,
+            Dim::Expr(id) => id,
+        };
+        if self.p.arena.range(dim).0.is_none_or(|lo| lo < 0) {
+            return false;
+        }
+        match self.p.arena.node(id) {
+            Node::Var(_) => true,
+            Node::Linear { terms, constant } => {
+                constant >= 0 && terms.iter().all(|&(t, c)| c > 0 && self.only_grows(Dim::Expr(t)))
+            }
+            Node::Mul(a, b) | Node::Div(a, b) | Node::Mod(a, b) => {
+                self.only_grows(a) && self.only_grows(b)
+            }
+            // `min` of an unsigned and a signed argument is ambiguous; `ceil_div` subtracts.
+            Node::CeilDiv(..) | Node::Min(..) | Node::Max(..) => false,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The kernel: parameters, head comment, helpers, and what a launcher must know.
+
+use super::{Lowering, stmts::line_comment};
+use crate::cpp::ast::{Expr, Item, Kernel, Pointer, Stmt, Type, Word};
+use crate::cpp::{print, prune};
+use crate::index::Indices;
+use crate::namer::Namer;
+use crate::smem::Arena;
+use crate::{Fallible, errors};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::{Code, Diagnostics};
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::{self, BufferId, Exec, Program, SpecId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// A printed kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CudaKernel {
+    /// Its name in the object file.
+    pub name: String,
+    /// One self-contained file.
+    pub source: String,
+    /// Dynamic shared memory to launch with, in bytes.
+    pub smem_bytes: i64,
+    /// Blocks to launch; an expression of the program's arena where it depends on symbols.
+    pub grid: Dim,
+    /// Threads of a block.
+    pub block: i64,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Param {
+    /// A pointer to global memory.
+    Pointer {
+        /// Its name in the source.
+        name: String,
+        /// What it points to.
+        buffer: BufferId,
+        /// Type of the elements.
+        scalar: Scalar,
+        /// Whether the kernel writes through it.
+        written: bool,
+    },
+    /// A symbolic size.
+    Symbol {
+        /// Its name in the source.
+        name: String,
+        /// Which.
+        var: VarId,
+        /// Whether it is 64-bit.
+        wide: bool,
+    },
+}
+
+/// Functions that are printed above the kernel where it needs them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Helper {
+    FloorDivision,
+    SharedAddress,
+    Swizzle,
+}
+
+impl Helper {
+    fn text(self) -> &'static str {
+        match self {
+            Helper::FloorDivision => {
+                "\
+// Quotient and remainder, rounded down.
+template <typename T>
+__device__ __forceinline__ T floor_div(T a, T b) {
+  return a / b - (a % b < 0);
+}
+template <typename T>
+__device__ __forceinline__ T floor_mod(T a, T b) {
+  return a % b + (a % b < 0 ? b : 0);
+}"
+            }
+            Helper::SharedAddress => {
+                "\
+// A pointer to shared memory as PTX takes it.
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}"
+            }
+            Helper::Swizzle => {
+                "\
+// Flips the B bits above the lowest M ones by the B bits that lie S higher.
+template <int B, int M, int S, typename T>
+__device__ __forceinline__ T swizzle(T i) {
+  return i ^ ((i >> S) & (((T(1) << B) - 1) << M));
+}"
+            }
+        }
+    }
+}
+
+/// Prints one kernel of a decomposed program.
+///
+/// # Errors
+/// D0305 where a spec is neither decomposed nor an atom, D0302 where an atom does not fit, X0004 over
+/// the architecture's shared memory, C0401 for what has no spelling. Up to
+/// [`carbyne_ir::limits::MAX_ERRORS`] are collected.
+pub fn print_kernel(
+    program: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+) -> Result<CudaKernel, Diagnostics> {
+    let mut lowering = Lowering {
+        p: program,
+        atoms,
+        namer: Namer::default(),
+        indices: Indices::new(&program.arena),
+        definitions: Indices::new(&program.arena),
+        buffers: HashMap::new(),
+        arena: Arena::default(),
+        barriers: vec![],
+        headers: BTreeSet::new(),
+        helpers: BTreeSet::new(),
+        errors: Diagnostics::default(),
+    };
+    let printed = lowering.kernel(kernel);
+    match printed {
+        Ok(printed) if lowering.errors.is_empty() => Ok(printed),
+        Ok(_) => Err(lowering.errors),
+        Err(d) => {
+            lowering.errors.push(*errors::at(program.specs[kernel].span)(d));
+            Err(lowering.errors)
+        }
+    }
+}
+
+impl Lowering<'_> {
+    fn kernel(&mut self, id: SpecId) -> Fallible<CudaKernel> {
+        let spec = &self.p.specs[id];
+        let Some(exec) = spec.exec else {
+            return Err(errors::new(
+                Code::NotDecomposed,
+                spec.span,
+                format!("the kernel {} is not configured", spec.kind),
+                "run `carbyne decompose`, or write `<<<#grid, #block>>>`",
+            ));
+        };
+        let name = self.namer.admit(spec.name.as_deref().unwrap_or("carbyne_kernel"), "kernel");
+        let (grid, block) = self.extents(exec)?;
+        let content = Content::of(self.p, id);
+        self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
+        let (signature, params) = self.params(id, &content.written)?;
+        let mut body = self.prologue(exec);
+        let who = self.who(exec);
+        let inner = match &spec.body {
+            Some(stmts) => self.stmts(stmts, &who),
+            None => vec![self.leaf(id)?],
+        };
+        body.extend(inner);
+        prune::prune(&mut body);
+        if self.indices.floors || self.definitions.floors {
+            self.helpers.insert(Helper::FloorDivision);
+        }
+        let head = self.head(id, &name, grid, block);
+        let mut items = vec![Item::Comment(head)];
+        if !self.headers.is_empty() {
+            items.push(Item::Includes(self.headers.iter().copied().collect()));
+        }
+        items.extend(self.helpers.iter().map(|h| Item::Helper(h.text())));
+        items.push(Item::Kernel(Kernel {
+            name: name.clone().into(),
+            threads: block,
+            params: signature,
+            shared_align: (self.arena.bytes > 0).then_some(self.arena.align),
+            body,
+        }));
+        let smem_bytes = self.arena.bytes;
+        Ok(CudaKernel { name, source: print::file(&items), smem_bytes, grid, block, params })
+    }
+
+    /// Blocks of the grid and threads of a block.
+    fn extents(&self, exec: Exec) -> Fallible<(Dim, i64)> {
+        let size = |t| self.p.threads[t].concat().size_in(&self.p.arena).map_err(errors::layout);
+        let grid = size(exec.blocks)?;
+        match size(exec.threads)?.as_const() {
+            Some(n) if (1..=MAX_BLOCK_THREADS).contains(&n) => Ok((grid, n)),
+            _ => Err(errors::new(
+                Code::Symbolic,
+                self.p.threads[exec.threads].span,
+                format!("a block has from 1 to {MAX_BLOCK_THREADS} threads, and their number must be known"),
+                "give the thread tensor constant extents",
+            )),
+        }
+    }
+
+    /// Pointers in text order, then symbols.
+    fn params(
+        &mut self,
+        id: SpecId,
+        written: &HashSet<BufferId>,
+    ) -> Fallible<(Vec<(Type, Word)>, Vec<Param>)> {
+        let spec = &self.p.specs[id];
+        let operands: HashSet<BufferId> = spec
+            .input_tensors()
+            .chain(spec.outputs.iter().copied())
+            .map(|t| self.p.tensors[t].buffer)
+            .collect();
+        let (mut signature, mut params) = (vec![], vec![]);
+        for &buffer in self.p.params.iter().filter(|b| operands.contains(b)) {
+            let written = written.contains(&buffer);
+            let stored = self.parameter(buffer, written)?;
+            let ty = Type {
+                name: stored.storage.cxx.into(),
+                is_const: !written,
+                pointer: Pointer::Restrict,
+            };
+            signature.push((ty, stored.name.clone().into()));
+            let (name, scalar) = (stored.name.clone(), stored.scalar);
+            params.push(Param::Pointer { name, buffer, scalar, written });
+            self.buffers.insert(buffer, stored);
+        }
+        for &var in &self.p.symbols {
+            let info = self.p.arena.var_info(var);
+            let wide = info.hi.is_none_or(|hi| i32::try_from(hi).is_err());
+            let name = self.namer.admit(&info.name, "n");
+            self.bind(var, &name, wide);
+            signature.push((Type::constant(Indices::type_of(wide)), name.clone().into()));
+            params.push(Param::Symbol { name, var, wide });
+        }
+        Ok((signature, params))
+    }
+
+    /// `const int tid = threadIdx.x;`, where something needs it.
+    fn prologue(&mut self, exec: Exec) -> Vec<Stmt> {
+        let mut body = vec![];
+        for (threads, local, cuda) in
+            [(exec.blocks, "bid", "blockIdx.x"), (exec.threads, "tid", "threadIdx.x")]
+        {
+            let Some(var) = self.p.threads[threads].var else { continue };
+            self.indices.bind(var, local, false);
+            self.definitions.bind(var, cuda, false);
+            body.push(Stmt::constant("int", local, Expr::name(cuda)));
+        }
+        body
+    }
+
+    fn head(&self, id: SpecId, name: &str, grid: Dim, block: i64) -> Vec<String> {
+        let what = line_comment(self.p.specs[id].line, &self.describe(id)).unwrap_or_default();
+        let bytes = self.arena.bytes;
+        let limits = carbyne_atoms::limits(self.atoms.arch);
+        let mut lines = vec![
+            format!("{name}, {what}"),
+            format!(
+                "{}: grid {}, block {block}, dynamic shared memory {bytes} bytes",
+                self.atoms.arch,
+                self.p.arena.display(grid)
+            ),
+        ];
+        if bytes > limits.static_smem_per_block {
+            lines.push(
+                "Set cudaFuncAttributeMaxDynamicSharedMemorySize before launching.".to_owned(),
+            );
+        }
+        lines
+    }
+}
+
+/// What a kernel's statements hold.
+#[derive(Default)]
+struct Content {
+    /// Buffers that leaves write.
+    written: HashSet<BufferId>,
+    /// Shared buffers in text order.
+    shared: Vec<BufferId>,
+}
+
+impl Content {
+    fn of(p: &Program, id: SpecId) -> Content {
+        let mut content = Content::default();
+        content.spec(p, id);
+        content
+    }
+
+    fn spec(&mut self, p: &Program, id: SpecId) {
+        let spec = &p.specs[id];
+        match &spec.body {
+            Some(body) => self.stmts(p, body),
+            None => self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer)),
+        }
+    }
+
+    fn stmts(&mut self, p: &Program, stmts: &[program::Stmt]) {
+        for stmt in stmts {
+            match &stmt.kind {
+                program::StmtKind::Spec(id) => self.spec(p, *id),
+                program::StmtKind::Allocate(t) => {
+                    let id = p.tensors[*t].buffer;
+                    if p.buffers[id].memory == Some(Memory::Sh) {
+                        self.shared.push(id);
+                    }
+                }
+                program::StmtKind::For { body, .. } => self.stmts(p, body),
+                program::StmtKind::If { then, otherwise, .. } => {
+                    self.stmts(p, then);
+                    self.stmts(p, otherwise);
+                }
+                program::StmtKind::Indices(_)
+                | program::StmtKind::Barrier(_)
+                | program::StmtKind::AsyncCommit
+                | program::StmtKind::AsyncWait(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Leaves: the text of a row of the atom table with the operands of a spec filled in.
+
+use super::Lowering;
+use super::access::Values;
+use super::stmts::line_comment;
+use crate::cpp::ast::{Piece, Stmt, StmtKind};
+use crate::scalars::{BF16, FP16, literal, storage};
+use crate::{Fallible, errors};
+use carbyne_atoms::{Access, Atom, AtomOperand, Elem, Part, Template};
+use carbyne_ir::diag::Code;
+use carbyne_ir::program::{Operand, Spec, SpecId};
+
+/// What fills an operand of a row.
+pub(super) enum Filled {
+    Values(Values),
+    Number(f64),
+}
+
+impl Lowering<'_> {
+    /// The statement of a spec without a body.
+    pub(super) fn leaf(&mut self, id: SpecId) -> Fallible<Stmt> {
+        let spec = &self.p.specs[id];
+        let Some(name) = &spec.atom else {
+            return Err(errors::new(
+                Code::NotDecomposed,
+                spec.span,
+                format!("this {} has neither a body nor an atom", spec.kind),
+                "run `carbyne decompose`, or write `atom=`",
+            ));
+        };
+        let Some(atom) = self.atoms.get(name) else {
+            let near = self.atoms.nearest_names(name);
+            let near: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
+            return Err(errors::new(
+                Code::UnknownAtom,
+                spec.span,
+                format!("{} has no atom `{name}`", self.atoms.arch),
+                &format!("near it are {}", near.join(", ")),
+            ));
+        };
+        let filled = self.fill(spec, atom).map_err(errors::at(spec.span))?;
+        self.headers_of(atom);
+        let stmt = match atom.template {
+            Template::Cuda(_) => self.cuda(atom, &filled),
+            Template::Ptx(_) => self.ptx(atom, &filled),
+        };
+        let mut stmt = stmt.map_err(errors::at(spec.span))?;
+        // Inline PTX takes several lines; its comment says what they are.
+        let what = if atom.template.is_ptx() { atom.name } else { "" };
+        stmt.comment = line_comment(spec.line, what);
+        Ok(stmt)
+    }
+
+    /// Inputs fill the operands that are only read, in order; outputs those that are written.
+    fn fill(&self, spec: &Spec, atom: &Atom) -> Fallible<Vec<Filled>> {
+        let (mut inputs, mut outputs) = (spec.inputs.iter(), spec.outputs.iter());
+        let mut filled = vec![];
+        for operand in &atom.operands {
+            let next = match operand.access {
+                Access::Read => inputs.next().cloned(),
+                Access::Write | Access::ReadWrite => outputs.next().map(|t| Operand::Tensor(*t)),
+            };
+            filled.push(match next {
+                Some(Operand::Tensor(t)) => Filled::Values(self.values(t, operand)?),
+                Some(Operand::Number(n)) => Filled::Number(n),
+                None => return Err(arity(spec, atom)),
+            });
+        }
+        if inputs.next().is_some() || outputs.next().is_some() {
+            return Err(arity(spec, atom));
+        }
+        Ok(filled)
+    }
+
+    fn headers_of(&mut self, atom: &Atom) {
+        for operand in &atom.operands {
+            if let Elem::Scalar(s) = operand.elem {
+                self.headers.extend(storage(s).header);
+            }
+            // The type through which it is accessed: `__half2` needs its header too.
+            let cxx = operand.cxx.unwrap_or("");
+            self.headers.extend(cxx.starts_with("__half").then_some(FP16));
+            self.headers.extend(cxx.starts_with("__nv_bfloat").then_some(BF16));
+        }
+    }
+
+    /// `{D} = {S};`
+    fn cuda(&mut self, atom: &Atom, filled: &[Filled]) -> Fallible<Stmt> {
+        let mut pieces = vec![];
+        for part in atom.template.parts() {
+            pieces.push(match part {
+                Part::Text(text) => Piece::Text(text),
+                Part::Operand(name) => {
+                    let (operand, value) = named(atom, filled, name)?;
+                    Piece::Operand(match value {
+                        Filled::Values(v) => self.lvalue(v, operand)?,
+                        Filled::Number(n) => number(*n, operand)?,
+                    })
+                }
+            });
+        }
+        Ok(Stmt::new(StmtKind::Filled(pieces)))
+    }
+}
+
+/// The operand of that name and what fills it.
+pub(super) fn named<'a>(
+    atom: &'a Atom,
+    filled: &'a [Filled],
+    name: &str,
+) -> Fallible<(&'a AtomOperand, &'a Filled)> {
+    let found = atom.operands.iter().zip(filled).find(|(o, _)| o.name == name);
+    found.ok_or_else(|| {
+        errors::unprintable(format!("the text of `{}` names no operand {{{name}}}", atom.name))
+    })
+}
+
+fn number(n: f64, operand: &AtomOperand) -> Fallible<crate::cpp::ast::Expr> {
+    let scalar = match operand.elem {
+        Elem::Scalar(s) if operand.n_values() == 1 => s,
+        _ => {
+            return Err(errors::unprintable(format!(
+                "operand {} is {}, which no literal has",
+                operand.name, operand.elem
+            )));
+        }
+    };
+    literal(n, scalar)
+        .ok_or_else(|| errors::unprintable(format!("`{scalar}` does not hold the number {n}")))
+}
+
+fn arity(spec: &Spec, atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
+    let (reads, writes) = atom
+        .operands
+        .iter()
+        .fold((0, 0), |(r, w), o| if o.access == Access::Read { (r + 1, w) } else { (r, w + 1) });
+    errors::new(
+        Code::AtomMismatch,
+        spec.span,
+        format!(
+            "`{}` takes {reads} inputs and {writes} outputs; here are {} and {}",
+            atom.name,
+            spec.inputs.len(),
+            spec.outputs.len()
+        ),
+        "choose an atom that fits",
+    )
+}

@@ -1,0 +1,128 @@
+//! Rows written in PTX: operands become numbered registers of an asm statement.
+//!
+//! A register operand is split into registers of its class, in the order of its values; a 32-bit
+//! register packs neighboring narrower values. An operand in memory becomes the register that holds
+//! the thread's address: 32-bit in shared memory, 64-bit in global memory.
+
+use super::Lowering;
+use super::access::Values;
+use super::kernel::Helper;
+use super::leaf::{Filled, named};
+use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind};
+use crate::{Fallible, errors};
+use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, Part};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::scalar::Memory;
+use std::collections::HashMap;
+
+impl Lowering<'_> {
+    pub(super) fn ptx(&mut self, atom: &Atom, filled: &[Filled]) -> Fallible<Stmt> {
+        let mut asm = Asm {
+            text: String::new(),
+            outputs: vec![],
+            inputs: vec![],
+            memory: atom.touches_memory(),
+        };
+        let mut registers: HashMap<&str, Vec<(String, Expr)>> = HashMap::new();
+        let placeholders = atom.template.placeholders();
+        for &name in &placeholders {
+            let (operand, value) = named(atom, filled, name)?;
+            let Filled::Values(v) = value else {
+                return Err(errors::unprintable(format!(
+                    "operand {name} of `{}` cannot be a literal",
+                    atom.name
+                )));
+            };
+            let list = match v.stored.memory {
+                Memory::Rf => self.registers_of(v, operand)?,
+                Memory::Gl | Memory::Sh => vec![self.address_of(v, operand)?],
+            };
+            registers.insert(operand.name, list);
+        }
+        // Outputs are numbered first, as C++ wants them.
+        let mut texts: HashMap<&str, String> = HashMap::new();
+        let mut number = 0;
+        for outputs in [true, false] {
+            for &name in &placeholders {
+                let (operand, _) = named(atom, filled, name)?;
+                let in_register = operand.allows(Memory::Rf);
+                if outputs != (in_register && operand.access != Access::Read) {
+                    continue;
+                }
+                let list = registers.remove(name).unwrap_or_default();
+                let numbers: Vec<String> =
+                    (number..number + list.len()).map(|n| format!("%{n}")).collect();
+                number += list.len();
+                let joined = numbers.join(", ");
+                texts.insert(name, if in_register { format!("{{{joined}}}") } else { joined });
+                if outputs { &mut asm.outputs } else { &mut asm.inputs }.extend(list);
+            }
+        }
+        for part in atom.template.parts() {
+            match part {
+                // A percent sign would begin an operand.
+                Part::Text(text) => asm.text.push_str(&text.replace('%', "%%")),
+                Part::Operand(name) => asm.text.push_str(texts.get(name).map_or("", |t| t)),
+            }
+        }
+        Ok(Stmt::new(StmtKind::Asm(asm)))
+    }
+
+    fn registers_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<Vec<(String, Expr)>> {
+        let class = o.asm_class();
+        let bits = v.stored.scalar.bits();
+        let per = class.bits() / bits;
+        if per < 1 || v.at.len() as i64 % per != 0 {
+            return Err(errors::unprintable(format!(
+                "{} values of {} do not fill registers of {} bits",
+                v.at.len(),
+                v.text,
+                class.bits()
+            )));
+        }
+        let constraint = |letter: char| match o.access {
+            Access::Read => letter.to_string(),
+            Access::Write => format!("={letter}"),
+            Access::ReadWrite => format!("+{letter}"),
+        };
+        let mut out = vec![];
+        for from in (0..v.at.len()).step_by(per as usize) {
+            self.contiguous(v, from, per as usize, class.bits() / 8)?;
+            let e = self.register(v, class, v.at[from], per)?;
+            out.push((constraint(class.letter()), e));
+        }
+        Ok(out)
+    }
+
+    /// The register that begins with the scalar at `offset`.
+    fn register(&mut self, v: &Values, class: AsmClass, offset: Dim, per: i64) -> Fallible<Expr> {
+        if v.stored.storage.cxx == class.cxx() {
+            return self.element(&v.stored, offset);
+        }
+        let Some((_, name)) = v.stored.words.iter().find(|(c, _)| *c == class) else {
+            return Err(errors::unprintable(format!(
+                "{} cannot be taken as {}",
+                v.text,
+                class.cxx()
+            )));
+        };
+        let name = name.clone();
+        let index = self.p.arena.div(offset, Dim::Const(per)).map_err(errors::layout)?;
+        Ok(Expr::name(name).at(self.index(index)?))
+    }
+
+    fn address_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<(String, Expr)> {
+        self.contiguous(v, 0, v.at.len(), o.align.max(1))?;
+        let Some(&first) = v.at.first() else {
+            return Err(errors::unprintable(format!("{} has no values", v.text)));
+        };
+        let address = self.address(&v.stored, first)?;
+        Ok(match v.stored.memory {
+            Memory::Sh => {
+                self.helpers.insert(Helper::SharedAddress);
+                ("r".to_owned(), Expr::call("shared_address", [address]))
+            }
+            Memory::Gl | Memory::Rf => ("l".to_owned(), address),
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Guards: a spec that only a part of the enclosing threads or blocks executes prints an `if`.
+//!
+//! Letters: `x` is `threadIdx.x` (`blockIdx.x`), a tensor of threads holds `offset + c · s` over its
+//! leaves `n:s`, sorted and coalesced. The verifier has checked that the leaves are a mixed radix, so
+//! that membership follows from digits of `x - offset`.
+
+use super::Lowering;
+use crate::cpp::ast::{Binary, Expr};
+use crate::{Fallible, errors};
+use carbyne_ir::ast::CmpOp;
+use carbyne_ir::expr::Dim;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::{Exec, ThreadsId};
+
+/// Who executes a statement.
+#[derive(Clone, Debug)]
+pub(super) struct Who {
+    blocks: Option<Set>,
+    threads: Option<Set>,
+}
+
+/// The indices of a thread tensor; see the head of the file.
+#[derive(Clone, Debug, PartialEq)]
+struct Set {
+    offset: Dim,
+    leaves: Vec<(i64, i64)>,
+}
+
+impl Set {
+    /// One past the largest index relative to the offset.
+    fn reach(&self) -> i64 {
+        self.leaves.iter().fold(1, |r, (n, s)| r.saturating_add((n - 1).saturating_mul(*s)))
+    }
+}
+
+impl Lowering<'_> {
+    /// Everybody whom `exec` names.
+    pub(super) fn who(&self, exec: Exec) -> Who {
+        Who { blocks: self.set(exec.blocks), threads: self.set(exec.threads) }
+    }
+
+    /// The condition that holds for those of `outer` who are of `exec`; none if all are.
+    pub(super) fn guard(&mut self, outer: &Who, exec: Exec) -> Fallible<Option<Expr>> {
+        let mut conditions = vec![];
+        self.part(&outer.blocks, exec.blocks, &mut conditions)?;
+        self.part(&outer.threads, exec.threads, &mut conditions)?;
+        Ok(conditions.into_iter().reduce(|a, b| a.binary(Binary::And, b)))
+    }
+
+    fn part(&mut self, outer: &Option<Set>, id: ThreadsId, out: &mut Vec<Expr>) -> Fallible<()> {
+        let t = &self.p.threads[id];
+        let Some(inner) = self.set(id) else {
+            // Symbolic extents: only the whole tensor is the same set for certain.
+            let root = &self.p.threads[t.root];
+            if t.levels == root.levels && t.offset == root.offset {
+                return Ok(());
+            }
+            return Err(errors::unprintable("which threads or blocks execute depends on a symbol"));
+        };
+        if outer.as_ref() == Some(&inner) {
+            return Ok(());
+        }
+        let cx = &self.p.arena;
+        let (x, offset) = (t.index, inner.offset);
+        let whole = |e| errors::layout(e);
+        let (first, last) = match outer {
+            Some(Set { offset: Dim::Const(o), .. }) => {
+                (*o, o + outer.as_ref().map_or(0, |s| s.reach()) - 1)
+            }
+            _ => (0, i64::MAX),
+        };
+        match (&inner.leaves[..], offset) {
+            ([], _) => out.push(self.compare(x, CmpOp::Eq, offset)?),
+            (&[(n, 1)], Dim::Const(o)) => {
+                if o > first {
+                    out.push(self.compare(x, CmpOp::Ge, offset)?);
+                }
+                if o + n - 1 < last {
+                    out.push(self.compare(x, CmpOp::Lt, Dim::Const(o + n))?);
+                }
+            }
+            (&[(n, 1)], Dim::Expr(_)) if cx.divisor(offset) % n == 0 => {
+                let n = Dim::Const(n);
+                let (x, o) = (cx.div(x, n).map_err(whole)?, cx.div(offset, n).map_err(whole)?);
+                out.push(self.compare(x, CmpOp::Eq, o)?);
+            }
+            (leaves, _) => {
+                let at = cx.sub(x, offset).map_err(whole)?;
+                if offset != Dim::Const(0) {
+                    out.push(self.compare(x, CmpOp::Ge, offset)?);
+                }
+                let mut radix = 1i64;
+                for &(n, s) in leaves {
+                    if s % radix != 0 {
+                        return Err(errors::unprintable(
+                            "a set of threads does not follow from digits of the thread index",
+                        ));
+                    }
+                    if s > radix {
+                        let digit = cx.div(at, Dim::Const(radix)).map_err(whole)?;
+                        let digit = cx.rem(digit, Dim::Const(s / radix)).map_err(whole)?;
+                        out.push(self.compare(digit, CmpOp::Eq, Dim::Const(0))?);
+                    }
+                    radix = s.saturating_mul(n);
+                }
+                // The last digit may go on only as far as the tensor reaches.
+                if cx.range(at).1.is_none_or(|hi| hi >= radix) {
+                    out.push(self.compare(at, CmpOp::Lt, Dim::Const(radix))?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The set of a thread tensor; none where its extents depend on symbols.
+    fn set(&self, id: ThreadsId) -> Option<Set> {
+        let t = &self.p.threads[id];
+        let mut leaves: Vec<(i64, i64)> =
+            t.concat().to_fixed()?.leaves().into_iter().filter(|(n, _)| *n > 1).collect();
+        leaves.sort_by_key(|(_, s)| *s);
+        let mut coalesced: Vec<(i64, i64)> = vec![];
+        for (n, s) in leaves {
+            match coalesced.last_mut() {
+                Some((m, r)) if m.checked_mul(*r) == Some(s) => *m = m.checked_mul(n)?,
+                _ => coalesced.push((n, s)),
+            }
+        }
+        Some(Set { offset: t.offset, leaves: coalesced })
+    }
+
+    /// The sorted thread indices of a tensor; none where they depend on a variable.
+    pub(super) fn members(&self, id: ThreadsId) -> Option<Vec<i64>> {
+        let t = &self.p.threads[id];
+        let Dim::Const(offset) = t.offset else { return None };
+        let layout = t.concat().to_fixed()?;
+        if layout.size() > MAX_BLOCK_THREADS {
+            return None;
+        }
+        let mut all: Vec<i64> =
+            (0..layout.size()).map(|i| offset.saturating_add(layout.at(i))).collect();
+        all.sort_unstable();
+        Some(all)
+    }
+}

@@ -1,0 +1,136 @@
+//! Names of the program as names of C++: sanitized, no keyword, no clash.
+//!
+//! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved
+//! ([`crate::keywords`]), differs from every name of the scopes around it, and follows from the
+//! order of admission alone. Whatever a builder puts into a name, no other token comes out.
+
+use crate::keywords::is_reserved;
+use std::collections::HashMap;
+
+/// Longest admitted name before its number.
+const MAX_LENGTH: usize = 64;
+
+/// Names in use, by scope, innermost last; each with the last number that was put after it.
+#[derive(Debug)]
+pub struct Namer {
+    scopes: Vec<HashMap<String, usize>>,
+}
+
+impl Default for Namer {
+    fn default() -> Self {
+        Namer { scopes: vec![HashMap::new()] }
+    }
+}
+
+impl Namer {
+    /// Opens a scope. Names of scopes that were closed may come again.
+    pub fn open(&mut self) {
+        self.scopes.push(HashMap::new());
+    }
+
+    /// Closes the innermost scope.
+    pub fn close(&mut self) {
+        self.scopes.pop();
+        if self.scopes.is_empty() {
+            self.scopes.push(HashMap::new());
+        }
+    }
+
+    /// Admits a name like `wanted`; `kind` is put before names that would begin with a digit.
+    pub fn admit(&mut self, wanted: &str, kind: &str) -> String {
+        let base = sanitize(wanted, kind);
+        let mut name = base.clone();
+        // A number after a digit is set off: `a1` and `a1_1`, never `a11`.
+        let mut n = self.scopes.iter().filter_map(|s| s.get(&base)).max().copied().unwrap_or(0);
+        while is_reserved(&name) || self.scopes.iter().any(|s| s.contains_key(&name)) {
+            n += 1;
+            name = format!("{base}_{n}");
+        }
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(base, n);
+            scope.entry(name.clone()).or_insert(0);
+        }
+        name
+    }
+}
+
+/// Letters, digits and single underscores, beginning with a letter.
+fn sanitize(wanted: &str, kind: &str) -> String {
+    let mut out = String::new();
+    for c in wanted.chars().take(MAX_LENGTH) {
+        let c = if c.is_ascii_alphanumeric() { c } else { '_' };
+        if c == '_' && (out.is_empty() || out.ends_with('_')) {
+            continue;
+        }
+        out.push(c);
+    }
+    let out = out.trim_end_matches('_');
+    if out.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        out.to_owned()
+    } else {
+        format!("{kind}{out}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(names: &[&str]) -> Vec<String> {
+        let mut namer = Namer::default();
+        names.iter().map(|n| namer.admit(n, "t")).collect()
+    }
+
+    #[test]
+    fn ordinary_names_stay() {
+        assert_eq!(admit(&["A", "As", "tid_m", "k", "@tid_n"]), ["A", "As", "tid_m", "k", "tid_n"]);
+    }
+
+    #[test]
+    fn clashes_are_numbered() {
+        assert_eq!(admit(&["a", "a", "a_1", "a"]), ["a", "a_1", "a_1_1", "a_2"]);
+        assert_eq!(admit(&["1", "12", ""]), ["t1", "t12", "t"]);
+    }
+
+    #[test]
+    fn reserved_words_are_avoided() {
+        assert_eq!(
+            admit(&["for", "threadIdx", "__half", "_A", "a__b", "smem", "min", "x_"]),
+            ["for_1", "threadIdx_1", "half_1", "A", "a_b", "smem_1", "min_1", "x"]
+        );
+    }
+
+    #[test]
+    fn nothing_is_injected() {
+        for name in [
+            "x;system(1)",
+            "x\n#include <y>",
+            "x\\\n",
+            "a/*",
+            "\"",
+            "é\u{202e}",
+            "x y",
+            "operator()",
+            "\0",
+            "__asm__(\"trap;\")",
+            &"x;".repeat(1000),
+        ] {
+            for out in admit(&[name, name]) {
+                assert!(out.starts_with(|c: char| c.is_ascii_alphabetic()), "{out}");
+                assert!(out.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{out}");
+                assert!(out.len() < 80 && !is_reserved(&out), "{out}");
+            }
+        }
+    }
+
+    #[test]
+    fn scopes_give_names_back() {
+        let mut namer = Namer::default();
+        assert_eq!(namer.admit("a", "t"), "a");
+        namer.open();
+        assert_eq!(namer.admit("a", "t"), "a_1");
+        assert_eq!(namer.admit("b", "t"), "b");
+        namer.close();
+        assert_eq!(namer.admit("b", "t"), "b");
+    }
+}
