@@ -1,0 +1,58 @@
+//! Runs other programs in the workspace's root and says how they ended.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+/// How a step ended: a closing line, or what is wrong.
+pub(crate) type Step = Result<String, String>;
+
+/// Prints a line.
+#[expect(clippy::print_stdout, reason = "a developer command prints")]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
+/// A program to run.
+pub(crate) struct Run {
+    command: Command,
+    shown: String,
+}
+
+/// Cargo with these arguments.
+pub(crate) fn cargo(arguments: &[&str]) -> Run {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    program_named(&program, "cargo", arguments)
+}
+
+/// Any program.
+pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Run {
+    let shown = name.as_ref().to_string_lossy().into_owned();
+    program_named(name.as_ref(), &shown, arguments)
+}
+
+fn program_named(name: &OsStr, shown: &str, arguments: &[&str]) -> Run {
+    let mut command = Command::new(name);
+    command.args(arguments).current_dir(crate::root());
+    // Set for this program by the Cargo that runs it; another Cargo must not inherit them.
+    for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+        command.env_remove(variable);
+    }
+    Run { command, shown: format!("{shown} {}", arguments.join(" ")) }
+}
+
+impl Run {
+    /// Sets an environment variable.
+    pub(crate) fn env(mut self, key: &str, value: &str) -> Self {
+        self.command.env(key, value);
+        self
+    }
+
+    /// Runs to the end; `line` where all went well.
+    pub(crate) fn done(mut self, line: &str) -> Step {
+        match self.command.status() {
+            Ok(status) if status.success() => Ok(line.to_owned()),
+            Ok(status) => Err(format!("`{}`: {status}", self.shown)),
+            Err(e) => Err(format!("`{}` cannot be run: {e}", self.shown)),
+        }
+    }
+}

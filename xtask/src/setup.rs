@@ -1,0 +1,58 @@
+//! `cargo xtask setup`: NVRTC with its headers and NumPy, for tests that compile and compare.
+//!
+//! They go into a Python environment at `cuda` in the build folder. Its file `installed` is written
+//! last and holds what was installed: while it says the same as [`PACKAGES`], setup has nothing to do,
+//! and tests that need the environment fail where they otherwise say that they are skipped.
+
+use crate::process::{Step, program};
+use std::path::{Path, PathBuf};
+
+/// NVRTC of CUDA 12.9 is the newest that still has sm_70.
+const PACKAGES: &[&str] =
+    &["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "numpy>=1.26,<3"];
+
+/// Times that an installation is tried: networks fail.
+const TRIES: usize = 3;
+
+pub(crate) fn setup() -> Step {
+    let environment = target()?.join("cuda");
+    let stamp = environment.join("installed");
+    let wanted = PACKAGES.join("\n");
+    let done = format!("NVRTC and NumPy are in `{}`", shown(&environment));
+    if std::fs::read_to_string(&stamp).is_ok_and(|s| s == wanted) {
+        return Ok(done);
+    }
+    let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    if !python.exists() {
+        let path = environment.to_string_lossy();
+        program("python3", &["-m", "venv", &path])
+            .done("")
+            .map_err(|e| format!("{e}; setup needs Python 3 with venv and pip"))?;
+    }
+    let mut arguments = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    arguments.extend(PACKAGES);
+    let mut installed = Err(String::new());
+    for _ in 0..TRIES {
+        installed = program(&python, &arguments).done("");
+        if installed.is_ok() {
+            break;
+        }
+    }
+    installed?;
+    std::fs::write(&stamp, wanted)
+        .map_err(|e| format!("`{}` cannot be written: {e}", shown(&stamp)))?;
+    Ok(done)
+}
+
+/// The build folder: that of this very program.
+fn target() -> Result<PathBuf, String> {
+    let program =
+        std::env::current_exe().map_err(|e| format!("the build folder is unknown: {e}"))?;
+    let profile = program.parent().and_then(Path::parent);
+    profile.map(Path::to_owned).ok_or_else(|| "the build folder is unknown".to_owned())
+}
+
+/// The path as seen from the workspace.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(crate::root()).unwrap_or(path).display().to_string()
+}
