@@ -11,8 +11,8 @@ use std::fmt;
 /// The deepest nesting that is accepted.
 pub const MAX_DEPTH: usize = 128;
 
-/// The most leaves of one tuple.
-pub const MAX_LEAVES: usize = 1024;
+/// The most numbers and tuples within one tuple.
+pub const MAX_NODES: usize = 4096;
 
 /// A number, or a tuple of such.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -122,8 +122,8 @@ impl<L> IntTuple<L> {
         fn walk<L>(t: &IntTuple<L>, depth: usize, nodes: &mut usize) -> Result<(), LayoutError> {
             // Empty tuples count too, or nesting them would cost without bound.
             *nodes += 1;
-            if *nodes > 4 * MAX_LEAVES {
-                return Err(LayoutError::TooLarge { what: "a tuple", limit: MAX_LEAVES });
+            if *nodes > MAX_NODES {
+                return Err(LayoutError::TooLarge { what: "a tuple", limit: MAX_NODES });
             }
             match t {
                 IntTuple::Leaf(_) => Ok(()),

@@ -279,6 +279,17 @@ fn known_simplifications() {
 }
 
 #[test]
+fn substitution_simplifies() {
+    let (e, [tid, i, m, n, _]) = Names::new();
+    let index = e.add(e.mul(e.div(i, n), n), e.add(tid, m));
+    let vars: Vec<usize> = e.arena.vars_of(index).iter().map(|var| var.index()).collect();
+    assert_eq!(vars, [0, 1, 2, 3]);
+    let is_n = |var| Some(var) == e.arena.var_id(n);
+    let put = e.arena.substitute(index, &|var| is_n(var).then_some(Dim::Const(8))).unwrap();
+    e.is(put, "tid + M + i/8*8");
+}
+
+#[test]
 fn missing_facts_are_named() {
     let (e, [_, i, m, _, k]) = Names::new();
     let fact = |decision| match decision {

@@ -196,7 +196,7 @@ impl Clone for ExprArena {
 }
 
 /// Calls `f` on the operands of a node.
-fn for_each_operand(node: &Node, f: &mut impl FnMut(Dim)) {
+pub(super) fn for_each_operand(node: &Node, f: &mut impl FnMut(Dim)) {
     match node {
         Node::Var(_) => {}
         Node::Linear { terms, .. } => terms.iter().for_each(|&(id, _)| f(Dim::Expr(id))),

@@ -12,6 +12,7 @@ use super::facts::gcd;
 use super::linear::{Sum, times};
 use super::{Dim, ExprArena, ExprId, Node};
 use crate::layout::LayoutError;
+use crate::leaf::Leaf;
 use std::cell::Cell;
 
 /// Rewriting nests no deeper; what is left then is exact, if not simplest.
@@ -86,6 +87,7 @@ impl ExprArena {
     /// [`LayoutError::Divisor`] if `b` is never positive, overflow and limits.
     pub fn ceil_div(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
         match (a, b) {
+            (Dim::Const(a), Dim::Const(n)) => Ok(Dim::Const(i64::ceil_div(&(), a, n)?)),
             (_, Dim::Const(n)) if n > 0 => {
                 let raised = self.add(a, Dim::Const(n - 1))?;
                 self.div(raised, b)
@@ -213,100 +215,6 @@ impl ExprArena {
         }
         let terms = sum.terms.iter().map(|&(id, coef)| (id, coef / g)).collect();
         Ok(Some((g, self.linear(Sum { terms, constant: sum.constant / g })?)))
-    }
-
-    fn div_symbolic(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
-        self.check_divisor(b)?;
-        if self.is_below(a, b) {
-            return Ok(Dim::Const(0));
-        }
-        let (whole, rest) = self.split_by(&self.sum_of(a), b)?;
-        if whole != Sum::default() {
-            let rest = self.linear(rest)?;
-            let quotient = self.div(rest, b)?;
-            return self.linear(whole.plus(&self.sum_of(quotient), 1)?);
-        }
-        self.intern(Node::Div(a, b))
-    }
-
-    fn rem_symbolic(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
-        self.check_divisor(b)?;
-        if self.is_below(a, b) {
-            return Ok(a);
-        }
-        let (whole, rest) = self.split_by(&self.sum_of(a), b)?;
-        if whole != Sum::default() {
-            let rest = self.linear(rest)?;
-            return self.rem(rest, b);
-        }
-        self.intern(Node::Mod(a, b))
-    }
-
-    fn check_divisor(&self, b: Dim) -> Result<(), LayoutError> {
-        match self.range(b).1 {
-            Some(hi) if hi <= 0 => Err(LayoutError::Divisor { divisor: self.display(b) }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether `0 <= a < b` always.
-    fn is_below(&self, a: Dim, b: Dim) -> bool {
-        let remainder = |id| matches!(self.node(id), Node::Mod(_, n) if n == b);
-        if matches!(a, Dim::Expr(id) if remainder(id)) {
-            return true;
-        }
-        let room = self.sub(b, a).ok().and_then(|room| self.range(room).0);
-        self.facts(a).non_negative() && room.is_some_and(|room| room > 0)
-    }
-
-    /// `(q, r)` with `sum == b*q + r`, taking the terms that are multiples of `b` as written.
-    fn split_by(&self, sum: &Sum, b: Dim) -> Result<(Sum, Sum), LayoutError> {
-        let mut whole = Sum::default();
-        let mut rest = Sum { terms: Vec::new(), constant: sum.constant };
-        let divisor = self.sum_of(b);
-        let [(unit, k)] = divisor.terms[..] else {
-            // A longer sum divides its own multiples only.
-            let [(first, k)] = divisor.terms[..1.min(divisor.terms.len())] else {
-                return Ok((whole, sum.clone()));
-            };
-            let found = sum.terms.iter().find(|(id, coef)| *id == first && coef % k == 0);
-            if let Some((_, coef)) = found {
-                let remaining = sum.plus(&divisor, -(coef / k))?;
-                if remaining.terms.is_empty() {
-                    whole.constant = coef / k;
-                    return Ok((whole, remaining));
-                }
-            }
-            return Ok((whole, sum.clone()));
-        };
-        if divisor.constant != 0 {
-            // As above, for `k*unit + constant`.
-            if let Some((_, coef)) =
-                sum.terms.iter().find(|(id, coef)| *id == unit && coef % k == 0)
-            {
-                let remaining = sum.plus(&divisor, -(coef / k))?;
-                if remaining.terms.is_empty() {
-                    whole.constant = coef / k;
-                    return Ok((whole, remaining));
-                }
-            }
-            return Ok((whole, sum.clone()));
-        }
-        let wanted = self.factors(unit);
-        for &(id, coef) in &sum.terms {
-            let mut factors = self.factors(id);
-            let has_all = wanted.iter().all(|want| {
-                let found = factors.iter().position(|f| f == want);
-                found.map(|at| factors.remove(at)).is_some()
-            });
-            if has_all && coef % k == 0 {
-                let part = self.sum_of(self.product(&factors)?);
-                whole = whole.plus(&part, coef / k)?;
-            } else {
-                rest.terms.push((id, coef));
-            }
-        }
-        Ok((whole, rest))
     }
 }
 

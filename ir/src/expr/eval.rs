@@ -22,12 +22,14 @@ impl ExprArena {
                 reason: "has no value",
             }),
             Node::Linear { terms, constant } => {
-                // Wide, so that only a result that does not fit is an error.
+                // Wide, so that a sum is an error only if its value does not fit.
+                let overflow = LayoutError::Overflow { what: "a sum" };
                 let mut total = i128::from(constant);
                 for &(term, coef) in terms.iter() {
-                    total += i128::from(eval(Dim::Expr(term))?) * i128::from(coef);
+                    let term = i128::from(eval(Dim::Expr(term))?) * i128::from(coef);
+                    total = total.checked_add(term).ok_or_else(|| overflow.clone())?;
                 }
-                i64::try_from(total).map_err(|_| LayoutError::Overflow { what: "a sum" })
+                i64::try_from(total).map_err(|_| overflow)
             }
             Node::Mul(a, b) => i64::mul(&(), eval(a)?, eval(b)?),
             Node::Div(a, b) => i64::div(&(), eval(a)?, eval(b)?),

@@ -16,6 +16,8 @@ mod leaf;
 pub mod linear;
 mod minmax;
 mod print;
+mod symbolic;
+mod visit;
 
 pub use arena::ExprArena;
 
@@ -37,6 +39,22 @@ pub struct ExprId(pub(crate) u32);
 /// A variable of one arena. Ordered by creation.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct VarId(pub(crate) u32);
+
+impl ExprId {
+    /// Its place among the expressions of its arena.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl VarId {
+    /// Its place among the variables of its arena.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What is known of a variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -14,7 +14,7 @@
 
 use super::{Layout, LayoutError, Tiler};
 use crate::leaf::{Decision, Leaf};
-use crate::tuple::{IntTuple, MAX_LEAVES};
+use crate::tuple::{IntTuple, MAX_NODES};
 
 impl<L: Leaf> Layout<L> {
     /// The layout of `self ∘ inner`.
@@ -127,8 +127,11 @@ impl<L: Leaf> Walk<'_, L> {
                 moved.push(inside.advance(cx, m, q, stride)?);
                 moved.push(carried);
                 self.n_pieces += 1;
-                if self.n_pieces > 64 * MAX_LEAVES {
-                    return Err(LayoutError::TooLarge { what: "a composition", limit: MAX_LEAVES });
+                if self.n_pieces > 16 * MAX_NODES {
+                    return Err(LayoutError::TooLarge {
+                        what: "a composition",
+                        limit: 16 * MAX_NODES,
+                    });
                 }
             }
             *pieces = moved;

@@ -4,7 +4,7 @@
 //! anything is built, so no text can exhaust the stack or memory.
 
 use super::{Layout, LayoutError};
-use crate::tuple::{IntTuple, MAX_DEPTH, MAX_LEAVES};
+use crate::tuple::{IntTuple, MAX_DEPTH, MAX_NODES};
 use std::fmt;
 use std::str::FromStr;
 
@@ -51,8 +51,8 @@ impl<'a> Cursor<'a> {
 
     fn tuple(&mut self, depth: usize) -> Result<IntTuple<i64>, LayoutError> {
         self.nodes += 1;
-        if self.nodes > 4 * MAX_LEAVES {
-            return Err(LayoutError::TooLarge { what: "a tuple", limit: MAX_LEAVES });
+        if self.nodes > MAX_NODES {
+            return Err(LayoutError::TooLarge { what: "a tuple", limit: MAX_NODES });
         }
         if !self.eat(b'(') {
             return self.number().map(IntTuple::Leaf);
