@@ -79,6 +79,11 @@ impl Resolver {
         if buffer.open && ty.memory == Some(Memory::Rf) {
             dist = Some(Dist { tv: None, threads: None });
         }
+        if buffer.open && ty.memory == Some(Memory::Sh) {
+            // Positions in the logical shape, until the solver finds strides.
+            levels = self.logical(&levels, ty.span)?;
+            buffer.cosize = self.cosize(&levels, ty.span)?;
+        }
         if let Some(Dist { tv: Some(tv), .. }) = &dist {
             let v = tv.mode(1).map_err(|e| refused(ty.span, &e))?;
             buffer.cosize = v.size_in(&self.p.arena).map_err(|e| overflow(ty.span, &e))?;

@@ -1,0 +1,455 @@
+//! Does an atom implement a leaf spec, and if not, why not.
+//!
+//! An atom implements a leaf where threads, memories, scalar types, the number of values, their order
+//! in memory and their alignment agree with the row. The operand's *function* (t,v) to address is
+//! compared, never its spelling. Where the enclosing Move says which elements correspond, the relation
+//! f∘p⁻¹ = g∘q⁻¹ is evaluated too (see [`crate::relation`]).
+//!
+//! Invariant: no decision depends on an atom's name.
+
+use crate::relation;
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, AtomTable, Elem, Template};
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
+use std::fmt;
+
+/// An atom that implements a spec, and which tensor fills which operand of its row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
+    /// The row's name.
+    pub atom: &'static str,
+    /// One entry an operand of the row; none for a literal.
+    pub operands: Vec<Option<TensorId>>,
+}
+
+/// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
+/// closer to a match.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mismatch {
+    /// It computes something else.
+    Op {
+        /// What the row computes.
+        want: String,
+    },
+    /// An operand has another scalar type.
+    Scalar {
+        /// The row's operand.
+        operand: &'static str,
+        /// The row's unit.
+        want: String,
+        /// The tensor's scalar.
+        found: String,
+    },
+    /// An operand lies elsewhere.
+    Memory {
+        /// The row's operand.
+        operand: &'static str,
+        /// Where the row allows.
+        want: String,
+        /// Where the tensor lies.
+        found: String,
+    },
+    /// It is executed by another number of threads.
+    Threads {
+        /// The row's.
+        want: String,
+        /// The spec's.
+        found: String,
+    },
+    /// A thread holds another number of values.
+    Values {
+        /// The row's operand.
+        operand: &'static str,
+        /// Values of one thread in the row.
+        want: i64,
+        /// In the spec.
+        found: i64,
+    },
+    /// The values of a thread are not where the row wants them.
+    Order {
+        /// The row's operand.
+        operand: &'static str,
+        /// What is wanted.
+        want: String,
+        /// What the view has.
+        found: String,
+    },
+    /// The address is not known to be aligned.
+    Align {
+        /// The row's operand.
+        operand: &'static str,
+        /// Bytes.
+        want: i64,
+        /// Bytes that are known.
+        found: i64,
+    },
+    /// Elements would end in other places than the enclosing Move says.
+    Relation {
+        /// What goes wrong first.
+        detail: String,
+    },
+}
+
+impl Mismatch {
+    /// Larger came nearer.
+    pub fn nearness(&self) -> u32 {
+        match self {
+            Mismatch::Op { .. } => 0,
+            Mismatch::Scalar { .. } => 1,
+            Mismatch::Memory { .. } => 2,
+            Mismatch::Threads { .. } => 3,
+            Mismatch::Values { .. } => 4,
+            Mismatch::Order { .. } => 5,
+            Mismatch::Align { .. } => 6,
+            Mismatch::Relation { .. } => 7,
+        }
+    }
+
+    /// An action that would make the atom match.
+    pub fn help(&self) -> String {
+        match self {
+            Mismatch::Op { want } => format!("write the spec as {want}"),
+            Mismatch::Scalar { operand, want, .. } => {
+                format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
+            }
+            Mismatch::Memory { operand, want, .. } => {
+                format!("move operand {operand} to {want} first")
+            }
+            Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
+            Mismatch::Values { operand, want, .. } => {
+                format!("give each thread {want} values of operand {operand}")
+            }
+            Mismatch::Order { operand, want, .. } => {
+                format!("lay operand {operand} out so that its values are {want}")
+            }
+            Mismatch::Align { operand, want, .. } => {
+                format!("align operand {operand} to {want} bytes: base, strides and index")
+            }
+            Mismatch::Relation { .. } => {
+                "change the view of the source, or the thread-value layout of the destination".to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Op { want } => write!(f, "computes {want}"),
+            Mismatch::Scalar { operand, want, found } => {
+                write!(f, "operand {operand} is {want}, found {found}")
+            }
+            Mismatch::Memory { operand, want, found } => {
+                write!(f, "operand {operand} lies in {want}, found {found}")
+            }
+            Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
+            Mismatch::Values { operand, want, found } => {
+                write!(f, "operand {operand} has {want} values a thread, found {found}")
+            }
+            Mismatch::Order { operand, want, found } => {
+                write!(f, "values of operand {operand} are {want}, found {found}")
+            }
+            Mismatch::Align { operand, want, found } => {
+                write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
+            }
+            Mismatch::Relation { detail } => f.write_str(detail),
+        }
+    }
+}
+
+/// Compares one row with one leaf spec.
+///
+/// # Errors
+/// The first difference.
+pub fn match_atom(
+    p: &Program,
+    id: SpecId,
+    enclosing: &[SpecId],
+    atom: &Atom,
+) -> Result<Match, Mismatch> {
+    let spec = &p.specs[id];
+    op_fits(spec, atom)?;
+    let tensors = fill(spec, atom);
+    for (operand, tensor) in atom.operands.iter().zip(&tensors) {
+        if let Some(t) = tensor {
+            scalar_fits(p, *t, operand)?;
+            memory_fits(p, *t, operand)?;
+        }
+    }
+    if let AtomOp::Init = atom.op {
+        // The literal takes the type of what it initializes, which has been compared.
+    }
+    threads_fit(p, spec, atom)?;
+    for (operand, tensor) in atom.operands.iter().zip(&tensors) {
+        if let Some(t) = tensor {
+            values_fit(p, *t, operand)?;
+        }
+    }
+    for (operand, tensor) in atom.operands.iter().zip(&tensors) {
+        if let Some(t) = tensor {
+            order_fits(p, *t, operand, atom)?;
+            align_fits(p, *t, operand)?;
+        }
+    }
+    relation::check(p, id, enclosing, atom)?;
+    Ok(Match { atom: atom.name, operands: tensors })
+}
+
+/// The best matching row, or every row's mismatch. Among matches the widest, then the cheapest wins;
+/// the order of the table breaks ties.
+pub fn match_any(
+    p: &Program,
+    id: SpecId,
+    enclosing: &[SpecId],
+    table: &AtomTable,
+) -> Result<Match, Vec<(&'static str, Mismatch)>> {
+    let mut best: Option<(f64, Match)> = None;
+    let mut rejected = vec![];
+    for atom in table.rows() {
+        match match_atom(p, id, enclosing, atom) {
+            Ok(m) => {
+                if best.as_ref().is_none_or(|(cost, _)| atom.cost.issue_cycles < *cost) {
+                    best = Some((atom.cost.issue_cycles, m));
+                }
+            }
+            Err(e) => rejected.push((atom.name, e)),
+        }
+    }
+    match best {
+        Some((_, m)) => Ok(m),
+        None => Err(rejected),
+    }
+}
+
+/// The error for a leaf that no row implements: the two nearest rows, and what would fix the nearest.
+pub fn no_atom(
+    p: &Program,
+    id: SpecId,
+    table: &AtomTable,
+    rejected: &[(&'static str, Mismatch)],
+) -> Diagnostic {
+    let spec = &p.specs[id];
+    let mut sorted: Vec<&(&'static str, Mismatch)> = rejected.iter().collect();
+    sorted.sort_by_key(|(_, m)| std::cmp::Reverse(m.nearness()));
+    let mut d = Diagnostic::new(
+        Code::NoAtom,
+        spec.span,
+        format!("no {} atom implements this {}", table.arch, spec.kind),
+    )
+    .label(describe(p, spec));
+    for (name, mismatch) in sorted.iter().take(2) {
+        d = d.note(format!("`{name}` rejected: {mismatch}"));
+    }
+    if let Some((_, nearest)) = sorted.first() {
+        d = d.help(nearest.help());
+    }
+    d
+}
+
+/// `f16 GL [8] -> f16 SH [8], by each thread`
+fn describe(p: &Program, spec: &Spec) -> String {
+    let one = |t: TensorId| {
+        let b = p.buffer_of(t);
+        let memory = b.memory.map_or("", Memory::as_str);
+        format!("{} {memory} {}", b.scalar, carbyne_ir::program::show_levels(&p.arena, &p.tensors[t].levels))
+    };
+    let ins: Vec<String> = spec
+        .inputs
+        .iter()
+        .map(|o| match o {
+            Operand::Tensor(t) => one(*t),
+            Operand::Number(n) => n.to_string(),
+        })
+        .collect();
+    let outs: Vec<String> = spec.outputs.iter().map(|t| one(*t)).collect();
+    let who = spec.exec.map_or(String::new(), |e| format!(", by {}", group_text(p, e.threads)));
+    format!("{} -> {}{who}", ins.join(", "), outs.join(", "))
+}
+
+fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
+    let t = &p.threads[threads];
+    if t.each.is_some() {
+        return "each thread".to_owned();
+    }
+    carbyne_ir::program::show_levels(&p.arena, &t.levels) + ".thread"
+}
+
+fn op_fits(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+    if atom.op.spec_kind() == spec.kind {
+        Ok(())
+    } else {
+        Err(Mismatch::Op { want: atom.op.to_string() })
+    }
+}
+
+/// Inputs fill the operands that are only read, in order; outputs the written ones.
+fn fill(spec: &Spec, atom: &Atom) -> Vec<Option<TensorId>> {
+    let mut inputs = spec.inputs.iter();
+    let mut outputs = spec.outputs.iter();
+    atom.operands
+        .iter()
+        .map(|o| match o.access {
+            Access::Read => match inputs.next() {
+                Some(Operand::Tensor(t)) => Some(*t),
+                Some(Operand::Number(_)) | None => None,
+            },
+            Access::Write | Access::ReadWrite => outputs.next().copied(),
+        })
+        .collect()
+}
+
+fn scalar_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
+    let found = p.scalar_of(t);
+    if operand.elem.scalars_per_unit(found).is_some() {
+        return Ok(());
+    }
+    Err(Mismatch::Scalar {
+        operand: operand.name,
+        want: operand.elem.to_string(),
+        found: found.to_string(),
+    })
+}
+
+fn memory_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
+    let found = p.buffer_of(t).memory;
+    if found.is_some_and(|m| operand.allows(m)) {
+        return Ok(());
+    }
+    let want: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
+    Err(Mismatch::Memory {
+        operand: operand.name,
+        want: want.join(" or "),
+        found: found.map_or("no memory", Memory::as_str).to_owned(),
+    })
+}
+
+fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+    let Some(exec) = spec.exec else {
+        return Err(Mismatch::Threads { want: format!("{} threads", atom.group), found: "nobody".into() });
+    };
+    let threads = &p.threads[exec.threads];
+    let found = || group_text(p, exec.threads);
+    if atom.group == 1 {
+        let one = threads.each.is_some()
+            || threads.levels.last().and_then(|l| l.to_fixed()).is_none_or(|l| l.size() == 1);
+        return if one {
+            Ok(())
+        } else {
+            Err(Mismatch::Threads { want: "each thread for itself, `.scalar()`".to_owned(), found: found() })
+        };
+    }
+    let want = || format!("whole groups of {} threads, {}", atom.group, atom.thread_layout);
+    let wrong = || Mismatch::Threads { want: want(), found: found() };
+    if threads.each.is_some() {
+        return Err(wrong());
+    }
+    // The set of threads must be a union of aligned groups.
+    let layout = threads.concat().to_fixed().ok_or_else(wrong)?;
+    let offset = match threads.offset {
+        Dim::Const(o) => o,
+        d if p.arena.divisor(d) % 32 == 0 => 0,
+        Dim::Expr(_) => return Err(wrong()),
+    };
+    let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
+    set.sort_unstable();
+    let span = atom.thread_layout.cosize().max(atom.group);
+    let whole = set.len() as i64 % atom.group == 0
+        && set.chunks(atom.group as usize).all(|c| {
+            // Groups that are not contiguous are matched within the aligned run that holds them.
+            if atom.thread_layout.cosize() == atom.group {
+                c[0] % span == 0 && c.last() == Some(&(c[0] + atom.group - 1))
+            } else {
+                true
+            }
+        });
+    if whole { Ok(()) } else { Err(wrong()) }
+}
+
+/// Scalars that one thread gives to the operand.
+fn n_scalars(p: &Program, t: TensorId, operand: &AtomOperand) -> i64 {
+    operand.n_values() * operand.elem.scalars_per_unit(p.scalar_of(t)).unwrap_or(1)
+}
+
+fn values_fit(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
+    let want = n_scalars(p, t, operand);
+    let found = p.tensors[t].concat().size_in(&p.arena).ok().and_then(Dim::as_const).unwrap_or(-1);
+    let private = p.tensors[t].dist.is_none();
+    if want == found && private {
+        return Ok(());
+    }
+    Err(Mismatch::Values { operand: operand.name, want, found })
+}
+
+fn order_fits(p: &Program, t: TensorId, operand: &AtomOperand, atom: &Atom) -> Result<(), Mismatch> {
+    let scalar = p.scalar_of(t);
+    let memory = p.buffer_of(t).memory;
+    let n = n_scalars(p, t, operand);
+    // How many values must lie side by side: all that an address covers; the whole of a C++ access;
+    // those that share an assembly register.
+    let run = if memory != Some(Memory::Rf) || operand.cxx.is_some() {
+        n
+    } else {
+        match (operand.elem, &atom.template) {
+            (Elem::Bits(b), Template::Cuda(_)) => b / scalar.bits(),
+            _ => (32 / scalar.bits()).clamp(1, n),
+        }
+    };
+    if run <= 1 {
+        return Ok(());
+    }
+    let tensor = &p.tensors[t];
+    let layout = tensor.concat();
+    let wrong = |found: String| Mismatch::Order {
+        operand: operand.name,
+        want: format!("runs of {run} consecutive elements, `{run}:1`"),
+        found,
+    };
+    let Some(fixed) = layout.to_fixed() else { return Err(wrong(layout.display_in(&p.arena))) };
+    let runs = (0..fixed.size()).all(|i| fixed.at(i) == fixed.at(i - i % run) + i % run);
+    if !runs {
+        return Err(wrong(fixed.to_string()));
+    }
+    if memory == Some(Memory::Rf) {
+        // A run must also start where a register of that width starts.
+        let starts = (0..fixed.size()).step_by(run as usize).all(|i| fixed.at(i) % run == 0);
+        let base = p.arena.divisor(tensor.offset) % run == 0;
+        if !starts || !base {
+            return Err(wrong(format!("{fixed}, not starting at a multiple of {run}")));
+        }
+    }
+    Ok(())
+}
+
+fn align_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
+    let buffer = p.buffer_of(t);
+    if operand.align <= 1 || buffer.memory == Some(Memory::Rf) {
+        return Ok(());
+    }
+    let bits = buffer.scalar.bits();
+    let offset = match p.arena.divisor(p.tensors[t].offset) {
+        0 => operand.align, // Offset zero is aligned to anything.
+        d => power_of_two(d.saturating_mul(bits) / 8),
+    };
+    let mut found = offset.min(buffer.align);
+    if let Some(sw) = buffer.swizzle {
+        found = found.min(1 << sw.base().min(30));
+    }
+    if found >= operand.align {
+        Ok(())
+    } else {
+        Err(Mismatch::Align { operand: operand.name, want: operand.align, found })
+    }
+}
+
+/// The largest power of two that divides `n`.
+fn power_of_two(n: i64) -> i64 {
+    if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
+}
+
+/// Whether the spec kind is one that atoms implement; MatMul.set is decomposed into Init and MatMul.
+pub fn has_atoms(kind: SpecKind) -> bool {
+    !matches!(kind, SpecKind::Generic | SpecKind::MatMulSet)
+}

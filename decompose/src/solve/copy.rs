@@ -1,0 +1,282 @@
+//! Candidates for a copy: every row that could implement it, with the thread-value layouts that follow.
+
+use super::ops;
+use super::smem::Run;
+use super::tv::{self, Split};
+use crate::matching::Mismatch;
+use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::scalar::{Memory, Scalar};
+
+/// One way to implement a copy (or another operation with one source and one destination).
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The row.
+    pub atom: &'static str,
+    /// Threads of one instruction.
+    pub group: i64,
+    /// Scalars that one thread moves per instruction.
+    pub n: i64,
+    /// Threads that take part.
+    pub threads: i64,
+    /// f: (t,v) to the source's column-major index; V is (values of one instruction, instructions).
+    pub f: Layout,
+    /// g: (t,v) to the destination's.
+    pub g: Layout,
+    /// The row's layouts in scalars, p of the source and q of the destination.
+    pub p: Layout,
+    /// See `p`.
+    pub q: Layout,
+    /// What the source demands of a shared-memory layout.
+    pub src_run: Option<Run>,
+    /// What the destination demands.
+    pub dst_run: Option<Run>,
+    /// Whether the source lies in registers.
+    pub src_rf: bool,
+    /// Whether the destination does.
+    pub dst_rf: bool,
+    /// Threads of the block.
+    pub block: i64,
+    /// Issue cycles of all instructions of one execution by one block, per warp scheduler.
+    pub cost: f64,
+}
+
+/// What is known of one side.
+#[derive(Clone, Debug)]
+pub enum Side {
+    /// A register tensor with this thread-value layout.
+    Registers(Layout),
+    /// A register tensor whose thread-value layout is wanted.
+    Open,
+    /// A tensor in GL or SH.
+    Memory,
+}
+
+/// Every row that implements the operation, cheapest first; or each row's reason.
+pub fn candidates(
+    p: &Program,
+    id: SpecId,
+    src: Side,
+    dst: Side,
+    table: &AtomTable,
+    threads: i64,
+) -> Result<Vec<Candidate>, Vec<(&'static str, Mismatch)>> {
+    let mut found: Vec<Candidate> = vec![];
+    let mut rejected = vec![];
+    for atom in table.rows() {
+        match candidate(p, id, &src, &dst, atom, threads) {
+            Ok(c) => found.push(c),
+            Err(m) => rejected.push((atom.name, m)),
+        }
+    }
+    // Fewer cycles first, then wider instructions; the table's order breaks ties.
+    found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.n.cmp(&a.n)));
+    if found.is_empty() { Err(rejected) } else { Ok(found) }
+}
+
+fn candidate(
+    p: &Program,
+    id: SpecId,
+    src: &Side,
+    dst: &Side,
+    atom: &Atom,
+    threads: i64,
+) -> Result<Candidate, Mismatch> {
+    let spec = &p.specs[id];
+    if atom.op.spec_kind() != spec.kind {
+        return Err(Mismatch::Op { want: atom.op.to_string() });
+    }
+    let (Some(s), Some(d)) = (atom.operands.first(), atom.operands.get(1)) else {
+        return Err(Mismatch::Op { want: atom.op.to_string() });
+    };
+    let (Some(from), Some(&to)) = (spec.input_tensors().next(), spec.outputs.first()) else {
+        return Err(Mismatch::Op { want: atom.op.to_string() });
+    };
+    let mut per = [1, 1];
+    for (i, (operand, t)) in [(s, from), (d, to)].into_iter().enumerate() {
+        let scalar = p.scalar_of(t);
+        per[i] = operand.elem.scalars_per_unit(scalar).ok_or_else(|| Mismatch::Scalar {
+            operand: operand.name,
+            want: operand.elem.to_string(),
+            found: scalar.to_string(),
+        })?;
+        let memory = p.buffer_of(t).memory;
+        if !memory.is_some_and(|m| operand.allows(m)) {
+            let want: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
+            return Err(Mismatch::Memory {
+                operand: operand.name,
+                want: want.join(" or "),
+                found: memory.map_or("no memory", Memory::as_str).to_owned(),
+            });
+        }
+    }
+    // More values a thread than a register row holds come with more instructions.
+    let refused = |operand: &'static str, want: String, found: String| Mismatch::Order { operand, want, found };
+    let row_p = tv::in_scalars(&s.tv, per[0])
+        .map_err(|e| refused(s.name, "a layout".into(), e.to_string()))?;
+    let row_q = tv::in_scalars(&d.tv, per[1])
+        .map_err(|e| refused(d.name, "a layout".into(), e.to_string()))?;
+    let group = atom.group;
+    if threads % group != 0 {
+        return Err(Mismatch::Threads {
+            want: format!("groups of {group} threads"),
+            found: format!("{threads} threads"),
+        });
+    }
+    let values = |l: &Layout| l.mode(1).map_or(1, |v| v.size());
+    // The known side and what follows for the other; letters as in the module header of `tv`.
+    let (known, row_known, row_other, operand) = match (src, dst) {
+        (Side::Registers(f), _) => (f.clone(), &row_p, &row_q, s.name),
+        (_, Side::Registers(g)) => (g.clone(), &row_q, &row_p, d.name),
+        _ => {
+            // Nothing is known: the memory side is read or written along its consecutive direction.
+            let anchor = match (src, dst, p.buffer_of(from).open) {
+                (Side::Memory, _, false) => from,
+                _ => to,
+            };
+            if group != 1 {
+                return Err(Mismatch::Threads {
+                    want: format!("{group} threads with a known thread-value layout"),
+                    found: "an open one".to_owned(),
+                });
+            }
+            let memory = ops::whole(p, anchor)
+                .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
+            let f = tv::coalesced(&memory, values(&row_p), threads)
+                .map_err(|e| refused(s.name, format!("{} consecutive elements", values(&row_p)), e))?;
+            (f, &row_p, &row_q, s.name)
+        }
+    };
+    let n = values(row_known);
+    let Split { lanes, groups, inst, rest } = tv::split(&known, group, n)
+        .map_err(|e| refused(operand, format!("{n} values an instruction"), e.to_string()))?;
+    let other = tv::other_side(&lanes, &inst, row_known, row_other)
+        .map_err(|e| refused(operand, "an exact relation f∘p⁻¹ = g∘q⁻¹".into(), e.to_string()))?;
+    let build = |l: &Layout, v: &Layout| -> Result<Layout, Mismatch> {
+        let e = |e: carbyne_ir::layout::LayoutError| refused(operand, "a layout".into(), e.to_string());
+        let t = tv::join(&[l.clone(), groups.clone()]).map_err(e)?;
+        let v = Layout::concat(&[v.clone(), rest.clone()]).map_err(e)?;
+        tv::tv(&t, &v).map_err(e)
+    };
+    let mine = build(&lanes, &inst)?;
+    let modes = (other.mode(0), other.mode(1));
+    let (Ok(ol), Ok(ov)) = modes else {
+        return Err(refused(operand, "two modes".into(), other.to_string()));
+    };
+    let theirs = build(&ol, &ov.coalesce())?;
+    let is_src = std::ptr::eq(row_known, &row_p);
+    let (f, g) = if is_src { (mine, theirs) } else { (theirs, mine) };
+    let taking = known.mode(0).map_or(1, |t| t.size());
+    let (lanes_p, lanes_q) = if is_src { (inst.clone(), ov) } else { (ov, inst.clone()) };
+    let src_run = memory_run(p, from, &lanes_p, &f, s.name, s.align)?;
+    let dst_run = memory_run(p, to, &lanes_q, &g, d.name, d.align)?;
+    // Vector registers: values of one instruction are consecutive in the thread's V by construction.
+    let instructions = rest.size() * ((taking + 31) / 32);
+    Ok(Candidate {
+        atom: atom.name,
+        group,
+        n,
+        threads: taking,
+        f,
+        g,
+        p: row_p.clone(),
+        q: row_q.clone(),
+        src_run,
+        dst_run,
+        src_rf: p.buffer_of(from).memory == Some(Memory::Rf),
+        dst_rf: p.buffer_of(to).memory == Some(Memory::Rf),
+        block: threads,
+        cost: instructions as f64 * atom.cost.issue_cycles,
+    })
+}
+
+/// Checks that the values of one instruction are consecutive and aligned in a tensor of known layout;
+/// for an open one, the run that its layout must provide.
+fn memory_run(
+    p: &Program,
+    t: TensorId,
+    inst: &Layout,
+    whole_tv: &Layout,
+    operand: &'static str,
+    align: i64,
+) -> Result<Option<Run>, Mismatch> {
+    let buffer = p.buffer_of(t);
+    if buffer.memory == Some(Memory::Rf) {
+        return Ok(None);
+    }
+    let n = inst.size();
+    let wrong = |found: String| Mismatch::Order {
+        operand,
+        want: format!("{n} consecutive elements, `{n}:1`"),
+        found,
+    };
+    let layout = ops::whole(p, t).ok_or_else(|| wrong("symbolic sizes".into()))?;
+    let at = layout.compose(inst).map_err(|e| wrong(e.to_string()))?.coalesce();
+    if buffer.open {
+        return Ok(Some(at.flatten().leaves().into_iter().filter(|(n, _)| *n > 1).collect()));
+    }
+    if n > 1 && (0..n).any(|i| at.at(i) != i) {
+        return Err(wrong(at.to_string()));
+    }
+    let addresses = layout.compose(whole_tv).map_err(|e| wrong(e.to_string()))?;
+    let scalar = buffer.scalar.bits();
+    let bytes = |e: i64| e.saturating_mul(scalar) / 8;
+    let mut found = buffer.align;
+    let offset = p.arena.divisor(p.tensors[t].offset);
+    if offset != 0 {
+        found = gcd(found, bytes(offset));
+    }
+    let (tm, vm) = (addresses.mode(0), addresses.mode(1).and_then(|v| v.mode(1)));
+    for part in [tm, vm].into_iter().flatten() {
+        for (extent, stride) in part.leaves() {
+            if extent > 1 && stride != 0 {
+                found = gcd(found, bytes(stride));
+            }
+        }
+    }
+    if let Some(sw) = buffer.swizzle {
+        found = found.min(1 << sw.base().min(30));
+    }
+    if found % align != 0 {
+        return Err(Mismatch::Align { operand, want: align, found });
+    }
+    Ok(None)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The rows that multiply matrices of these types, most multiply-adds per cycle first.
+pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<&Atom> {
+    let fits = |atom: &&Atom| {
+        let AtomOp::MatMul { l: 1, .. } = atom.op else { return false };
+        let scalars = [a, b, acc];
+        atom.operands.len() == 3
+            && atom.op.spec_kind() == SpecKind::MatMul
+            && atom.operands.iter().zip(scalars).all(|(o, s)| {
+                o.elem.scalars_per_unit(s) == Some(1) && o.allows(Memory::Rf)
+            })
+    };
+    let speed = |atom: &Atom| match atom.op {
+        AtomOp::MatMul { l, m, n, k } => {
+            let groups = 32.0 / atom.group as f64;
+            (l * m * n * k) as f64 * groups / atom.cost.issue_cycles.max(1e-9)
+        }
+        _ => 0.0,
+    };
+    let depth = |atom: &Atom| match atom.op {
+        AtomOp::MatMul { m, n, k, .. } => m * n * k,
+        _ => 0,
+    };
+    let mut rows: Vec<&Atom> = table.rows().iter().filter(fits).collect();
+    rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
+    rows
+}
+

@@ -1,0 +1,260 @@
+//! Thread-value layouts from the relations of Hexcute, Fig. 19, solved with the layout algebra.
+//!
+//! Letters as in the paper: p, q are a row's thread-value layouts, f, g those of tensors; a layout maps
+//! (t,v) to the column-major index of an element.
+//!
+//! - copy, Fig. 19(a): f∘p⁻¹ = g∘q⁻¹, so with the side k known and the other side u wanted,
+//!   u = k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`]).
+//! - gemm, Fig. 19(b): along M, the maps from instruction tile to tensor of C and A agree; along N those
+//!   of C and B; along K those of A and B ([`Gemm`]).
+//!
+//! Invariant: the algebra is exact or refuses, so a layout found here satisfies its relation;
+//! certificates evaluate it once more.
+
+use carbyne_ir::layout::{Layout, LayoutError};
+use carbyne_ir::tuple::IntTuple;
+
+/// `n:s`
+pub fn mode(n: i64, s: i64) -> Layout {
+    Layout::new(IntTuple::Leaf(n), IntTuple::Leaf(s)).expect("an extent of at least 1")
+}
+
+/// One flat mode that holds all leaves of `modes`; none is `1:0`. Leaves of extent 1 go.
+///
+/// # Errors
+/// Too many leaves.
+pub fn join(modes: &[Layout]) -> Result<Layout, LayoutError> {
+    let leaves = modes.iter().flat_map(|m| m.leaves());
+    let real: Vec<Layout> = leaves.filter(|(n, _)| *n != 1).map(|(n, s)| mode(n, s)).collect();
+    match real.as_slice() {
+        [] => Ok(mode(1, 0)),
+        [one] => Ok(one.clone()),
+        more => Layout::concat(more),
+    }
+}
+
+/// (T,V) of the modes.
+pub fn tv(t: &Layout, v: &Layout) -> Result<Layout, LayoutError> {
+    Layout::concat(&[t.clone(), v.clone()])
+}
+
+/// A thread-value layout taken apart for instructions of `group` threads and `n` values each.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// Lanes of one group.
+    pub lanes: Layout,
+    /// Groups.
+    pub groups: Layout,
+    /// Values of one instruction.
+    pub inst: Layout,
+    /// Instructions of one thread.
+    pub rest: Layout,
+}
+
+/// Splits threads into groups and values into instructions.
+///
+/// # Errors
+/// Where values or threads do not divide evenly.
+pub fn split(layout: &Layout, group: i64, n: i64) -> Result<Split, LayoutError> {
+    let (t, v) = (layout.mode(0)?, layout.mode(1)?);
+    let part = |l: &Layout, n: i64| -> Result<(Layout, Layout), LayoutError> {
+        if n < 1 || l.size() % n != 0 {
+            return Err(LayoutError::Indivisible { outer: l.to_string(), inner: format!("{n}:1") });
+        }
+        let rest = l.size() / n;
+        let inner = if n == 1 { mode(1, 0) } else { l.compose(&mode(n, 1))? };
+        let outer = if rest == 1 { mode(1, 0) } else { l.compose(&mode(rest, n))? };
+        Ok((inner, outer))
+    };
+    let (lanes, groups) = part(&t, group)?;
+    let (inst, rest) = part(&v, n)?;
+    Ok(Split { lanes, groups, inst, rest })
+}
+
+/// A row's layout in units of `per` scalars, counted in scalars: (t,(j,v)) ↦ row(t,v)·per + j.
+///
+/// # Errors
+/// Overflow.
+pub fn in_scalars(row: &Layout, per: i64) -> Result<Layout, LayoutError> {
+    if per == 1 {
+        return Ok(row.clone());
+    }
+    let scale = |l: &Layout| {
+        Layout::new(l.shape().clone(), l.stride().map(&mut |s| s * per))
+    };
+    let (t, v) = (scale(&row.mode(0)?)?, scale(&row.mode(1)?)?);
+    Layout::concat(&[t, join(&[mode(per, 1), v])?])
+}
+
+/// u = k∘r_k⁻¹∘r_u for one instruction: the unknown side from the known one. `known` has the lanes and
+/// values of one instruction.
+///
+/// # Errors
+/// Where r_k is no bijection or a composition has no exact result.
+pub fn other_side(
+    lanes: &Layout,
+    inst: &Layout,
+    row_known: &Layout,
+    row_unknown: &Layout,
+) -> Result<Layout, LayoutError> {
+    let k = tv(lanes, inst)?;
+    if row_known == row_unknown {
+        return Ok(k);
+    }
+    let n = row_known.size();
+    if !row_known.is_bijective_onto(n) {
+        return Err(LayoutError::Indivisible {
+            outer: row_known.to_string(),
+            inner: "no inverse".to_owned(),
+        });
+    }
+    k.compose(&row_known.right_inverse().compose(row_unknown)?)
+}
+
+/// How a MatMul atom tiles a block.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Gemm {
+    /// The atom's extents.
+    pub inst: (i64, i64, i64),
+    /// The block's extents m, n, k.
+    pub block: (i64, i64, i64),
+    /// Groups of threads along m and n.
+    pub groups: (i64, i64),
+}
+
+impl Gemm {
+    /// Instructions of one group along m, n, k; none where the tiles do not divide.
+    pub fn rest(&self) -> Option<(i64, i64, i64)> {
+        let along = |block: i64, inst: i64, groups: i64| {
+            let unit = inst.checked_mul(groups)?;
+            (unit > 0 && block % unit == 0).then(|| block / unit)
+        };
+        Some((
+            along(self.block.0, self.inst.0, self.groups.0)?,
+            along(self.block.1, self.inst.1, self.groups.1)?,
+            along(self.block.2, self.inst.2, 1)?,
+        ))
+    }
+
+    /// The thread-value layouts f_a, f_b, f_c of A\[m,k\], B\[k,n\], C\[m,n\] from p_a, p_b, p_c.
+    ///
+    /// C is tiled with the instruction: each group owns a contiguous block of it. Its map from (group,
+    /// instruction) to the tensor, projected to M (to N), is that of A (of B); K has one map for both.
+    ///
+    /// # Errors
+    /// Where tiles do not divide, or overflow.
+    pub fn layouts(
+        &self,
+        p_a: &Layout,
+        p_b: &Layout,
+        p_c: &Layout,
+    ) -> Result<(Layout, Layout, Layout), LayoutError> {
+        let (bm, bn, bk) = self.block;
+        let (im, inn, ik) = self.inst;
+        let (gm, gn) = self.groups;
+        let (rm, rn, rk) = self.rest().ok_or_else(|| LayoutError::Indivisible {
+            outer: format!("({bm},{bn},{bk})"),
+            inner: format!("({im},{inn},{ik})"),
+        })?;
+        // Steps along each dimension, in elements of that dimension: of groups, and of instructions.
+        let m = (mode(gm, im * rm), mode(rm, im));
+        let n = (mode(gn, inn * rn), mode(rn, inn));
+        let k = mode(rk, ik);
+        let scaled = |l: &Layout, by: i64| mode(l.size(), l.stride().flatten()[0] * by);
+        let still = |l: &Layout| mode(l.size(), 0);
+        // η: the instruction tile inside the tensor, column-major.
+        let place = |p: &Layout, rows: i64, cols: i64, pitch: i64| -> Result<Layout, LayoutError> {
+            let eta = Layout::concat(&[mode(rows, 1), mode(cols, pitch)])?;
+            eta.compose(p)
+        };
+        let build = |p: Layout, groups: [Layout; 2], rest: [Layout; 2]| -> Result<Layout, LayoutError> {
+            let t = join(&[p.mode(0)?, groups[0].clone(), groups[1].clone()])?;
+            let v = join(&[p.mode(1)?, rest[0].clone(), rest[1].clone()])?;
+            tv(&t, &v)
+        };
+        let c = build(
+            place(p_c, im, inn, bm)?,
+            [m.0.clone(), scaled(&n.0, bm)],
+            [m.1.clone(), scaled(&n.1, bm)],
+        )?;
+        let a = build(
+            place(p_a, im, ik, bm)?,
+            [m.0.clone(), still(&n.0)],
+            [m.1.clone(), scaled(&k, bm)],
+        )?;
+        let b = build(
+            place(p_b, ik, inn, bk)?,
+            [still(&m.0), scaled(&n.0, bk)],
+            [scaled(&n.1, bk), k.clone()],
+        )?;
+        Ok((a, b, c))
+    }
+}
+
+/// A grid of threads over the vectors of a tensor, consecutive threads at consecutive addresses.
+///
+/// `memory` maps the tensor's column-major index to addresses. Each thread moves vectors of `n`
+/// elements that are consecutive in memory. The number of threads divides `threads`, is as large as
+/// possible, and then as many as possible stand along the contiguous direction.
+///
+/// # Errors
+/// A sentence where no vector of `n` consecutive elements exists.
+pub fn coalesced(memory: &Layout, n: i64, threads: i64) -> Result<Layout, String> {
+    // Digits of the index space: (extent, step in the tensor, step in memory).
+    let flat = memory.flatten();
+    let mut digits = vec![];
+    let mut step = 1;
+    for (extent, stride) in flat.leaves() {
+        if extent > 1 {
+            digits.push((extent, step, stride));
+        }
+        step *= extent;
+    }
+    digits.sort_by_key(|d| d.2);
+    // Adjacent digits that continue each other in tensor and memory are one.
+    digits.dedup_by(|next, prev| {
+        let joins = next.2 == prev.2 * prev.0 && next.1 == prev.1 * prev.0;
+        if joins {
+            prev.0 *= next.0;
+        }
+        joins
+    });
+    let mut inst = mode(1, 0);
+    if n > 1 {
+        match digits.first().copied() {
+            Some((extent, step, 1)) if extent % n == 0 => {
+                inst = mode(n, step);
+                digits[0] = (extent / n, step * n, n);
+            }
+            Some((extent, _, 1)) => {
+                return Err(format!("{n} does not divide the {extent} consecutive elements"));
+            }
+            _ => return Err("no direction is consecutive in memory".to_owned()),
+        }
+    }
+    let best = grid(&digits.iter().map(|d| d.0).collect::<Vec<_>>(), threads);
+    let (mut t, mut v) = (vec![], vec![inst]);
+    for (&(extent, step, _), along) in digits.iter().zip(best) {
+        t.push(mode(along, step));
+        v.push(mode(extent / along, step * along));
+    }
+    let joined = |m: &[Layout]| join(m).map_err(|e| e.to_string());
+    tv(&joined(&t)?, &joined(&v)?).map_err(|e| e.to_string())
+}
+
+/// Divisors of the extents whose product divides `threads`, as large as possible, early ones first.
+fn grid(extents: &[i64], threads: i64) -> Vec<i64> {
+    fn go(extents: &[i64], left: i64) -> (i64, Vec<i64>) {
+        let Some((&first, rest)) = extents.split_first() else { return (1, vec![]) };
+        let mut best = (0, vec![]);
+        for along in (1..=first.min(left)).rev().filter(|d| first % d == 0 && left % d == 0) {
+            let (count, mut others) = go(rest, left / along);
+            if along * count > best.0 {
+                others.insert(0, along);
+                best = (along * count, others);
+            }
+        }
+        best
+    }
+    go(extents, threads).1
+}

@@ -1,0 +1,495 @@
+//! Tiles a kernel-level MatMul for blocks, stages both factors in shared memory, accumulates in
+//! registers.
+//!
+//! What it does: a grid of blocks over C; a loop over K in steps of the block tile; per step, tiles of A
+//! and B go GL → SH → RF, slice by slice as deep as the MatMul atom; C goes RF → GL, converted if its
+//! type is not the accumulator's.
+//!
+//! When it applies: two modes each, static sizes, in global memory, and a MatMul atom of these types
+//! whose extents, times the groups of threads along m and n, divide the block tile.
+//!
+//! Law: C\[m,n\] = Σ over k-tiles of A\[m,k\]·B\[k,n\], the accumulator carried in the order of k. `MatMul`
+//! begins with C, `MatMul.set` with zero.
+
+use crate::names::Names;
+use crate::pins;
+use crate::solve::copy::matmul_rows;
+use crate::solve::ops;
+use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
+use carbyne_ir::ast::*;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+
+/// What the strategy chose.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Block tile m, n, k.
+    pub tile: (i64, i64, i64),
+    /// Groups of threads along m and n.
+    pub groups: (i64, i64),
+    /// Threads of one group: the atom's.
+    pub group: i64,
+    /// Depth of one slice: the atom's k.
+    pub slice: i64,
+    /// Estimated cycles of the whole problem on one multiprocessor; for comparing only.
+    pub cost: f64,
+}
+
+/// The operands and sizes of the spec.
+struct Problem<'p> {
+    p: &'p Program,
+    id: SpecId,
+    size: (i64, i64, i64),
+    scalars: (Scalar, Scalar, Scalar),
+    acc: Scalar,
+}
+
+/// The statements that replace the kernel-level spec: thread declarations where it had none, then the
+/// spec with its body.
+///
+/// # Errors
+/// Why the strategy does not apply, or which pins cannot hold.
+pub fn apply(
+    p: &Program,
+    id: SpecId,
+    stmt: &Stmt,
+    table: &AtomTable,
+    names: &mut Names,
+) -> Result<Vec<Stmt>, Box<Diagnostic>> {
+    let problem = Problem::new(p, id)?;
+    let choice = problem.choose(table)?;
+    Ok(problem.write(&choice, stmt, names))
+}
+
+impl<'p> Problem<'p> {
+    fn new(p: &'p Program, id: SpecId) -> Result<Self, Box<Diagnostic>> {
+        let spec = &p.specs[id];
+        let refuse = |message: String, help: &str| {
+            Err(Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help)))
+        };
+        let tensors: Vec<TensorId> =
+            spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
+        let [a, b, c] = tensors[..] else {
+            return refuse("a MatMul has three operands".into(), "correct the operands");
+        };
+        for t in [a, b, c] {
+            if p.buffer_of(t).memory != Some(Memory::Gl) {
+                return refuse(
+                    format!("{} does not lie in global memory", p.tensor_name(t)),
+                    "declare it at the top, in GL",
+                );
+            }
+        }
+        let (ea, ec) = (ops::extents(p, a), ops::extents(p, c));
+        let (Some(&[_, k]), Some(&[m, n])) = (ea.as_deref(), ec.as_deref()) else {
+            return refuse(
+                "only MatMuls of two modes and known sizes have a strategy".into(),
+                "fix the sizes with `let`, and write a batch as a loop",
+            );
+        };
+        let scalars = (p.scalar_of(a), p.scalar_of(b), p.scalar_of(c));
+        let acc = spec.acc.unwrap_or(scalars.2);
+        Ok(Problem { p, id, size: (m, n, k), scalars, acc })
+    }
+
+    /// The cheapest choice that agrees with the pins.
+    fn choose(&self, table: &AtomTable) -> Result<Choice, Box<Diagnostic>> {
+        let spec = &self.p.specs[self.id];
+        let (sa, sb, _) = self.scalars;
+        let rows = matmul_rows(table, sa, sb, self.acc);
+        if rows.is_empty() {
+            let rejected: Vec<_> = table
+                .rows()
+                .iter()
+                .filter_map(|atom| {
+                    let e = crate::matching::match_atom(self.p, self.id, &[], atom).err();
+                    let e = e.filter(|_| matches!(atom.op, AtomOp::MatMul { .. }))?;
+                    Some((atom.name, self.scalar_mismatch(atom).unwrap_or(e)))
+                })
+                .collect();
+            return Err(Box::new(crate::matching::no_atom(self.p, self.id, table, &rejected)));
+        }
+        let tile_pin = pins::ints(spec.attr("tile"));
+        let warps_pin = pins::ints(spec.attr("warps"));
+        let pinned = spec.exec.map(|e| {
+            let size = |t| self.p.threads[t].concat().to_fixed().map_or(0, |l| l.size());
+            let grid: Vec<i64> = self.p.threads[e.blocks]
+                .concat()
+                .modes()
+                .iter()
+                .filter_map(|m| m.to_fixed().map(|m| m.size()))
+                .collect();
+            (grid, size(e.threads))
+        });
+        let mut best: Option<Choice> = None;
+        let mut why = String::new();
+        let mut smallest: Option<(&Atom, (i64, i64, i64))> = None;
+        for atom in rows {
+            let AtomOp::MatMul { m, n, k, .. } = atom.op else { continue };
+            smallest.get_or_insert((atom, (m, n, k)));
+            for tile in self.tiles((m, n, k), tile_pin.as_deref()) {
+                if let Some((grid, _)) = &pinned
+                    && *grid != [self.size.0 / tile.0, self.size.1 / tile.1]
+                {
+                    why = format!("the grid {grid:?} is not C divided by the tile ({},{})", tile.0, tile.1);
+                    continue;
+                }
+                for groups in self.groups(tile, (m, n), atom.group) {
+                    let threads = groups.0 * groups.1 * atom.group;
+                    let fits = match warps_pin.as_deref() {
+                        None => true,
+                        Some([w]) => groups.0 * groups.1 == *w,
+                        Some([a, b]) => groups == (*a, *b),
+                        Some(_) => false,
+                    };
+                    if !fits || pinned.as_ref().is_some_and(|(_, n)| *n != threads) {
+                        continue;
+                    }
+                    let c = self.cost(atom, tile, groups, table);
+                    match c {
+                        Ok(cost) if best.as_ref().is_none_or(|b| cost < b.cost) => {
+                            best = Some(Choice { tile, groups, group: atom.group, slice: k, cost });
+                        }
+                        Ok(_) => {}
+                        Err(e) => why = e,
+                    }
+                }
+            }
+        }
+        best.ok_or_else(|| {
+            let (m, n, k) = self.size;
+            let mut d = Diagnostic::new(
+                Code::PinsConflict,
+                spec.span,
+                format!("no block tile of a MatMul of {m}x{n}x{k} satisfies all that is asked"),
+            )
+            .label(why);
+            if let Some((atom, (im, inn, ik))) = smallest {
+                d = d.help(format!(
+                    "the tile must divide the problem and be a multiple of ({im},{inn},{ik}), the extents of `{}`, times the warps along m and n",
+                    atom.name
+                ));
+            }
+            Box::new(d)
+        })
+    }
+
+    /// The scalar in which a row differs: nearer than the rest when no row takes the types.
+    fn scalar_mismatch(&self, atom: &Atom) -> Option<crate::matching::Mismatch> {
+        let scalars = [self.scalars.0, self.scalars.1, self.acc];
+        atom.operands.iter().zip(scalars).find(|(o, s)| o.elem.scalars_per_unit(*s) != Some(1)).map(
+            |(o, s)| crate::matching::Mismatch::Scalar {
+                operand: o.name,
+                want: o.elem.to_string(),
+                found: s.to_string(),
+            },
+        )
+    }
+
+    /// Block tiles to consider: the pinned one, or divisors of the problem near the usual sizes.
+    fn tiles(&self, inst: (i64, i64, i64), pin: Option<&[i64]>) -> Vec<(i64, i64, i64)> {
+        let (m, n, k) = self.size;
+        let fits = |size: i64, inst: i64, t: i64| t > 0 && size % t == 0 && t % inst == 0;
+        if let Some(pin) = pin {
+            return match *pin {
+                [a, b, c] if fits(m, inst.0, a) && fits(n, inst.1, b) && fits(k, inst.2, c) => {
+                    vec![(a, b, c)]
+                }
+                _ => vec![],
+            };
+        }
+        let along = |size: i64, inst: i64, most: i64| -> Vec<i64> {
+            let unit = inst.max(8);
+            (1..=most / unit).map(|i| i * unit).filter(|t| fits(size, inst, *t)).collect()
+        };
+        let mut out = vec![];
+        for bm in along(m, inst.0, 256) {
+            for bn in along(n, inst.1, 256) {
+                for bk in along(k, inst.2, 64) {
+                    out.push((bm, bn, bk));
+                }
+            }
+        }
+        out
+    }
+
+    /// Ways to spread groups of threads over a block tile: up to 512 threads.
+    fn groups(&self, tile: (i64, i64, i64), inst: (i64, i64), group: i64) -> Vec<(i64, i64)> {
+        let along = |t: i64, i: i64| {
+            let n = t / i;
+            (1..=n.min(1024)).filter(move |g| n % g == 0)
+        };
+        let mut out = vec![];
+        for a in along(tile.0, inst.0) {
+            for b in along(tile.1, inst.1) {
+                let threads = a * b * group;
+                if threads % 32 == 0 && threads <= 512 {
+                    out.push((a, b));
+                }
+            }
+        }
+        out
+    }
+
+    /// Cycles of the whole problem per multiprocessor, roughly: multiply-adds, shared-memory and global
+    /// traffic at the rates of the table, and too few blocks or too many registers punished.
+    fn cost(
+        &self,
+        atom: &Atom,
+        tile: (i64, i64, i64),
+        groups: (i64, i64),
+        table: &AtomTable,
+    ) -> Result<f64, String> {
+        let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else { return Err(String::new()) };
+        let (m, n, k) = self.size;
+        let (bm, bn, bk) = tile;
+        let limits = limits(table.arch);
+        let (ba, bb, bacc) = (self.scalars.0.bits(), self.scalars.1.bits(), self.acc.bits());
+        let shared = (bm * bk * ba + bk * bn * bb) / 8;
+        let most = i64::from(limits.static_smem_per_block as u32);
+        if shared > most {
+            return Err(format!("the stage takes {shared} bytes of shared memory, over {most}"));
+        }
+        // Registers of one thread: accumulators, one slice of both factors, and addresses.
+        let (wm, wn) = (bm / groups.0, bn / groups.1);
+        let per_thread = |elements: i64, bits: i64| (elements * bits / 32 + atom.group - 1) / atom.group;
+        let registers = per_thread(wm * wn, bacc) + per_thread(wm * ik, ba) + per_thread(ik * wn, bb) + 24;
+        let pinned = self.p.specs[self.id].attr("tile").is_some();
+        if registers > 255 && !pinned {
+            return Err(format!("each thread would need {registers} registers"));
+        }
+        let spill = 1.0 + (registers - 200).max(0) as f64 / 64.0;
+        let macs = m as f64 * n as f64 * k as f64;
+        let multiply = macs / (im * inn * ik) as f64 * atom.cost.issue_cycles * atom.group as f64 / 32.0 / 4.0;
+        // Bytes per multiply-add: each group reads its part of both factors, each block both tiles.
+        let from_shared = macs * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
+        let from_global = macs * (ba as f64 / bn as f64 + bb as f64 / bm as f64) / 8.0;
+        let banks = (limits.smem_banks as i64 * limits.bank_bytes as i64) as f64;
+        let shared_cycles = (from_shared + from_global) / banks;
+        // A multiprocessor gets some 32 bytes a cycle from the second-level cache.
+        let global_cycles = from_global / 32.0;
+        let threads = (groups.0 * groups.1 * atom.group) as f64;
+        let blocks = (m / bm) as f64 * (n / bn) as f64;
+        // At least 100 multiprocessors want a block, and one wants 128 threads or more; barriers cost
+        // per step of K.
+        let fill = (100.0 / blocks).max(1.0).sqrt() * (128.0 / threads).max(1.0) * (threads / 256.0).max(1.0).sqrt();
+        let steps = blocks * (k / bk) as f64 * 100.0;
+        Ok((multiply.max(shared_cycles).max(global_cycles) + 0.25 * (multiply + shared_cycles + global_cycles) + steps)
+            * fill
+            * spill)
+    }
+
+    fn write(&self, c: &Choice, stmt: &Stmt, names: &mut Names) -> Vec<Stmt> {
+        let StmtKind::Spec(spec) = &stmt.kind else { return vec![stmt.clone()] };
+        let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else { return vec![stmt.clone()] };
+        let Some(out) = spec.outputs.first() else { return vec![stmt.clone()] };
+        let (m, n, k) = self.size;
+        let (bm, bn, bk) = c.tile;
+        let (sa, sb, sc) = self.scalars;
+        let acc = self.acc;
+        let mut items = vec![];
+        let (grid, cta) = match &spec.exec {
+            Some((g, t)) => (g.clone(), t.clone()),
+            None => {
+                let (g, t) = (names.fresh("grid"), names.fresh("cta"));
+                let threads = c.groups.0 * c.groups.1 * c.group;
+                items.push(declare(&g, dims(&[m / bm, n / bn], true), ThreadScalar::Block));
+                items.push(declare(&t, dims(&[threads], false), ThreadScalar::Thread));
+                (View::of(g), View::of(t))
+            }
+        };
+        if let Some(first) = items.first_mut() {
+            first.blank_above = true;
+        }
+        let w = Writer { exec: (grid.clone(), cta) };
+        let mut f = |n: &str| names.fresh(n);
+        let (ib, jb) = (f("@bm"), f("@bn"));
+        let (ta, tb, tc) = (f("gA"), f("gB"), f("gC"));
+        let (sha, shb) = (f("sA"), f("sB"));
+        let (ra, rb, racc) = (f("rA"), f("rB"), f("acc"));
+        let (kk, jj) = (f("k"), f("j"));
+        let mut body = vec![
+            Stmt::new(StmtKind::Indices {
+                names: vec![Name::new(ib.clone()), Name::new(jb.clone())],
+                threads: grid,
+            }),
+            define(&ta, tile(a, bm, bk).then(index(&[Some(&ib), None]))),
+            define(&tb, tile(b, bk, bn).then(index(&[None, Some(&jb)]))),
+            define(&tc, tile(out, bm, bn).then(index(&[Some(&ib), Some(&jb)]))),
+            allocate(&sha, &[bm, bk], sa, Memory::Sh),
+            allocate(&shb, &[bk, bn], sb, Memory::Sh),
+            allocate(&ra, &[bm, c.slice], sa, Memory::Rf),
+            allocate(&rb, &[c.slice, bn], sb, Memory::Rf),
+            allocate(&racc, &[bm, bn], acc, Memory::Rf),
+        ];
+        let v = |n: &str| View::of(n);
+        if spec.kind == SpecKind::MatMulSet {
+            let zero = Number { text: "0".into(), span: Span::default() };
+            body.push(w.spec(SpecKind::Init, vec![Operand::Number(zero)], v(&racc), vec![]));
+        } else if acc == sc {
+            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&tc))], v(&racc), vec![]));
+        } else {
+            let old = f("rC0");
+            body.push(allocate(&old, &[bm, bn], sc, Memory::Rf));
+            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&tc))], v(&old), vec![]));
+            let cast = SpecKind::Unary(UnaryOp::Cast);
+            body.push(w.spec(cast, vec![Operand::View(v(&old))], v(&racc), vec![]));
+        }
+        let at = |t: &str| v(t).then(index(&[Some(&kk)]));
+        let mut attrs = vec![Attr {
+            key: Name::new("acc"),
+            value: AttrValue::Word(acc.as_str().to_owned()),
+        }];
+        attrs.push(Attr { key: Name::new("warps"), value: pair(c.groups) });
+        let slice = |t: &str, m: i64, n: i64, at: &[Option<&str>]| tile(&v(t), m, n).then(index(at));
+        let one_slice = bk == c.slice;
+        let z = "0";
+        let jx: &str = if one_slice { z } else { &jj };
+        let inner = vec![
+            w.spec(
+                SpecKind::Move,
+                vec![Operand::View(slice(&sha, bm, c.slice, &[Some(z), Some(jx)]))],
+                v(&ra),
+                vec![],
+            ),
+            w.spec(
+                SpecKind::Move,
+                vec![Operand::View(slice(&shb, c.slice, bn, &[Some(jx), Some(z)]))],
+                v(&rb),
+                vec![],
+            ),
+            w.spec(
+                SpecKind::MatMul,
+                vec![Operand::View(v(&ra)), Operand::View(v(&rb))],
+                v(&racc),
+                attrs,
+            ),
+        ];
+        let mut step = vec![
+            w.spec(SpecKind::Move, vec![Operand::View(at(&ta))], v(&sha), vec![]),
+            w.spec(SpecKind::Move, vec![Operand::View(at(&tb))], v(&shb), vec![]),
+        ];
+        if one_slice {
+            step.extend(inner);
+        } else {
+            step.push(counted(&jj, bk / c.slice, Unroll::Full, inner));
+        }
+        body.push(counted(&kk, k / bk, Unroll::Default, step));
+        if acc == sc {
+            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&racc))], v(&tc), vec![]));
+        } else {
+            let rc = f("rC");
+            body.push(allocate(&rc, &[bm, bn], sc, Memory::Rf));
+            let cast = SpecKind::Unary(UnaryOp::Cast);
+            body.push(w.spec(cast, vec![Operand::View(v(&racc))], v(&rc), vec![]));
+            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&rc))], v(&tc), vec![]));
+        }
+        let mut kernel = stmt.clone();
+        if let StmtKind::Spec(s) = &mut kernel.kind {
+            s.exec = Some(w.exec.clone());
+            s.attrs.retain(|a| !matches!(a.key.text.as_str(), "acc" | "tile" | "warps"));
+            s.attrs.push(Attr {
+                key: Name::new("acc"),
+                value: AttrValue::Word(acc.as_str().to_owned()),
+            });
+            let number = |v: i64| TupleExpr::Leaf(Expr::int(v));
+            s.attrs.push(Attr {
+                key: Name::new("tile"),
+                value: AttrValue::Tuple(TupleExpr::Tuple(vec![number(bm), number(bn), number(bk)])),
+            });
+            s.attrs.push(Attr { key: Name::new("warps"), value: pair(c.groups) });
+            s.body = Some(Block { stmts: body, footer: vec![] });
+        }
+        items.push(kernel);
+        items
+    }
+}
+
+struct Writer {
+    exec: (View, View),
+}
+
+impl Writer {
+    fn spec(&self, kind: SpecKind, inputs: Vec<Operand>, output: View, attrs: Vec<Attr>) -> Stmt {
+        Stmt::new(StmtKind::Spec(Spec {
+            kind,
+            name: None,
+            exec: Some(self.exec.clone()),
+            inputs,
+            outputs: vec![output],
+            attrs,
+            body: None,
+            span: Span::default(),
+        }))
+    }
+}
+
+fn pair(v: (i64, i64)) -> AttrValue {
+    let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
+    AttrValue::Tuple(TupleExpr::Tuple(vec![leaf(v.0), leaf(v.1)]))
+}
+
+fn dims(extents: &[i64], strides: bool) -> Dims {
+    let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
+    let mut next = 1;
+    let compact = extents
+        .iter()
+        .map(|n| {
+            let s = next;
+            next *= n;
+            leaf(s)
+        })
+        .collect();
+    Dims {
+        modes: extents.iter().map(|n| leaf(*n)).collect(),
+        strides: strides.then_some(compact),
+        span: Span::default(),
+    }
+}
+
+fn declare(name: &str, dims: Dims, scalar: ThreadScalar) -> Stmt {
+    let ty = ThreadType { levels: vec![dims], scalar, span: Span::default() };
+    Stmt::new(StmtKind::ThreadDecl { name: Name::new(name), ty })
+}
+
+fn allocate(name: &str, extents: &[i64], scalar: Scalar, memory: Memory) -> Stmt {
+    let ty = TensorType {
+        levels: vec![dims(extents, false)],
+        scalar,
+        memory: Some(memory),
+        attrs: vec![TypeAttr::Open],
+        span: Span::default(),
+    };
+    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
+}
+
+fn define(name: &str, view: View) -> Stmt {
+    Stmt::new(StmtKind::DataDef { name: Name::new(name), ty: None, view })
+}
+
+fn tile(view: &View, m: i64, n: i64) -> View {
+    let sizes = vec![Some(Expr::int(m)), Some(Expr::int(n))];
+    view.clone().then(ViewOp::Tile(Tiler::Sizes(sizes)))
+}
+
+/// Names index; `0` is the literal.
+fn index(at: &[Option<&str>]) -> ViewOp {
+    ViewOp::Index(
+        at.iter()
+            .map(|i| i.map(|n| if n == "0" { Expr::int(0) } else { Expr::name(n) }))
+            .collect(),
+    )
+}
+
+fn counted(var: &str, n: i64, unroll: Unroll, stmts: Vec<Stmt>) -> Stmt {
+    Stmt::new(StmtKind::For {
+        var: Name::new(var),
+        start: Expr::int(0),
+        end: Expr::int(n),
+        step: Expr::int(1),
+        unroll,
+        body: Block { stmts, footer: vec![] },
+    })
+}

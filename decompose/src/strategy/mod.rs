@@ -1,0 +1,6 @@
+//! Strategies: how a kernel-level spec gets its dataflow.
+//!
+//! A strategy is a file: what it does, when it applies, its law. It yields tile-level text with open
+//! layouts; the solver does the rest. What it chose is printed as attributes that can be pinned.
+
+pub mod matmul;
