@@ -27,6 +27,11 @@ pub(crate) fn at(span: Span) -> impl Fn(Box<Diagnostic>) -> Box<Diagnostic> {
 }
 
 /// An error at `span`.
-pub(crate) fn new(code: Code, span: Span, message: impl Into<String>, help: &str) -> Box<Diagnostic> {
+pub(crate) fn new(
+    code: Code,
+    span: Span,
+    message: impl Into<String>,
+    help: &str,
+) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(code, span, message).help(help))
 }

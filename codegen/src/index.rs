@@ -288,14 +288,8 @@ mod tests {
         let tid_n = f.var("tid_n", 0, Some(15));
         let m = f.var("m", 0, Some(7));
         let n = f.var("n", 0, Some(7));
-        let index = f.sum(&[
-            (bid_m, 128),
-            (bid_n, 131_072),
-            (tid_m, 8),
-            (tid_n, 8192),
-            (m, 1),
-            (n, 1024),
-        ]);
+        let index =
+            f.sum(&[(bid_m, 128), (bid_n, 131_072), (tid_m, 8), (tid_n, 8192), (m, 1), (n, 1024)]);
         assert_eq!(
             f.show(index),
             "bid_n * 131072 + tid_n * 8192 + n * 1024 + bid_m * 128 + tid_m * 8 + m;"
@@ -338,7 +332,7 @@ mod tests {
         let k = f.var("K", 1, Some(4096));
         let i = f.var("i", 0, Some(7));
         let up = Dim::ceil_div(&f.arena, i, k).unwrap();
-        assert_eq!(f.show(up), "(i + K - 1) / K;");
+        assert_eq!(f.show(up), "(K + i - 1) / K;");
         let d = Indices::new(&f.arena).print(k).unwrap_err();
         assert_eq!(d.code.as_str(), "C0401");
     }

@@ -133,6 +133,6 @@ mod tests {
         assert_eq!(show(128.0, Scalar::I8), "none");
         assert_eq!(show(-1.0, Scalar::U8), "none");
         assert_eq!(show(0.5, Scalar::I32), "none");
-        assert_eq!(show(1.8446744073709550e19, Scalar::U64), "18446744073709549568ULL;");
+        assert_eq!(show(18_446_744_073_709_549_568.0, Scalar::U64), "18446744073709549568ULL;");
     }
 }

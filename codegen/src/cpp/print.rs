@@ -2,7 +2,7 @@
 
 use super::ast::{Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Unary};
 use super::print_asm::asm;
-use super::print_expr::{Doc, Level, expr, type_text};
+use super::print_expr::{Doc, Level, expr, separated, type_text};
 use crate::cpp::ast::Expr;
 use pretty::{Arena, DocAllocator};
 
@@ -61,9 +61,9 @@ fn kernel<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
 }
 
 fn kernel_lines<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
-    let shared = k.shared_align.map(|n| {
-        a.text(format!("extern __shared__ __align__({n}) unsigned char smem[];"))
-    });
+    let shared = k
+        .shared_align
+        .map(|n| a.text(format!("extern __shared__ __align__({n}) unsigned char smem[];")));
     a.intersperse(shared.into_iter().chain(k.body.iter().map(|s| stmt(a, s))), a.hardline())
 }
 
@@ -85,7 +85,7 @@ fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
         StmtKind::Comment(text) => a.text(comment(text)),
         StmtKind::Declare(d) => declare(a, d),
         StmtKind::Filled(pieces) => filled(a, pieces),
-        StmtKind::Expr(e) => expr(a, e, Level::Any).nest(4).group().append(";"),
+        StmtKind::Expr(e) => expr(a, e, Level::Any).nest(4).append(";"),
         StmtKind::Asm(x) if x.outputs.is_empty() && x.inputs.is_empty() => asm(a, x),
         // Of a statement of several lines the comment stands above or after the brace.
         StmtKind::Asm(x) => {
@@ -94,7 +94,7 @@ fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
         }
         StmtKind::For(f) => return for_loop(a, f, said),
         StmtKind::If { cond, then, otherwise } => {
-            let head = a.text("if (").append(expr(a, cond, Level::Any).nest(4).group());
+            let head = a.text("if (").append(expr(a, cond, Level::Any).nest(4));
             let doc = head.append(") ").append(braces(a, then, said));
             return if otherwise.is_empty() {
                 doc
@@ -105,7 +105,12 @@ fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
         StmtKind::Block(stmts) => return braces(a, stmts, said),
     };
     match said {
-        Some(c) => doc.append("  ").append(comment(c)),
+        // At the end of the line where it fits, else above.
+        Some(c) => {
+            let above = a.text(comment(c)).append(a.hardline()).flat_alt(a.nil());
+            let behind = a.nil().flat_alt(a.text("  ").append(comment(c)));
+            above.append(doc).append(behind).group()
+        }
         None => doc,
     }
 }
@@ -132,25 +137,57 @@ fn declare<'a>(a: &'a Arena<'a>, d: &Declare) -> Doc<'a> {
         doc = doc.append(format!("[{n}]"));
     }
     if let Some(e) = &d.init {
-        doc = doc.append(" = ").append(expr(a, e, Level::Any).nest(4).group());
+        doc = doc.append(" = ").append(expr(a, e, Level::Any).nest(4));
     }
     doc.append(";")
 }
 
+/// A row's statement. It may go on in the next line after an equals sign or a comma of its text.
 fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
-    let mut doc = a.nil();
+    // Sides of `=`, each in parts between commas.
+    let mut sides = vec![vec![a.nil()]];
+    let push = |sides: &mut Vec<Vec<Doc<'a>>>, doc: Doc<'a>| {
+        let last = sides.last_mut().and_then(|s| s.pop()).unwrap_or_else(|| a.nil());
+        if let Some(side) = sides.last_mut() {
+            side.push(last.append(doc));
+        }
+    };
     for (i, piece) in pieces.iter().enumerate() {
-        doc = match piece {
-            Piece::Text(text) => doc.append(*text),
+        match piece {
+            Piece::Text(text) => {
+                for part in text.split_inclusive(' ') {
+                    match part {
+                        "= " => {
+                            push(&mut sides, a.text("="));
+                            sides.push(vec![a.nil()]);
+                        }
+                        _ if part.ends_with(", ") => {
+                            push(&mut sides, a.text(&part[..part.len() - 2]));
+                            if let Some(side) = sides.last_mut() {
+                                side.push(a.nil());
+                            }
+                        }
+                        _ => push(&mut sides, a.text(part)),
+                    }
+                }
+            }
             Piece::Operand(e) => {
-                // `{S}.x` needs a postfix expression, and an address or a negative number beside an
-                // operator of the row parentheses; `*p` reads well by itself.
+                // `{S}.x` needs a postfix expression; else `*p` reads well by itself.
+                let next = pieces.get(i + 1);
                 let member =
-                    matches!(pieces.get(i + 1), Some(Piece::Text(t)) if t.starts_with(['.', '[', '(']));
+                    matches!(next, Some(Piece::Text(t)) if t.starts_with(['.', '[', '(', '-']));
                 let deref = matches!(e, Expr::Unary(Unary::Deref, _));
                 let at = if deref && !member { Level::Prefix } else { Level::Postfix };
-                doc.append(expr(a, e, at).nest(4).group())
+                push(&mut sides, expr(a, e, at).nest(4));
             }
+        }
+    }
+    let mut doc = a.nil();
+    for (i, side) in sides.into_iter().enumerate() {
+        let side = separated(a, side).nest(4);
+        doc = match i {
+            0 => side,
+            _ => doc.append(a.line().append(side).nest(4).group()),
         };
     }
     doc

@@ -1,7 +1,7 @@
 //! Inline PTX as text: the instruction as string literals, one line for each list of operands.
 
 use super::ast::{Asm, Expr};
-use super::print_expr::{Doc, Level, expr};
+use super::print_expr::{Doc, Level, expr, separated};
 use pretty::{Arena, DocAllocator};
 
 /// Longest string literal; longer instructions are broken after the opcode.
@@ -38,18 +38,10 @@ fn list<'a>(a: &'a Arena<'a>, operands: &[(String, Expr)]) -> Doc<'a> {
     let one = |(constraint, e): &(String, Expr)| {
         a.text(literal(constraint, false))
             .append("(")
-            .append(expr(a, e, Level::Any).nest(4).group())
+            .append(expr(a, e, Level::Any).nest(4))
             .append(")")
     };
-    // As many on a line as fit.
-    let mut doc = a.text(" ");
-    for (i, operand) in operands.iter().enumerate() {
-        doc = match i {
-            0 => doc.append(one(operand)),
-            _ => doc.append(",").append(a.line().append(one(operand)).group()),
-        };
-    }
-    doc.nest(2)
+    a.text(" ").append(separated(a, operands.iter().map(one))).nest(2)
 }
 
 /// A C++ string literal. Only printable ASCII stands in it as it is.

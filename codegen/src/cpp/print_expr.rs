@@ -77,33 +77,51 @@ fn bare<'a>(a: &'a Arena<'a>, e: &Expr) -> Doc<'a> {
             let at = if *op == Unary::Neg { Level::Postfix } else { Level::Prefix };
             a.text(sign).append(expr(a, e, at))
         }
-        Expr::Cast(ty, e) => a.text(format!("({})", type_text(ty))).append(expr(a, e, Level::Prefix)),
-        Expr::Reinterpret(ty, e) => a
-            .text(format!("reinterpret_cast<{}>(", type_text(ty)))
-            .append(broken(a, e))
-            .append(")"),
+        Expr::Cast(ty, e) => {
+            a.text(format!("({})", type_text(ty))).append(expr(a, e, Level::Prefix))
+        }
+        Expr::Reinterpret(ty, e) => {
+            a.text(format!("reinterpret_cast<{}>(", type_text(ty))).append(broken(a, e)).append(")")
+        }
         Expr::Binary(op, left, right) => {
             let (sign, at) = operator(*op);
             let remainder = *op == Binary::Rem && level(left) == Level::Product;
             let left = expr(a, left, if remainder { Level::Prefix } else { at });
             // Operators of one level group to the left.
             let right = expr(a, right, tighter(at));
-            left.append(" ").append(sign).append(a.line()).append(right)
+            // Products stay together; a sum or condition is filled line by line.
+            let space = if at == Level::Product { a.text(" ") } else { a.softline() };
+            left.append(" ").append(sign).append(space).append(right)
         }
     }
 }
 
-/// An expression between brackets, its lines hanging where it does not fit on one.
+/// An expression between brackets, its further lines hanging.
 fn broken<'a>(a: &'a Arena<'a>, e: &Expr) -> Doc<'a> {
-    expr(a, e, Level::Any).nest(4).group()
+    expr(a, e, Level::Any).nest(4)
 }
 
 /// Expressions between brackets, separated by commas.
-pub(super) fn list<'a>(a: &'a Arena<'a>, open: &'static str, items: &[Expr], close: &'static str) -> Doc<'a> {
-    let items = items.iter().map(|e| expr(a, e, Level::Any).group());
-    a.text(open)
-        .append(a.intersperse(items, a.text(",").append(a.line())).nest(4).group())
-        .append(close)
+pub(super) fn list<'a>(
+    a: &'a Arena<'a>,
+    open: &'static str,
+    items: &[Expr],
+    close: &'static str,
+) -> Doc<'a> {
+    let items = items.iter().map(|e| expr(a, e, Level::Any));
+    a.text(open).append(separated(a, items).nest(4)).append(close)
+}
+
+/// Items with commas between. One that does not fit goes to the next line before it is broken.
+pub(super) fn separated<'a>(a: &'a Arena<'a>, items: impl IntoIterator<Item = Doc<'a>>) -> Doc<'a> {
+    let mut doc = a.nil();
+    for (i, item) in items.into_iter().enumerate() {
+        doc = match i {
+            0 => doc.append(item.group()),
+            _ => doc.append(",").append(a.line().append(item.group()).group()),
+        };
+    }
+    doc
 }
 
 fn tighter(level: Level) -> Level {

@@ -41,10 +41,16 @@ impl Lowering<'_> {
         };
         let name = operand.name;
         if !operand.allows(stored.memory) {
-            return mismatch(format!("operand {name} cannot lie in {}, as {text} does", stored.memory));
+            return mismatch(format!(
+                "operand {name} cannot lie in {}, as {text} does",
+                stored.memory
+            ));
         }
         let Some(per_unit) = operand.elem.scalars_per_unit(stored.scalar) else {
-            return mismatch(format!("operand {name} is {}, {text} is {}", operand.elem, stored.scalar));
+            return mismatch(format!(
+                "operand {name} is {}, {text} is {}",
+                operand.elem, stored.scalar
+            ));
         };
         if tensor.dist.is_some() {
             return mismatch(format!("{text} is spread over threads; an atom takes `.mine` of it"));
@@ -73,7 +79,8 @@ impl Lowering<'_> {
         let first = v.at[from];
         let unprintable = |message: String| {
             let mut d = errors::unprintable(message);
-            d.help = Some("change the layout or the atom, so that one access finds them".to_owned());
+            d.help =
+                Some("change the layout or the atom, so that one access finds them".to_owned());
             Err(d)
         };
         for (i, &at) in v.at[from..from + n].iter().enumerate() {
@@ -151,7 +158,7 @@ impl Lowering<'_> {
         let bytes = (v.at.len() as i64 * v.stored.scalar.bits() + 7) / 8;
         let align = match v.stored.memory {
             // Arrays are aligned to their size; the widest vector has 16 bytes.
-            Memory::Rf => bytes.max(1).min(16),
+            Memory::Rf => bytes.clamp(1, 16),
             Memory::Gl | Memory::Sh => o.align.max(1),
         };
         self.contiguous(v, 0, v.at.len(), align)?;

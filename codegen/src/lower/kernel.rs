@@ -57,6 +57,9 @@ pub enum Param {
     },
 }
 
+/// The parameters as C++ declares them and as a launcher passes them.
+type Signature = (Vec<(Type, Word)>, Vec<Param>);
+
 /// Functions that are printed above the kernel where it needs them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Helper {
@@ -187,18 +190,16 @@ impl Lowering<'_> {
             _ => Err(errors::new(
                 Code::Symbolic,
                 self.p.threads[exec.threads].span,
-                format!("a block has from 1 to {MAX_BLOCK_THREADS} threads, and their number must be known"),
+                format!(
+                    "a block has from 1 to {MAX_BLOCK_THREADS} threads, and their number must be known"
+                ),
                 "give the thread tensor constant extents",
             )),
         }
     }
 
     /// Pointers in text order, then symbols.
-    fn params(
-        &mut self,
-        id: SpecId,
-        written: &HashSet<BufferId>,
-    ) -> Fallible<(Vec<(Type, Word)>, Vec<Param>)> {
+    fn params(&mut self, id: SpecId, written: &HashSet<BufferId>) -> Fallible<Signature> {
         let spec = &self.p.specs[id];
         let operands: HashSet<BufferId> = spec
             .input_tensors()

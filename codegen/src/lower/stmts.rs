@@ -107,7 +107,9 @@ impl Lowering<'_> {
         let Some(body) = &spec.body else {
             let leaf = self.leaf(id)?;
             return Ok(match guard {
-                Some(cond) => vec![Stmt::new(StmtKind::If { cond, then: vec![leaf], otherwise: vec![] })],
+                Some(cond) => {
+                    vec![Stmt::new(StmtKind::If { cond, then: vec![leaf], otherwise: vec![] })]
+                }
                 None => vec![leaf],
             });
         };

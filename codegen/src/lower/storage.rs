@@ -43,7 +43,10 @@ impl Lowering<'_> {
             return Err(errors::new(
                 Code::Unprintable,
                 b.span,
-                format!("`%{}` is provided by the caller and does not lie in global memory", b.name),
+                format!(
+                    "`%{}` is provided by the caller and does not lie in global memory",
+                    b.name
+                ),
                 "declare it in GL, or allocate it in the kernel's body",
             ));
         }

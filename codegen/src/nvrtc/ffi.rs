@@ -117,20 +117,12 @@ impl Functions {
         // SAFETY: the strings end in NUL and outlive the call, which copies them; no headers are
         // passed, so their arrays may be null.
         let status = unsafe {
-            (self.create)(
-                &mut program,
-                source.as_ptr(),
-                name.as_ptr(),
-                0,
-                ptr::null(),
-                ptr::null(),
-            )
+            (self.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, ptr::null(), ptr::null())
         };
         self.check(status)?;
         let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
         // SAFETY: `program` was created above; `pointers` holds as many strings as we say.
-        let status =
-            unsafe { (self.compile)(program, pointers.len() as c_int, pointers.as_ptr()) };
+        let status = unsafe { (self.compile)(program, pointers.len() as c_int, pointers.as_ptr()) };
         let result = self.check(status);
         let log = self.fetch(program, self.log_size, self.log);
         let (mut ptx, mut cubin) = (vec![], vec![]);

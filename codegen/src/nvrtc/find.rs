@@ -9,6 +9,7 @@
 //! must not load that folder's libraries.
 
 use super::ffi::Functions;
+use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,17 @@ struct Place {
     includes: Vec<PathBuf>,
 }
 
-/// Opens the first usable NVRTC: its functions, file, version and folders of headers.
-pub(super) fn open() -> Result<(Functions, PathBuf, (i32, i32), Vec<PathBuf>), Diagnostic> {
+/// An NVRTC that answers.
+pub(super) struct Opened {
+    pub(super) functions: Functions,
+    pub(super) file: PathBuf,
+    pub(super) version: (i32, i32),
+    /// Folders of headers.
+    pub(super) includes: Vec<PathBuf>,
+}
+
+/// Opens the first usable NVRTC.
+pub(super) fn open() -> Fallible<Opened> {
     let mut tried = vec![];
     for place in places() {
         for file in place.libraries {
@@ -39,19 +49,22 @@ pub(super) fn open() -> Result<(Functions, PathBuf, (i32, i32), Vec<PathBuf>), D
             match Functions::open(&file) {
                 Ok((functions, version)) => {
                     let includes = place.includes.into_iter().filter(|p| p.is_dir()).collect();
-                    return Ok((functions, file, version, includes));
+                    return Ok(Opened { functions, file, version, includes });
                 }
                 Err(e) => tried.push(format!("`{}`: {e}", file.display())),
             }
         }
     }
-    let mut d =
-        Diagnostic::new(Code::NoNvrtc, Span::default(), "NVRTC, CUDA's run-time compiler, is not to be found")
-            .help(format!(
-                "run `cargo xtask setup`, or set `{NVRTC_VARIABLE}` to the path of libnvrtc.so.12"
-            ));
+    let mut d = Diagnostic::new(
+        Code::NoNvrtc,
+        Span::default(),
+        "NVRTC, CUDA's run-time compiler, is not to be found",
+    )
+    .help(format!(
+        "run `cargo xtask setup`, or set `{NVRTC_VARIABLE}` to the path of libnvrtc.so.12"
+    ));
     d.notes = tried;
-    Err(d)
+    Err(Box::new(d))
 }
 
 fn places() -> Vec<Place> {
@@ -59,7 +72,8 @@ fn places() -> Vec<Place> {
         return vec![named(&path)];
     }
     let mut places: Vec<Place> = environments().iter().map(|e| wheels(e)).collect();
-    places.extend(["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|v| variable(v)).map(|p| toolkit(&p)));
+    places
+        .extend(["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|v| variable(v)).map(|p| toolkit(&p)));
     places.push(toolkit(Path::new("/usr/local/cuda")));
     places.push(Place {
         libraries: SONAMES.iter().map(PathBuf::from).collect(),
@@ -128,7 +142,12 @@ fn wheels(environment: &Path) -> Place {
 /// any folder above it, which for a program that Cargo built is `target/cuda`.
 pub fn environments() -> Vec<PathBuf> {
     let Ok(program) = std::env::current_exe() else { return vec![] };
-    program.ancestors().skip(1).map(|a| a.join("cuda")).filter(|p| p.join("pyvenv.cfg").exists()).collect()
+    program
+        .ancestors()
+        .skip(1)
+        .map(|a| a.join("cuda"))
+        .filter(|p| p.join("pyvenv.cfg").exists())
+        .collect()
 }
 
 /// Whether `cargo xtask setup` has finished for this build folder.

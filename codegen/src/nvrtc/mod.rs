@@ -10,6 +10,7 @@ mod usage;
 pub use find::{NVRTC_VARIABLE, environments, is_set_up};
 pub use usage::Usage;
 
+use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::ffi::CString;
@@ -67,8 +68,8 @@ impl Compiled {
 ///
 /// # Errors
 /// [`Code::NoNvrtc`], with every place that was tried.
-pub fn find() -> Result<&'static Nvrtc, Diagnostic> {
-    static FOUND: OnceLock<Result<Nvrtc, Diagnostic>> = OnceLock::new();
+pub fn find() -> Fallible<&'static Nvrtc> {
+    static FOUND: OnceLock<Fallible<Nvrtc>> = OnceLock::new();
     FOUND.get_or_init(Nvrtc::open).as_ref().map_err(Clone::clone)
 }
 
@@ -76,18 +77,13 @@ pub fn find() -> Result<&'static Nvrtc, Diagnostic> {
 ///
 /// # Errors
 /// [`Code::NoNvrtc`], [`Code::NvrtcFailed`].
-pub fn compile(
-    source: &str,
-    arch: &str,
-    emit: Emit,
-    options: &Options,
-) -> Result<Compiled, Diagnostic> {
+pub fn compile(source: &str, arch: &str, emit: Emit, options: &Options) -> Fallible<Compiled> {
     find()?.compile(source, arch, emit, options)
 }
 
 impl Nvrtc {
-    fn open() -> Result<Nvrtc, Diagnostic> {
-        let (functions, file, version, includes) = find::open()?;
+    fn open() -> Fallible<Nvrtc> {
+        let find::Opened { functions, file, version, includes } = find::open()?;
         Ok(Nvrtc { functions, file, version, includes })
     }
 
@@ -111,7 +107,7 @@ impl Nvrtc {
         arch: &str,
         emit: Emit,
         options: &Options,
-    ) -> Result<Compiled, Diagnostic> {
+    ) -> Fallible<Compiled> {
         let arguments = self.arguments(arch, emit, options)?;
         let source = c_string(source, "the source")?;
         let outputs = self
@@ -125,12 +121,7 @@ impl Nvrtc {
         Ok(Compiled { ptx, cubin: outputs.cubin, kernels: outputs.log.clone(), log: outputs.log })
     }
 
-    fn arguments(
-        &self,
-        arch: &str,
-        emit: Emit,
-        options: &Options,
-    ) -> Result<Vec<CString>, Diagnostic> {
+    fn arguments(&self, arch: &str, emit: Emit, options: &Options) -> Fallible<Vec<CString>> {
         let number = arch
             .strip_prefix("sm_")
             .filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric()))
@@ -154,20 +145,21 @@ impl Nvrtc {
     }
 }
 
-fn c_string(text: &str, what: &str) -> Result<CString, Diagnostic> {
+fn c_string(text: &str, what: &str) -> Fallible<CString> {
     CString::new(text).map_err(|_| {
-        Diagnostic::new(Code::NvrtcFailed, Span::default(), format!("{what} holds a NUL byte"))
+        let message = format!("{what} holds a NUL byte");
+        Box::new(Diagnostic::new(Code::NvrtcFailed, Span::default(), message))
     })
 }
 
-fn refused(arch: &str, status: &str, log: &str) -> Diagnostic {
+fn refused(arch: &str, status: &str, log: &str) -> Box<Diagnostic> {
     let mut d = Diagnostic::new(
         Code::NvrtcFailed,
         Span::default(),
         format!("NVRTC refused the program for `{arch}`: {status}"),
     );
     d.notes = log.lines().map(str::to_owned).collect();
-    d
+    Box::new(d)
 }
 
 #[cfg(test)]

@@ -65,8 +65,13 @@ ptxas info    : Used 255 registers, used 1 barriers, 1024 bytes smem, 384 bytes 
 
     #[test]
     fn reads_the_kernel_that_is_asked_for() {
-        let want =
-            Usage { registers: 255, spill_stores: 4, spill_loads: 12, stack: 16, static_smem: 1024 };
+        let want = Usage {
+            registers: 255,
+            spill_stores: 4,
+            spill_loads: 12,
+            stack: 16,
+            static_smem: 1024,
+        };
         assert_eq!(read(LOG, "gemm"), Some(want));
         assert_eq!(read(LOG, "other").map(|u| u.registers), Some(8));
         assert_eq!(read(LOG, "gem"), None);
