@@ -1,6 +1,6 @@
 //! What holds for every module and for every text.
 
-use carbyne_ir::ast::Module;
+use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
 use carbyne_ir::generate;
 use carbyne_ir::limits::MAX_ERRORS;
 use carbyne_ir::text::{parse, parse_bytes, print};
@@ -34,6 +34,34 @@ fn answers(text: &str) -> Result<bool, TestCaseError> {
             Ok(false)
         }
     }
+}
+
+/// Takes the comments and empty lines out of a module and returns the comments in text order.
+fn strip(module: &mut Module) -> Vec<String> {
+    fn stmts(all: &mut Vec<String>, list: &mut [Stmt]) {
+        for stmt in list {
+            stmt.blank_above = false;
+            all.append(&mut stmt.leading);
+            all.extend(stmt.trailing.take());
+            match &mut stmt.kind {
+                StmtKind::Spec(spec) => spec.body.iter_mut().for_each(|b| block(all, b)),
+                StmtKind::For { body, .. } => block(all, body),
+                StmtKind::If { then, otherwise, .. } => {
+                    block(all, then);
+                    otherwise.iter_mut().for_each(|b| block(all, b));
+                }
+                _ => {}
+            }
+        }
+    }
+    fn block(all: &mut Vec<String>, block: &mut Block) {
+        stmts(all, &mut block.stmts);
+        all.append(&mut block.footer);
+    }
+    let mut all = std::mem::take(&mut module.header);
+    stmts(&mut all, &mut module.items);
+    all.append(&mut module.footer);
+    all
 }
 
 /// Pieces that are likely to make or break something.
@@ -78,6 +106,22 @@ const PIECES: [&str; 40] = [
     "é",
     "\u{feff}",
     "\r",
+];
+
+/// What may stand for a blank; a number is put behind each `//`.
+const FILLINGS: [&str; 12] = [
+    " ",
+    " ",
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "\n\n\n",
+    " //\n",
+    "\n //\n",
+    "\n//\n\n//\n",
+    "\t//\r\n\n//\n",
 ];
 
 /// A change of a text: where, how much, and what to put there.
@@ -139,6 +183,38 @@ proptest! {
         let again = reread(&text)?;
         prop_assert_eq!(&again, &module, "{}", text);
         prop_assert_eq!(print(&again), text);
+    }
+
+    #[test]
+    fn comments_may_stand_anywhere(
+        module in generate::module(),
+        fillings in proptest::collection::vec(select(&FILLINGS[..]), 1..50),
+    ) {
+        let mut plain = module;
+        strip(&mut plain);
+        let mut fillings = fillings.into_iter().cycle();
+        let mut text = String::new();
+        let mut comments = Vec::new();
+        for c in print(&plain).chars() {
+            if c != ' ' && c != '\n' {
+                text.push(c);
+                continue;
+            }
+            for part in fillings.next().expect("a cycle").split_inclusive("//") {
+                text.push_str(part);
+                if part.ends_with("//") {
+                    let comment = comments.len().to_string();
+                    text.push_str(&comment);
+                    comments.push(comment);
+                }
+            }
+        }
+        let filled = reread(&text)?;
+        let printed = print(&filled);
+        let mut again = reread(&printed)?;
+        prop_assert_eq!(&again, &filled, "{}", printed);
+        prop_assert_eq!(strip(&mut again), comments, "{}", text);
+        prop_assert_eq!(again, plain, "{}", text);
     }
 
     #[test]

@@ -75,20 +75,24 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     (near.0 <= 2 && 2 * near.0 < word.len()).then_some(near.1)
 }
 
-/// The number of letters to insert, delete or replace.
+/// The number of letters to insert, delete, replace or swap with the next.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
+    let fold = |s: &str| s.chars().map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
+    let (a, b) = (fold(a), fold(b));
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(!x.eq_ignore_ascii_case(y));
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+            let replaced = rows[i][j] + usize::from(x != y);
+            let mut best = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                best = best.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(best);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 /// Words that begin a statement.
@@ -128,7 +132,7 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         }
     };
     let mut wanted: Vec<String> = Vec::new();
-    for rule in rules {
+    for &rule in &rules {
         // `else` may only follow a brace; the help says so where it stands alone.
         if rule == Rule::block_end && !in_body || at == base && rule == Rule::kw_else {
             continue;
@@ -138,6 +142,8 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
             wanted.push(words);
         }
     }
+    // The nearer things first: what would go on with the statement before what would follow it.
+    wanted.sort_by_key(|words| words == describe(Rule::follow));
     let wanted = or(&wanted);
     let d = Diagnostic::new(
         Code::Syntax,
@@ -145,46 +151,62 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         format!("expected {wanted}, found {}", found.words),
     )
     .label(format!("expected {wanted}"));
-    match help(text, base, at, &found.words) {
+    match help(text, base, at, &rules) {
         Some(help) => d.help(help),
         None => d,
     }
 }
 
-/// What may mend a syntax error at `at`.
-fn help(text: &str, base: usize, at: usize, found: &str) -> Option<String> {
+/// What may mend a syntax error at `at` in the step that begins at `base`.
+fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
     let rest = text.get(at..)?;
-    let before = text.get(base..at)?.trim_end();
-    let word = rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
+    let meant = |known: &[&'static str]| {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let word = rest.split(|c| !letter(c)).next()?;
+        let dotted = rest.split(|c| !letter(c) && c != '.').next()?;
+        let near = nearest(dotted, known.iter().copied());
+        let near = near.or_else(|| nearest(word, known.iter().copied()))?;
+        Some(format!("did you mean `{near}`?"))
+    };
+    let remainder = || Some("for a remainder put a space behind `%`".to_owned());
+    let first = rest.chars().next();
+    if rules.contains(&Rule::op) && first == Some('%') {
+        return remainder();
+    }
+    if rules.contains(&Rule::less) && ["<=", ">", "=="].iter().any(|op| rest.starts_with(op)) {
+        return Some("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`".to_owned());
+    }
+    if rules.contains(&Rule::method) {
+        return meant(&["tile", "reshape", "mine", "tv", "scalar", "indices"]);
+    }
+    if rules.contains(&Rule::type_attr) {
+        return meant(&["tv", "swizzle", "align", "at", "reuses"]);
+    }
+    if rules.contains(&Rule::unroll) {
+        return meant(&["unroll", "nounroll"]);
+    }
+    // What stands before the step on its first line belongs to the statement before.
+    let before = text[..base].rsplit('\n').next().unwrap_or("").trim_end();
+    if text[base..].starts_with('%') && before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
+        return remainder();
+    }
     if at == base {
-        if rest.starts_with("else") {
-            return Some("put `else` behind the closing brace of an `if`".to_owned());
+        if before.ends_with(')') {
+            return Some("an attribute is written `key=value`".to_owned());
         }
-        return nearest(word, STARTS.into_iter()).map(|near| format!("did you mean `{near}`?"));
+        return meant(&STARTS);
     }
-    match rest.as_bytes().first() {
-        Some(b'%') if rest[1..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '(') => {
-            Some("for a remainder put a space behind `%`".to_owned())
-        }
-        Some(b'-') if !rest.starts_with("->") => {
-            Some("write a number below zero as `0 - 3`".to_owned())
-        }
-        Some(b'<' | b'=' | b'!' | b'>')
-            if found != "`<`"
-                && before.ends_with(|c: char| c.is_ascii_alphanumeric())
-                && text[base..].starts_with("for") =>
-        {
-            Some("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`".to_owned())
-        }
-        _ => None,
+    if first == Some('-') && !rest.starts_with("->") {
+        return Some("write a number below zero as `0 - 3`".to_owned());
     }
+    None
 }
 
 /// A rule in users' words.
 pub(super) fn describe(rule: Rule) -> &'static str {
     match rule {
         Rule::step | Rule::statement => "a statement",
-        Rule::follow => "the next statement",
+        Rule::follow | Rule::EOI => "the next statement",
         Rule::version => "the format version",
         Rule::block_end | Rule::rbrace => "`}`",
         Rule::else_head | Rule::kw_else => "`else`",
@@ -208,7 +230,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
             "a number"
         }
         Rule::call | Rule::function => "a number",
-        Rule::compare_op => "a comparison",
+        Rule::compare_op => "a comparison such as `<`",
         Rule::and => "`&&`",
         Rule::barrier | Rule::kw_barrier => "`barrier`",
         Rule::barrier_of | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
@@ -259,6 +281,5 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::plus_equals => "`+=`",
         Rule::word_char | Rule::first => "a letter",
         Rule::WHITESPACE | Rule::COMMENT => "white space",
-        Rule::EOI => "the end of the text",
     }
 }

@@ -114,9 +114,9 @@ impl<'s> Reader<'s> {
             Ok((version, end)) => (version, end),
             Err(d) => {
                 // Another version may have another grammar; without any the text may still be ours.
-                let stop = d.label.is_empty();
+                let found = errors::found(self.text, gap.end).words;
                 self.errors.push(*d);
-                if stop {
+                if found.eq_ignore_ascii_case("`carbyne`") {
                     return Err(self.errors);
                 }
                 (FORMAT_VERSION, gap.end)
@@ -165,7 +165,7 @@ impl<'s> Reader<'s> {
                     Code::Version,
                     number.span(),
                     format!(
-                        "format version {} is not one that this build reads",
+                        "format version `{}` is not one that this build reads",
                         errors::short(number.text())
                     ),
                 )

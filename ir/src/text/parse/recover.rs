@@ -47,7 +47,11 @@ impl Reader<'_> {
                 at = comment.end as usize;
                 continue;
             }
-            if line_start && at > error && starts_statement(&self.text[at..], brackets > 0) {
+            if line_start
+                && at >= error
+                && at > start
+                && starts_statement(&self.text[at..], brackets > 0)
+            {
                 break;
             }
             match byte {

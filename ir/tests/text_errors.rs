@@ -1,0 +1,704 @@
+//! What is said about wrong texts: code, place, headline, help.
+
+use carbyne_ir::limits::MAX_ERRORS;
+use carbyne_ir::text::parse;
+use expect_test::{Expect, expect};
+use std::fmt::Write;
+
+/// Checks the errors of `text`, a line each: `code line:column..line:column headline (help)`.
+fn check_whole(text: &str, expected: Expect) {
+    let mut out = String::new();
+    match parse(text) {
+        Ok(_) => out.push_str("no error\n"),
+        Err(errors) => {
+            for e in errors.iter() {
+                let (line, column) = e.span.line_col(text);
+                let found = &text[e.span.start as usize..e.span.end as usize];
+                let found: String = found.chars().take(24).collect();
+                let _ = write!(out, "{} {line}:{column} {found:?} {}", e.code, e.message);
+                for (span, why) in &e.related {
+                    let (line, column) = span.line_col(text);
+                    let _ = write!(out, " [{line}:{column} {why}]");
+                }
+                let _ = writeln!(
+                    out,
+                    "{}",
+                    e.help.iter().map(|h| format!(" ({h})")).collect::<String>()
+                );
+            }
+        }
+    }
+    expected.assert_eq(&out);
+}
+
+/// As [`check_whole`], behind a version line.
+fn check(text: &str, expected: Expect) {
+    check_whole(&format!("carbyne 1\n{text}"), expected);
+}
+
+#[test]
+fn version() {
+    check_whole(
+        "",
+        expect![[r#"
+        P0002 1:1 "" the text does not begin with a format version (write `carbyne 1` above the first statement)
+    "#]],
+    );
+    check_whole(
+        "// only a comment\n",
+        expect![[r#"
+        P0002 2:1 "" the text does not begin with a format version (write `carbyne 1` above the first statement)
+    "#]],
+    );
+    check_whole(
+        "let M = 3\n",
+        expect![[r#"
+        P0002 1:1 "let" the text does not begin with a format version (write `carbyne 1` above the first statement)
+    "#]],
+    );
+    check_whole(
+        "carbyne 2\nlet = 3",
+        expect![[r#"
+            P0002 1:9 "2" format version `2` is not one that this build reads (this build reads version 1)
+        "#]],
+    );
+    check_whole(
+        "carbyne one\n",
+        expect![[r#"
+            P0002 1:1 "carbyne" the text does not begin with a format version (write `carbyne 1` above the first statement)
+        "#]],
+    );
+    check_whole(
+        "Carbyne 1\n",
+        expect![[r#"
+            P0002 1:1 "Carbyne" the text does not begin with a format version (write `carbyne 1` above the first statement)
+        "#]],
+    );
+    check_whole(
+        "carbyne 1000000000000000000000000000000000000000000000000000000000\n",
+        expect![[r#"
+            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not one that this build reads (this build reads version 1)
+        "#]],
+    );
+    check_whole(
+        "\u{feff}carbyne 1\nlet x = 3",
+        expect![[r#"
+        no error
+    "#]],
+    );
+}
+
+#[test]
+fn statements() {
+    check(
+        "lett M = 3",
+        expect![[r#"
+        P0001 2:1 "lett" expected a statement, found `lett` (did you mean `let`?)
+    "#]],
+    );
+    check(
+        "Mvoe (%a) -> (%b)",
+        expect![[r#"
+            P0001 2:1 "Mvoe" expected a statement, found `Mvoe` (did you mean `Move`?)
+        "#]],
+    );
+    check("let M = 3\nMvoe (%a) -> (%b)\nlet = 3", expect![[r#"
+        P0001 3:1 "Mvoe" expected a statement, found `Mvoe` (did you mean `Move`?)
+        P0001 4:5 "=" expected a name, found `=`
+    "#]]);
+    check(
+        "let M = 3 $",
+        expect![[r#"
+            P0001 2:11 "$" expected an operator, `,` or the next statement, found `$`
+        "#]],
+    );
+    check(
+        "let M 3",
+        expect![[r#"
+        P0001 2:7 "3" expected `=`, found `3`
+    "#]],
+    );
+    check(
+        "let 3 = M",
+        expect![[r#"
+        P0001 2:5 "3" expected a name, found `3`
+    "#]],
+    );
+    check(
+        "let M = ",
+        expect![[r#"
+        P0001 2:9 "" expected a number, found the end of the text
+    "#]],
+    );
+    check(
+        "let _ = 3",
+        expect![[r#"
+        P0001 2:5 "_" expected a name, found `_`
+    "#]],
+    );
+    check(
+        "sym K{min=64, most=3}",
+        expect![[r#"
+        P0001 2:15 "most" a symbol has no `most`
+    "#]],
+    );
+    check(
+        "sym K{min=64, min=3}",
+        expect![[r#"
+        P0001 2:15 "min" `min` is given twice
+    "#]],
+    );
+    check(
+        "sym K{min=-1}",
+        expect![[r#"
+        P0001 2:11 "-" expected a number, found `-` (write a number below zero as `0 - 3`)
+    "#]],
+    );
+    check(
+        "%A",
+        expect![[r#"
+            P0001 2:3 "" expected `=` or `:`, found the end of the text
+        "#]],
+    );
+    check(
+        "%A [8]",
+        expect![[r#"
+            P0001 2:4 "[" expected `=` or `:`, found `[`
+        "#]],
+    );
+    check(
+        "#t:[8].warp",
+        expect![[r#"
+        P0001 2:8 "warp" unknown kind of thread `warp` (use `thread` or `block`)
+    "#]],
+    );
+    check(
+        "@m = %A.indices()",
+        expect![[r#"
+            P0001 2:6 "%A" expected a thread tensor such as `#cta`, found `%A`
+        "#]],
+    );
+    check(
+        "@m, n = #A.indices()",
+        expect![[r#"
+        P0001 2:5 "n" expected an index such as `@m`, found `n`
+    "#]],
+    );
+    check(
+        "@m = #A",
+        expect![[r#"
+            P0001 2:8 "" expected `[` or `.`, found the end of the text
+        "#]],
+    );
+    check(
+        "Allocate A:[8].f16",
+        expect![[r#"
+        P0001 2:10 "A" expected a tensor such as `%A`, found `A`
+    "#]],
+    );
+    check(
+        "async.comit",
+        expect![[r#"
+            P0001 2:1 "async" expected a statement, found `async` (did you mean `async.commit`?)
+        "#]],
+    );
+    check(
+        "async.wait",
+        expect![[r#"
+        P0001 2:11 "" expected `(`, found the end of the text
+    "#]],
+    );
+    check(
+        "barrier(%A)",
+        expect![[r#"
+            P0001 2:9 "%A" expected a thread tensor such as `#cta`, found `%A`
+        "#]],
+    );
+}
+
+#[test]
+fn loops_and_branches() {
+    check(
+        "for (k = 0; k <= 8; k += 1) { barrier }",
+        expect![[r#"
+        P0001 2:15 "<=" expected `<`, found `<=` (a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`)
+    "#]],
+    );
+    check(
+        "for (k = 0; j < 8; k += 1) { barrier }",
+        expect![[r#"
+        P0001 2:13 "j" `j` is not the variable of this loop [2:6 the loop's variable] (write `k` in all three places)
+    "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k++) {\n  barrier\n}\nlet = 3",
+        expect![[r#"
+        P0001 2:21 "+" expected `+=`, found `+`
+        P0001 5:5 "=" expected a name, found `=`
+    "#]],
+    );
+    check(
+        "for (k = 0, k < 8, k += 1) {}",
+        expect![[r#"
+        P0001 2:11 "," expected an operator or `;`, found `,`
+    "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k += 1) unrol {}",
+        expect![[r#"
+            P0001 2:28 "unrol" expected `unroll`, `nounroll` or `{`, found `unrol` (did you mean `unroll`?)
+        "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k += 1)",
+        expect![[r#"
+        P0001 2:27 "" expected `unroll`, `nounroll` or `{`, found the end of the text
+    "#]],
+    );
+    check(
+        "if (k) {}",
+        expect![[r#"
+            P0001 2:6 ")" expected a comparison such as `<` or an operator, found `)`
+        "#]],
+    );
+    check(
+        "if (k < 8 || k > 3) {}",
+        expect![[r#"
+        P0001 2:11 "|" expected `&&`, an operator or `)`, found `|`
+    "#]],
+    );
+    check(
+        "if k < 8 {}",
+        expect![[r#"
+        P0001 2:4 "k" expected `(`, found `k`
+    "#]],
+    );
+    check(
+        "if (k < 8) {} else if (k < 9) {}",
+        expect![[r#"
+        P0001 2:20 "if" expected `{`, found `if`
+    "#]],
+    );
+    check(
+        "else {}",
+        expect![[r#"
+        P0001 2:1 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+    "#]],
+    );
+    check(
+        "Spec () -> () {} else {}",
+        expect![[r#"
+        P0001 2:18 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+    "#]],
+    );
+    check(
+        "if (k < 8) {} else {} else {}",
+        expect![[r#"
+        P0001 2:23 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+    "#]],
+    );
+}
+
+#[test]
+fn specs() {
+    check(
+        "Move (%a)",
+        expect![[r#"
+        P0001 2:10 "" expected `->`, found the end of the text
+    "#]],
+    );
+    check(
+        "Move %a -> %b",
+        expect![[r#"
+            P0001 2:6 "%a" expected `<<<`, `(` or a kernel's name such as `@gemm`, found `%a`
+        "#]],
+    );
+    check(
+        "Move (%a -> (%b)",
+        expect![[r#"
+            P0001 2:10 "->" expected `[`, `)`, `,` or `.`, found `->`
+        "#]],
+    );
+    check(
+        "Move (#a) -> (%b)",
+        expect![[r##"
+        P0001 2:7 "#a" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `#a`
+    "##]],
+    );
+    check(
+        "Move (%a) -> (0.0)",
+        expect![[r#"
+        P0001 2:15 "0" expected a tensor such as `%A` or `)`, found `0`
+    "#]],
+    );
+    check(
+        "Move <<<#a>>> (%a) -> (%b)",
+        expect![[r#"
+            P0001 2:11 ">>>" expected `[`, `,` or `.`, found `>>>`
+        "#]],
+    );
+    check(
+        "Move <<<#a, #b>> (%a) -> (%b)",
+        expect![[r#"
+            P0001 2:15 ">" expected `>>>`, `[` or `.`, found `>`
+        "#]],
+    );
+    check(
+        "Move (%a) -> (%b) acc",
+        expect![[r#"
+            P0001 2:19 "acc" expected a statement, found `acc` (an attribute is written `key=value`)
+        "#]],
+    );
+    check(
+        "Move (%a) -> (%b) acc=",
+        expect![[r#"
+            P0001 2:19 "acc" expected a statement, found `acc` (an attribute is written `key=value`)
+        "#]],
+    );
+    check(
+        "Move (%a) -> (%b) acc=f32.",
+        expect![[r#"
+            P0001 2:26 "." expected `{`, a name or the next statement, found `.`
+        "#]],
+    );
+    check(
+        "Move.fast (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "Move.fast" `Move` has no operation `fast` (write `Move`)
+    "#]],
+    );
+    check(
+        "MatMul.add (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "MatMul.add" `MatMul` has no operation `add` (use `set`)
+    "#]],
+    );
+    check(
+        "UnaryPointwise (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "UnaryPointwise" `UnaryPointwise` needs an operation, as in `UnaryPointwise.cast` (use `cast`, `neg`, `abs`, `exp`, `exp2`, `log`, `sqrt`, `rsqrt`, `rcp`, `tanh`, `sigmoid`, `relu`, `gelu` or `silu`)
+    "#]],
+    );
+    check(
+        "UnaryPointwise.exq (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "UnaryPointwise.exq" `UnaryPointwise` has no operation `exq` (did you mean `exp`?)
+    "#]],
+    );
+    check(
+        "UnaryPointwise.frobnicate (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "UnaryPointwise.frobnicat" `UnaryPointwise` has no operation `frobnicate` (use `cast`, `neg`, `abs`, `exp`, `exp2`, `log`, `sqrt`, `rsqrt`, `rcp`, `tanh`, `sigmoid`, `relu`, `gelu` or `silu`)
+    "#]],
+    );
+    check(
+        "Init (.5) -> (%b)",
+        expect![[r#"
+        P0001 2:7 "." expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `.`
+    "#]],
+    );
+    check(
+        "Init (1e) -> (%b)",
+        expect![[r#"
+        P0001 2:7 "1e" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `1e`
+    "#]],
+    );
+}
+
+#[test]
+fn types_and_views() {
+    check(
+        "%A:[8].f17.GL",
+        expect![[r#"
+        P0001 2:8 "f17" unknown scalar type `f17` (did you mean `f16`?)
+    "#]],
+    );
+    check(
+        "%A:[8].f16.SM",
+        expect![[r#"
+        P0001 2:12 "SM" unknown memory `SM` (use `GL`, `SH` or `RF`)
+    "#]],
+    );
+    check(
+        "%A:[8]",
+        expect![[r#"
+        P0001 2:7 "" expected `.`, found the end of the text
+    "#]],
+    );
+    check(
+        "%A:f16.GL",
+        expect![[r#"
+        P0001 2:4 "f16" expected `[`, found `f16`
+    "#]],
+    );
+    check(
+        "%A:[8,].f16",
+        expect![[r#"
+        P0001 2:7 "]" expected a number, found `]`
+    "#]],
+    );
+    check(
+        "%A:[8",
+        expect![[r#"
+        P0001 2:6 "" expected `:`, an operator, `]` or `,`, found the end of the text
+    "#]],
+    );
+    check(
+        "%A:[8,8:1,8].f16",
+        expect![[r#"
+        P0001 2:8 ":" expected an operator, `]` or `,`, found `:`
+    "#]],
+    );
+    check(
+        "%A:[(8,8):(1,8,3)].f16",
+        expect![[r#"
+        P0001 2:4 "[(8,8):(1,8,3)]" shape and strides do not match [2:11 the stride is a tuple of 3] (give every mode one stride: `[8:1]`, `[(8,8):(8,1)]`)
+    "#]],
+    );
+    check(
+        "%A:[(8,8):1].f16",
+        expect![[r#"
+        P0001 2:4 "[(8,8):1]" shape and strides do not match [2:11 the stride is a number] (give every mode one stride: `[8:1]`, `[(8,8):(8,1)]`)
+    "#]],
+    );
+    check(
+        "%A:[8].f16.SH{swizle=(3,4,3)}",
+        expect![[r#"
+            P0001 2:15 "swizle" expected a type attribute or `}`, found `swizle` (did you mean `swizzle`?)
+        "#]],
+    );
+    check(
+        "%A:[8].f16.SH{swizzle=(3,4)}",
+        expect![[r#"
+        P0001 2:27 ")" expected `,`, found `)`
+    "#]],
+    );
+    check(
+        "%A:[8].f16.SH{swizzle=(3,4,4294967296)}",
+        expect![[r#"
+        P0004 2:28 "4294967296" `4294967296` does not fit 32 bits
+    "#]],
+    );
+    check(
+        "%A:[8].f16.RF{tv=(4,8) over #w}",
+        expect![[r#"
+        P0001 2:24 "over" expected an operator or `:`, found `over`
+    "#]],
+    );
+    check(
+        "%A:[8].f16.RF{tv=4:8}",
+        expect![[r#"
+        P0001 2:21 "}" expected `over` or an operator, found `}`
+    "#]],
+    );
+    check(
+        "%a = A",
+        expect![[r#"
+        P0001 2:6 "A" expected a tensor such as `%A`, found `A`
+    "#]],
+    );
+    check(
+        "%a = %A.tiel([8])",
+        expect![[r#"
+            P0001 2:9 "tiel" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `tiel` (did you mean `tile`?)
+        "#]],
+    );
+    check(
+        "%a = %A.tile(8)",
+        expect![[r#"
+        P0001 2:14 "8" expected `[`, `_` or `)`, found `8`
+    "#]],
+    );
+    check(
+        "%a = %A.tile([8], [4:1])",
+        expect![[r#"
+        P0001 2:16 "]" expected an operator, `,` or `:`, found `]`
+    "#]],
+    );
+    check(
+        "%a = %A.reshape([8])",
+        expect![[r#"
+        P0001 2:20 ")" expected `:`, found `)`
+    "#]],
+    );
+    check("%a = %A.frob()", expect![[r#"
+        P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `frob`
+    "#]]);
+    check(
+        "%a = %A.mines",
+        expect![[r#"
+            P0001 2:9 "mines" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `mines` (did you mean `mine`?)
+        "#]],
+    );
+    check(
+        "%a = %A[",
+        expect![[r#"
+        P0001 2:9 "" expected `_`, a number or `]`, found the end of the text
+    "#]],
+    );
+    check(
+        "%a = %A[(1,2)]",
+        expect![[r#"
+        P0001 2:9 "(1,2)" a tuple stands where a number is due
+    "#]],
+    );
+}
+
+#[test]
+fn numbers() {
+    check(
+        "let x = -3",
+        expect![[r#"
+        P0001 2:9 "-" expected a number, found `-` (write a number below zero as `0 - 3`)
+    "#]],
+    );
+    check(
+        "let x = 3 + -3",
+        expect![[r#"
+        P0001 2:13 "-" expected a number, found `-` (write a number below zero as `0 - 3`)
+    "#]],
+    );
+    check(
+        "let x = y %z",
+        expect![[r#"
+            P0001 2:13 "" expected `=` or `:`, found the end of the text (for a remainder put a space behind `%`)
+        "#]],
+    );
+    check(
+        "let x = y %3",
+        expect![[r#"
+            P0001 2:13 "" expected `=` or `:`, found the end of the text (for a remainder put a space behind `%`)
+        "#]],
+    );
+    check(
+        "let x = (3, 4)",
+        expect![[r#"
+        P0001 2:9 "(3, 4)" a tuple stands where a number is due
+    "#]],
+    );
+    check(
+        "let x = ()",
+        expect![[r#"
+        P0001 2:9 "()" a tuple stands where a number is due
+    "#]],
+    );
+    check(
+        "let x = (3",
+        expect![[r#"
+        P0001 2:11 "" expected an operator, `)` or `,`, found the end of the text
+    "#]],
+    );
+    check(
+        "let x = 3)",
+        expect![[r#"
+            P0001 2:10 ")" expected an operator, `,` or the next statement, found `)`
+        "#]],
+    );
+    check(
+        "let x = min(3)",
+        expect![[r#"
+        P0001 2:14 ")" expected an operator or `,`, found `)`
+    "#]],
+    );
+    check(
+        "let x = 12ab",
+        expect![[r#"
+        P0001 2:9 "12ab" expected a number, found `12ab`
+    "#]],
+    );
+    check(
+        "let x = 3.5",
+        expect![[r#"
+            P0001 2:10 "." expected an operator, `,` or the next statement, found `.`
+        "#]],
+    );
+    check(
+        "let x = 9223372036854775807",
+        expect![[r#"
+        no error
+    "#]],
+    );
+    check(
+        "let x = 9223372036854775808",
+        expect![[r#"
+        P0004 2:9 "9223372036854775808" `9223372036854775808` does not fit 64 bits
+    "#]],
+    );
+    check(
+        "let x = é",
+        expect![[r#"
+        P0001 2:9 "é" expected a number, found `é`
+    "#]],
+    );
+    check(
+        "let x = \u{1}",
+        expect![[r#"
+        P0001 2:9 "\u{1}" expected a number, found `\u{1}`
+    "#]],
+    );
+}
+
+#[test]
+fn bodies() {
+    check(
+        "Spec () -> () {\n  barrier\n",
+        expect![[r#"
+        P0001 2:15 "{" this body is not closed [4:1 the text ends here] (add `}`)
+    "#]],
+    );
+    check(
+        "Spec () -> () {\n  barrier\n}\n}\n",
+        expect![[r#"
+        P0001 5:1 "}" `}` closes nothing (remove it, or add the `{` that it should close)
+    "#]],
+    );
+    check(
+        "Spec () -> () {\n  let = 3\n  barrier\n",
+        expect![[r#"
+        P0001 3:7 "=" expected a name, found `=`
+    "#]],
+    );
+    check(
+        "Spec () -> () { } }\nlet = 3\n}",
+        expect![[r#"
+        P0001 2:19 "}" `}` closes nothing (remove it, or add the `{` that it should close)
+        P0001 3:5 "=" expected a name, found `=`
+    "#]],
+    );
+}
+
+#[test]
+fn reading_goes_on() {
+    check(
+        "let = 3
+Move (%a,
+  %b %c,
+  %d) -> (%e) {
+  let y == 4
+  %x = %A.foo
+  %y:[8].f16 = // a comment } with a brace {
+  for (k = 0; k < ; k += 1) {
+    barriers
+    if (k < 3) { barrier( }
+  }
+  let z = 1
+}
+let q = 1 +
+sym 3
+Init (1) -> (%a)
+",
+        expect![[r#"
+            P0001 2:5 "=" expected a name, found `=`
+            P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c`
+            P0001 6:9 "==" expected `=`, found `==`
+            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `foo`
+            P0001 9:3 "for" expected a tensor such as `%A`, found `for`
+            P0001 9:19 ";" expected a number, found `;`
+            P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}`
+            P0001 16:5 "3" expected an operator, `,` or the next statement, found `3`
+        "#]],
+    );
+    let many: String = (0..30).map(|i| format!("let {i}\n")).collect();
+    let errors = parse(&format!("carbyne 1\n{many}")).expect_err("no name is a number");
+    assert_eq!(errors.iter().count(), MAX_ERRORS);
+}
