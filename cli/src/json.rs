@@ -31,7 +31,8 @@ pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
     }
 }
 
-fn plain(message: &str, help: Option<&str>) -> Value {
+/// An error that is not about a program.
+pub(crate) fn plain(message: &str, help: Option<&str>) -> Value {
     json!({ "kind": "error", "code": null, "message": message, "spans": [], "help": help, "notes": [] })
 }
 
@@ -67,7 +68,7 @@ fn place(source: &Source, span: Span, label: &str, primary: bool) -> Value {
 }
 
 fn line_column(text: &str, at: usize) -> Value {
-    let Some(before) = text.get(..at).filter(|_| !text.is_empty()) else { return Value::Null };
+    let Some(before) = text.get(..at) else { return Value::Null };
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
     json!({ "line": line, "column": column })

@@ -57,7 +57,7 @@ pub fn run<I, A>(
 ) -> i32
 where
     I: IntoIterator<Item = A>,
-    A: Into<OsString> + Clone,
+    A: Into<OsString>,
 {
     run_on(args, &mut Io { stdin, stdout, stderr, color: false })
 }
@@ -66,11 +66,12 @@ where
 pub fn run_on<I, A>(args: I, io: &mut Io<'_>) -> i32
 where
     I: IntoIterator<Item = A>,
-    A: Into<OsString> + Clone,
+    A: Into<OsString>,
 {
-    let args = match Args::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let args = match Args::try_parse_from(&args) {
         Ok(args) => args,
-        Err(e) => return usage(&e, io),
+        Err(e) => return usage(&e, wants_json(&args), io),
     };
     let (outcome, place) = panics::caught(|| commands::run(&args, io));
     let outcome = outcome.unwrap_or_else(|what| Err(Failure::Panic { what, place }));
@@ -86,10 +87,23 @@ where
     failure.exit_code()
 }
 
+/// Whether a command line that cannot be read asks for JSON.
+fn wants_json(args: &[OsString]) -> bool {
+    args.iter().any(|a| a == "--message-format=json")
+        || args.windows(2).any(|w| w[0] == "--message-format" && w[1] == "json")
+}
+
 /// Help and version go to standard output, mistakes to standard error.
-fn usage(e: &clap::Error, io: &mut Io<'_>) -> i32 {
+fn usage(e: &clap::Error, json: bool, io: &mut Io<'_>) -> i32 {
     let text = e.render().to_string();
-    let stream = if e.use_stderr() { &mut *io.stderr } else { &mut *io.stdout };
+    let (stream, code) = match e.use_stderr() {
+        true => (&mut *io.stderr, 2),
+        false => (&mut *io.stdout, 0),
+    };
+    let text = match json && code == 2 {
+        true => format!("{}\n", json::plain(text.trim_end(), None)),
+        false => text,
+    };
     let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
-    if e.use_stderr() { 2 } else { 0 }
+    code
 }

@@ -1,0 +1,99 @@
+//! Texts that say themselves which errors they have: `// error[V0204]: 3 does not divide` at the end
+//! of the line where the error is reported, with its code and a part of its message, label, help or
+//! notes. All errors must be expected, and all expected ones come.
+//!
+//! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate --ints`.
+
+use crate::support::{carbyne, none, root, shown, texts_under};
+use carbyne_ir::diag::Code;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[test]
+fn every_file_has_the_errors_it_says() {
+    let files = texts_under(&root().join("cli/tests/filetests"));
+    assert!(files.len() > 20, "the filetests are gone");
+    none(files.iter().filter_map(|f| one(f).err()).collect());
+}
+
+/// Codes that no text can raise, or only one too long or too odd to be a file here, with where they
+/// are tested.
+const ELSEWHERE: &[(Code, &str)] = &[
+    (Code::NulByte, "bad_input"),
+    (Code::NotUtf8, "bad_input"),
+    (Code::TextTooLong, "bad_input"),
+    (Code::TooDeep, "bad_input"),
+    (Code::BadInput, "numpy"),
+    (Code::UnknownArch, "bad_input"),
+    (Code::OutOfBounds, "no view can reach outside: tiles, reshapes and indices are proven to fit"),
+    (Code::NoNvrtc, "depends on the machine"),
+    (Code::NvrtcFailed, "carbyne-codegen, nvrtc"),
+    (Code::Internal, "no text is known that raises it"),
+];
+
+#[test]
+fn every_code_has_a_file() {
+    let files = texts_under(&root().join("cli/tests/filetests"));
+    let texts: Vec<String> = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
+    let tested: BTreeSet<&str> =
+        texts.iter().flat_map(|t| t.lines()).filter_map(expected).map(|(code, _)| code).collect();
+    for (code, text, summary) in Code::ALL {
+        let elsewhere = ELSEWHERE.iter().any(|(c, _)| c == code);
+        assert!(
+            tested.contains(text) != elsewhere,
+            "{text} ({summary}) needs a file in cli/tests/filetests, or an entry in `ELSEWHERE`; not both"
+        );
+    }
+}
+
+/// The code and the text that a line expects.
+fn expected(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once("// error[")?;
+    let (code, text) = rest.split_once(']')?;
+    Some((code, text.strip_prefix(':').unwrap_or(text).trim()))
+}
+
+fn one(file: &Path) -> Result<(), String> {
+    let name = shown(file);
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
+    let command = text.lines().find_map(|l| l.strip_prefix("// run: ")).unwrap_or("check");
+    let path = file.display().to_string();
+    let mut args: Vec<&str> = command.split_whitespace().collect();
+    args.extend([path.as_str(), "--message-format", "json"]);
+    let ran = carbyne(&args, "");
+
+    let mut wanted: Vec<(usize, &str, &str)> = text
+        .lines()
+        .enumerate()
+        .filter_map(|(i, l)| expected(l).map(|(code, text)| (i + 1, code, text)))
+        .collect();
+    let mut wrong = vec![];
+    for error in ran.errors() {
+        let line = error["spans"][0]["start"]["line"].as_u64().unwrap_or(0) as usize;
+        let at = wanted
+            .iter()
+            .position(|(l, code, text)| *l == line && error["code"] == *code && says(&error, text));
+        match at {
+            Some(at) => drop(wanted.remove(at)),
+            None => wrong.push(format!("line {line} has {}: {}", error["code"], error)),
+        }
+    }
+    wrong.extend(wanted.iter().map(|(l, code, text)| format!("line {l} lacks {code}: {text}")));
+    let code = i32::from(text.lines().any(|l| expected(l).is_some()));
+    if ran.code != code {
+        wrong.push(format!("exit code {}, expected {code}", ran.code));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{name}:\n  {}", wrong.join("\n  "))) }
+}
+
+/// Whether the error's message, a label, its help or a note holds the text.
+fn says(error: &Value, text: &str) -> bool {
+    let labels = error["spans"].as_array().into_iter().flatten().map(|s| &s["label"]);
+    let notes = error["notes"].as_array().into_iter().flatten();
+    [&error["message"], &error["help"]]
+        .into_iter()
+        .chain(labels)
+        .chain(notes)
+        .any(|v| v.as_str().is_some_and(|s| s.contains(text)))
+}

@@ -1,0 +1,93 @@
+//! Running the command line inside a test, and files that tests compare with.
+
+use std::path::{Path, PathBuf};
+
+/// What a run gave.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Standard output as text.
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("text")
+    }
+
+    /// Fails the test unless the run succeeded.
+    pub(crate) fn ok(self) -> Ran {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        self
+    }
+
+    /// The diagnostics of a run with `--message-format json`.
+    pub(crate) fn errors(&self) -> Vec<serde_json::Value> {
+        let all = self.stderr.lines().map(|l| {
+            serde_json::from_str::<serde_json::Value>(l).unwrap_or_else(|e| panic!("{e}: {l}"))
+        });
+        all.filter(|v| v["kind"] == "error").collect()
+    }
+}
+
+/// Runs `carbyne` with these arguments and this standard input.
+pub(crate) fn carbyne(args: &[&str], stdin: impl AsRef<[u8]>) -> Ran {
+    let (mut stdout, mut stderr) = (vec![], vec![]);
+    let all = std::iter::once("carbyne").chain(args.iter().copied());
+    let code = carbyne::run(all, &mut stdin.as_ref(), &mut stdout, &mut stderr);
+    Ran { code, stdout, stderr: String::from_utf8(stderr).expect("diagnostics are UTF-8") }
+}
+
+/// The workspace's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("cli/ has a parent").to_owned()
+}
+
+/// The `.cby` files in a folder and its folders, sorted.
+pub(crate) fn texts_under(folder: &Path) -> Vec<PathBuf> {
+    let mut out = vec![];
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            out.extend(texts_under(&path));
+        } else if path.extension().is_some_and(|e| e == "cby") {
+            out.push(path);
+        }
+    }
+    out.sort();
+    out
+}
+
+/// A path as it stands in messages: from the workspace's root.
+pub(crate) fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// A folder of this test's own, empty.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the build folder is writable");
+    folder
+}
+
+/// Compares with the file at `path`; the difference where there is one. With `BLESS=1` writes it instead.
+pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
+    let name = shown(path);
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    if expected == actual {
+        return Ok(());
+    }
+    let only = std::env::var("BLESS_ONLY").unwrap_or_default();
+    if std::env::var_os("BLESS").is_some_and(|v| v == "1") && name.contains(&only) {
+        std::fs::write(path, actual).unwrap_or_else(|e| panic!("{name}: {e}"));
+        return Ok(());
+    }
+    let diff = carbyne::unified::diff(&name, "what carbyne gives now", &expected, actual);
+    Err(format!("{diff}\nIf the change is meant, run cargo xtask bless {name}"))
+}
+
+/// Fails with all that was collected, one under the other.
+pub(crate) fn none(failures: Vec<String>) {
+    assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
+}
