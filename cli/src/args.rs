@@ -84,13 +84,16 @@ pub(crate) struct Compile {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
+    /// Which kernel, where the program holds several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
     /// What to print.
     #[arg(long, value_enum, default_value = "cuda")]
     pub(crate) emit: Emit,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// With `-v`, also print what ptxas says; compiles to machine code whatever is printed.
+    /// Compile to machine code whatever is printed, and say what ptxas says; knows `-v`.
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub(crate) ptxas_options: Option<String>,
 }
@@ -115,6 +118,9 @@ pub(crate) struct Simulate {
     /// Decompose for this architecture first; without it, the program runs as it is written.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
+    /// Which kernel, where the program holds several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
     /// Draw inputs that are not given with this seed.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -3,12 +3,12 @@
 use crate::failure::{Failure, Source};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::Module;
-use carbyne_ir::program::Program;
+use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::{resolve, text, verify};
 
-/// The architecture of that name.
-pub(crate) fn arch(name: &str) -> Result<Arch, Failure> {
-    name.parse().map_err(|e: carbyne_atoms::UnknownArch| {
+/// The atoms of the architecture of that name.
+pub(crate) fn table(name: &str) -> Result<AtomTable, Failure> {
+    name.parse::<Arch>().map(AtomTable::new).map_err(|e: carbyne_atoms::UnknownArch| {
         Failure::usage_help(format!("{}: {e}", e.code()), e.help())
     })
 }
@@ -27,26 +27,48 @@ pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
     if errors.is_empty() { Ok((module, program)) } else { Err(Failure::program(source, errors)) }
 }
 
-/// The program with everything filled in for an architecture.
+/// A program with everything filled in for an architecture.
 pub(crate) struct Decomposed {
-    /// Its text.
-    pub(crate) text: String,
+    /// Its text, into which spans of later errors point.
+    pub(crate) source: Source,
     /// What the text means.
     pub(crate) program: Program,
 }
 
-/// Decomposes a well-formed program.
-pub(crate) fn decomposed(source: &Source, arch: Arch) -> Result<Decomposed, Failure> {
-    let (_module, _) = verified(source)?;
-    let _table = AtomTable::new(arch);
-    // FIXME: `carbyne_decompose::decompose` is not there yet.
-    let span = carbyne_ir::span::Span::default();
-    Err(Failure::one(
-        source,
-        carbyne_ir::diag::Diagnostic::new(
-            carbyne_ir::diag::Code::Internal,
-            span,
-            "programs are not decomposed yet",
-        ),
-    ))
+/// Decomposes a program.
+pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decomposed, Failure> {
+    let module = parsed(source)?;
+    let found = carbyne_decompose::decompose(&module, &source.text, table)
+        .map_err(|e| Failure::program(source, e))?;
+    let name = format!("{} for {}", source.name, table.arch);
+    Ok(Decomposed { source: Source { name, text: found.text }, program: found.program })
+}
+
+/// The kernel of that name, or the only one.
+pub(crate) fn kernel(
+    source: &Source,
+    program: &Program,
+    name: Option<&str>,
+) -> Result<SpecId, Failure> {
+    let kernels = &program.kernels;
+    let of = |id: &SpecId| program.specs[*id].name.as_deref();
+    let names: Vec<String> = kernels
+        .iter()
+        .map(|id| of(id).map_or("(unnamed)".to_owned(), |n| format!("`{n}`")))
+        .collect();
+    let there = match names.as_slice() {
+        [] => format!("`{}` holds no kernel", source.name),
+        _ => format!("`{}` holds the kernels {}", source.name, names.join(", ")),
+    };
+    match (name, kernels.as_slice()) {
+        (None, [only]) => Ok(*only),
+        (None, []) => Err(Failure::usage_help(there, "write a spec at the top of the file")),
+        (None, _) => Err(Failure::usage_help(there, "choose one with `--kernel NAME`")),
+        (Some(name), _) => {
+            kernels.iter().find(|id| of(id) == Some(name)).copied().ok_or_else(|| {
+                let shown: String = name.chars().take(64).collect();
+                Failure::usage_help(format!("there is no kernel `{shown}`"), there)
+            })
+        }
+    }
 }

@@ -6,9 +6,8 @@ use crate::{Io, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable, docs};
 
 pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
-    let arch = args.arch.as_deref().map(pipeline::arch).transpose()?;
-    let tables: Vec<AtomTable> = match arch {
-        Some(arch) => vec![AtomTable::new(arch)],
+    let tables: Vec<AtomTable> = match &args.arch {
+        Some(arch) => vec![pipeline::table(arch)?],
         None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
     };
     let text = match &args.name {

@@ -1,12 +1,99 @@
 //! `carbyne compile`: the decomposed program as IR, CUDA C++, PTX or machine code.
+//!
+//! What a launcher needs (grid, block, shared memory) and, where ptxas has run, registers and spills
+//! are said on standard error.
 
-use crate::args::{Compile, MessageFormat};
-use crate::failure::{Failure, Outcome};
-use crate::{Io, input, pipeline};
+use crate::args::{Compile, Emit, MessageFormat};
+use crate::failure::{Failure, Outcome, Source};
+use crate::{Io, input, output, pipeline};
+use carbyne_atoms::AtomTable;
+use carbyne_codegen::nvrtc::{self, Compiled, Usage};
+use carbyne_codegen::{CudaKernel, print_kernel};
+use serde_json::json;
 
-pub(super) fn run(args: &Compile, _format: MessageFormat, io: &mut Io<'_>) -> Outcome {
-    let arch = pipeline::arch(&args.arch)?;
+pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    let verbose = match args.ptxas_options.as_deref() {
+        None => false,
+        Some("-v" | "--verbose") => true,
+        Some(other) => {
+            let shown: String = other.chars().take(64).collect();
+            return Err(Failure::usage(format!("`{shown}` is no known option of ptxas; `-v` is")));
+        }
+    };
+    let table = pipeline::table(&args.arch)?;
     let source = input::read(&args.file, io)?;
-    let _ = pipeline::decomposed(&source, arch)?;
-    Err(Failure::usage("not there yet"))
+    let decomposed = pipeline::decomposed(&source, &table)?;
+    let to = args.output.as_deref();
+    if args.emit == Emit::Ir && !verbose {
+        return output::write(to, decomposed.source.text.as_bytes(), io);
+    }
+    let program = &decomposed.program;
+    let id = pipeline::kernel(&source, program, args.kernel.as_deref())?;
+    let kernel =
+        print_kernel(program, id, &table).map_err(|e| Failure::program(&decomposed.source, e))?;
+    let compiled = match args.emit {
+        Emit::Ir | Emit::Cuda if !verbose => None,
+        _ => Some(compiled(&kernel, &table, &source)?),
+    };
+    let bytes = match (args.emit, &compiled) {
+        (Emit::Ir, _) => decomposed.source.text.as_bytes(),
+        (Emit::Ptx, Some(c)) => c.ptx.as_bytes(),
+        (Emit::Cubin, Some(c)) => &c.cubin,
+        _ => kernel.source.as_bytes(),
+    };
+    output::write(to, bytes, io)?;
+    let usage = compiled.as_ref().and_then(|c| c.usage(&kernel.name));
+    let grid = program.arena.display(kernel.grid);
+    let report = match format {
+        MessageFormat::Human => human(&kernel, &grid, &table, usage.as_ref()),
+        MessageFormat::Json => json(&kernel, &grid, &table, usage.as_ref()),
+    };
+    output::say(&report, io);
+    if let Some(c) = compiled.filter(|_| verbose && format == MessageFormat::Human) {
+        output::say(&c.log, io);
+    }
+    Ok(())
+}
+
+/// Compiles to machine code, which includes PTX.
+fn compiled(kernel: &CudaKernel, table: &AtomTable, source: &Source) -> Result<Compiled, Failure> {
+    let name = table.arch.nvrtc_name();
+    nvrtc::compile(&kernel.source, name, nvrtc::Emit::Cubin, &nvrtc::Options::default())
+        .map_err(|d| Failure::one(&Source { text: String::new(), ..source.clone() }, *d))
+}
+
+fn human(k: &CudaKernel, grid: &str, table: &AtomTable, usage: Option<&Usage>) -> String {
+    let (block, bytes) = (k.block, k.smem_bytes);
+    let mut line = format!(
+        "{}: {}, grid {grid}, block {block}, shared memory {bytes} bytes",
+        k.name, table.arch
+    );
+    if let Some(u) = usage {
+        line.push_str(&format!(", {} registers, ", u.registers));
+        line.push_str(&match (u.spill_stores, u.spill_loads) {
+            (0, 0) => "no spills".to_owned(),
+            (stores, loads) => format!("spills {stores} bytes out, {loads} bytes in"),
+        });
+    }
+    line.push('\n');
+    line
+}
+
+fn json(k: &CudaKernel, grid: &str, table: &AtomTable, usage: Option<&Usage>) -> String {
+    let mut object = json!({
+        "kind": "report",
+        "kernel": k.name,
+        "arch": table.arch.as_str(),
+        "grid": grid,
+        "block": k.block,
+        "dynamic_shared_bytes": k.smem_bytes,
+    });
+    if let Some(u) = usage {
+        object["registers"] = json!(u.registers);
+        object["spill_store_bytes"] = json!(u.spill_stores);
+        object["spill_load_bytes"] = json!(u.spill_loads);
+        object["stack_bytes"] = json!(u.stack);
+        object["static_shared_bytes"] = json!(u.static_smem);
+    }
+    format!("{object}\n")
 }

@@ -5,8 +5,8 @@ use crate::failure::Outcome;
 use crate::{Io, input, output, pipeline};
 
 pub(super) fn run(args: &Decompose, io: &mut Io<'_>) -> Outcome {
-    let arch = pipeline::arch(&args.arch)?;
+    let table = pipeline::table(&args.arch)?;
     let source = input::read(&args.file, io)?;
-    let decomposed = pipeline::decomposed(&source, arch)?;
-    output::write(args.output.as_deref(), decomposed.text.as_bytes(), io)
+    let decomposed = pipeline::decomposed(&source, &table)?;
+    output::write(args.output.as_deref(), decomposed.source.text.as_bytes(), io)
 }
