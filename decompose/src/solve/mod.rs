@@ -448,7 +448,7 @@ impl Solver<'_> {
     /// Which elements the lanes of each warp address, instruction by instruction.
     fn access(&self, op: &Op, c: &Candidate, id: BufferId, bytes: i64) -> Option<Access> {
         /// Enough to see every conflict pattern of a regular access.
-        const MAX_LISTS: usize = 128;
+        const MAX_LISTS: usize = 32;
         let (src, dst) = self.ends(op)?;
         let (t, tv) = if self.buffer(src) == id { (src, &c.f) } else { (dst, &c.g) };
         let inside = ops::whole(self.p, t)?;

@@ -159,6 +159,13 @@ pub struct Banks {
     pub bytes: i64,
 }
 
+/// Byte addresses of an access under a layout, before swizzling.
+struct Addresses {
+    lanes: Vec<Vec<i64>>,
+    bytes: i64,
+    weight: i64,
+}
+
 /// Wavefronts of all accesses under a layout and swizzle, weighted; `bytes` of one element.
 pub fn wavefronts(
     layout: &Layout,
@@ -167,37 +174,63 @@ pub fn wavefronts(
     accesses: &[Access],
     banks: Banks,
 ) -> i64 {
+    count(&addresses(layout, bytes, accesses), swizzle, banks)
+}
+
+fn addresses(layout: &Layout, bytes: i64, accesses: &[Access]) -> Vec<Addresses> {
+    accesses
+        .iter()
+        .map(|a| Addresses {
+            lanes: a
+                .lanes
+                .iter()
+                .map(|l| {
+                    let mut out: Vec<i64> = vec![];
+                    for &i in l {
+                        let address = layout.at(i) * bytes;
+                        // Lanes of a matrix load that repeat an address cost nothing.
+                        if a.bytes < 16 || !out.contains(&address) {
+                            out.push(address);
+                        }
+                    }
+                    out
+                })
+                .collect(),
+            bytes: a.bytes,
+            weight: a.weight,
+        })
+        .collect()
+}
+
+fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> i64 {
     let mut total = 0i64;
+    let mut phase = vec![];
     for access in accesses {
-        let mut sum = 0;
+        // One wavefront serves all banks once at most: 8 lanes of 16 bytes, 16 of 8, 32 of 4.
+        let lanes_each = (banks.n * banks.bytes / access.bytes).clamp(1, 32) as usize;
+        let mut sum = 0i64;
         for lanes in &access.lanes {
-            let mut addresses: Vec<i64> = vec![];
-            for &i in lanes {
-                let a = layout.at(i) * bytes;
-                let a = swizzle.map_or(a, |s| s.apply(a));
-                if access.bytes < 16 || !addresses.contains(&a) {
-                    addresses.push(a);
-                }
-            }
-            // One wavefront serves at most all banks once: 8 lanes of 16 bytes, 16 of 8, 32 of 4.
-            let lanes_each = (banks.n * banks.bytes / access.bytes).clamp(1, 32) as usize;
-            for phase in addresses.chunks(lanes_each) {
-                sum += conflicts(phase, access.bytes, banks);
+            for chunk in lanes.chunks(lanes_each) {
+                phase.clear();
+                phase.extend(chunk.iter().map(|a| swizzle.map_or(*a, |s| s.apply(*a))));
+                sum += conflicts(&phase, access.bytes, banks);
             }
         }
-        total = total.saturating_add(sum * access.weight);
+        total = total.saturating_add(sum.saturating_mul(access.weight));
     }
     total
 }
 
 /// The most distinct words that one bank serves.
 fn conflicts(addresses: &[i64], bytes: i64, banks: Banks) -> i64 {
-    let mut words: Vec<i64> = addresses
-        .iter()
-        .flat_map(|a| (a / banks.bytes)..=((a + bytes - 1) / banks.bytes))
-        .collect();
-    words.sort_unstable();
-    words.dedup();
+    let mut words: Vec<i64> = Vec::with_capacity(addresses.len() * 4);
+    for a in addresses {
+        for w in (a / banks.bytes)..=((a + bytes - 1) / banks.bytes) {
+            if !words.contains(&w) {
+                words.push(w);
+            }
+        }
+    }
     let mut count = vec![0i64; banks.n as usize];
     for w in words {
         count[(w % banks.n) as usize] += 1;
@@ -212,19 +245,31 @@ pub fn best_swizzle(
     accesses: &[Access],
     banks: Banks,
 ) -> (Option<Swizzle>, i64) {
-    let mut best = (None, wavefronts(layout, None, bytes, accesses, banks));
+    let at = addresses(layout, bytes, accesses);
+    let mut best = (None, count(&at, None, banks));
     let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(bytes).max(bytes);
+    let ideal: i64 = at
+        .iter()
+        .map(|a| {
+            let each = (banks.n * banks.bytes / a.bytes).clamp(1, 32) as usize;
+            a.lanes.iter().map(|l| l.len().div_ceil(each) as i64).sum::<i64>() * a.weight
+        })
+        .sum();
     let base = 63 - widest.leading_zeros().min(63);
     let total = layout.cosize() * bytes;
-    let row = 63 - (banks.n * banks.bytes).leading_zeros(); // Bits that choose a bank, and the byte in it.
+    // Bits that choose a bank, and the byte in it.
+    let row = 63 - (banks.n * banks.bytes).leading_zeros();
     for bits in 1..=row.saturating_sub(base) {
         for shift in bits..=8 {
+            if best.1 <= ideal {
+                return best;
+            }
             // Every swizzled address stays inside, and the bits that are mixed in exist.
             if total % (1 << (base + bits)) != 0 || (1i64 << (base + shift)) >= total {
                 continue;
             }
             let Ok(s) = Swizzle::new(bits, base, shift) else { continue };
-            let w = wavefronts(layout, Some(s), bytes, accesses, banks);
+            let w = count(&at, Some(s), banks);
             if w < best.1 {
                 best = (Some(s), w);
             }
