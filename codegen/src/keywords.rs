@@ -60,8 +60,7 @@ const CUDA: &[&str] = &[
 ];
 
 /// Names that this crate prints itself.
-const OURS: &[&str] =
-    &["bid", "floor_div", "floor_mod", "shared_address", "smem", "swizzle", "tid"];
+const OURS: &[&str] = &["floor_div", "floor_mod", "shared_address", "smem", "swizzle"];
 
 /// Whether a printed name must not be `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {

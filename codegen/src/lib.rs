@@ -13,6 +13,8 @@
 pub mod cpp;
 mod errors;
 mod index;
+#[cfg(test)]
+mod index_laws;
 mod keywords;
 pub mod lower;
 pub mod namer;

@@ -172,12 +172,19 @@ fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
                 }
             }
             Piece::Operand(e) => {
-                // `{S}.x` needs a postfix expression; else `*p` reads well by itself.
-                let next = pieces.get(i + 1);
-                let member =
-                    matches!(next, Some(Piece::Text(t)) if t.starts_with(['.', '[', '(', '-']));
+                // Between `=`, commas and brackets anything may stand; `{S}.x` needs a postfix
+                // expression, and beside other operators `*p` reads well by itself.
+                let before = i.checked_sub(1).and_then(|i| text_of(pieces.get(i)));
+                let after = text_of(pieces.get(i + 1));
+                let alone = before.is_none_or(|t| t.ends_with(['(', ' ']) && !is_operator(t))
+                    && after.is_none_or(|t| t.starts_with([';', ',', ')']));
+                let member = after.is_some_and(|t| t.starts_with(['.', '[', '(', '-']));
                 let deref = matches!(e, Expr::Unary(Unary::Deref, _));
-                let at = if deref && !member { Level::Prefix } else { Level::Postfix };
+                let at = match (alone, deref && !member) {
+                    (true, _) => Level::And,
+                    (false, true) => Level::Prefix,
+                    (false, false) => Level::Postfix,
+                };
                 push(&mut sides, expr(a, e, at).nest(4));
             }
         }
@@ -191,6 +198,19 @@ fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
         };
     }
     doc
+}
+
+fn text_of(piece: Option<&Piece>) -> Option<&'static str> {
+    match piece {
+        Some(Piece::Text(text)) => Some(text),
+        Some(Piece::Operand(_)) | None => None,
+    }
+}
+
+/// Whether a row's text ends in an operator other than `=`.
+fn is_operator(text: &str) -> bool {
+    let word = text.trim_end().rsplit(' ').next().unwrap_or("");
+    word != "=" && !word.ends_with(['(', ',']) && !word.is_empty()
 }
 
 /// A comment line. It ends where the text ends: no control characters, no backslash at its end.

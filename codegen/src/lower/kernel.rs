@@ -148,7 +148,9 @@ impl Lowering<'_> {
                 "run `carbyne decompose`, or write `<<<#grid, #block>>>`",
             ));
         };
-        let name = self.namer.admit(spec.name.as_deref().unwrap_or("carbyne_kernel"), "kernel");
+        // Names inside the kernel may hide its own.
+        let name = spec.name.as_deref().unwrap_or("carbyne_kernel");
+        let name = Namer::default().admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
         let content = Content::of(self.p, id);
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
@@ -234,11 +236,17 @@ impl Lowering<'_> {
     /// `const int tid = threadIdx.x;`, where something needs it.
     fn prologue(&mut self, exec: Exec) -> Vec<Stmt> {
         let mut body = vec![];
-        for (threads, local, cuda) in
-            [(exec.blocks, "bid", "blockIdx.x"), (exec.threads, "tid", "threadIdx.x")]
-        {
+        let places = [
+            (exec.blocks, "blockIdx.x", ["bid", "block_index"]),
+            (exec.threads, "threadIdx.x", ["tid", "thread_index"]),
+        ];
+        for (threads, cuda, [short, long]) in places {
             let Some(var) = self.p.threads[threads].var else { continue };
-            self.indices.bind(var, local, false);
+            // The short name is left to a coordinate that the program calls so.
+            let named = |v: &VarId| self.p.arena.var_info(*v).name.trim_start_matches('@') == short;
+            let taken = self.p.vars.keys().any(named);
+            let local = self.namer.admit(if taken { long } else { short }, "i");
+            self.indices.bind(var, local.clone(), false);
             self.definitions.bind(var, cuda, false);
             body.push(Stmt::constant("int", local, Expr::name(cuda)));
         }

@@ -6,7 +6,7 @@ use super::stmts::line_comment;
 use crate::cpp::ast::{Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, Atom, AtomOperand, Elem, Part, Template};
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Part, Template};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{Operand, Spec, SpecId};
 
@@ -86,6 +86,7 @@ impl Lowering<'_> {
 
     /// `{D} = {S};`
     fn cuda(&mut self, atom: &Atom, filled: &[Filled]) -> Fallible<Stmt> {
+        let plain = is_plain(atom, filled);
         let mut pieces = vec![];
         for part in atom.template.parts() {
             pieces.push(match part {
@@ -93,6 +94,7 @@ impl Lowering<'_> {
                 Part::Operand(name) => {
                     let (operand, value) = named(atom, filled, name)?;
                     Piece::Operand(match value {
+                        Filled::Values(v) if plain => self.element(&v.stored, v.at[0])?,
                         Filled::Values(v) => self.lvalue(v, operand)?,
                         Filled::Number(n) => number(*n, operand)?,
                     })
@@ -101,6 +103,21 @@ impl Lowering<'_> {
         }
         Ok(Stmt::new(StmtKind::Filled(pieces)))
     }
+}
+
+/// Whether a row that moves bits of any type moves one value of one C++ type, which then needs no
+/// other type to be seen through.
+fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
+    let bits = |o: &AtomOperand| matches!(o.elem, Elem::Bits(_));
+    let mut cxx = filled.iter().map(|f| match f {
+        Filled::Values(v) if v.at.len() == 1 => Some(v.stored.storage.cxx),
+        Filled::Values(_) | Filled::Number(_) => None,
+    });
+    let first = cxx.next().flatten();
+    atom.op == AtomOp::Move
+        && atom.operands.iter().all(bits)
+        && first.is_some()
+        && cxx.all(|c| c == first)
 }
 
 /// The operand of that name and what fills it.
@@ -138,7 +155,7 @@ fn arity(spec: &Spec, atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
         Code::AtomMismatch,
         spec.span,
         format!(
-            "`{}` takes {reads} inputs and {writes} outputs; here are {} and {}",
+            "inputs and outputs of `{}` are {reads} and {writes}, those of the spec {} and {}",
             atom.name,
             spec.inputs.len(),
             spec.outputs.len()

@@ -79,10 +79,18 @@ impl Lowering<'_> {
                     out.push(self.compare(x, CmpOp::Lt, Dim::Const(o + n))?);
                 }
             }
-            (&[(n, 1)], Dim::Expr(_)) if cx.divisor(offset) % n == 0 => {
-                let n = Dim::Const(n);
-                let (x, o) = (cx.div(x, n).map_err(whole)?, cx.div(offset, n).map_err(whole)?);
-                out.push(self.compare(x, CmpOp::Eq, o)?);
+            (leaves, _) if self.only_gaps(leaves, offset)? => {
+                // The digits of `x` between the leaves, and above them, are those of the offset.
+                let mut radix = 1i64;
+                for &(n, s) in leaves {
+                    if s > radix {
+                        self.same_digit(x, offset, radix, Some(s / radix), out)?;
+                    }
+                    radix = s.saturating_mul(n);
+                }
+                if cx.range(x).1.is_none_or(|hi| hi >= radix) {
+                    self.same_digit(x, offset, radix, None, out)?;
+                }
             }
             (leaves, _) => {
                 let at = cx.sub(x, offset).map_err(whole)?;
@@ -109,6 +117,40 @@ impl Lowering<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Whether the leaves are a mixed radix and the offset has zeros in their digits.
+    fn only_gaps(&self, leaves: &[(i64, i64)], offset: Dim) -> Fallible<bool> {
+        let cx = &self.p.arena;
+        let mut radix = 1i64;
+        for &(n, s) in leaves {
+            let digit = cx.div(offset, Dim::Const(s)).and_then(|d| cx.rem(d, Dim::Const(n)));
+            if s % radix != 0 || digit.map_err(errors::layout)? != Dim::Const(0) {
+                return Ok(false);
+            }
+            radix = s.saturating_mul(n);
+        }
+        Ok(cx.range(offset).0.is_some_and(|lo| lo >= 0))
+    }
+
+    /// `(x / radix) % extent == (offset / radix) % extent`
+    fn same_digit(
+        &mut self,
+        x: Dim,
+        offset: Dim,
+        radix: i64,
+        extent: Option<i64>,
+        out: &mut Vec<Expr>,
+    ) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let digit = |of: Dim| {
+            let above = cx.div(of, Dim::Const(radix))?;
+            extent.map_or(Ok(above), |n| cx.rem(above, Dim::Const(n)))
+        };
+        let (x, offset) =
+            (digit(x).map_err(errors::layout)?, digit(offset).map_err(errors::layout)?);
+        out.push(self.compare(x, CmpOp::Eq, offset)?);
         Ok(())
     }
 

@@ -1,0 +1,41 @@
+//! What the tests of this crate share: text to kernel.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_codegen::nvrtc::{Compiled, Emit, Options};
+use carbyne_codegen::testing::require_nvrtc;
+use carbyne_codegen::{CudaKernel, print_kernel};
+use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::program::Program;
+
+/// The program of a text that has no errors.
+pub(crate) fn resolve(text: &str) -> Program {
+    let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{e:#?}"));
+    let program = carbyne_ir::resolve::resolve(&module, text).unwrap_or_else(|e| panic!("{e:#?}"));
+    let errors = carbyne_ir::verify::verify(&program);
+    assert!(errors.is_empty(), "{errors:#?}");
+    program
+}
+
+/// Its first kernel.
+pub(crate) fn print(text: &str, arch: Arch) -> Result<CudaKernel, Diagnostics> {
+    let program = resolve(text);
+    print_kernel(&program, program.kernels[0], &AtomTable::new(arch))
+}
+
+/// Its first kernel, which prints.
+pub(crate) fn kernel(text: &str, arch: Arch) -> CudaKernel {
+    print(text, arch).unwrap_or_else(|e| panic!("{e:#?}"))
+}
+
+/// Compiles a kernel and demands that there are no warnings.
+pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
+    let nvrtc = require_nvrtc()?;
+    let compiled = nvrtc
+        .compile(&kernel.source, arch.nvrtc_name(), Emit::Cubin, &Options::default())
+        .unwrap_or_else(|d| panic!("{arch}: {d}\n{}\n{}", d.notes.join("\n"), kernel.source));
+    // That sm_70 will go one day is no fault of the source.
+    let warns = |l: &str| l.contains("warning") && !l.contains("Architectures prior");
+    assert!(!compiled.log.lines().any(warns), "{arch}: {}\n{}", compiled.log, kernel.source);
+    Some(compiled)
+}
