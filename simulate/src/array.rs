@@ -1,0 +1,255 @@
+//! Arrays that come from and go to files: numpy's `.npy`, versions 1 to 3, C and Fortran order.
+//!
+//! Elements are bits of the tensor's scalar type, row-major. Types that numpy lacks travel as unsigned
+//! integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits as `i1` or `u1`,
+//! checked against their range; tf32 as `f4`. Only little-endian files are read.
+//!
+//! The format is ours to read because a header is one line: `{'descr': '<f4', 'fortran_order': False,
+//! 'shape': (3, 4), }`. Invariant: nothing is allocated by a size that the file merely claims.
+
+use crate::num::{decode, int_range, truncate};
+use carbyne_ir::scalar::Scalar;
+use thiserror::Error;
+
+/// A dense array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Of its elements.
+    pub scalar: Scalar,
+    /// Extents, the slowest first.
+    pub shape: Vec<u64>,
+    /// Elements as bits, row-major.
+    pub values: Vec<u64>,
+}
+
+/// Why a file is no array for a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ArrayError {
+    /// No `.npy` file, or one that is cut off.
+    #[error("no .npy file: {0}")]
+    Format(&'static str),
+    /// Another element type.
+    #[error("its elements are `{found}`, the tensor takes `<{wanted}`")]
+    Type {
+        /// In the file.
+        found: String,
+        /// What could be read.
+        wanted: &'static str,
+    },
+    /// A number that the scalar type does not hold.
+    #[error("{value} is no {scalar}")]
+    Range {
+        /// The number.
+        value: i128,
+        /// The type.
+        scalar: Scalar,
+    },
+}
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// Longest accepted header, in bytes.
+const MAX_HEADER: usize = 1 << 14;
+/// Most modes of an array, as in numpy.
+const MAX_MODES: usize = 64;
+
+impl Array {
+    /// Reads a file's bytes as elements of a scalar type.
+    ///
+    /// # Errors
+    /// [`ArrayError`].
+    pub fn from_npy(bytes: &[u8], scalar: Scalar) -> Result<Self, ArrayError> {
+        let (header, data) = split(bytes)?;
+        let wanted = type_of(scalar);
+        let found = between(header, "'descr':", &['\''], '\'')?;
+        let spelled = found.strip_prefix(['<', '|', '=']).unwrap_or(found);
+        if spelled != wanted {
+            let found = found.chars().take(32).collect();
+            return Err(ArrayError::Type { found, wanted });
+        }
+        let shape = between(header, "'shape':", &['('], ')')?
+            .split(',')
+            .map(str::trim)
+            .filter(|n| !n.is_empty())
+            .map(|n| n.parse::<u64>().map_err(|_| ArrayError::Format("its shape is none")))
+            .collect::<Result<Vec<u64>, _>>()?;
+        let width = (scalar.bits() as usize / 8).max(1);
+        let size = shape.iter().try_fold(width as u64, |p, n| p.checked_mul(*n));
+        if size != Some(data.len() as u64) || shape.len() > MAX_MODES {
+            return Err(ArrayError::Format("it does not hold as many elements as its shape says"));
+        }
+        let fortran = match header.split_once("'fortran_order':") {
+            Some((_, rest)) => rest.trim_start().starts_with("True"),
+            None => return Err(ArrayError::Format("its header names no order")),
+        };
+        let element = |c: &[u8]| {
+            let mut le = [0u8; 8];
+            le[..width].copy_from_slice(c);
+            u64::from_le_bytes(le)
+        };
+        let mut values: Vec<u64> = data.chunks_exact(width).map(element).collect();
+        if fortran {
+            values = transposed(&shape, &values);
+        }
+        check_range(scalar, &mut values)?;
+        Ok(Array { scalar, shape, values })
+    }
+
+    /// The bytes of a file, version 1, C order.
+    #[must_use]
+    pub fn to_npy(&self) -> Vec<u8> {
+        let kind = type_of(self.scalar);
+        let order = if kind.ends_with('1') { '|' } else { '<' };
+        let shape: String = self.shape.iter().map(|n| format!("{n}, ")).collect();
+        let shape = if self.shape.len() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
+        let mut header =
+            format!("{{'descr': '{order}{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+        // The data begins at a multiple of 64.
+        while (MAGIC.len() + 4 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([1, 0]);
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        let width = (self.scalar.bits() as usize / 8).max(1);
+        for v in &self.values {
+            let (lo, _) = int_range_of(self.scalar);
+            let wide = if lo < 0 { crate::num::decode_int(self.scalar, *v) as u64 } else { *v };
+            bytes.extend(&wide.to_le_bytes()[..width]);
+        }
+        bytes
+    }
+
+    /// The value of an element of the row-major list.
+    #[must_use]
+    pub fn number(&self, i: usize) -> Option<f64> {
+        self.values.get(i).map(|v| decode(self.scalar, *v))
+    }
+}
+
+/// Header and data.
+fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
+    let cut = ArrayError::Format("it is cut off");
+    let rest = bytes.strip_prefix(MAGIC).ok_or(ArrayError::Format("the magic bytes are missing"))?;
+    let (start, len) = match rest {
+        [1, _, a, b, ..] => (4, usize::from(u16::from_le_bytes([*a, *b]))),
+        [2 | 3, _, a, b, c, d, ..] => (6, u32::from_le_bytes([*a, *b, *c, *d]) as usize),
+        [v, ..] if *v > 3 => return Err(ArrayError::Format("its version is not known")),
+        _ => return Err(cut),
+    };
+    if len > MAX_HEADER {
+        return Err(ArrayError::Format("its header is too long"));
+    }
+    let header = rest.get(start..start + len).ok_or(cut)?;
+    let header = std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is no text"))?;
+    Ok((header, &rest[start + len..]))
+}
+
+/// The text after a key, from an opening character to a closing one.
+fn between<'h>(header: &'h str, key: &str, open: &[char], close: char) -> Result<&'h str, ArrayError> {
+    let missing = ArrayError::Format("its header lacks a type, an order or a shape");
+    let (_, rest) = header.split_once(key).ok_or(missing.clone())?;
+    let rest = rest.trim_start().strip_prefix(open).ok_or(missing.clone())?;
+    rest.split_once(close).map(|(text, _)| text).ok_or(missing)
+}
+
+/// How numpy spells the elements of a type, without the byte order.
+fn type_of(scalar: Scalar) -> &'static str {
+    use Scalar as S;
+    match scalar {
+        S::F64 => "f8",
+        S::F32 | S::Tf32 => "f4",
+        S::F16 => "f2",
+        S::Bf16 | S::U16 => "u2",
+        S::I64 => "i8",
+        S::I32 => "i4",
+        S::I16 => "i2",
+        S::I8 | S::I4 | S::I2 | S::I1 => "i1",
+        S::U64 => "u8",
+        S::U32 => "u4",
+        S::U8 | S::U4 | S::U2 | S::U1 | S::E4m3 | S::E5m2 => "u1",
+        S::Bool => "b1",
+    }
+}
+
+fn int_range_of(scalar: Scalar) -> (i128, i128) {
+    if scalar.is_float() { (0, 0) } else { int_range(scalar) }
+}
+
+/// Integers below 8 bits come in bytes that may hold more.
+fn check_range(scalar: Scalar, values: &mut [u64]) -> Result<(), ArrayError> {
+    if scalar.bits() >= 8 && scalar != Scalar::Bool {
+        return Ok(());
+    }
+    let (lo, hi) = int_range(scalar);
+    for v in values {
+        let value = if lo < 0 { i128::from(*v as u8 as i8) } else { i128::from(*v) };
+        if !(lo..=hi).contains(&value) {
+            return Err(ArrayError::Range { value, scalar });
+        }
+        *v = truncate(scalar, value);
+    }
+    Ok(())
+}
+
+/// From the first mode fastest to the last.
+fn transposed(shape: &[u64], values: &[u64]) -> Vec<u64> {
+    let modes: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
+    let mut out = vec![0; values.len()];
+    for (e, v) in values.iter().enumerate() {
+        let coordinates = crate::plan::coordinates(&modes, e as i64);
+        let at = coordinates.iter().zip(&modes).fold(0, |at, (c, n)| at * n + c);
+        out[at as usize] = *v;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_round_trip() {
+        for scalar in Scalar::ALL {
+            let values = (0..6).map(|i| truncate(*scalar, i % 2)).collect();
+            for shape in [vec![6], vec![2, 3], vec![1, 6, 1]] {
+                let array = Array { scalar: *scalar, shape, values: Vec::clone(&values) };
+                let bytes = array.to_npy();
+                assert_eq!(bytes.len() % 64, 6 * (scalar.bits() as usize / 8).max(1) % 64);
+                assert_eq!(Array::from_npy(&bytes, *scalar).as_ref(), Ok(&array), "{scalar}");
+            }
+        }
+        let scalar = Array { scalar: Scalar::F32, shape: vec![], values: vec![7] };
+        assert_eq!(Array::from_npy(&scalar.to_npy(), Scalar::F32), Ok(scalar));
+    }
+
+    #[test]
+    fn fortran_order_is_turned() {
+        let array = Array { scalar: Scalar::I32, shape: vec![2, 3], values: vec![0, 1, 2, 3, 4, 5] };
+        let bytes = array.to_npy();
+        let text = String::from_utf8_lossy(&bytes).replace("False,", "True, ");
+        assert!(text.contains("True"));
+        let at = bytes.windows(6).position(|w| w == b"False,").unwrap();
+        let mut bytes = bytes;
+        bytes[at..at + 6].copy_from_slice(b"True, ");
+        let turned = Array::from_npy(&bytes, Scalar::I32).unwrap();
+        assert_eq!(turned.values, [0, 2, 4, 1, 3, 5]);
+    }
+
+    #[test]
+    fn refuses_what_is_no_array() {
+        let good = Array { scalar: Scalar::F32, shape: vec![2], values: vec![1, 2] }.to_npy();
+        for n in 0..good.len() {
+            assert!(Array::from_npy(&good[..n], Scalar::F32).is_err(), "{n}");
+        }
+        assert!(matches!(Array::from_npy(&good, Scalar::F16), Err(ArrayError::Type { .. })));
+        let huge = String::from_utf8_lossy(&good[..128]).replace("(2,)", "(99999999999999,)");
+        assert!(Array::from_npy(huge.as_bytes(), Scalar::F32).is_err());
+        let nibble = Array { scalar: Scalar::U8, shape: vec![1], values: vec![16] }.to_npy();
+        assert_eq!(
+            Array::from_npy(&nibble, Scalar::U4),
+            Err(ArrayError::Range { value: 16, scalar: Scalar::U4 })
+        );
+    }
+}

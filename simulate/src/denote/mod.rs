@@ -1,0 +1,252 @@
+//! What specs mean: straight loops over logical coordinates, in binary64.
+//!
+//! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k A\[m,k\]·B\[k,n\],
+//! with the batch l as the first mode of all three where the rank is 3.
+//!
+//! Invariant: this module shares no arithmetic with [`crate::exec`], which computes what instructions
+//! compute; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common.
+
+mod pointwise;
+mod tolerance;
+
+pub use pointwise::{binary, unary};
+pub use tolerance::tolerance;
+
+use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+
+/// The meaning of a spec on operands of known shapes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meaning {
+    /// Bits are kept.
+    Move,
+    /// C = A·B, added to C unless `set`.
+    MatMul {
+        /// Batches.
+        l: usize,
+        /// Rows of A and C.
+        m: usize,
+        /// Columns of B and C.
+        n: usize,
+        /// Columns of A, rows of B.
+        k: usize,
+        /// Whether C is not read.
+        set: bool,
+        /// Type of the sum.
+        acc: Scalar,
+    },
+    /// One operand, element by element.
+    Unary(UnaryOp),
+    /// Two operands, element by element.
+    Binary(BinaryOp),
+    /// Modes removed by an operation.
+    Reduction {
+        /// Which.
+        op: ReduceOp,
+        /// Extents of the input's modes.
+        modes: Vec<usize>,
+        /// For each, whether it is removed.
+        removed: Vec<bool>,
+    },
+    /// Every element is the literal.
+    Init,
+}
+
+/// What a spec computes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Computed {
+    /// By element of the output.
+    pub values: Vec<f64>,
+    /// For each, the sum of the magnitudes that were added up: what rounding errors are relative to.
+    pub magnitudes: Vec<f64>,
+}
+
+impl Meaning {
+    /// The meaning of a spec whose tensor operands have these modes, scalars being left out among inputs.
+    ///
+    /// # Errors
+    /// Why the shapes have no meaning together.
+    pub fn new(
+        kind: SpecKind,
+        axes: &[usize],
+        acc: Scalar,
+        inputs: &[&[i64]],
+        outputs: &[&[i64]],
+    ) -> Result<Meaning, String> {
+        let [output] = outputs else {
+            return Err(format!("it has {} outputs", outputs.len()));
+        };
+        let size = |modes: &[i64]| modes.iter().fold(1i64, |p, n| p.saturating_mul(*n));
+        let elementwise = |meaning: Meaning, n: usize| {
+            if inputs.len() != n {
+                return Err(format!("it has {} inputs", inputs.len()));
+            }
+            match inputs.iter().find(|i| size(i) != size(output)) {
+                Some(i) => Err(format!("it reads {} and writes {} elements", size(i), size(output))),
+                None => Ok(meaning),
+            }
+        };
+        match kind {
+            SpecKind::Move => elementwise(Meaning::Move, 1),
+            SpecKind::Unary(op) => elementwise(Meaning::Unary(op), 1),
+            SpecKind::Binary(op) => elementwise(Meaning::Binary(op), 2),
+            SpecKind::Init => elementwise(Meaning::Init, 0),
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                let [a, b] = inputs else { return Err(format!("it has {} inputs", inputs.len())) };
+                let (l, m, n, k) = match_modes(a, b, output)
+                    .ok_or_else(|| format!("A{a:?}, B{b:?} and C{output:?} do not fit together"))?;
+                let fits = [l, m, n, k].iter().all(|n| *n <= u32::MAX as usize);
+                if !fits {
+                    return Err("it is too large".to_owned());
+                }
+                Ok(Meaning::MatMul { l, m, n, k, set: kind == SpecKind::MatMulSet, acc })
+            }
+            SpecKind::Reduction(op) => {
+                let [input] = inputs else { return Err(format!("it has {} inputs", inputs.len())) };
+                if let Some(axis) = axes.iter().find(|a| **a >= input.len()) {
+                    return Err(format!("axis {axis} is none of {} modes", input.len()));
+                }
+                let removed: Vec<bool> = (0..input.len()).map(|i| axes.contains(&i)).collect();
+                let kept = |i: &usize| !removed[*i];
+                let left = (0..input.len()).filter(kept).fold(1, |p: i64, i| p.saturating_mul(input[i]));
+                if left != size(output) {
+                    return Err(format!("it leaves {left} of {} elements", size(output)));
+                }
+                let modes = input.iter().map(|n| *n as usize).collect();
+                Ok(Meaning::Reduction { op, modes, removed })
+            }
+            SpecKind::Shfl(_) => Err("it exchanges registers between lanes".to_owned()),
+            SpecKind::Generic => Err("a generic spec means what its body does".to_owned()),
+        }
+    }
+
+    /// Whether the output's values before matter.
+    pub fn reads_output(&self) -> bool {
+        matches!(self, Meaning::MatMul { set: false, .. })
+    }
+
+    /// Multiply-adds of one evaluation.
+    pub fn multiply_adds(&self) -> u64 {
+        match self {
+            Meaning::MatMul { l, m, n, k, .. } => {
+                [*l, *m, *n, *k].iter().fold(1u64, |p, x| p.saturating_mul(*x as u64))
+            }
+            _ => 0,
+        }
+    }
+
+    /// The values of the output. `inputs` are those of the tensors and literals in order, `before` those of
+    /// the output where [`Meaning::reads_output`].
+    pub fn compute(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {
+        let none = Vec::new();
+        let input = |i: usize| inputs.get(i).unwrap_or(&none);
+        match self {
+            Meaning::Move => plain(input(0).clone()),
+            Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
+            Meaning::Unary(op) => plain(input(0).iter().map(|x| unary(*op, *x)).collect()),
+            Meaning::Binary(op) => {
+                plain(input(0).iter().zip(input(1)).map(|(x, y)| binary(*op, *x, *y)).collect())
+            }
+            Meaning::MatMul { l, m, n, k, set, .. } => {
+                let mut out = Computed { values: vec![0.0; l * m * n], magnitudes: vec![0.0; l * m * n] };
+                if !set {
+                    out.values.copy_from_slice(before);
+                    out.magnitudes.iter_mut().zip(before).for_each(|(to, c)| *to = c.abs());
+                }
+                matmul((*l * *m, *n, *k, *l), input(0), input(1), &mut out);
+                out
+            }
+            Meaning::Reduction { op, modes, removed } => reduce(*op, modes, removed, input(0)),
+        }
+    }
+}
+
+fn plain(values: Vec<f64>) -> Computed {
+    let magnitudes = values.iter().map(|v| v.abs()).collect();
+    Computed { values, magnitudes }
+}
+
+/// Extents l, m, n, k where the modes fit.
+fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, usize)> {
+    let extents = match (a, b, c) {
+        ([], [], []) => Some((1, 1, 1, 1)),
+        ([m, k], [k2, n], [m2, n2]) => (m == m2 && n == n2 && k == k2).then_some((1, *m, *n, *k)),
+        ([l, m, k], [l2, k2, n], [l3, m2, n2]) => {
+            (l == l2 && l == l3 && m == m2 && n == n2 && k == k2).then_some((*l, *m, *n, *k))
+        }
+        // Scalars of one thread, whatever number of modes of extent 1 they are written with.
+        _ => [a, b, c].iter().all(|s| s.iter().all(|n| *n == 1)).then_some((1, 1, 1, 1)),
+    };
+    extents.map(|(l, m, n, k)| (l as usize, m as usize, n as usize, k as usize))
+}
+
+/// With batches, rows count (l, m) together and a column of B is found by its own batch.
+fn matmul(
+    (rows, n, k, l): (usize, usize, usize, usize),
+    a: &[f64],
+    b: &[f64],
+    out: &mut Computed,
+) {
+    for col in 0..n {
+        let (values, magnitudes) = (
+            &mut out.values[col * rows..(col + 1) * rows],
+            &mut out.magnitudes[col * rows..(col + 1) * rows],
+        );
+        for i in 0..k {
+            let column = &a[i * rows..(i + 1) * rows];
+            if l == 1 {
+                let factor = b[i + k * col];
+                for ((v, s), x) in values.iter_mut().zip(magnitudes.iter_mut()).zip(column) {
+                    let product = x * factor;
+                    *v += product;
+                    *s += product.abs();
+                }
+            } else {
+                for (r, x) in column.iter().enumerate() {
+                    let product = x * b[r % l + l * (i + k * col)];
+                    values[r] += product;
+                    magnitudes[r] += product.abs();
+                }
+            }
+        }
+    }
+}
+
+fn reduce(op: ReduceOp, modes: &[usize], removed: &[bool], input: &[f64]) -> Computed {
+    let n_out: usize = modes.iter().zip(removed).filter(|(_, r)| !**r).map(|(n, _)| n).product();
+    let mut values: Vec<Option<f64>> = vec![None; n_out];
+    let mut magnitudes = vec![0.0; n_out];
+    for (e, x) in input.iter().enumerate() {
+        let (mut rest, mut at, mut weight) = (e, 0, 1);
+        for (extent, gone) in modes.iter().zip(removed) {
+            if !gone {
+                at += rest % extent * weight;
+                weight *= extent;
+            }
+            rest /= extent;
+        }
+        values[at] = Some(values[at].map_or(*x, |v| pointwise::fold(op, v, *x)));
+        magnitudes[at] += x.abs();
+    }
+    Computed { values: values.into_iter().map(|v| v.unwrap_or(0.0)).collect(), magnitudes }
+}
+
+/// Σ x·y, and Σ |x·y|.
+pub fn dot(left: &[f64], right: &[f64]) -> (f64, f64) {
+    let (mut sums, mut sizes) = ([0.0; 4], [0.0; 4]);
+    let (a, b) = (left.chunks_exact(4), right.chunks_exact(4));
+    let rest = a.remainder().iter().zip(b.remainder());
+    let (mut sum, mut size) = (0.0, 0.0);
+    for (x, y) in rest {
+        sum += x * y;
+        size += (x * y).abs();
+    }
+    for (x, y) in a.zip(b) {
+        for i in 0..4 {
+            let product = x[i] * y[i];
+            sums[i] += product;
+            sizes[i] += product.abs();
+        }
+    }
+    (sum + sums.iter().sum::<f64>(), size + sizes.iter().sum::<f64>())
+}

@@ -1,0 +1,46 @@
+//! The pointwise functions and reductions, as binary64 has them.
+
+use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
+
+/// The function of one operand. A cast is the identity here: rounding is the output's.
+pub fn unary(op: UnaryOp, x: f64) -> f64 {
+    match op {
+        UnaryOp::Cast => x,
+        UnaryOp::Neg => -x,
+        UnaryOp::Abs => x.abs(),
+        UnaryOp::Exp => x.exp(),
+        UnaryOp::Exp2 => x.exp2(),
+        UnaryOp::Log => x.ln(),
+        UnaryOp::Sqrt => x.sqrt(),
+        UnaryOp::Rsqrt => 1.0 / x.sqrt(),
+        UnaryOp::Rcp => 1.0 / x,
+        UnaryOp::Tanh => x.tanh(),
+        UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        UnaryOp::Relu => binary(BinaryOp::Max, x, 0.0),
+        UnaryOp::Gelu => 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
+        UnaryOp::Silu => x / (1.0 + (-x).exp()),
+    }
+}
+
+/// The function of two operands. As on the device, the smaller (larger) of a NaN and a number is the
+/// number.
+pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
+    match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x * y,
+        BinaryOp::Div => x / y,
+        BinaryOp::Min => x.min(y),
+        BinaryOp::Max => x.max(y),
+    }
+}
+
+/// One more element of a reduction.
+pub(super) fn fold(op: ReduceOp, x: f64, y: f64) -> f64 {
+    match op {
+        ReduceOp::Sum => x + y,
+        ReduceOp::Prod => x * y,
+        ReduceOp::Min => x.min(y),
+        ReduceOp::Max => x.max(y),
+    }
+}

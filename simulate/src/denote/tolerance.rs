@@ -1,0 +1,84 @@
+//! How far a body's result may be from the reference, from the types and the sum alone.
+//!
+//! Let u(t) be half a unit in the last place of type t at 1, η(t) its smallest positive number, e the
+//! reference, S = |c| + Σ|a·b| the sum of the magnitudes added up, and γ(n, u) = e^(n·u) − 1, which bounds
+//! (1 + u)^n − 1.
+//! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S + u(out)·|e| + η(out).
+//!   Any order of summation stays within γ(k + 1, u); the 2 allows for sums that are truncated instead
+//!   of rounded, as tensor cores may do, and 2⁻⁵² for the reference itself.
+//! - Reduction.prod: γ(n + 1, u(out) + 2⁻⁵²)·|e| + η(out).
+//! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min, max):
+//!   (u(out) + 2⁻⁵²)·|e| + η(out)/2.
+//! - The other functions, which take several instructions: 8·(u(out) + 2⁻⁵²)·|e| + η(out).
+//! - Moves and Init: bits, no tolerance. Integer outputs: none either, save half a unit for casts.
+//!
+//! Where inputs are small integers and S is an integer that the accumulator and the output hold exactly,
+//! every order of summation is exact, and nothing is allowed.
+
+use super::Meaning;
+use crate::num::{exact_integers, smallest, unit_roundoff};
+use carbyne_ir::ast::{ReduceOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+
+/// The largest difference that is no error. `value` is the reference, `magnitude` what was added up.
+pub fn tolerance(meaning: &Meaning, out: Scalar, value: f64, magnitude: f64, small_ints: bool) -> f64 {
+    let (u, eta) = (unit_roundoff(out), smallest(out));
+    let reference = 0.5f64.powi(52);
+    let rounded = |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
+    match meaning {
+        Meaning::Move | Meaning::Init => 0.0,
+        Meaning::MatMul { k, acc, .. } => {
+            sum(*k, *acc, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
+        }
+        Meaning::Reduction { op, modes, removed } => {
+            let n: usize = modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| n).product();
+            match op {
+                ReduceOp::Sum => sum(n, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0),
+                ReduceOp::Prod => gamma(n as f64 + 1.0, u + reference) * value.abs() + eta,
+                ReduceOp::Min | ReduceOp::Max => 0.0,
+            }
+        }
+        Meaning::Unary(op) => match op {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu => 0.0,
+            UnaryOp::Cast if !out.is_float() => 0.5,
+            UnaryOp::Cast | UnaryOp::Sqrt => rounded(1.0),
+            _ => rounded(8.0),
+        },
+        Meaning::Binary(_) => rounded(1.0),
+    }
+}
+
+fn sum(k: usize, acc: Scalar, out: Scalar, value: f64, magnitude: f64, ints: bool) -> f64 {
+    if !acc.is_float() && !out.is_float() {
+        return 0.0;
+    }
+    if ints && magnitude <= exact_integers(acc) && magnitude <= exact_integers(out) {
+        return 0.0;
+    }
+    let u = 2.0 * unit_roundoff(acc) + 0.5f64.powi(52);
+    gamma(k as f64 + 1.0, u) * magnitude + unit_roundoff(out) * value.abs() + smallest(out)
+}
+
+fn gamma(n: f64, u: f64) -> f64 {
+    (n * u).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_integers_allow_nothing() {
+        let m = Meaning::MatMul { l: 1, m: 1, n: 1, k: 64, set: true, acc: Scalar::F16 };
+        assert_eq!(tolerance(&m, Scalar::F16, 3.0, 256.0, true), 0.0);
+        assert!(tolerance(&m, Scalar::F16, 3.0, 4096.0, true) > 0.0);
+        assert!(tolerance(&m, Scalar::F16, 3.0, 256.0, false) > 0.0);
+    }
+
+    #[test]
+    fn the_bound_is_far_below_one_wrong_term() {
+        // Sixteen products of numbers near 1/2 in f32: a missing one is seen.
+        let m = Meaning::MatMul { l: 1, m: 1, n: 1, k: 16, set: false, acc: Scalar::F32 };
+        assert!(tolerance(&m, Scalar::F32, 1.0, 4.0, false) < 1e-5);
+    }
+}

@@ -1,0 +1,127 @@
+//! What instructions compute, on stored bits.
+//!
+//! Invariant: rounds as the row's instruction does and shares no arithmetic with [`crate::denote`].
+//! - One multiply-add a result (k = 1): fused, rounded once to nearest even.
+//! - Tensor cores (k > 1): products are exact, they and the accumulator are added in binary64 in the order
+//!   of k, the sum is rounded once to the accumulator's type. The PTX ISA leaves order and precision of
+//!   that sum open, so a device may differ in the last bits.
+//! - binary64 with k > 1: a chain of fused multiply-adds.
+//! - Integers: exact, kept to the accumulator's bits.
+//! - Add, subtract, multiply, divide, square root: computed in binary64 and rounded; for types of at most
+//!   24 significant bits that equals rounding the exact result once (Figueroa, "When is double rounding
+//!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
+
+use crate::num::{decode, decode_int, encode, fma, truncate};
+use carbyne_ir::ast::{BinaryOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+
+/// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
+pub(crate) fn matmul_row(
+    [l, m, _, k]: [usize; 4],
+    [a_type, b_type]: [Scalar; 2],
+    to: Scalar,
+    a: &[u64],
+    b: &[u64],
+    d: &mut [u64],
+) {
+    if k == 1 && a_type == b_type {
+        for (i, out) in d.iter_mut().enumerate() {
+            let (batch, row, col) = (i % l, i / l % m, i / (l * m));
+            *out = fma(a_type, to, a[batch + l * row], b[batch + l * col], *out);
+        }
+    } else if !to.is_float() {
+        for (i, out) in d.iter_mut().enumerate() {
+            let (batch, row, col) = (i % l, i / l % m, i / (l * m));
+            let mut sum = decode_int(to, *out);
+            for x in 0..k {
+                let (p, q) = (a[batch + l * (row + m * x)], b[batch + l * (x + k * col)]);
+                sum += decode_int(a_type, p) * decode_int(b_type, q);
+            }
+            *out = truncate(to, sum);
+        }
+    } else {
+        let left: Vec<f64> = a.iter().map(|x| decode(a_type, *x)).collect();
+        let right: Vec<f64> = b.iter().map(|x| decode(b_type, *x)).collect();
+        let mut sums: Vec<f64> = d.iter().map(|x| decode(to, *x)).collect();
+        let fused = a_type == Scalar::F64;
+        let rows = l * m;
+        for (i, sum) in sums.chunks_exact_mut(rows).enumerate() {
+            for x in 0..k {
+                let column = &left[x * rows..(x + 1) * rows];
+                for (r, (s, p)) in sum.iter_mut().zip(column).enumerate() {
+                    let q = right[if l == 1 { x + k * i } else { r % l + l * (x + k * i) }];
+                    *s = if fused { p.mul_add(q, *s) } else { *s + p * q };
+                }
+            }
+        }
+        d.iter_mut().zip(&sums).for_each(|(out, s)| *out = encode(to, *s));
+    }
+}
+
+/// One operand.
+pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
+    if !from.is_float() && !to.is_float() {
+        let v = decode_int(from, x);
+        let v = match op {
+            UnaryOp::Neg => -v,
+            UnaryOp::Abs => v.abs(),
+            UnaryOp::Relu => v.max(0),
+            _ => v,
+        };
+        let (lo, hi) = crate::num::int_range(to);
+        // Casts saturate, arithmetic keeps the low bits.
+        return truncate(to, if op == UnaryOp::Cast { v.clamp(lo, hi) } else { v });
+    }
+    let v = decode(from, x);
+    let sigmoid = |v: f64| (1.0 + (-v).exp()).recip();
+    encode(
+        to,
+        match op {
+            UnaryOp::Cast => v,
+            UnaryOp::Neg => -v,
+            UnaryOp::Abs => f64::from_bits(v.to_bits() << 1 >> 1),
+            UnaryOp::Exp => v.exp(),
+            UnaryOp::Exp2 => v.exp2(),
+            UnaryOp::Log => v.ln(),
+            UnaryOp::Sqrt => v.sqrt(),
+            UnaryOp::Rsqrt => v.sqrt().recip(),
+            UnaryOp::Rcp => v.recip(),
+            UnaryOp::Tanh => v.tanh(),
+            UnaryOp::Sigmoid => sigmoid(v),
+            UnaryOp::Relu => if v > 0.0 { v } else { 0.0 },
+            UnaryOp::Gelu => v * (0.5 + 0.5 * libm::erf(v / std::f64::consts::SQRT_2)),
+            UnaryOp::Silu => v * sigmoid(v),
+        },
+    )
+}
+
+/// Two operands of one type.
+pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
+    if !from.is_float() {
+        let (a, b) = (decode_int(from, x), decode_int(from, y));
+        return truncate(
+            to,
+            match op {
+                BinaryOp::Add => a + b,
+                BinaryOp::Sub => a - b,
+                BinaryOp::Mul => a.wrapping_mul(b),
+                BinaryOp::Div => a.checked_div(b).unwrap_or(-1), // All ones, as the device gives.
+                BinaryOp::Min => a.min(b),
+                BinaryOp::Max => a.max(b),
+            },
+        );
+    }
+    let (a, b) = (decode(from, x), decode(from, y));
+    let pick = |first: bool| if a.is_nan() || (!b.is_nan() && !first) { b } else { a };
+    encode(
+        to,
+        match op {
+            BinaryOp::Add => a + b,
+            BinaryOp::Sub => a - b,
+            BinaryOp::Mul => a * b,
+            BinaryOp::Div => a / b,
+            BinaryOp::Min => pick(a < b),
+            BinaryOp::Max => pick(a > b),
+        },
+    )
+}

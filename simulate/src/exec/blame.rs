@@ -1,0 +1,141 @@
+//! Turns a failed access into an error that says which element, which thread, which lines.
+
+use crate::index::BadIndex;
+use crate::plan::{Checked, Kernel, Mask, Site};
+use crate::state::race::Clash;
+use crate::state::{Failure, Who};
+use carbyne_ir::diag::{Code, Diagnostic};
+
+pub(super) fn bad_index(kernel: &Kernel<'_>, site: u32, e: BadIndex) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Code::Overflow, kernel.sites[site as usize].span, e.to_string()))
+}
+
+/// A barrier that some threads never reach.
+pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Diagnostic> {
+    let first = absent.threads().next().unwrap_or(0);
+    let n = absent.threads().count();
+    Box::new(
+        Diagnostic::new(
+            Code::Deadlock,
+            kernel.sites[site as usize].span,
+            "not all threads of a barrier arrive",
+        )
+        .label(format!("{n} threads do not, thread {first} among them"))
+        .help("move the barrier out of the condition, or name the threads that pass: `barrier(#w)`"),
+    )
+}
+
+/// What an access was about.
+pub(super) struct Access {
+    /// The view accessed.
+    pub(super) view: usize,
+    /// Offset in its buffer.
+    pub(super) at: i64,
+    /// Whether it wrote.
+    pub(super) write: bool,
+    /// Who.
+    pub(super) thread: usize,
+}
+
+/// The error about an access.
+pub(super) fn failed<T>(
+    kernel: &Kernel<'_>,
+    block: i64,
+    who: &Who,
+    access: &Access,
+    failure: &Failure,
+) -> Checked<T> {
+    let site = kernel.sites[who.site as usize];
+    let element = kernel.element_name(access.view, access.at);
+    let by = if usize::from(who.agent) == kernel.n_warps {
+        format!("block {block}")
+    } else {
+        format!("block {block}, thread {}", access.thread)
+    };
+    let verb = if access.write { "writes" } else { "reads" };
+    let diagnostic = match failure {
+        Failure::Outside => {
+            Diagnostic::new(Code::SimOutOfBounds, site.span, format!("an access {verb} outside its buffer"))
+                .label(format!("{by}: {element}, through {}", kernel.view_name(access.view)))
+                .help("compare the view's offset and extents with the buffer's")
+        }
+        Failure::Undefined => {
+            Diagnostic::new(Code::Uninitialized, site.span, format!("{element} is read and was never written"))
+                .label(by)
+                .help("write it first: Init for an accumulator, a Move for data")
+        }
+        Failure::Pending(issued) => pending(kernel, site, &element, by, access.write, *issued),
+        Failure::Clash(clash) => race(kernel, site, &element, by, access, who, *clash),
+    };
+    Err(Box::new(diagnostic))
+}
+
+fn pending(
+    kernel: &Kernel<'_>,
+    site: Site,
+    element: &str,
+    by: String,
+    write: bool,
+    issued: u32,
+) -> Diagnostic {
+    let from = kernel.sites[issued as usize];
+    let (code, verb) =
+        if write { (Code::Race, "overwritten") } else { (Code::Uninitialized, "read") };
+    Diagnostic::new(code, site.span, format!("{element} is {verb} while an asynchronous copy to it is under way"))
+        .label(by)
+        .related(from.span, format!("the copy is issued here, {}", crate::plan::line_text(&from)))
+        .help("wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps")
+}
+
+fn race(
+    kernel: &Kernel<'_>,
+    site: Site,
+    element: &str,
+    by: String,
+    access: &Access,
+    who: &Who,
+    clash: Clash,
+) -> Diagnostic {
+    let agent = |a: u16| {
+        if usize::from(a) == kernel.n_warps { "several warps".to_owned() } else { format!("warp {a}") }
+    };
+    let (earlier, verb) = (
+        if clash.wrote { "writes" } else { "reads" },
+        if access.write { "writes" } else { "reads" },
+    );
+    let other = kernel.sites[clash.site as usize];
+    Diagnostic::new(
+        Code::Race,
+        site.span,
+        format!(
+            "{} {earlier} {element} ({}), {} {verb} it ({}), and no barrier stands between",
+            agent(clash.agent),
+            crate::plan::line_text(&other),
+            agent(who.agent),
+            crate::plan::line_text(&site),
+        ),
+    )
+    .label(by)
+    .related(other.span, format!("{} {earlier} it here", agent(clash.agent)))
+    .help("put a `barrier` between the two accesses")
+}
+
+/// An address that its instruction cannot use.
+pub(super) fn misaligned<T>(
+    kernel: &Kernel<'_>,
+    who: &Who,
+    access: &Access,
+    align: i64,
+    byte: i64,
+) -> Checked<T> {
+    let site = kernel.sites[who.site as usize];
+    Err(Box::new(
+        Diagnostic::new(
+            Code::Misaligned,
+            site.span,
+            format!("{} is accessed {align} bytes at a time", kernel.element_name(access.view, access.at)),
+        )
+        .label(format!("thread {}: byte {byte} of the buffer is no multiple of {align}", access.thread))
+        .help("align the view, or choose an atom of narrower accesses"),
+    ))
+}

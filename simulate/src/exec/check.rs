@@ -1,0 +1,249 @@
+//! Compares the body of a spec with what the spec means.
+//!
+//! The reference is computed when the body begins, from everything written so far by anybody in the block,
+//! whether or not the reader may see it yet (races are found elsewhere). When the body ends every element
+//! of the outputs is compared, copies under way being taken as arrived: they are there after their wait.
+//! Of a replicated element of a distributed tensor every copy is compared.
+
+use super::{Runner, value_text};
+use crate::denote::{Computed, Meaning, tolerance};
+use crate::num::{decode, encode};
+use crate::plan::{Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::scalar::Scalar;
+
+/// What a group's outputs must be.
+pub(super) struct Expectation {
+    group: Vec<u16>,
+    want: Want,
+}
+
+/// The wanted values of an output.
+pub(crate) enum Want {
+    /// Exactly these.
+    Bits(Vec<u64>),
+    /// These, up to the tolerance.
+    Values(Computed),
+}
+
+/// One element that is wrong.
+pub(crate) struct Wrong {
+    /// The wanted value, as text.
+    pub expected: String,
+    /// What would have been allowed.
+    pub allowed: f64,
+}
+
+impl Want {
+    /// The first element, rounded as the spec says.
+    pub(crate) fn rounded(&self, meaning: &Meaning, scalar: Scalar) -> u64 {
+        match (self, meaning) {
+            (Want::Bits(bits), _) => bits.first().copied().unwrap_or(0),
+            (Want::Values(c), Meaning::MatMul { acc, .. }) => {
+                let value = c.values.first().copied().unwrap_or(0.0);
+                encode(scalar, decode(*acc, encode(*acc, value)))
+            }
+            (Want::Values(c), _) => encode(scalar, c.values.first().copied().unwrap_or(0.0)),
+        }
+    }
+
+    /// Compares an element: the difference and what is allowed, or what is wrong.
+    ///
+    /// # Errors
+    /// The element is wrong.
+    pub(crate) fn compare(
+        &self,
+        meaning: &Meaning,
+        scalar: Scalar,
+        small_ints: bool,
+        e: usize,
+        raw: Option<u64>,
+    ) -> Result<(f64, f64), Wrong> {
+        match self {
+            Want::Bits(bits) => {
+                let want = bits[e];
+                if raw == Some(want) {
+                    return Ok((0.0, 0.0));
+                }
+                Err(Wrong { expected: value_text(scalar, want), allowed: 0.0 })
+            }
+            Want::Values(computed) => {
+                let want = computed.values[e];
+                let allowed = tolerance(meaning, scalar, want, computed.magnitudes[e], small_ints);
+                if let Some(raw) = raw {
+                    let got = decode(scalar, raw);
+                    // The rounded reference is right by definition: it may be infinite or no number.
+                    let same = raw == encode(scalar, want) || (got.is_nan() && want.is_nan());
+                    let error = if same { 0.0 } else { (got - want).abs() };
+                    if same || error <= allowed {
+                        return Ok((error, allowed));
+                    }
+                }
+                Err(Wrong { expected: format!("{want}"), allowed })
+            }
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// The reference of every active group.
+    pub(super) fn expect(
+        &mut self,
+        check: &Check,
+        squad: &Squad,
+        active: &Mask,
+        site: u32,
+    ) -> Checked<Vec<Expectation>> {
+        let mut expected = Vec::new();
+        for group in self.whole_groups(squad, active, site)? {
+            if let Some(want) = self.reference(check, group)? {
+                expected.push(Expectation { group: group.to_vec(), want });
+            }
+        }
+        Ok(expected)
+    }
+
+    fn reference(&self, check: &Check, group: &[u16]) -> Checked<Option<Want>> {
+        let kernel = self.kernel;
+        let output = check.outputs[0];
+        let out = kernel.scalar(output);
+        let n = kernel.views[output].size as usize;
+        let mut inputs = Vec::with_capacity(check.inputs.len());
+        for input in &check.inputs {
+            let view = match input {
+                Source::View(v) => *v,
+                Source::Number(v) => {
+                    if check.meaning == Meaning::Init {
+                        return Ok(Some(Want::Bits(vec![encode(out, *v); n])));
+                    }
+                    inputs.push(vec![*v]);
+                    continue;
+                }
+            };
+            let Some(raw) = self.entry_values(check, view, group)? else { return Ok(None) };
+            if check.meaning == Meaning::Move {
+                return Ok(Some(Want::Bits(raw)));
+            }
+            let scalar = kernel.scalar(view);
+            inputs.push(raw.into_iter().map(|r| decode(scalar, r)).collect::<Vec<f64>>());
+        }
+        let mut before = Vec::new();
+        if check.meaning.reads_output() {
+            let Some(raw) = self.entry_values(check, output, group)? else { return Ok(None) };
+            before = raw.into_iter().map(|r| decode(out, r)).collect();
+        }
+        Ok(Some(Want::Values(check.meaning.compute(&inputs, &before, n))))
+    }
+
+    /// The values of an operand for a group; none where each thread has its own view.
+    fn entry_values(&self, check: &Check, index: usize, group: &[u16]) -> Checked<Option<Vec<u64>>> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let Some(base) = self.common_base(index, group, check.site)? else { return Ok(None) };
+        let mut values = Vec::with_capacity(view.size as usize);
+        for e in 0..view.size as usize {
+            let (thread, at) = self.places(index, base, e, group)[0];
+            match self.block.peek(view, at, thread) {
+                Some(raw) => values.push(raw),
+                None => {
+                    let name = kernel.view_name(index);
+                    let at = coordinates_text(&coordinates(&view.modes, e as i64));
+                    let span = kernel.sites[check.site as usize].span;
+                    return Err(Box::new(
+                        Diagnostic::new(
+                            Code::Uninitialized,
+                            span,
+                            format!("{name}{at} is undefined where the spec that reads it begins"),
+                        )
+                        .label(format!("block {}", self.block.env.block))
+                        .help("write it first: Init for an accumulator, a Move for data"),
+                    ));
+                }
+            }
+        }
+        Ok(Some(values))
+    }
+
+    /// Every (thread, offset) at which an element is; at least one.
+    fn places(&self, index: usize, base: i64, e: usize, group: &[u16]) -> Vec<(usize, i64)> {
+        let view = &self.kernel.views[index];
+        match view.dist {
+            Some(d) => self.kernel.dists[d]
+                .owners(e)
+                .iter()
+                .map(|(t, r)| (usize::from(*t), i64::from(*r)))
+                .collect(),
+            None => vec![(
+                group.first().map_or(0, |t| usize::from(*t)),
+                base.saturating_add(view.element(e)),
+            )],
+        }
+    }
+
+    /// Compares the outputs of a body that has ended.
+    pub(super) fn compare(&mut self, check: &Check, expected: &[Expectation]) -> Checked<()> {
+        let kernel = self.kernel;
+        let output = check.outputs[0];
+        let view = &kernel.views[output];
+        self.counts.specs += 1;
+        for Expectation { group, want } in expected {
+            let Some(base) = self.common_base(output, group, check.site)? else { continue };
+            for e in 0..view.size as usize {
+                for (thread, at) in self.places(output, base, e, group) {
+                    let raw = self.block.peek(view, at, thread);
+                    let compared =
+                        want.compare(&check.meaning, view.scalar, self.mode.small_ints, e, raw);
+                    match compared {
+                        Ok((error, allowed)) => self.counts.compared(error, allowed),
+                        Err(wrong) => {
+                            let element = coordinates_text(&coordinates(&view.modes, e as i64));
+                            let found = Found {
+                                name: format!("{}{element}", kernel.view_name(output)),
+                                value: raw.map(|r| value_text(view.scalar, r)),
+                                block: self.block.env.block,
+                                writer: self.block.writer(view, at, thread),
+                            };
+                            return Err(wrong_element(kernel, check.site, &found, &wrong));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A wrong element as it was found.
+pub(crate) struct Found {
+    /// `%C[3,5]`
+    pub name: String,
+    /// Its value; none while undefined.
+    pub value: Option<String>,
+    /// In which block.
+    pub block: i64,
+    /// Thread and statement of its last write.
+    pub writer: Option<(Option<u16>, u32)>,
+}
+
+/// `S0501`
+pub(crate) fn wrong_element(kernel: &Kernel<'_>, site: u32, found: &Found, wrong: &Wrong) -> Box<Diagnostic> {
+    let Found { name, value, block, writer } = found;
+    let span = kernel.sites[site as usize].span;
+    let slack = if wrong.allowed > 0.0 { format!(" ± {:.1e}", wrong.allowed) } else { String::new() };
+    let is = value.as_ref().map_or("undefined".to_owned(), |v| format!("`{v}`"));
+    let mut d = Diagnostic::new(
+        Code::WrongElement,
+        span,
+        format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
+    )
+    .label(format!("block {block}: the body of this spec does not compute what the spec means"));
+    match writer {
+        Some((thread, at)) => {
+            let from = &kernel.sites[*at as usize];
+            let who = thread.map_or("several warps".to_owned(), |t| format!("thread {t}"));
+            d = d.related(from.span, format!("last written here by {who}, {}", line_text(from)));
+        }
+        None => d = d.note("nothing in the block wrote it"),
+    }
+    Box::new(d)
+}

@@ -1,0 +1,271 @@
+//! Runs the statements of a block, for all its threads, in text order.
+//!
+//! A statement is executed for every active thread of its spec before the next one begins. Threads that a
+//! condition or a loop leaves out are inactive until it ends; a barrier demands that all its threads are
+//! active, and a spec of several threads that each of its groups is active as a whole or not at all.
+//!
+//! Invariant: instructions compute here, meanings in [`crate::denote`]; see there.
+
+mod arith;
+mod blame;
+mod check;
+mod meaning;
+mod row;
+mod shuffle;
+
+pub(crate) use check::{Found, Want, wrong_element};
+
+use crate::index::{BadIndex, LoopValue};
+use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
+use crate::state::banks::BankCount;
+use crate::state::{Block, GlobalMemory, Page};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::scalar::Scalar;
+use check::Expectation;
+
+/// What a block did.
+pub(crate) struct Finished {
+    /// Pages of each global buffer that the block touched, empty for buffers that it only read.
+    pub pages: Vec<Vec<(u64, Box<Page>)>>,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// What is counted in a block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    /// Multiply-adds of MatMul leaves.
+    pub multiply_adds: u64,
+    /// Bodies compared with their meaning.
+    pub specs: u64,
+    /// Elements compared.
+    pub elements: u64,
+    /// Largest difference from a reference.
+    pub max_error: f64,
+    /// Largest difference in units of what is allowed.
+    pub max_ratio: f64,
+    /// Shared-memory accesses of each leaf.
+    pub banks: Vec<BankCount>,
+}
+
+impl Counts {
+    /// Notes a compared element.
+    pub(crate) fn compared(&mut self, error: f64, allowed: f64) {
+        self.elements += 1;
+        if error > self.max_error {
+            self.max_error = error;
+        }
+        if error > 0.0 && error / allowed > self.max_ratio {
+            self.max_ratio = error / allowed;
+        }
+    }
+
+    /// Adds those of another block.
+    pub(crate) fn merge(&mut self, other: &Counts) {
+        self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
+        self.specs += other.specs;
+        self.elements += other.elements;
+        self.max_error = self.max_error.max(other.max_error);
+        self.max_ratio = self.max_ratio.max(other.max_ratio);
+        if self.banks.len() < other.banks.len() {
+            self.banks.resize(other.banks.len(), BankCount::default());
+        }
+        self.banks.iter_mut().zip(&other.banks).for_each(|(a, b)| a.merge(b));
+    }
+}
+
+/// Runs one block to its end.
+///
+/// # Errors
+/// The first error in program order.
+pub(crate) fn run_block<'k>(
+    kernel: &'k Kernel<'k>,
+    memory: &[&'k GlobalMemory],
+    block: i64,
+    how: Mode,
+) -> Checked<Finished> {
+    let mut runner = Runner {
+        kernel,
+        block: Block::new(kernel, memory, block),
+        mode: how,
+        counts: Counts { banks: vec![BankCount::default(); kernel.leaves.len()], ..Counts::default() },
+        scratch: row::Scratch::default(),
+    };
+    runner.nodes(&kernel.body, &Mask::first(kernel.n_threads))?;
+    let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
+    Ok(Finished { pages, counts: runner.counts })
+}
+
+/// What is done besides running.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Mode {
+    /// Whether bodies are compared with their meaning.
+    pub check: bool,
+    /// Whether inputs are small integers, so that sums are exact.
+    pub small_ints: bool,
+}
+
+struct Runner<'k> {
+    kernel: &'k Kernel<'k>,
+    block: Block<'k>,
+    mode: Mode,
+    counts: Counts,
+    scratch: row::Scratch,
+}
+
+impl<'k> Runner<'k> {
+    fn nodes(&mut self, nodes: &'k [Node], active: &Mask) -> Checked<()> {
+        nodes.iter().try_for_each(|node| self.node(node, active))
+    }
+
+    fn node(&mut self, node: &'k Node, active: &Mask) -> Checked<()> {
+        match node {
+            Node::Leaf(i) => self.leaf(*i, active),
+            Node::Body { crew, site, check, body } => {
+                let squad = self.kernel.crews[*crew].squad(&self.block.env)?;
+                let inner = active.and(&squad.mask);
+                if inner.is_empty() {
+                    return Ok(());
+                }
+                let check = check.filter(|_| self.mode.check).map(|i| &self.kernel.checks[i]);
+                let expected: Option<Vec<Expectation>> = match check {
+                    Some(check) => Some(self.expect(check, &squad, &inner, *site)?),
+                    None => None,
+                };
+                self.nodes(body, &inner)?;
+                match (check, expected) {
+                    (Some(check), Some(expected)) => self.compare(check, &expected),
+                    _ => Ok(()),
+                }
+            }
+            Node::Allocate(buffer) => {
+                if let Some(i) = buffer {
+                    active.threads().for_each(|t| self.block.registers[*i].clear(t));
+                }
+                Ok(())
+            }
+            Node::For { slot, start, end, step, site, body, .. } => {
+                let bad = |e: BadIndex| blame::bad_index(self.kernel, *site, e);
+                if start.is_uniform() && end.is_uniform() {
+                    let mut i = start.base(&self.block.env).map_err(bad)?;
+                    let end = end.base(&self.block.env).map_err(bad)?;
+                    while i < end {
+                        self.block.env.loops[*slot] = LoopValue::Uniform(i);
+                        self.nodes(body, active)?;
+                        i = i.saturating_add(*step);
+                    }
+                    return Ok(());
+                }
+                let mut values = vec![0i64; self.kernel.n_threads];
+                let mut ends = vec![0i64; self.kernel.n_threads];
+                for t in active.threads() {
+                    values[t] = self.index(start, t, *site)?;
+                    ends[t] = self.index(end, t, *site)?;
+                }
+                loop {
+                    let mut going = Mask::NONE;
+                    active.threads().filter(|t| values[*t] < ends[*t]).for_each(|t| going.insert(t));
+                    if going.is_empty() {
+                        return Ok(());
+                    }
+                    self.block.env.loops[*slot] = LoopValue::ByThread(values.clone());
+                    self.nodes(body, &going)?;
+                    values.iter_mut().for_each(|v| *v = v.saturating_add(*step));
+                }
+            }
+            Node::If { cond, site, then, otherwise } => {
+                let mut yes = Mask::NONE;
+                for t in active.threads() {
+                    let mut all = true;
+                    for c in cond {
+                        let holds = c.holds(&self.block.env, t);
+                        all = all && holds.map_err(|e| blame::bad_index(self.kernel, *site, e))?;
+                    }
+                    if all {
+                        yes.insert(t);
+                    }
+                }
+                let no = active.without(&yes);
+                if !yes.is_empty() {
+                    self.nodes(then, &yes)?;
+                }
+                if !no.is_empty() {
+                    self.nodes(otherwise, &no)?;
+                }
+                Ok(())
+            }
+            Node::Barrier { crew, site } => {
+                let named = match crew {
+                    None => Mask::first(self.kernel.n_threads),
+                    Some(crew) => self.kernel.crews[*crew].squad(&self.block.env)?.mask,
+                };
+                if !active.contains(&named) {
+                    return Err(blame::deadlock(self.kernel, *site, &named.without(active)));
+                }
+                let warps = named.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
+                self.block.clocks.barrier(warps.fold(0, |bits, (w, _)| bits | 1 << w));
+                Ok(())
+            }
+            Node::Commit => {
+                self.block.commit(active);
+                Ok(())
+            }
+            Node::Wait(left) => {
+                self.block.wait(active, *left);
+                Ok(())
+            }
+        }
+    }
+
+    fn leaf(&mut self, i: usize, active: &Mask) -> Checked<()> {
+        let leaf = &self.kernel.leaves[i];
+        let squad = self.kernel.crews[leaf.crew].squad(&self.block.env)?;
+        let inner = active.and(&squad.mask);
+        if inner.is_empty() {
+            return Ok(());
+        }
+        match &leaf.how {
+            How::Row(bound) => self.row(i, leaf, bound, &inner),
+            How::Meaning(meaning) => self.meaning(leaf, meaning, &squad, &inner),
+            How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, &squad, &inner),
+        }
+    }
+
+    fn index(&self, index: &crate::index::Index, thread: usize, site: u32) -> Checked<i64> {
+        let env = &self.block.env;
+        let value = index.base(env).and_then(|base| index.at(base, env, thread));
+        value.map_err(|e| blame::bad_index(self.kernel, site, e))
+    }
+
+    /// The groups that are active; one that is so in part is an error.
+    fn whole_groups<'s>(&self, squad: &'s Squad, active: &Mask, site: u32) -> Checked<Vec<&'s [u16]>> {
+        let mut whole = Vec::with_capacity(squad.groups.len());
+        for group in &squad.groups {
+            let n = group.iter().filter(|t| active.has(usize::from(**t))).count();
+            if n == group.len() {
+                whole.push(&group[..]);
+            } else if n > 0 {
+                return Err(diverged(self.kernel, site, group.len() - n));
+            }
+        }
+        Ok(whole)
+    }
+}
+
+fn diverged(kernel: &Kernel<'_>, site: u32, absent: usize) -> Box<Diagnostic> {
+    let span = kernel.sites[site as usize].span;
+    Box::new(
+        Diagnostic::new(Code::Deadlock, span, "a spec of several threads runs with some of them absent")
+            .label(format!("{absent} threads of a group do not take part"))
+            .help("move it out of the condition, or make the condition the same for the whole group"),
+    )
+}
+
+/// A scalar and bits, as a person reads them.
+pub(crate) fn value_text(scalar: Scalar, raw: u64) -> String {
+    if scalar.is_float() {
+        format!("{}", crate::num::decode(scalar, raw))
+    } else {
+        format!("{}", crate::num::decode_int(scalar, raw))
+    }
+}

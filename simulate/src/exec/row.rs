@@ -1,0 +1,325 @@
+//! Executes a bound row: gathers its tiles from the lanes, computes, scatters the results.
+
+use super::blame::{self, Access};
+use super::{Runner, arith};
+use crate::plan::{
+    BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space,
+};
+use crate::state::Who;
+
+/// Buffers kept from one execution to the next.
+#[derive(Default)]
+pub(super) struct Scratch {
+    tiles: Vec<Vec<u64>>,
+    output: Vec<u64>,
+    bases: Vec<i64>,
+    addresses: Vec<i64>,
+}
+
+/// The threads of a group and what their warps know, the first warp first.
+struct Lanes<'a> {
+    threads: &'a [u16],
+    first_warp: usize,
+    whos: &'a mut [Who],
+}
+
+impl Lanes<'_> {
+    /// The thread of a lane, and itself as an accessor.
+    #[inline]
+    fn who(&mut self, lane: u16) -> (usize, &Who) {
+        let thread = self.threads[usize::from(lane)];
+        let who = &mut self.whos[usize::from(thread) / 32 - self.first_warp];
+        who.thread = thread;
+        (usize::from(thread), who)
+    }
+}
+
+impl Runner<'_> {
+    /// Executes a row for the active threads, warp by warp.
+    pub(super) fn row(&mut self, i: usize, leaf: &Leaf, row: &BoundRow, active: &Mask) -> Checked<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = self.row_with(i, leaf, row, active, &mut scratch);
+        self.scratch = scratch;
+        done
+    }
+
+    fn row_with(
+        &mut self,
+        i: usize,
+        leaf: &Leaf,
+        row: &BoundRow,
+        active: &Mask,
+        scratch: &mut Scratch,
+    ) -> Checked<()> {
+        let warps = row.window / 32;
+        for first_warp in (0..self.kernel.n_warps).step_by(warps) {
+            let lanes = &active.0[first_warp..(first_warp + warps).min(32)];
+            if lanes.iter().all(|l| *l == 0) {
+                continue;
+            }
+            let mut whos: Vec<Who> = (first_warp..(first_warp + warps).min(self.kernel.n_warps))
+                .map(|w| self.block.clocks.warp(w, leaf.site))
+                .collect();
+            let base = (first_warp * 32) as u16;
+            if row.group == 1 {
+                // Each lane for itself; all read before any writes.
+                let threads: Vec<u16> =
+                    (0..32).filter(|l| lanes[0] >> l & 1 == 1).map(|l| base + l).collect();
+                self.each_alone(i, row, &threads, first_warp, &mut whos, scratch)?;
+                continue;
+            }
+            let absent: u32 = lanes.iter().map(|l| l.count_zeros()).sum();
+            if absent > 0 || lanes.len() < warps {
+                return Err(super::diverged(self.kernel, leaf.site, absent as usize));
+            }
+            for instance in &row.instances {
+                let threads: Vec<u16> = instance.iter().map(|t| base + t).collect();
+                let mut lanes = Lanes { threads: &threads, first_warp, whos: &mut whos };
+                self.gather(i, row, &mut lanes, scratch, true)?;
+                compute(row, scratch);
+                self.scatter(i, row, &mut lanes, scratch, true)?;
+                self.counts.multiply_adds += row.multiply_adds();
+            }
+        }
+        Ok(())
+    }
+
+    fn each_alone(
+        &mut self,
+        i: usize,
+        row: &BoundRow,
+        threads: &[u16],
+        first_warp: usize,
+        whos: &mut [Who],
+        scratch: &mut Scratch,
+    ) -> Checked<()> {
+        self.count_banks(i, row, threads, scratch)?;
+        let mut results: Vec<u64> = Vec::new();
+        for thread in threads {
+            let alone = [*thread];
+            let mut lanes = Lanes { threads: &alone, first_warp, whos: &mut *whos };
+            self.gather(i, row, &mut lanes, scratch, false)?;
+            compute(row, scratch);
+            results.extend(&scratch.output);
+        }
+        let n = results.len() / threads.len().max(1);
+        for (j, thread) in threads.iter().enumerate() {
+            let alone = [*thread];
+            let mut lanes = Lanes { threads: &alone, first_warp, whos: &mut *whos };
+            scratch.output.clear();
+            scratch.output.extend(&results[j * n..(j + 1) * n]);
+            self.scatter(i, row, &mut lanes, scratch, false)?;
+            self.counts.multiply_adds += row.multiply_adds();
+        }
+        Ok(())
+    }
+
+    /// Reads the tiles of the read operands, and of accumulators the output's.
+    fn gather(
+        &mut self,
+        i: usize,
+        row: &BoundRow,
+        lanes: &mut Lanes<'_>,
+        scratch: &mut Scratch,
+        banks: bool,
+    ) -> Checked<()> {
+        scratch.tiles.resize_with(row.reads.len(), Vec::new);
+        for (n, operand) in row.reads.iter().enumerate() {
+            let mut tile = std::mem::take(&mut scratch.tiles[n]);
+            tile.clear();
+            self.gather_operand(i, operand, lanes, scratch, &mut tile, banks)?;
+            scratch.tiles[n] = tile;
+        }
+        scratch.output.clear();
+        if let Some(operand) = row.writes.first().filter(|w| !w.reads.is_empty()) {
+            let mut tile = std::mem::take(&mut scratch.output);
+            self.gather_operand(i, operand, lanes, scratch, &mut tile, banks)?;
+            scratch.output = tile;
+        }
+        Ok(())
+    }
+
+    fn gather_operand(
+        &mut self,
+        i: usize,
+        operand: &BoundOperand,
+        lanes: &mut Lanes<'_>,
+        scratch: &mut Scratch,
+        tile: &mut Vec<u64>,
+        banks: bool,
+    ) -> Checked<()> {
+        let index = match operand.source {
+            Source::View(v) => v,
+            Source::Number(value) => {
+                tile.push(value.to_bits());
+                return Ok(());
+            }
+        };
+        self.bases(index, lanes, scratch)?;
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
+        for slot in &operand.reads {
+            let at = place(view, &scratch.bases, *slot);
+            let (thread, who) = lanes.who(slot.lane);
+            match self.block.read(view, at, thread, who) {
+                Ok(raw) => tile.push(raw),
+                Err(e) => {
+                    let access = Access { view: index, at, write: false, thread };
+                    return blame::failed(kernel, self.block.env.block, who, &access, &e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn scatter(
+        &mut self,
+        i: usize,
+        row: &BoundRow,
+        lanes: &mut Lanes<'_>,
+        scratch: &mut Scratch,
+        banks: bool,
+    ) -> Checked<()> {
+        let Some(operand) = row.writes.first() else { return Ok(()) };
+        let Source::View(index) = operand.source else { return Ok(()) };
+        self.bases(index, lanes, scratch)?;
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let slots = operand.writes.iter().map(|(slot, _)| *slot);
+        self.addresses(i, operand, index, lanes, scratch, banks, slots)?;
+        for (slot, from) in &operand.writes {
+            let at = place(view, &scratch.bases, *slot);
+            let (thread, who) = lanes.who(slot.lane);
+            let raw = scratch.output[*from as usize];
+            match self.block.write(view, at, raw, thread, who, row.asynchronous) {
+                Ok(None) => {}
+                Ok(Some(pending)) => self.block.copies[thread].open.push(pending),
+                Err(e) => {
+                    let access = Access { view: index, at, write: true, thread };
+                    return blame::failed(kernel, self.block.env.block, who, &access, &e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The offset of each lane's view.
+    fn bases(&self, view: usize, lanes: &Lanes<'_>, scratch: &mut Scratch) -> Checked<()> {
+        let offset = &self.kernel.views[view].offset;
+        let env = &self.block.env;
+        let site = lanes.whos[0].site;
+        let bad = |e| blame::bad_index(self.kernel, site, e);
+        let base = offset.base(env).map_err(bad)?;
+        scratch.bases.clear();
+        for t in lanes.threads {
+            scratch.bases.push(offset.at(base, env, usize::from(*t)).map_err(bad)?);
+        }
+        Ok(())
+    }
+
+    /// Checks the alignment of the addresses that are used, and counts bank conflicts.
+    #[expect(clippy::too_many_arguments, reason = "one place, two callers")]
+    fn addresses(
+        &mut self,
+        i: usize,
+        operand: &BoundOperand,
+        index: usize,
+        lanes: &mut Lanes<'_>,
+        scratch: &mut Scratch,
+        banks: bool,
+        slots: impl Iterator<Item = Slot>,
+    ) -> Checked<()> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        if matches!(view.space, Space::Registers(_)) {
+            return Ok(());
+        }
+        scratch.addresses.clear();
+        let mut seen = 0u128;
+        for slot in slots {
+            if seen >> slot.lane & 1 == 1 {
+                continue;
+            }
+            seen |= 1 << slot.lane;
+            let at = place(view, &scratch.bases, Slot { lane: slot.lane, element: 0 });
+            let (thread, who) = lanes.who(slot.lane);
+            // An address outside is found by the access itself.
+            let Some(byte) = self.block.byte_offset(view, at) else { continue };
+            if byte % operand.align != 0 {
+                let access = Access { view: index, at, write: false, thread };
+                return blame::misaligned(kernel, who, &access, operand.align, byte);
+            }
+            scratch.addresses.push(byte);
+        }
+        if banks && matches!(view.space, Space::Shared(_)) && !scratch.addresses.is_empty() {
+            self.counts.banks[i].add(&scratch.addresses, operand.bytes);
+        }
+        Ok(())
+    }
+
+    /// Bank conflicts of a row of one thread, which a warp executes at once.
+    fn count_banks(
+        &mut self,
+        i: usize,
+        row: &BoundRow,
+        threads: &[u16],
+        scratch: &mut Scratch,
+    ) -> Checked<()> {
+        for operand in row.reads.iter().chain(&row.writes) {
+            let Source::View(index) = operand.source else { continue };
+            let kernel = self.kernel;
+            let view = &kernel.views[index];
+            if !matches!(view.space, Space::Shared(_)) {
+                continue;
+            }
+            let site = kernel.leaves[i].site;
+            scratch.addresses.clear();
+            for t in threads {
+                let at = self.index(&view.offset, usize::from(*t), site)?;
+                scratch.addresses.extend(self.block.byte_offset(view, at));
+            }
+            self.counts.banks[i].add(&scratch.addresses, operand.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Where a slot is in its buffer; a register of a distributed tensor has only its number.
+#[inline]
+fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
+    if view.dist.is_some() {
+        return i64::from(slot.element);
+    }
+    bases[usize::from(slot.lane)].saturating_add(view.element(usize::from(slot.element)))
+}
+
+/// Computes the output's tile from the inputs'.
+fn compute(row: &BoundRow, scratch: &mut Scratch) {
+    let Scratch { tiles, output, .. } = scratch;
+    match row.op {
+        RowOp::Move => {
+            output.clear();
+            output.extend(&tiles[0]);
+        }
+        RowOp::Unary(op, from, to) => {
+            output.clear();
+            output.extend(tiles[0].iter().map(|x| arith::unary(op, from, to, *x)));
+        }
+        RowOp::Binary(op, from, to) => {
+            output.clear();
+            output.extend(
+                tiles[0].iter().zip(&tiles[1]).map(|(x, y)| arith::binary(op, from, to, *x, *y)),
+            );
+        }
+        RowOp::Init(to) => {
+            let value = tiles.first().and_then(|t| t.first()).map_or(0.0, |v| f64::from_bits(*v));
+            let n = row.writes.first().map_or(0, |w| w.writes.len());
+            output.clear();
+            output.resize(n, crate::num::encode(to, value));
+        }
+        RowOp::MatMul { extents, from, to } => {
+            arith::matmul_row(extents, from, to, &tiles[0], &tiles[1], output);
+        }
+    }
+}

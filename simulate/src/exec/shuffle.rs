@@ -1,0 +1,81 @@
+//! Exchange of registers between the lanes of a group, within a warp.
+
+use super::blame::{self, Access};
+use super::Runner;
+use crate::plan::{Checked, Leaf, Mask, Source, Squad};
+use carbyne_ir::ast::ShflOp;
+use carbyne_ir::diag::{Code, Diagnostic};
+
+impl Runner<'_> {
+    /// Every lane receives the values of another; where there is no such lane it keeps its own.
+    pub(super) fn shuffle(
+        &mut self,
+        leaf: &Leaf,
+        op: ShflOp,
+        lane: i64,
+        squad: &Squad,
+        active: &Mask,
+    ) -> Checked<()> {
+        let kernel = self.kernel;
+        let (&[Source::View(from)], &[to]) = (&leaf.inputs[..], &leaf.outputs[..]) else {
+            return Err(refuse(self, leaf, "it moves one tensor to another"));
+        };
+        let (source, target) = (&kernel.views[from], &kernel.views[to]);
+        if source.size != target.size || source.dist.is_some() || target.dist.is_some() {
+            return Err(refuse(self, leaf, "its operands are not each thread's own registers"));
+        }
+        for group in self.whole_groups(squad, active, leaf.site)? {
+            if group.len() > 32 {
+                return Err(refuse(self, leaf, "a group of more than 32 threads exchanges nothing"));
+            }
+            let n = group.len() as i64;
+            let mut received = Vec::new();
+            for j in 0..n {
+                let other = match op {
+                    ShflOp::Idx => lane.rem_euclid(n),
+                    ShflOp::Up => j.saturating_sub(lane),
+                    ShflOp::Down => j.saturating_add(lane),
+                    ShflOp::Bfly => j ^ lane,
+                };
+                let other = if (0..n).contains(&other) { other } else { j };
+                let thread = usize::from(group[other as usize]);
+                let who = self.block.clocks.warp(thread / 32, leaf.site);
+                let base = self.index(&source.offset, thread, leaf.site)?;
+                for e in 0..source.size as usize {
+                    let at = base.saturating_add(source.element(e));
+                    match self.block.read(source, at, thread, &who) {
+                        Ok(raw) => received.push(raw),
+                        Err(failure) => {
+                            let access = Access { view: from, at, write: false, thread };
+                            let block = self.block.env.block;
+                            return blame::failed(kernel, block, &who, &access, &failure);
+                        }
+                    }
+                }
+            }
+            let mut values = received.into_iter();
+            for t in group {
+                let thread = usize::from(*t);
+                let who = self.block.clocks.warp(thread / 32, leaf.site);
+                let base = self.index(&target.offset, thread, leaf.site)?;
+                for (e, raw) in (0..target.size as usize).zip(&mut values) {
+                    let at = base.saturating_add(target.element(e));
+                    if let Err(failure) = self.block.write(target, at, raw, thread, &who, false) {
+                        let access = Access { view: to, at, write: true, thread };
+                        return blame::failed(kernel, self.block.env.block, &who, &access, &failure);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse(runner: &Runner<'_>, leaf: &Leaf, why: &str) -> Box<Diagnostic> {
+    let span = runner.kernel.sites[leaf.site as usize].span;
+    Box::new(
+        Diagnostic::new(Code::NoDenotation, span, "the exchange has no meaning")
+            .label(why.to_owned())
+            .help("exchange plain registers within tiles of a warp"),
+    )
+}

@@ -1,0 +1,198 @@
+//! Postfix code of an integer expression, and its evaluation.
+
+use carbyne_ir::ast::CmpOp;
+use std::fmt;
+
+/// An index that has no value: a sum or product beyond 64 bits, or a divisor below 1.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadIndex;
+
+impl fmt::Display for BadIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an index leaves 64 bits or divides by a number below 1")
+    }
+}
+
+/// The value of a loop variable.
+#[derive(Clone, Debug)]
+pub(crate) enum LoopValue {
+    /// The same for all threads.
+    Uniform(i64),
+    /// One for each thread of the block.
+    ByThread(Vec<i64>),
+}
+
+/// The values of the variables at a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Env {
+    /// `blockIdx.x`
+    pub block: i64,
+    /// By slot.
+    pub loops: Vec<LoopValue>,
+}
+
+impl Env {
+    /// For expressions over the thread alone.
+    pub(crate) fn none() -> Self {
+        Env { block: 0, loops: Vec::new() }
+    }
+}
+
+/// One step on a stack of integers.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum Op {
+    Const(i64),
+    Thread,
+    Block,
+    Loop(usize),
+    Add,
+    Mul,
+    Div,
+    Mod,
+    CeilDiv,
+    Min,
+    Max,
+}
+
+/// Steps that leave one integer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Code {
+    ops: Vec<Op>,
+}
+
+impl Code {
+    pub(super) fn constant(v: i64) -> Self {
+        Code { ops: vec![Op::Const(v)] }
+    }
+
+    pub(super) fn push(&mut self, op: Op) {
+        self.ops.push(op);
+    }
+
+    pub(super) fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Multiplies what the code leaves.
+    pub(super) fn scale(&mut self, by: i64) {
+        if by != 1 {
+            self.ops.extend([Op::Const(by), Op::Mul]);
+        }
+    }
+
+    /// Adds what the other code leaves.
+    pub(super) fn plus(&mut self, other: Code) {
+        self.ops.extend(other.ops);
+        self.ops.push(Op::Add);
+    }
+
+    pub(super) fn known(&self) -> Option<i64> {
+        match self.ops[..] {
+            [Op::Const(v)] => Some(v),
+            _ => None,
+        }
+    }
+
+    pub(super) fn eval(&self, env: &Env, thread: usize) -> Result<i64, BadIndex> {
+        if let [Op::Const(v)] = self.ops[..] {
+            return Ok(v);
+        }
+        let mut stack = Stack { small: [0; SMALL], n: 0, large: Vec::new() };
+        for op in &self.ops {
+            let value = match *op {
+                Op::Const(v) => v,
+                Op::Thread => thread as i64,
+                Op::Block => env.block,
+                Op::Loop(slot) => match env.loops.get(slot) {
+                    Some(LoopValue::Uniform(v)) => *v,
+                    Some(LoopValue::ByThread(vs)) => vs.get(thread).copied().ok_or(BadIndex)?,
+                    None => return Err(BadIndex),
+                },
+                op => {
+                    let (b, a) = (stack.pop()?, stack.pop()?);
+                    apply(op, a, b).ok_or(BadIndex)?
+                }
+            };
+            stack.push(value);
+        }
+        stack.pop()
+    }
+}
+
+fn apply(op: Op, a: i64, b: i64) -> Option<i64> {
+    let divisor = |b: i64| (b > 0).then_some(b);
+    match op {
+        Op::Add => a.checked_add(b),
+        Op::Mul => a.checked_mul(b),
+        Op::Div => Some(a.div_euclid(divisor(b)?)),
+        Op::Mod => Some(a.rem_euclid(divisor(b)?)),
+        Op::CeilDiv => {
+            let b = divisor(b)?;
+            Some(a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0))
+        }
+        Op::Min => Some(a.min(b)),
+        Op::Max => Some(a.max(b)),
+        Op::Const(_) | Op::Thread | Op::Block | Op::Loop(_) => None,
+    }
+}
+
+const SMALL: usize = 12;
+
+/// A stack that stays off the heap while it is small.
+struct Stack {
+    small: [i64; SMALL],
+    n: usize,
+    large: Vec<i64>,
+}
+
+impl Stack {
+    fn push(&mut self, v: i64) {
+        match self.small.get_mut(self.n) {
+            Some(slot) => *slot = v,
+            None => self.large.push(v),
+        }
+        self.n += 1;
+    }
+
+    fn pop(&mut self) -> Result<i64, BadIndex> {
+        self.n = self.n.checked_sub(1).ok_or(BadIndex)?;
+        match self.small.get(self.n) {
+            Some(v) => Ok(*v),
+            None => self.large.pop().ok_or(BadIndex),
+        }
+    }
+}
+
+/// A comparison of two indices.
+#[derive(Clone, Debug)]
+pub(crate) struct Compare {
+    /// Left side.
+    pub lhs: super::Index,
+    /// Comparison.
+    pub op: CmpOp,
+    /// Right side.
+    pub rhs: super::Index,
+}
+
+impl Compare {
+    /// Whether it holds for a thread.
+    ///
+    /// # Errors
+    /// [`BadIndex`].
+    pub(crate) fn holds(&self, env: &Env, thread: usize) -> Result<bool, BadIndex> {
+        let a = self.lhs.at(self.lhs.base(env)?, env, thread)?;
+        let b = self.rhs.at(self.rhs.base(env)?, env, thread)?;
+        Ok(match self.op {
+            CmpOp::Lt => a < b,
+            CmpOp::Le => a <= b,
+            CmpOp::Eq => a == b,
+            CmpOp::Ne => a != b,
+            CmpOp::Ge => a >= b,
+            CmpOp::Gt => a > b,
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Index expressions, made ready to be evaluated for every thread of a block.
+//!
+//! An expression of the program's arena becomes an [`Index`]: a part that is the same for all threads
+//! (constants, the block, loop variables), a part that depends on the thread alone, tabulated once for the
+//! whole kernel, and the rest, evaluated thread by thread. Most addresses have no such rest.
+//!
+//! Invariant: an index that does not fit 64 bits or divides by a number below 1 is a fault of its own
+//! ([`BadIndex`]), never a wrapped number.
+
+mod code;
+
+use code::Code;
+pub(crate) use code::{BadIndex, Compare, Env, LoopValue};
+
+use carbyne_ir::expr::{Dim, ExprArena, Node, VarId};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, VarKind};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the variables of one kernel stand for while it runs.
+pub(crate) struct Variables<'p> {
+    program: &'p Program,
+    loops: HashMap<VarId, usize>,
+    symbols: &'p HashMap<VarId, i64>,
+    n_threads: usize,
+    /// For each loop slot, whether its value differs between threads.
+    varying: Vec<bool>,
+}
+
+/// An index into a buffer, a bound of a loop, or one side of a condition.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    uniform: Code,
+    by_thread: Option<Arc<[i64]>>,
+    mixed: Option<Code>,
+}
+
+/// Which kinds of variables an expression holds.
+#[derive(Copy, Clone, Default, PartialEq)]
+struct Holds {
+    thread: bool,
+    uniform: bool,
+    varying: bool,
+}
+
+impl<'p> Variables<'p> {
+    /// The variables of a kernel with so many threads a block.
+    pub(crate) fn new(program: &'p Program, symbols: &'p HashMap<VarId, i64>, n_threads: usize) -> Self {
+        Variables { program, loops: HashMap::new(), symbols, n_threads, varying: Vec::new() }
+    }
+
+    /// The slot of a new loop variable.
+    pub(crate) fn add_loop(&mut self, var: VarId, varying: bool) -> usize {
+        self.varying.push(varying);
+        self.loops.insert(var, self.varying.len() - 1);
+        self.varying.len() - 1
+    }
+
+    /// How many loop variables there are.
+    pub(crate) fn n_loops(&self) -> usize {
+        self.varying.len()
+    }
+
+    /// The value of an expression that may hold symbols with a value, and nothing else.
+    ///
+    /// # Errors
+    /// The name of a variable that has no value here, or what went wrong.
+    pub(crate) fn constant(&self, dim: Dim) -> Result<i64, String> {
+        let value = |v: VarId| self.symbols.get(&v).copied();
+        self.arena().eval(dim, &value).map_err(|e| e.to_string())
+    }
+
+    /// The value of a symbol.
+    pub(crate) fn constant_of(&self, var: VarId) -> Option<i64> {
+        self.symbols.get(&var).copied()
+    }
+
+    /// A layout whose leaves may hold symbols with a value, and nothing else.
+    ///
+    /// # Errors
+    /// The name of a variable that has no value here, or what went wrong.
+    pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Result<Layout<i64>, String> {
+        let evaluated = layout.eval(self.arena(), &|v| self.constant_of(v));
+        evaluated.map_err(|e| e.to_string())
+    }
+
+    /// The smallest and the largest value of an expression over any variables.
+    pub(crate) fn bounds(&self, arena: &ExprArena, dim: Dim) -> (Option<i64>, Option<i64>) {
+        match self.constant(dim) {
+            Ok(v) => (Some(v), Some(v)),
+            Err(_) => arena.range(dim),
+        }
+    }
+
+    /// The expression, ready to be evaluated.
+    ///
+    /// # Errors
+    /// A variable without a meaning in this kernel, or arithmetic that fails for some thread.
+    pub(crate) fn index(&self, dim: Dim) -> Result<Index, String> {
+        let mut terms: Vec<(i64, Dim)> = Vec::new();
+        let mut constant = 0;
+        match dim {
+            Dim::Const(v) => constant = v,
+            Dim::Expr(id) => match self.arena().node(id) {
+                Node::Linear { terms: parts, constant: c } => {
+                    terms = parts.iter().map(|(id, coef)| (*coef, Dim::Expr(*id))).collect();
+                    constant = c;
+                }
+                _ => terms.push((1, dim)),
+            },
+        }
+        let mut by_thread: Option<Vec<i64>> = None;
+        let (mut uniform, mut mixed) = (Code::constant(constant), None::<Code>);
+        for (coef, term) in terms {
+            let mut code = Code::default();
+            self.emit(term, &mut code, 0)?;
+            code.scale(coef);
+            let holds = self.holds(&code);
+            if !holds.thread && !holds.varying {
+                uniform.plus(code);
+            } else if holds.thread && !holds.uniform && !holds.varying {
+                let table = by_thread.get_or_insert_with(|| vec![0; self.n_threads]);
+                for (t, sum) in table.iter_mut().enumerate() {
+                    let value = code.eval(&Env::none(), t).map_err(|e| e.to_string())?;
+                    *sum = sum.checked_add(value).ok_or_else(|| BadIndex.to_string())?;
+                }
+            } else {
+                match &mut mixed {
+                    Some(sum) => sum.plus(code),
+                    none => *none = Some(code),
+                }
+            }
+        }
+        Ok(Index { uniform, by_thread: by_thread.map(Arc::from), mixed })
+    }
+
+    fn arena(&self) -> &ExprArena {
+        &self.program.arena
+    }
+
+    /// What the code depends on.
+    fn holds(&self, code: &Code) -> Holds {
+        let mut holds = Holds::default();
+        for op in code.ops() {
+            match op {
+                code::Op::Thread => holds.thread = true,
+                code::Op::Block => holds.uniform = true,
+                code::Op::Loop(slot) if self.varying[*slot] => holds.varying = true,
+                code::Op::Loop(_) => holds.uniform = true,
+                _ => {}
+            }
+        }
+        holds
+    }
+
+    /// Appends the code that leaves the value of `dim` on the stack.
+    fn emit(&self, dim: Dim, code: &mut Code, depth: usize) -> Result<(), String> {
+        use code::Op;
+        if code.len() > MAX_CODE {
+            return Err("the expression is too long".to_owned());
+        }
+        let id = match dim {
+            Dim::Const(v) => {
+                code.push(Op::Const(v));
+                return Ok(());
+            }
+            Dim::Expr(id) => id,
+        };
+        let (a, b, op) = match self.arena().node(id) {
+            Node::Var(var) => {
+                match self.meaning(var, depth)? {
+                    Meaning::Thread => code.push(Op::Thread),
+                    Meaning::Block => code.push(Op::Block),
+                    Meaning::Loop(slot) => code.push(Op::Loop(slot)),
+                    Meaning::Is(dim) => self.emit(dim, code, depth + 1)?,
+                }
+                return Ok(());
+            }
+            Node::Linear { terms, constant } => {
+                code.push(Op::Const(constant));
+                for (term, coef) in terms.iter() {
+                    self.emit(Dim::Expr(*term), code, depth)?;
+                    code.scale(*coef);
+                    code.push(Op::Add);
+                }
+                return Ok(());
+            }
+            Node::Mul(a, b) => (a, b, Op::Mul),
+            Node::Div(a, b) => (a, b, Op::Div),
+            Node::Mod(a, b) => (a, b, Op::Mod),
+            Node::CeilDiv(a, b) => (a, b, Op::CeilDiv),
+            Node::Min(a, b) => (a, b, Op::Min),
+            Node::Max(a, b) => (a, b, Op::Max),
+        };
+        self.emit(a, code, depth)?;
+        self.emit(b, code, depth)?;
+        code.push(op);
+        Ok(())
+    }
+
+    fn meaning(&self, var: VarId, depth: usize) -> Result<Meaning, String> {
+        if depth > MAX_CHAIN {
+            return Err("coordinates are defined by each other".to_owned());
+        }
+        if let Some(v) = self.symbols.get(&var) {
+            return Ok(Meaning::Is(Dim::Const(*v)));
+        }
+        if let Some(slot) = self.loops.get(&var) {
+            return Ok(Meaning::Loop(*slot));
+        }
+        match self.program.vars.get(&var) {
+            Some(VarKind::Thread(_)) => Ok(Meaning::Thread),
+            Some(VarKind::Block(_)) => Ok(Meaning::Block),
+            Some(VarKind::Index(dim)) => Ok(Meaning::Is(*dim)),
+            Some(VarKind::Loop | VarKind::Symbol) | None => {
+                Err(format!("`{}` has no value here", self.arena().var_info(var).name))
+            }
+        }
+    }
+}
+
+enum Meaning {
+    Thread,
+    Block,
+    Loop(usize),
+    Is(Dim),
+}
+
+/// Longest code of one expression.
+const MAX_CODE: usize = 1 << 16;
+/// Longest chain of coordinates defined by others.
+const MAX_CHAIN: usize = 64;
+
+impl Index {
+    /// Whether every thread has the same value.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.by_thread.is_none() && self.mixed.is_none()
+    }
+
+    /// The value, where it is known before anything runs.
+    pub(crate) fn known(&self) -> Option<i64> {
+        if self.is_uniform() { self.uniform.known() } else { None }
+    }
+
+    /// The part that all threads share.
+    ///
+    /// # Errors
+    /// [`BadIndex`].
+    pub(crate) fn base(&self, env: &Env) -> Result<i64, BadIndex> {
+        self.uniform.eval(env, 0)
+    }
+
+    /// The value for a thread, given [`Index::base`].
+    ///
+    /// # Errors
+    /// [`BadIndex`].
+    #[inline]
+    pub(crate) fn at(&self, base: i64, env: &Env, thread: usize) -> Result<i64, BadIndex> {
+        let mut value = base;
+        if let Some(table) = &self.by_thread {
+            value = value.checked_add(table[thread]).ok_or(BadIndex)?;
+        }
+        if let Some(code) = &self.mixed {
+            value = value.checked_add(code.eval(env, thread)?).ok_or(BadIndex)?;
+        }
+        Ok(value)
+    }
+}

@@ -1,0 +1,421 @@
+//! Runs the kernels of a program one after the other.
+//!
+//! Blocks run in parallel and do not see each other's writes; where two touch one element and one writes
+//! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
+//! taken in order, and the first error in that order is reported.
+
+use crate::exec::{Counts, Finished, Mode, run_block};
+use crate::inputs::{Initial, Inputs};
+use crate::options::Options;
+use crate::plan::{
+    Checked, Inverse, Kernel, RootSpec, Space, block_steps, coordinates, coordinates_text, line_text,
+    lower, not_decomposed,
+};
+use crate::report::{KernelReport, OutputTensor, Outputs, Report};
+use crate::root::{Oracle, check_block, offset};
+use crate::state::{GlobalMemory, PAGE, Page, Written};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::VarId;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Program};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Blocks that run between two looks at their results.
+const CHUNK: usize = 16;
+
+/// Runs every kernel of a program.
+///
+/// # Errors
+/// The first error: in the order of kernels, of blocks, and of the program.
+pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Report> {
+    let symbols = symbols(program, options)?;
+    let mut memory = Memory::new(program, options, &symbols)?;
+    let mut kernels = Vec::new();
+    for id in &program.kernels {
+        let kernel = lower(program, *id, atoms, &symbols)?;
+        kernels.push(run_kernel(&kernel, &mut memory, options)?);
+    }
+    let complete = kernels.iter().all(|k| k.complete);
+    let tensors = memory
+        .order
+        .iter()
+        .filter_map(|id| memory.tensors.remove(id))
+        .map(|(memory, layout)| OutputTensor {
+            memory,
+            modes: layout.modes().iter().map(Layout::size).collect(),
+            leaves: layout.leaves(),
+            complete,
+        })
+        .collect();
+    Ok(Report { kernels, outputs: Outputs { tensors } })
+}
+
+fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>> {
+    let mut values = HashMap::new();
+    for var in &program.symbols {
+        let info = program.arena.var_info(*var);
+        let Some(value) = options.symbols.get(&info.name) else { continue };
+        let fits = *value >= info.lo && info.hi.is_none_or(|hi| *value <= hi) && value % info.div == 0;
+        if !fits {
+            let text = format!("`{}` cannot be {value}", info.name);
+            return Err(Box::new(
+                Diagnostic::new(Code::BadInput, carbyne_ir::span::Span::default(), text)
+                    .help("keep to the range and divisor that `sym` states"),
+            ));
+        }
+        values.insert(*var, *value);
+    }
+    Ok(values)
+}
+
+/// The caller's tensors.
+struct Memory {
+    order: Vec<BufferId>,
+    tensors: HashMap<BufferId, (GlobalMemory, Layout<i64>)>,
+}
+
+impl Memory {
+    fn new(program: &Program, options: &Options, symbols: &HashMap<VarId, i64>) -> Checked<Self> {
+        for name in options.arrays.keys() {
+            if !program.params.iter().any(|b| program.buffers[*b].name == *name) {
+                let text = format!("the program has no tensor `%{name}`");
+                return Err(Box::new(Diagnostic::new(Code::BadInput, Default::default(), text)));
+            }
+        }
+        let read = read_first(program);
+        let mut memory = Memory { order: Vec::new(), tensors: HashMap::new() };
+        for id in &program.params {
+            let buffer = &program.buffers[*id];
+            let unknown = |why: String| {
+                Box::new(
+                    Diagnostic::new(Code::Symbolic, buffer.span, format!("the shape of %{} is not known", buffer.name))
+                        .label(why)
+                        .help("give every symbol a value"),
+                )
+            };
+            let value = |v: VarId| symbols.get(&v).copied();
+            let layout = program.tensors[buffer.tensor].concat().eval(&program.arena, &value);
+            let layout = layout.map_err(|e| unknown(e.to_string()))?;
+            let len = program.arena.eval(buffer.cosize, &value).map_err(|e| unknown(e.to_string()))?;
+            let Some(inverse) = Inverse::new(&layout.leaves()) else {
+                let text = format!("the strides of %{} interleave in too many elements", buffer.name);
+                return Err(Box::new(Diagnostic::new(Code::TooLarge, buffer.span, text)));
+            };
+            let modes: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
+            let initial = match options.arrays.get(&buffer.name) {
+                Some(array) => {
+                    let extents: Vec<i64> =
+                        array.shape.iter().map(|n| i64::try_from(*n).unwrap_or(-1)).collect();
+                    let size = modes.iter().try_fold(1i64, |p, n| p.checked_mul(*n));
+                    let full = size.is_some_and(|n| n as usize == array.values.len());
+                    if extents != modes || array.scalar != buffer.scalar || !full {
+                        return Err(Box::new(
+                            Diagnostic::new(
+                                Code::BadInput,
+                                buffer.span,
+                                format!("the array given for %{} does not fit it", buffer.name),
+                            )
+                            .label(format!(
+                                "the array is {extents:?} of {}, the tensor {modes:?} of {}",
+                                array.scalar, buffer.scalar
+                            ))
+                            .help("give one extent a mode of the tensor, in order"),
+                        ));
+                    }
+                    Initial::Array(Arc::new(array.clone()), modes)
+                }
+                None if read.contains(id) => Initial::generated(options.inputs, &buffer.name),
+                None => Initial::Undefined,
+            };
+            let (name, scalar) = (buffer.name.clone(), buffer.scalar);
+            let pages = BTreeMap::new();
+            memory.order.push(*id);
+            let tensor = GlobalMemory { name, scalar, len, inverse, initial, pages };
+            memory.tensors.insert(*id, (tensor, layout));
+        }
+        Ok(memory)
+    }
+
+    /// The kernel's buffers in its order.
+    fn of(&self, kernel: &Kernel<'_>) -> Checked<Vec<&GlobalMemory>> {
+        let find = |b: BufferId| {
+            self.tensors.get(&b).map(|(m, _)| m).ok_or_else(|| {
+                let text = "a buffer in global memory is none of the caller's";
+                let span = kernel.program.buffers[b].span;
+                Box::new(Diagnostic::new(Code::MemoryMismatch, span, text))
+            })
+        };
+        kernel.globals.iter().map(|g| find(g.buffer)).collect()
+    }
+}
+
+/// Buffers that the first kernel to touch them reads: inputs, and accumulators.
+fn read_first(program: &Program) -> HashSet<BufferId> {
+    let (mut read, mut touched) = (HashSet::new(), HashSet::new());
+    for id in &program.kernels {
+        let spec = &program.specs[*id];
+        let mut inputs: Vec<BufferId> =
+            spec.input_tensors().map(|t| program.tensors[t].buffer).collect();
+        let outputs: Vec<BufferId> =
+            spec.outputs.iter().map(|t| program.tensors[*t].buffer).collect();
+        if spec.kind == SpecKind::MatMul {
+            inputs.extend(&outputs);
+        }
+        read.extend(inputs.iter().filter(|b| !touched.contains(*b)).copied());
+        touched.extend(inputs);
+        touched.extend(outputs);
+    }
+    read
+}
+
+fn run_kernel(kernel: &Kernel<'_>, memory: &mut Memory, options: &Options) -> Checked<KernelReport> {
+    let spec = &kernel.program.specs[kernel.spec];
+    let mut report = KernelReport {
+        name: spec.name.clone().unwrap_or_default(),
+        n_blocks: kernel.n_blocks,
+        unchecked: kernel.unchecked.clone(),
+        ..KernelReport::default()
+    };
+    let buffers = memory.of(kernel)?;
+    if spec.body.is_none() {
+        let written = by_meaning(kernel, &buffers, options)?;
+        let output = kernel.root.as_ref().map(|r| kernel.views[r.outputs[0]].space);
+        if let Some(Space::Global(i)) = output {
+            merge_into(memory, kernel.globals[i].buffer, written);
+        }
+        report.complete = true;
+        return Ok(report);
+    }
+    report.steps_per_block = steps(kernel, options);
+    report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options)?;
+    report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
+    let root = kernel.root.as_ref().filter(|_| options.check);
+    let inverse = root.and_then(|r| Inverse::new(&kernel.views[r.outputs[0]].leaves));
+    let root = root.filter(|_| inverse.is_some());
+    report.checked = root.is_some();
+    let mode = Mode { check: options.check, small_ints: matches!(options.inputs, Inputs::Ints(_)) };
+    let one = |block: &i64| -> Checked<Finished> {
+        let mut finished = run_block(kernel, &buffers, *block, mode)?;
+        if let (Some(root), Some(inverse)) = (root, &inverse)
+            && let Space::Global(i) = kernel.views[root.outputs[0]].space
+        {
+            let mut oracle = Oracle::new(kernel, &buffers, root);
+            let Finished { pages, counts } = &mut finished;
+            check_block(&mut oracle, inverse, &pages[i], *block, mode.small_ints, counts)?;
+        }
+        Ok(finished)
+    };
+    let mut counts = Counts::default();
+    let mut grid = Grid::new(kernel);
+    for chunk in report.blocks_run.chunks(CHUNK) {
+        let results: Vec<Checked<Finished>> = chunk.par_iter().map(one).collect();
+        for (block, result) in chunk.iter().zip(results) {
+            let finished = result?;
+            counts.merge(&finished.counts);
+            grid.add(kernel, *block, finished)?;
+        }
+    }
+    if let Some(root) = root.filter(|_| report.complete) {
+        grid.all_written(kernel, root)?;
+    }
+    for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
+        merge_into(memory, global.buffer, pages);
+    }
+    report.specs = counts.specs;
+    report.elements = counts.elements;
+    report.max_error = counts.max_error;
+    report.max_ratio = counts.max_ratio;
+    report.multiply_adds = counts.multiply_adds;
+    report.banks = kernel
+        .leaves
+        .iter()
+        .zip(&counts.banks)
+        .filter(|(_, count)| count.accesses > 0)
+        .map(|(leaf, count)| (kernel.sites[leaf.site as usize].line, *count))
+        .collect();
+    Ok(report)
+}
+
+fn merge_into(memory: &mut Memory, buffer: BufferId, pages: BTreeMap<u64, Written>) {
+    let Some((tensor, _)) = memory.tensors.get_mut(&buffer) else { return };
+    for (number, page) in pages {
+        let to = tensor.pages.entry(number).or_default();
+        for i in (0..PAGE).filter(|i| page.mask >> i & 1 == 1) {
+            to.values[i] = page.values[i];
+        }
+        to.mask |= page.mask;
+    }
+}
+
+/// An upper bound of the steps of a block, its share of comparing the kernel's outputs included.
+fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
+    let steps = block_steps(kernel, options.check);
+    let Some(root) = kernel.root.as_ref().filter(|_| options.check) else { return steps };
+    let size = kernel.views[root.outputs[0]].size.unsigned_abs();
+    let all = (root.meaning.multiply_adds() / 8).saturating_add(size);
+    steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
+}
+
+/// Which blocks run: all, or some spread evenly.
+fn chosen_blocks(kernel: &Kernel<'_>, steps: u64, options: &Options) -> Checked<Vec<i64>> {
+    let span = kernel.program.specs[kernel.spec].span;
+    if steps > options.budget {
+        let many = if steps == u64::MAX { "2^64 or more".to_owned() } else { steps.to_string() };
+        return Err(Box::new(
+            Diagnostic::new(
+                Code::StepBudget,
+                span,
+                format!("one block takes up to {many} steps, the budget is {}", options.budget),
+            )
+            .label("too long to simulate")
+            .help("raise `--budget`, or choose smaller sizes"),
+        ));
+    }
+    let fits = options.budget / steps.max(1);
+    let n_blocks = kernel.n_blocks.unsigned_abs();
+    let wanted = options.blocks.unwrap_or(n_blocks).max(1).min(n_blocks).min(fits.max(1));
+    // The list itself is bounded: a block takes at least one step.
+    let block = |i: u64| (u128::from(i) * u128::from(n_blocks) / u128::from(wanted)) as i64;
+    Ok((0..wanted).map(block).collect())
+}
+
+/// Executes a kernel without a body.
+fn by_meaning(
+    kernel: &Kernel<'_>,
+    buffers: &[&GlobalMemory],
+    options: &Options,
+) -> Checked<BTreeMap<u64, Written>> {
+    let span = kernel.program.specs[kernel.spec].span;
+    let Some(root) = &kernel.root else { return Err(not_decomposed(span)) };
+    let view = &kernel.views[root.outputs[0]];
+    let work = root.meaning.multiply_adds().max(view.size.unsigned_abs());
+    let inputs = root.inputs.iter().map(|s| match s {
+        crate::plan::Source::View(v) => kernel.views[*v].size.unsigned_abs(),
+        crate::plan::Source::Number(_) => 0,
+    });
+    let work = inputs.fold(work, u64::saturating_add);
+    if work > options.budget {
+        return Err(not_decomposed(span));
+    }
+    let mut oracle = Oracle::new(kernel, buffers, root);
+    let mut written: BTreeMap<u64, Written> = BTreeMap::new();
+    for e in 0..view.size {
+        let raw = oracle.want(e)?.rounded(&root.meaning, view.scalar);
+        let Ok(at) = u64::try_from(offset(view, e)) else { continue };
+        let page = written.entry(at / PAGE as u64).or_default();
+        page.values[at as usize % PAGE] = raw;
+        page.mask |= 1 << (at as usize % PAGE);
+    }
+    Ok(written)
+}
+
+/// What all blocks wrote, and who read what they did not write.
+struct Grid {
+    written: Vec<BTreeMap<u64, GridPage>>,
+}
+
+struct GridPage {
+    values: Written,
+    /// Which block wrote each element; of the last reader that did not write.
+    writers: [i64; PAGE],
+    readers: [(i64, u32); PAGE],
+}
+
+impl Grid {
+    fn new(kernel: &Kernel<'_>) -> Self {
+        Grid { written: kernel.globals.iter().map(|_| BTreeMap::new()).collect() }
+    }
+
+    /// Adds a block's pages; an element that another block touched too is a race.
+    fn add(&mut self, kernel: &Kernel<'_>, block: i64, finished: Finished) -> Checked<()> {
+        for (i, (all, pages)) in self.written.iter_mut().zip(finished.pages).enumerate() {
+            for (number, page) in pages {
+                let to = all.entry(number).or_insert_with(|| GridPage {
+                    values: Written::default(),
+                    writers: [-1; PAGE],
+                    readers: [(-1, 0); PAGE],
+                });
+                for e in 0..PAGE {
+                    let at = (number * PAGE as u64) as i64 + e as i64;
+                    let wrote = page.written.mask >> e & 1 == 1;
+                    let read = page.shadow.any_read(e);
+                    if !wrote && read.is_none() {
+                        continue;
+                    }
+                    let other = if to.values.mask >> e & 1 == 1 {
+                        Some((to.writers[e], "writes"))
+                    } else if wrote && to.readers[e].0 >= 0 {
+                        Some((to.readers[e].0, "reads"))
+                    } else {
+                        None
+                    };
+                    if let Some((first, verb)) = other {
+                        return Err(block_race(kernel, i, at, (first, verb), block, &page, e));
+                    }
+                    if wrote {
+                        to.values.values[e] = page.written.values[e];
+                        to.values.mask |= 1 << e;
+                        to.writers[e] = block;
+                    } else if let Some(site) = read {
+                        to.readers[e] = (block, site);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every element of the kernel's output must have been written.
+    fn all_written(&self, kernel: &Kernel<'_>, root: &RootSpec) -> Checked<()> {
+        let output = root.outputs[0];
+        let view = &kernel.views[output];
+        let Space::Global(i) = view.space else { return Ok(()) };
+        let missing = (0..view.size).find(|e| {
+            let at = offset(view, *e);
+            let page = self.written[i].get(&(at as u64 / PAGE as u64));
+            page.is_none_or(|p| p.values.mask >> (at as usize % PAGE) & 1 == 0)
+        });
+        let Some(e) = missing else { return Ok(()) };
+        let name = kernel.view_name(output);
+        let at = coordinates_text(&coordinates(&view.modes, e));
+        let span = kernel.sites[root.site as usize].span;
+        Err(Box::new(
+            Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
+                .label("the body of this spec does not compute all of its output")
+                .help("compare the tiles that blocks and threads write with the output's shape"),
+        ))
+    }
+
+    fn into_written(self) -> impl Iterator<Item = BTreeMap<u64, Written>> {
+        self.written.into_iter().map(|pages| pages.into_iter().map(|(n, p)| (n, p.values)).collect())
+    }
+}
+
+fn block_race(
+    kernel: &Kernel<'_>,
+    global: usize,
+    at: i64,
+    (first, verb): (i64, &str),
+    block: i64,
+    page: &Page,
+    e: usize,
+) -> Box<Diagnostic> {
+    let wrote = page.shadow.last_write(e).filter(|_| page.written.mask >> e & 1 == 1);
+    let site = wrote.map(|w| w.site).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
+    let place = &kernel.sites[site as usize];
+    let element = kernel.globals[global].names.element(at);
+    let does = if wrote.is_some() { "writes" } else { "reads" };
+    Box::new(
+        Diagnostic::new(
+            Code::Race,
+            place.span,
+            format!("block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders blocks", line_text(place)),
+        )
+        .label(format!("block {block} {does} it here"))
+        .help("let one block own each element, or split the kernel in two"),
+    )
+}

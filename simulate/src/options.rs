@@ -1,0 +1,39 @@
+//! What a run is given.
+
+use crate::array::Array;
+use crate::inputs::Inputs;
+use std::collections::BTreeMap;
+
+/// How a program is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How tensors are filled that `arrays` does not name.
+    pub inputs: Inputs,
+    /// Tensors by name, without `%`; shapes as the tensors are declared, one extent a mode.
+    pub arrays: BTreeMap<String, Array>,
+    /// Values of symbolic sizes, by name.
+    pub symbols: BTreeMap<String, i64>,
+    /// How many blocks of each kernel to run, spread evenly over the grid; at least one is. None: all of
+    /// them, or as many as the budget allows.
+    pub blocks: Option<u64>,
+    /// Most steps of one kernel; a step is an element read or written, or eight multiply-adds.
+    pub budget: u64,
+    /// Whether bodies are compared with what their specs mean.
+    pub check: bool,
+}
+
+/// Some tens of seconds on two cores.
+pub const DEFAULT_BUDGET: u64 = 1 << 31;
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            inputs: Inputs::Seed(0),
+            arrays: BTreeMap::new(),
+            symbols: BTreeMap::new(),
+            blocks: None,
+            budget: DEFAULT_BUDGET,
+            check: true,
+        }
+    }
+}

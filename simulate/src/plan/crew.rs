@@ -1,0 +1,209 @@
+//! Thread tensors as sets and groups of threads.
+//!
+//! A crew's innermost level is the group that executes a spec together; the outer levels repeat it. Made
+//! by `.scalar()`, or without levels, every thread is a group of its own. The groups are known up to an
+//! offset that may depend on loop variables.
+
+use super::{Checked, Site};
+use crate::index::{Index, Variables};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Program, ThreadsId};
+use std::sync::Arc;
+
+/// Lanes of up to 32 warps, one bit each.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mask(pub [u32; 32]);
+
+impl Mask {
+    /// No thread.
+    pub(crate) const NONE: Mask = Mask([0; 32]);
+
+    /// The first `n` threads.
+    pub(crate) fn first(n: usize) -> Self {
+        let mut mask = Mask::NONE;
+        (0..n.min(1024)).for_each(|t| mask.insert(t));
+        mask
+    }
+
+    /// Adds a thread below 1024.
+    pub(crate) fn insert(&mut self, thread: usize) {
+        self.0[thread / 32] |= 1 << (thread % 32);
+    }
+
+    /// Whether a thread is in it.
+    pub(crate) fn has(&self, thread: usize) -> bool {
+        self.0[thread / 32] >> (thread % 32) & 1 == 1
+    }
+
+    /// Those in both.
+    #[must_use]
+    pub(crate) fn and(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|w| self.0[w] & other.0[w]))
+    }
+
+    /// Those in this one only.
+    #[must_use]
+    pub(crate) fn without(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|w| self.0[w] & !other.0[w]))
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|w| *w == 0)
+    }
+
+    /// Whether all of the other are in this one.
+    pub(crate) fn contains(&self, other: &Mask) -> bool {
+        other.without(self).is_empty()
+    }
+
+    /// The threads, ascending.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..32).flat_map(move |w| {
+            let mut bits = self.0[w];
+            std::iter::from_fn(move || {
+                let lane = bits.trailing_zeros() as usize;
+                bits &= bits.checked_sub(1)?;
+                Some(w * 32 + lane)
+            })
+        })
+    }
+}
+
+/// A thread tensor of a kernel.
+pub(crate) struct Crew {
+    /// Linear index of coordinate zero; the same for all threads.
+    offset: Index,
+    /// Indices of each group relative to the offset, in the group's order.
+    groups: Vec<Vec<i64>>,
+    /// The groups in place, where the offset is known.
+    known: Option<Arc<Squad>>,
+    /// Where it is written.
+    site: Site,
+    n_threads: usize,
+}
+
+/// The threads of one group, in the order in which the thread tensor counts them.
+pub(crate) type Group = Vec<u16>;
+
+/// A crew in place.
+pub(crate) struct Squad {
+    /// Its groups; a thread is in at most one.
+    pub groups: Vec<Group>,
+    /// All their threads.
+    pub mask: Mask,
+}
+
+impl Crew {
+    /// Lowers a thread tensor of a kernel with so many threads.
+    ///
+    /// # Errors
+    /// `D0306` where its shape is not known, `V0214` where it is no set of distinct threads.
+    pub(crate) fn new(program: &Program, vars: &Variables<'_>, id: ThreadsId, n_threads: usize) -> Checked<Self> {
+        let threads = &program.threads[id];
+        let site = Site { line: 0, span: threads.span };
+        let unknown = |why: String| {
+            Box::new(
+                Diagnostic::new(Code::Symbolic, site.span, "a thread tensor is not known")
+                    .label(why)
+                    .help("give every symbol a value"),
+            )
+        };
+        let single = threads.each.is_some();
+        let mut outer = vec![0i64];
+        let mut inner = vec![0i64];
+        let last = threads.levels.len().checked_sub(1);
+        for (depth, level) in threads.levels.iter().enumerate() {
+            let layout = level
+                .eval(&program.arena, &|v| vars.constant_of(v))
+                .map_err(|e| unknown(e.to_string()))?;
+            let known = if Some(depth) == last && !single { &mut inner } else { &mut outer };
+            let size = layout.size();
+            if size > 1024 || known.len() as i64 * size > 1024 {
+                return Err(not_a_set(site, "it has more than 1024 threads"));
+            }
+            // Modes of one level: earlier ones fastest, and outer levels before inner ones.
+            *known = (0..size)
+                .flat_map(|i| known.iter().map(move |o| (i, *o)))
+                .map(|(i, o)| o.saturating_add(layout.at(i)))
+                .collect();
+        }
+        if outer.len() * inner.len() > 1024 {
+            return Err(not_a_set(site, "it has more than 1024 threads"));
+        }
+        let offset = vars.index(threads.offset).map_err(unknown)?;
+        if !offset.is_uniform() {
+            return Err(not_a_set(site, "its place differs from thread to thread"));
+        }
+        let groups = outer
+            .iter()
+            .map(|o| inner.iter().map(|i| o.saturating_add(*i)).collect())
+            .collect();
+        let mut crew = Crew { offset, groups, known: None, site, n_threads };
+        if let Some(offset) = crew.offset.known() {
+            crew.known = Some(Arc::new(crew.place(offset)?));
+        }
+        Ok(crew)
+    }
+
+    /// Threads of one group.
+    pub(crate) fn group_size(&self) -> usize {
+        self.groups.first().map_or(0, Vec::len)
+    }
+
+    /// How many groups there are.
+    pub(crate) fn n_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The groups, given the value of the offset's variables.
+    ///
+    /// # Errors
+    /// `V0214` where a thread is not one of the block.
+    pub(crate) fn squad(&self, env: &crate::index::Env) -> Checked<Arc<Squad>> {
+        if let Some(known) = &self.known {
+            return Ok(Arc::clone(known));
+        }
+        let offset =
+            self.offset.base(env).map_err(|e| not_a_set(self.site, &e.to_string()))?;
+        self.place(offset).map(Arc::new)
+    }
+
+    /// The groups, where they do not depend on loop variables.
+    pub(crate) fn known(&self) -> Option<&Squad> {
+        self.known.as_deref()
+    }
+
+    fn place(&self, offset: i64) -> Checked<Squad> {
+        let mut mask = Mask::NONE;
+        let mut groups = Vec::with_capacity(self.groups.len());
+        for relative in &self.groups {
+            let mut group = Vec::with_capacity(relative.len());
+            for i in relative {
+                let thread = offset
+                    .checked_add(*i)
+                    .and_then(|t| usize::try_from(t).ok())
+                    .filter(|t| *t < self.n_threads);
+                let Some(thread) = thread else {
+                    let why = format!("it reaches outside the block's {} threads", self.n_threads);
+                    return Err(not_a_set(self.site, &why));
+                };
+                if mask.has(thread) {
+                    return Err(not_a_set(self.site, &format!("it holds thread {thread} twice")));
+                }
+                mask.insert(thread);
+                group.push(thread as u16);
+            }
+            groups.push(group);
+        }
+        Ok(Squad { groups, mask })
+    }
+}
+
+fn not_a_set(site: Site, why: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::ThreadLayout, site.span, "a thread tensor is not a set of threads of its block")
+            .label(why.to_owned())
+            .help("take tiles of the kernel's thread tensor"),
+    )
+}

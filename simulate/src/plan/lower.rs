@@ -1,0 +1,533 @@
+//! From a kernel of the program to a [`Kernel`] ready to run.
+
+use super::row::Operands;
+use super::{
+    BoundRow, Check, Checked, Crew, Dist, GlobalBuffer, How, Kernel, Leaf, Names, Node, RegisterBuffer,
+    RootSpec, SharedBuffer, SharedPlan, Site, Source, Space, View,
+};
+use crate::denote::Meaning;
+use crate::index::{Compare, Index, Variables};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::{AttrValue, ExprKind, SpecKind, TupleExpr};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::{
+    BufferId, Operand, Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
+};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+use std::collections::HashMap;
+
+/// Largest shared memory of a block, in bytes; far above any hardware's.
+const MAX_SHARED: usize = 1 << 20;
+/// Most register elements of a block.
+const MAX_REGISTERS: usize = 1 << 23;
+/// Most elements of an operand of a spec that is executed or checked by its meaning.
+const MAX_ELEMENTS: i64 = 1 << 22;
+/// Most steps of one comparison of a body with its meaning.
+const MAX_COMPARE: u64 = 1 << 30;
+/// Deepest nesting of statements.
+const MAX_DEPTH: usize = 512;
+/// Every buffer in shared memory begins at a multiple of this.
+const SHARED_ALIGN: usize = 16;
+
+/// Lowers a kernel. One without a body keeps its meaning only.
+///
+/// # Errors
+/// The first reason in text order why it cannot run.
+pub(crate) fn lower<'p>(
+    program: &'p Program,
+    id: SpecId,
+    atoms: &AtomTable,
+    symbols: &HashMap<VarId, i64>,
+) -> Checked<Kernel<'p>> {
+    let spec = &program.specs[id];
+    let site = Site { line: spec.line, span: spec.span };
+    let size = |threads: ThreadsId| -> Checked<i64> {
+        let layout = program.threads[threads].concat();
+        let layout = layout.eval(&program.arena, &|v| symbols.get(&v).copied());
+        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", &e.to_string()))?.size())
+    };
+    let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
+        (_, None) => (0, 0),
+        (Some(exec), Some(_)) => (size(exec.blocks)?, size(exec.threads)?),
+        (None, Some(_)) => return Err(not_decomposed(site.span)),
+    };
+    if n_threads > MAX_BLOCK_THREADS {
+        let text = format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
+        return Err(Box::new(Diagnostic::new(Code::TooManyThreads, site.span, text)));
+    }
+    let n_threads = n_threads as usize;
+    let mut lowering = Lowering {
+        kernel: Kernel {
+            program,
+            spec: id,
+            n_threads,
+            n_warps: n_threads.div_ceil(32),
+            n_blocks,
+            body: Vec::new(),
+            n_loops: 0,
+            leaves: Vec::new(),
+            checks: Vec::new(),
+            crews: Vec::new(),
+            views: Vec::new(),
+            dists: Vec::new(),
+            sites: Vec::new(),
+            shared: SharedPlan { granule: 8, ..SharedPlan::default() },
+            registers: Vec::new(),
+            globals: Vec::new(),
+            root: None,
+            unchecked: Vec::new(),
+        },
+        vars: Variables::new(program, symbols, n_threads),
+        atoms,
+        spaces: HashMap::new(),
+        views: HashMap::new(),
+        crews: HashMap::new(),
+    };
+    let body = match &spec.body {
+        Some(body) => lowering.block(body, 0)?,
+        None => Vec::new(),
+    };
+    match lowering.root(id) {
+        Ok(root) => lowering.kernel.root = Some(root),
+        Err(Unchecked::Because(why)) => lowering.kernel.unchecked.push((spec.line, why)),
+        Err(Unchecked::Broken(d)) => return Err(d),
+    }
+    let Lowering { mut kernel, vars, .. } = lowering;
+    kernel.body = body;
+    kernel.n_loops = vars.n_loops();
+    Ok(kernel)
+}
+
+/// The kernel has no body.
+pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::NotDecomposed, span, "the kernel is not decomposed")
+            .label("it has no body, and is too large to be executed by its meaning alone")
+            .help("run `carbyne decompose`, or write a body"),
+    )
+}
+
+fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
+            .label(why.to_owned())
+            .help("give every symbol a value"),
+    )
+}
+
+struct Lowering<'p, 'a> {
+    kernel: Kernel<'p>,
+    vars: Variables<'a>,
+    atoms: &'a AtomTable,
+    spaces: HashMap<BufferId, Space>,
+    views: HashMap<TensorId, usize>,
+    crews: HashMap<ThreadsId, usize>,
+}
+
+impl Lowering<'_, '_> {
+    fn site(&mut self, line: u32, span: Span) -> u32 {
+        self.kernel.sites.push(Site { line, span });
+        self.kernel.sites.len() as u32 - 1
+    }
+
+    fn block(&mut self, stmts: &[Stmt], depth: usize) -> Checked<Vec<Node>> {
+        if depth > MAX_DEPTH {
+            let span = stmts.first().map_or(Span::default(), |s| s.span);
+            return Err(Box::new(Diagnostic::new(Code::TooDeep, span, "statements nest too deep")));
+        }
+        let mut nodes = Vec::new();
+        for stmt in stmts {
+            nodes.extend(self.stmt(stmt, depth)?);
+        }
+        Ok(nodes)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, depth: usize) -> Checked<Option<Node>> {
+        let span = stmt.span;
+        Ok(Some(match &stmt.kind {
+            StmtKind::Indices(_) => return Ok(None),
+            StmtKind::Spec(id) => self.spec(*id, depth)?,
+            StmtKind::Allocate(tensor) => {
+                let space = self.space(self.kernel.program.tensors[*tensor].buffer, span)?;
+                Node::Allocate(match space {
+                    Space::Registers(i) => Some(i),
+                    Space::Shared(_) | Space::Global(_) => None,
+                })
+            }
+            StmtKind::For { var, start, end, step, body, .. } => {
+                let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);
+                let varying = !first.is_uniform() || !last.is_uniform();
+                let slot = self.vars.add_loop(*var, varying);
+                let site = self.site(stmt.line, span);
+                let step = (*step).max(1);
+                let arena = &self.kernel.program.arena;
+                let trips = match (self.vars.bounds(arena, *start).0, self.vars.bounds(arena, *end).1) {
+                    (Some(lo), Some(hi)) if hi <= lo => 0,
+                    (Some(lo), Some(hi)) => {
+                        let distance = i128::from(hi) - i128::from(lo);
+                        let trips = (distance + i128::from(step) - 1) / i128::from(step);
+                        u64::try_from(trips).unwrap_or(u64::MAX)
+                    }
+                    _ => u64::MAX,
+                };
+                let body = self.block(body, depth + 1)?;
+                Node::For { slot, start: first, end: last, step, trips, site, body }
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                let cond = cond
+                    .iter()
+                    .map(|(lhs, op, rhs)| {
+                        Ok(Compare { lhs: self.index(*lhs, span)?, op: *op, rhs: self.index(*rhs, span)? })
+                    })
+                    .collect::<Checked<_>>()?;
+                let site = self.site(stmt.line, span);
+                let then = self.block(then, depth + 1)?;
+                let otherwise = self.block(otherwise, depth + 1)?;
+                Node::If { cond, site, then, otherwise }
+            }
+            StmtKind::Barrier(threads) => {
+                let crew = threads.map(|t| self.crew(t)).transpose()?;
+                Node::Barrier { crew, site: self.site(stmt.line, span) }
+            }
+            StmtKind::AsyncCommit => Node::Commit,
+            StmtKind::AsyncWait(n) => Node::Wait(usize::try_from(*n).unwrap_or(0)),
+        }))
+    }
+
+    fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {
+        let program = self.kernel.program;
+        let spec = &program.specs[id];
+        let Some(exec) = spec.exec else {
+            let text = "the spec does not say who executes it";
+            return Err(Box::new(Diagnostic::new(Code::ExecConfig, spec.span, text)));
+        };
+        let crew = self.crew(exec.threads)?;
+        let site = self.site(spec.line, spec.span);
+        if let Some(body) = &spec.body {
+            let body = self.block(body, depth + 1)?;
+            let check = match self.check(id, site, crew) {
+                Ok(check) => {
+                    self.kernel.checks.push(check);
+                    Some(self.kernel.checks.len() - 1)
+                }
+                Err(Unchecked::Because(why)) => {
+                    self.kernel.unchecked.push((spec.line, why));
+                    None
+                }
+                Err(Unchecked::Broken(d)) => return Err(d),
+            };
+            return Ok(Node::Body { crew, site, check, body });
+        }
+        let (inputs, outputs) = self.operands(id)?;
+        for view in &outputs {
+            if let Space::Global(i) = self.kernel.views[*view].space {
+                self.kernel.globals[i].written = true;
+            }
+        }
+        let how = self.how(id, site, crew, &inputs, &outputs)?;
+        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, how });
+        Ok(Node::Leaf(self.kernel.leaves.len() - 1))
+    }
+
+    fn how(
+        &mut self,
+        id: SpecId,
+        site: u32,
+        crew: usize,
+        inputs: &[Source],
+        outputs: &[usize],
+    ) -> Checked<How> {
+        let spec = &self.kernel.program.specs[id];
+        if let Some(name) = &spec.atom {
+            let Some(atom) = self.atoms.get(name) else {
+                let nearest = self.atoms.nearest_names(name);
+                let mut d = Diagnostic::new(
+                    Code::UnknownAtom,
+                    spec.span,
+                    format!("{} has no atom of this name", self.atoms.arch),
+                );
+                d.help = nearest.first().map(|n| format!("did you mean `{n}`?"));
+                return Err(Box::new(d));
+            };
+            let operands = Operands {
+                inputs,
+                outputs,
+                views: &self.kernel.views,
+                dists: &self.kernel.dists,
+                program: self.kernel.program,
+                site: self.kernel.sites[site as usize],
+            };
+            return BoundRow::new(atom, spec.kind, &operands).map(How::Row);
+        }
+        let alone = self.kernel.crews[crew].group_size() == 1;
+        if let SpecKind::Shfl(op) = spec.kind {
+            let lane = lane(spec.attr("lane"))
+                .ok_or_else(|| meaningless(spec.span, "its lane is not a constant".to_owned()))?;
+            return Ok(How::Shuffle { op, lane });
+        }
+        let private = |v: &usize| self.is_private(*v);
+        if !alone && (views_of(inputs).any(|v| private(&v)) || outputs.iter().any(private)) {
+            let why = "a group of threads has no common registers, only each thread its own";
+            return Err(meaningless(spec.span, why.to_owned()));
+        }
+        let meaning = self
+            .small_enough(inputs, outputs)
+            .and_then(|()| self.denote(id, inputs, outputs))
+            .map_err(|why| meaningless(spec.span, why))?;
+        Ok(How::Meaning(meaning))
+    }
+
+    fn check(&mut self, id: SpecId, site: u32, crew: usize) -> Result<Check, Unchecked> {
+        let spec = &self.kernel.program.specs[id];
+        if spec.kind == SpecKind::Generic {
+            return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
+        }
+        let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
+        let alone = self.kernel.crews[crew].group_size() == 1;
+        let private = |v: &usize| self.is_private(*v);
+        if !alone && (views_of(&inputs).any(|v| private(&v)) || outputs.iter().any(private)) {
+            let why = "a group of threads has no common registers, only each thread its own";
+            return Err(Unchecked::Because(why.to_owned()));
+        }
+        let meaning = self
+            .small_enough(&inputs, &outputs)
+            .and_then(|()| self.denote(id, &inputs, &outputs))
+            .map_err(Unchecked::Because)?;
+        let check = Check { site, crew, meaning, inputs, outputs };
+        if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
+            return Err(Unchecked::Because("comparing it with its meaning would take too long".to_owned()));
+        }
+        Ok(check)
+    }
+
+    fn denote(&self, id: SpecId, inputs: &[Source], outputs: &[usize]) -> Result<Meaning, String> {
+        let spec = &self.kernel.program.specs[id];
+        let views = &self.kernel.views;
+        let modes = |v: usize| &views[v].modes[..];
+        let ins: Vec<&[i64]> = views_of(inputs).map(modes).collect();
+        let outs: Vec<&[i64]> = outputs.iter().map(|v| modes(*v)).collect();
+        let axes = spec.axes().unwrap_or_default();
+        let out = outputs.first().map_or(Scalar::F32, |v| views[*v].scalar);
+        let meaning = Meaning::new(spec.kind, &axes, spec.acc.unwrap_or(out), &ins, &outs)?;
+        let literals = inputs.iter().any(|s| matches!(s, Source::Number(_)));
+        if literals != (meaning == Meaning::Init) {
+            return Err("a literal stands where a tensor is read, or the reverse".to_owned());
+        }
+        match views_of(inputs).next() {
+            Some(v) if meaning == Meaning::Move && views[v].scalar.bits() != views[outputs[0]].scalar.bits() => {
+                Err(format!("a Move from {} to {out} keeps no bits", views[v].scalar))
+            }
+            _ => Ok(meaning),
+        }
+    }
+
+    /// Whether the operands can be held as a list of elements.
+    fn small_enough(&self, inputs: &[Source], outputs: &[usize]) -> Result<(), String> {
+        let large = |v: &usize| self.kernel.views[*v].size > MAX_ELEMENTS;
+        match views_of(inputs).chain(outputs.iter().copied()).find(large) {
+            Some(v) => Err(format!("{} has more than {MAX_ELEMENTS} elements", self.kernel.view_name(v))),
+            None => Ok(()),
+        }
+    }
+
+    /// What the kernel as a whole computes.
+    fn root(&mut self, id: SpecId) -> Result<RootSpec, Unchecked> {
+        let spec = &self.kernel.program.specs[id];
+        if spec.kind == SpecKind::Generic {
+            return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
+        }
+        let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
+        let meaning = self.denote(id, &inputs, &outputs).map_err(Unchecked::Because)?;
+        let known = |v: usize| {
+            let view = &self.kernel.views[v];
+            matches!(view.space, Space::Global(_)) && view.offset.known().is_some()
+        };
+        if !views_of(&inputs).chain(outputs.iter().copied()).all(known) {
+            return Err(Unchecked::Because("its operands are not whole tensors in GL".to_owned()));
+        }
+        let site = self.site(spec.line, spec.span);
+        Ok(RootSpec { site, meaning, inputs, outputs })
+    }
+
+    fn is_private(&self, view: usize) -> bool {
+        let view = &self.kernel.views[view];
+        matches!(view.space, Space::Registers(_)) && view.dist.is_none()
+    }
+
+    fn operands(&mut self, id: SpecId) -> Checked<(Vec<Source>, Vec<usize>)> {
+        let spec = &self.kernel.program.specs[id];
+        let inputs = spec
+            .inputs
+            .iter()
+            .map(|o| match o {
+                Operand::Tensor(t) => self.view(*t, spec.span).map(Source::View),
+                Operand::Number(v) => Ok(Source::Number(*v)),
+            })
+            .collect::<Checked<_>>()?;
+        let outputs =
+            spec.outputs.iter().map(|t| self.view(*t, spec.span)).collect::<Checked<_>>()?;
+        Ok((inputs, outputs))
+    }
+
+    fn view(&mut self, id: TensorId, span: Span) -> Checked<usize> {
+        if let Some(view) = self.views.get(&id) {
+            return Ok(*view);
+        }
+        let program = self.kernel.program;
+        let tensor = &program.tensors[id];
+        let space = self.space(tensor.buffer, span)?;
+        let layout = self.vars.layout(&tensor.concat());
+        let layout = layout.map_err(|e| unknown(span, &program.tensor_name(id), &e))?;
+        let offset = self.index(tensor.offset, span)?;
+        let dist = match &tensor.dist {
+            None => None,
+            Some(dist) => {
+                let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else {
+                    return Err(open(span, &program.tensor_name(id)));
+                };
+                let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
+                let crew = Crew::new(program, &self.vars, threads, self.kernel.n_threads)?;
+                let Some(squad) = crew.known() else {
+                    return Err(unknown(span, "who holds a tensor", "its threads depend on a loop"));
+                };
+                // Column-major over all levels, outermost first: groups vary fastest.
+                let order: Vec<u16> = (0..crew.group_size())
+                    .flat_map(|i| squad.groups.iter().map(move |g| g[i]))
+                    .collect();
+                let site = Site { line: 0, span: tensor.span };
+                self.kernel.dists.push(Dist::new(&tv, &order, layout.size(), site)?);
+                Some(self.kernel.dists.len() - 1)
+            }
+        };
+        let scalar = program.scalar_of(id);
+        self.kernel.views.push(View::new(id, space, scalar, offset, &layout, dist));
+        self.views.insert(id, self.kernel.views.len() - 1);
+        Ok(self.kernel.views.len() - 1)
+    }
+
+    /// Where a buffer is; places it if it is new.
+    fn space(&mut self, id: BufferId, span: Span) -> Checked<Space> {
+        if let Some(space) = self.spaces.get(&id) {
+            return Ok(*space);
+        }
+        let buffer = &self.kernel.program.buffers[id];
+        if buffer.open {
+            return Err(open(span, &format!("%{}", buffer.name)));
+        }
+        let len = self.vars.constant(buffer.cosize);
+        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
+        let declared = &self.kernel.program.tensors[buffer.tensor];
+        let layout = self.vars.layout(&declared.concat());
+        let layout = layout.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
+        let names = match declared.dist {
+            None => Names::new(&buffer.name, &layout),
+            Some(_) => Names::numbered(&buffer.name),
+        };
+        let space = match buffer.memory {
+            None => return Err(open(span, &format!("%{}", buffer.name))),
+            Some(Memory::Gl) => {
+                self.kernel.globals.push(GlobalBuffer { buffer: id, written: false, names });
+                Space::Global(self.kernel.globals.len() - 1)
+            }
+            Some(Memory::Rf) => {
+                let all = self.kernel.registers.iter().fold(0, |n, r| n + r.len);
+                let len = usize::try_from(len).unwrap_or(0);
+                if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
+                    let text = format!("%{} takes more registers than can be simulated", buffer.name);
+                    return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
+                }
+                self.kernel.registers.push(RegisterBuffer { len, names });
+                Space::Registers(self.kernel.registers.len() - 1)
+            }
+            Some(Memory::Sh) => self.place_shared(id, len, names, span)?,
+        };
+        self.spaces.insert(id, space);
+        Ok(space)
+    }
+
+    fn place_shared(&mut self, id: BufferId, len: i64, names: Names, span: Span) -> Checked<Space> {
+        let buffer = &self.kernel.program.buffers[id];
+        let bits = buffer.scalar.bits();
+        let bytes = len.checked_mul(bits).map_or(i64::MAX, |b| b.saturating_add(7) / 8);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let reused = match buffer.reuses {
+            None => None,
+            Some(other) if self.spaces.contains_key(&other) => match self.spaces[&other] {
+                Space::Shared(i) => Some(self.kernel.shared.buffers[i].at),
+                _ => None,
+            },
+            Some(_) => None,
+        };
+        let align = usize::try_from(buffer.align).unwrap_or(1).max(SHARED_ALIGN);
+        let next = self.kernel.shared.size.next_multiple_of(align);
+        let pinned = buffer.at.and_then(|at| usize::try_from(at).ok());
+        let at = pinned.or(reused).unwrap_or(next);
+        let end = at.saturating_add(bytes);
+        if end > MAX_SHARED {
+            let text = format!("%{} takes more shared memory than can be simulated", buffer.name);
+            return Err(Box::new(Diagnostic::new(Code::SharedTooLarge, span, text)));
+        }
+        let shared = &mut self.kernel.shared;
+        shared.size = shared.size.max(end);
+        shared.granule = shared.granule.min((bits as usize / 8).max(1));
+        let (bits, swizzle) = (bits as u32, buffer.swizzle);
+        shared.buffers.push(SharedBuffer { at, len, bits, swizzle, names });
+        Ok(Space::Shared(shared.buffers.len() - 1))
+    }
+
+    fn crew(&mut self, id: ThreadsId) -> Checked<usize> {
+        if let Some(crew) = self.crews.get(&id) {
+            return Ok(*crew);
+        }
+        let crew = Crew::new(self.kernel.program, &self.vars, id, self.kernel.n_threads)?;
+        self.kernel.crews.push(crew);
+        self.crews.insert(id, self.kernel.crews.len() - 1);
+        Ok(self.kernel.crews.len() - 1)
+    }
+
+    fn index(&self, dim: Dim, span: Span) -> Checked<Index> {
+        self.vars.index(dim).map_err(|why| unknown(span, "an index", &why))
+    }
+}
+
+/// Why a body is not compared with its spec.
+enum Unchecked {
+    Because(String),
+    Broken(Box<Diagnostic>),
+}
+
+fn open(span: Span, what: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::OpenLayout, span, format!("the layout of {what} is still open"))
+            .help("run `carbyne decompose`, or write the layout"),
+    )
+}
+
+fn meaningless(span: Span, why: String) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::NoDenotation, span, "the spec has no meaning of its own")
+            .label(why)
+            .help("give it a body or an atom"),
+    )
+}
+
+fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
+    sources.iter().filter_map(|s| match s {
+        Source::View(v) => Some(*v),
+        Source::Number(_) => None,
+    })
+}
+
+/// The constant `lane=` of a shuffle.
+fn lane(attr: Option<&AttrValue>) -> Option<i64> {
+    match attr {
+        Some(AttrValue::Tuple(TupleExpr::Leaf(e))) => match e.kind {
+            ExprKind::Int(v) => Some(v),
+            ExprKind::Name(_) | ExprKind::Bin(..) => None,
+        },
+        _ => None,
+    }
+}

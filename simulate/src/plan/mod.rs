@@ -1,0 +1,297 @@
+//! A kernel made ready to run: every index compiled, every layout tabulated, every leaf bound to a row or
+//! to its meaning.
+//!
+//! Lowering happens once a kernel; nothing here depends on the block that runs. What cannot run is refused
+//! here, in text order: an open layout, a symbol without a value, a row that does not fit its operands, a
+//! leaf that means nothing.
+
+mod cost;
+mod crew;
+mod lower;
+mod row;
+mod view;
+
+pub(crate) use cost::block_steps;
+pub(crate) use crew::{Crew, Mask, Squad};
+pub(crate) use lower::{lower, not_decomposed};
+pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
+pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text};
+
+use crate::denote::Meaning;
+use crate::index::{Compare, Index};
+use carbyne_ir::diag::Diagnostic;
+use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
+
+/// The result of anything that can be the fault of the program.
+pub(crate) type Checked<T> = Result<T, Box<Diagnostic>>;
+
+/// A kernel ready to run.
+pub(crate) struct Kernel<'p> {
+    /// Of which it is a part.
+    pub program: &'p Program,
+    /// Its spec.
+    pub spec: SpecId,
+    /// Threads of a block.
+    pub n_threads: usize,
+    /// Warps of a block, the last one possibly partial.
+    pub n_warps: usize,
+    /// Blocks of the grid.
+    pub n_blocks: i64,
+    /// What a block does.
+    pub body: Vec<Node>,
+    /// Loop variables.
+    pub n_loops: usize,
+    /// Specs without a body.
+    pub leaves: Vec<Leaf>,
+    /// Specs with a body and a meaning.
+    pub checks: Vec<Check>,
+    /// Thread tensors.
+    pub crews: Vec<Crew>,
+    /// Tensors.
+    pub views: Vec<View>,
+    /// Thread-value layouts of register tensors.
+    pub dists: Vec<Dist>,
+    /// Places that an access can be blamed on.
+    pub sites: Vec<Site>,
+    /// Shared memory of a block.
+    pub shared: SharedPlan,
+    /// Register buffers.
+    pub registers: Vec<RegisterBuffer>,
+    /// Buffers of the caller.
+    pub globals: Vec<GlobalBuffer>,
+    /// The meaning of the kernel's own spec, where it has one.
+    pub root: Option<RootSpec>,
+    /// Specs with a body that are not checked, each with the reason.
+    pub unchecked: Vec<(u32, String)>,
+}
+
+/// What a kernel as a whole computes.
+pub(crate) struct RootSpec {
+    /// Its place.
+    pub site: u32,
+    /// What it means.
+    pub meaning: Meaning,
+    /// Read operands, all in global memory.
+    pub inputs: Vec<Source>,
+    /// Written operands, all in global memory.
+    pub outputs: Vec<usize>,
+}
+
+/// A place in the text.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Site {
+    /// 1-based; 0 where there is no text.
+    pub line: u32,
+    /// The statement or the spec's head.
+    pub span: Span,
+}
+
+/// Where buffers lie in a block's shared memory.
+#[derive(Default)]
+pub(crate) struct SharedPlan {
+    /// Bytes.
+    pub size: usize,
+    /// Bytes that one entry of the race detector stands for: the narrowest scalar.
+    pub granule: usize,
+    /// In order of allocation.
+    pub buffers: Vec<SharedBuffer>,
+}
+
+/// A buffer in shared memory.
+pub(crate) struct SharedBuffer {
+    /// Byte address.
+    pub at: usize,
+    /// Scalars.
+    pub len: i64,
+    /// Bits of a scalar.
+    pub bits: u32,
+    /// On byte addresses relative to the buffer.
+    pub swizzle: Option<Swizzle>,
+    /// Its elements' names.
+    pub names: Names,
+}
+
+/// A buffer in registers.
+pub(crate) struct RegisterBuffer {
+    /// Scalars of one thread.
+    pub len: usize,
+    /// Its elements' names.
+    pub names: Names,
+}
+
+/// A buffer of the caller.
+pub(crate) struct GlobalBuffer {
+    /// Which.
+    pub buffer: BufferId,
+    /// Whether the kernel writes it.
+    pub written: bool,
+    /// Its elements' names.
+    pub names: Names,
+}
+
+/// From offsets in a buffer to coordinates of the tensor that declares it.
+pub(crate) struct Names {
+    name: String,
+    modes: Vec<i64>,
+    inverse: Option<Inverse>,
+}
+
+impl Names {
+    /// Of the buffer of that name, from the layout of its declared tensor.
+    pub(crate) fn new(name: &str, layout: &Layout<i64>) -> Self {
+        let modes = layout.modes().iter().map(Layout::size).collect();
+        Names { name: name.to_owned(), modes, inverse: Inverse::new(&layout.leaves()) }
+    }
+
+    /// Of a distributed tensor, whose registers have only numbers.
+    pub(crate) fn numbered(name: &str) -> Self {
+        Names { name: name.to_owned(), modes: Vec::new(), inverse: None }
+    }
+
+    /// `%As[3,5]`
+    pub(crate) fn element(&self, at: i64) -> String {
+        match self.inverse.as_ref().and_then(|i| i.element(at)) {
+            Some(e) => format!("%{}{}", self.name, coordinates_text(&coordinates(&self.modes, e))),
+            None => format!("scalar {at} of %{}", self.name),
+        }
+    }
+}
+
+/// A statement.
+pub(crate) enum Node {
+    /// A spec without a body.
+    Leaf(usize),
+    /// A spec with a body.
+    Body {
+        /// Who executes it.
+        crew: usize,
+        /// Its place.
+        site: u32,
+        /// What to compare at its end.
+        check: Option<usize>,
+        /// Its statements.
+        body: Vec<Node>,
+    },
+    /// New registers; shared memory is there from the start.
+    Allocate(Option<usize>),
+    /// A counted loop.
+    For {
+        /// Slot of its variable.
+        slot: usize,
+        /// First value.
+        start: Index,
+        /// Exclusive bound.
+        end: Index,
+        /// Positive step.
+        step: i64,
+        /// Upper bound of iterations.
+        trips: u64,
+        /// Its place.
+        site: u32,
+        /// Repeated.
+        body: Vec<Node>,
+    },
+    /// Both sides of a condition.
+    If {
+        /// All must hold.
+        cond: Vec<Compare>,
+        /// Its place.
+        site: u32,
+        /// When they do.
+        then: Vec<Node>,
+        /// When one does not.
+        otherwise: Vec<Node>,
+    },
+    /// All threads named (none: of the block) arrive.
+    Barrier {
+        /// Named threads.
+        crew: Option<usize>,
+        /// Its place.
+        site: u32,
+    },
+    /// Closes the threads' groups of asynchronous copies.
+    Commit,
+    /// At most so many groups stay under way.
+    Wait(usize),
+}
+
+/// A spec without a body.
+pub(crate) struct Leaf {
+    /// Its place.
+    pub site: u32,
+    /// Who executes it.
+    pub crew: usize,
+    /// Read operands.
+    pub inputs: Vec<Source>,
+    /// Written operands.
+    pub outputs: Vec<usize>,
+    /// What it does.
+    pub how: How,
+}
+
+/// A read operand.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Source {
+    /// A view.
+    View(usize),
+    /// A literal.
+    Number(f64),
+}
+
+/// What a leaf does.
+pub(crate) enum How {
+    /// What the row of its atom says.
+    Row(BoundRow),
+    /// What the spec means, for each group of threads.
+    Meaning(Meaning),
+    /// Exchange between the lanes of a group.
+    Shuffle {
+        /// Which lane is read.
+        op: carbyne_ir::ast::ShflOp,
+        /// Lane, distance or mask.
+        lane: i64,
+    },
+}
+
+/// What is compared at the end of a body.
+pub(crate) struct Check {
+    /// Its place.
+    pub site: u32,
+    /// Who executes it.
+    pub crew: usize,
+    /// What it means.
+    pub meaning: Meaning,
+    /// Read operands.
+    pub inputs: Vec<Source>,
+    /// Written operands.
+    pub outputs: Vec<usize>,
+}
+
+impl Kernel<'_> {
+    /// `%As`, or what an operand written in place is called.
+    pub(crate) fn view_name(&self, view: usize) -> String {
+        self.program.tensor_name(self.views[view].tensor)
+    }
+
+    /// The name of the element at an offset of a view's buffer.
+    pub(crate) fn element_name(&self, view: usize, at: i64) -> String {
+        match self.views[view].space {
+            Space::Global(i) => self.globals[i].names.element(at),
+            Space::Shared(i) => self.shared.buffers[i].names.element(at),
+            Space::Registers(i) => self.registers[i].names.element(at),
+        }
+    }
+
+    /// Scalar type of a view.
+    pub(crate) fn scalar(&self, view: usize) -> Scalar {
+        self.views[view].scalar
+    }
+}
+
+/// `line 12`, or what stands for it where there is no text.
+pub(crate) fn line_text(site: &Site) -> String {
+    if site.line == 0 { "a statement without a line".to_owned() } else { format!("line {}", site.line) }
+}

@@ -1,0 +1,355 @@
+//! Rows of the atom table bound to a leaf's operands: which lane's which element goes where.
+//!
+//! A row names each operand's elements by their place in a tile, for every thread and value. Binding turns
+//! that into lists over (lane, element) slots: for each place of a read tile the first slot that holds it,
+//! so that the addresses of idle lanes are never used; for a written tile every slot.
+//!
+//! Nothing here or in [`crate::exec`] looks at a row's name.
+
+use super::{Checked, Site, Source, Space, View};
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Visibility};
+use carbyne_ir::ast::{BinaryOp, SpecKind, UnaryOp};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Buffer, Program};
+use carbyne_ir::scalar::{Memory, Scalar};
+
+/// A lane of a group and an element of its view.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// Position in the group.
+    pub lane: u16,
+    /// Element of that lane's view.
+    pub element: u16,
+}
+
+/// A row bound to operands.
+pub(crate) struct BoundRow {
+    /// Threads that are looked at together: one warp, or as many as the group spans.
+    pub window: usize,
+    /// The groups in a window, as offsets from its first thread; empty for rows of one thread.
+    pub instances: Vec<Instance>,
+    /// Threads of a group.
+    pub group: usize,
+    /// Read operands in the order of the spec.
+    pub reads: Vec<BoundOperand>,
+    /// Written operands in the order of the spec.
+    pub writes: Vec<BoundOperand>,
+    /// What is computed.
+    pub op: RowOp,
+    /// Whether outputs are there only after a wait.
+    pub asynchronous: bool,
+}
+
+/// An operand of a bound row.
+pub(crate) struct BoundOperand {
+    /// Where its values are.
+    pub source: Source,
+    /// For each place of the tile, in scalars: of a read operand one slot.
+    pub reads: Vec<Slot>,
+    /// Of a written one every slot with its place.
+    pub writes: Vec<(Slot, u32)>,
+    /// Of the address each thread gives, in bytes.
+    pub align: i64,
+    /// Bytes that one thread accesses together.
+    pub bytes: i64,
+}
+
+/// What a bound row computes.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) enum RowOp {
+    /// Bits are kept.
+    Move,
+    /// D += A·B.
+    MatMul {
+        /// Batches, rows, columns, depth.
+        extents: [usize; 4],
+        /// Types of A and B.
+        from: [Scalar; 2],
+        /// Type of D.
+        to: Scalar,
+    },
+    /// One operand.
+    Unary(UnaryOp, Scalar, Scalar),
+    /// Two operands.
+    Binary(BinaryOp, Scalar, Scalar),
+    /// Every element is the literal.
+    Init(Scalar),
+}
+
+/// Threads that execute a row together, in its order.
+pub(crate) type Instance = Vec<u16>;
+
+/// Everything about the leaf that binding needs.
+pub(crate) struct Operands<'a> {
+    /// Read operands.
+    pub inputs: &'a [Source],
+    /// Written operands.
+    pub outputs: &'a [usize],
+    /// The kernel's views so far.
+    pub views: &'a [View],
+    /// The kernel's distributed tensors so far.
+    pub dists: &'a [super::Dist],
+    /// The program.
+    pub program: &'a Program,
+    /// Of the spec.
+    pub site: Site,
+}
+
+impl BoundRow {
+    /// Binds a row to the operands of a spec.
+    ///
+    /// # Errors
+    /// `D0302`, saying which operand does not fit and why.
+    pub(crate) fn new(atom: &Atom, kind: SpecKind, operands: &Operands<'_>) -> Checked<Self> {
+        let refuse = |why: String| mismatch(operands.site, atom, why);
+        if atom.op.spec_kind() != kind {
+            return Err(refuse(format!("it computes {}, the spec is {kind}", atom.op)));
+        }
+        let read: Vec<&AtomOperand> =
+            atom.operands.iter().filter(|o| o.access == Access::Read).collect();
+        let written: Vec<&AtomOperand> = atom.writes().collect();
+        if read.len() != operands.inputs.len() || written.len() != operands.outputs.len() {
+            return Err(refuse(format!(
+                "it reads {} and writes {} operands, the spec {} and {}",
+                read.len(),
+                written.len(),
+                operands.inputs.len(),
+                operands.outputs.len()
+            )));
+        }
+        let layout = &atom.thread_layout;
+        let lanes: Option<Vec<u16>> =
+            (0..layout.size()).map(|t| u16::try_from(layout.at(t)).ok()).collect();
+        let lanes = lanes
+            .filter(|l| l.len() as i64 == atom.group && (1..=128).contains(&atom.group))
+            .ok_or_else(|| refuse("its threads cannot be placed".to_owned()))?;
+        let bind = |o: &AtomOperand, source: Source| {
+            bind_operand(o, source, operands, lanes.len())
+                .map_err(|why| refuse(format!("operand {} {why}", o.name)))
+        };
+        let reads: Vec<BoundOperand> = read
+            .iter()
+            .zip(operands.inputs)
+            .map(|(o, source)| bind(o, *source))
+            .collect::<Checked<_>>()?;
+        let writes: Vec<BoundOperand> = written
+            .iter()
+            .zip(operands.outputs)
+            .map(|(o, view)| bind(o, Source::View(*view)))
+            .collect::<Checked<_>>()?;
+        let op = row_op(atom, &reads, &writes, operands.views).map_err(refuse)?;
+        let asynchronous = atom.visibility == Visibility::AsyncGroup;
+        let into_shared = |w: &BoundOperand| match w.source {
+            Source::View(v) => matches!(operands.views[v].space, Space::Shared(_)),
+            Source::Number(_) => false,
+        };
+        if asynchronous && !writes.iter().all(into_shared) {
+            return Err(refuse("only copies to shared memory complete later".to_owned()));
+        }
+        let (window, instances) = instances(&lanes)
+            .ok_or_else(|| refuse("groups of its threads do not fill a warp".to_owned()))?;
+        Ok(BoundRow { window, instances, group: lanes.len(), reads, writes, op, asynchronous })
+    }
+
+    /// How many elements one group touches.
+    pub(crate) fn work(&self) -> u64 {
+        let moved: usize = self.reads.iter().map(|r| r.reads.len()).sum::<usize>()
+            + self.writes.iter().map(|w| w.writes.len()).sum::<usize>();
+        moved as u64 + self.multiply_adds() / 8
+    }
+
+    /// Multiply-adds of one group.
+    pub(crate) fn multiply_adds(&self) -> u64 {
+        match self.op {
+            RowOp::MatMul { extents, .. } => extents.iter().map(|n| *n as u64).product(),
+            _ => 0,
+        }
+    }
+}
+
+/// Fills a window of whole warps with groups, each beginning at the first free thread.
+fn instances(lanes: &[u16]) -> Option<(usize, Vec<Instance>)> {
+    if lanes.len() == 1 {
+        return Some((32, Vec::new()));
+    }
+    let reach = lanes.iter().max().map_or(1, |l| usize::from(*l) + 1);
+    let window = reach.next_multiple_of(32);
+    let mut taken = vec![false; window];
+    let mut instances = Vec::new();
+    while let Some(first) = taken.iter().position(|t| !t) {
+        let group: Instance = lanes.iter().map(|l| first as u16 + l).collect();
+        for t in &group {
+            match taken.get_mut(usize::from(*t)) {
+                Some(free) if !*free => *free = true,
+                _ => return None,
+            }
+        }
+        instances.push(group);
+    }
+    Some((window, instances))
+}
+
+fn mismatch(site: Site, atom: &Atom, why: String) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(Code::AtomMismatch, site.span, format!("`{}` does not implement the spec", atom.name))
+            .label(why)
+            .help("choose another atom, or change the operands to what its row states"),
+    )
+}
+
+fn row_op(
+    atom: &Atom,
+    reads: &[BoundOperand],
+    writes: &[BoundOperand],
+    views: &[View],
+) -> Result<RowOp, String> {
+    let scalar = |o: &BoundOperand| match o.source {
+        Source::View(v) => Some(views[v].scalar),
+        Source::Number(_) => None,
+    };
+    let from: Vec<Scalar> = reads.iter().filter_map(scalar).collect();
+    let to = writes.first().and_then(scalar).ok_or("it writes nothing")?;
+    let places = |o: &BoundOperand| o.reads.len();
+    let written: usize = writes.first().map_or(0, |w| {
+        w.writes.iter().map(|(_, place)| *place as usize + 1).max().unwrap_or(0)
+    });
+    let same = |n: usize| match reads.iter().all(|r| places(r) == written) && from.len() == n {
+        true => Ok(()),
+        false => Err("its operands have tiles of different sizes".to_owned()),
+    };
+    match atom.op {
+        AtomOp::Move => {
+            same(1)?;
+            if from[0].bits() != to.bits() {
+                return Err(format!("it keeps bits, from {} to {to}", from[0]));
+            }
+            Ok(RowOp::Move)
+        }
+        AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
+        AtomOp::Binary(op) => same(2).map(|()| RowOp::Binary(op, from[0], to)),
+        AtomOp::Init => Ok(RowOp::Init(to)),
+        AtomOp::MatMul { l, m, n, k } => {
+            let [l, m, n, k] = [l, m, n, k].map(|x| x.max(0) as usize);
+            let (&[a, b], true) = (&from[..], reads.len() == 2) else {
+                return Err("it multiplies two tensors".to_owned());
+            };
+            let fit = places(&reads[0]) == l * m * k && places(&reads[1]) == l * k * n;
+            if !fit || written != l * m * n {
+                return Err("its tiles are not A[m,k], B[k,n], D[m,n]".to_owned());
+            }
+            Ok(RowOp::MatMul { extents: [l, m, n, k], from: [a, b], to })
+        }
+        AtomOp::Reduction(_) | AtomOp::Shfl(_) => {
+            Err(format!("the simulator does not execute rows of {}", atom.op))
+        }
+    }
+}
+
+/// The slots of one operand; an error says what does not fit.
+fn bind_operand(
+    operand: &AtomOperand,
+    source: Source,
+    cx: &Operands<'_>,
+    group: usize,
+) -> Result<BoundOperand, String> {
+    let view = match source {
+        Source::View(v) => &cx.views[v],
+        Source::Number(_) if operand.access == Access::Read => {
+            let (reads, writes) = (Vec::new(), Vec::new());
+            return Ok(BoundOperand { source, reads, writes, align: 1, bytes: 0 });
+        }
+        Source::Number(_) => return Err("is written and cannot be a literal".to_owned()),
+    };
+    let memory = match view.space {
+        Space::Global(_) => Memory::Gl,
+        Space::Shared(_) => Memory::Sh,
+        Space::Registers(_) => Memory::Rf,
+    };
+    if !operand.allows(memory) {
+        let may: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
+        return Err(format!("lies in {memory}, it may lie in {}", may.join(", ")));
+    }
+    let Some(per_unit) = operand.elem.scalars_per_unit(view.scalar) else {
+        return Err(format!("consists of {}, the row takes {}", view.scalar, operand.elem));
+    };
+    let (t_mode, v_mode) = match (operand.tv.mode(0), operand.tv.mode(1)) {
+        (Ok(t), Ok(v)) if operand.tv.rank() == 2 => (t, v),
+        _ => return Err("has no thread-value layout of two modes".to_owned()),
+    };
+    let (n_threads, n_values, n_units) = (t_mode.size(), v_mode.size(), operand.tile_size());
+    let wanted = n_values.saturating_mul(per_unit);
+    let fits_limits = n_units > 0
+        && n_units.saturating_mul(per_unit) <= 1 << 16
+        && wanted <= i64::from(u16::MAX)
+        && (1..=1024).contains(&n_threads);
+    if !fits_limits || n_threads != group as i64 {
+        return Err(format!("is spread over {n_threads} threads of {group}"));
+    }
+    let held = match view.dist {
+        None => view.size,
+        Some(d) => cx.dists[d].by_thread.first().map_or(0, |(_, regs)| regs.len() as i64),
+    };
+    if held != wanted {
+        return Err(format!("holds {held} elements a thread, the row takes {wanted}"));
+    }
+    let mut reads: Vec<Option<Slot>> = vec![None; (n_units * per_unit) as usize];
+    let mut writes = Vec::new();
+    for t in 0..n_threads {
+        for v in 0..n_values {
+            let unit = t_mode.at(t).saturating_add(v_mode.at(v));
+            if !(0..n_units).contains(&unit) {
+                return Err(format!("names unit {unit} of a tile of {n_units}"));
+            }
+            for j in 0..per_unit {
+                let slot = Slot { lane: t as u16, element: (v * per_unit + j) as u16 };
+                let place = unit * per_unit + j;
+                reads[place as usize].get_or_insert(slot);
+                writes.push((slot, place as u32));
+            }
+        }
+    }
+    let all: Option<Vec<Slot>> = reads.into_iter().collect();
+    let reads = all.ok_or("leaves part of its tile to no thread")?;
+    if let Some(d) = view.dist {
+        spread_alike(&cx.dists[d], t_mode.size(), &writes)?;
+    }
+    let bits = view.scalar.bits();
+    let align = if memory == Memory::Rf { 1 } else { operand.align };
+    if align > 1 {
+        contiguous(view, align * 8 / bits, cx.program.buffer_of(view.tensor), align)?;
+    }
+    let writes = if operand.access == Access::Read { Vec::new() } else { writes };
+    let reads = if operand.access == Access::Write { Vec::new() } else { reads };
+    Ok(BoundOperand { source, reads, writes, align, bytes: (wanted * bits + 7) / 8 })
+}
+
+/// A distributed operand must be spread as the row spreads its tile.
+fn spread_alike(dist: &super::Dist, group: i64, slots: &[(Slot, u32)]) -> Result<(), String> {
+    for (slot, place) in slots {
+        let thread = dist.by_thread.get(usize::from(slot.lane));
+        if thread.and_then(|(_, regs)| regs.get(usize::from(slot.element))) != Some(place) {
+            return Err("is spread over threads in another way than the row states".to_owned());
+        }
+    }
+    match dist.by_thread.len() as i64 == group {
+        true => Ok(()),
+        false => Err(format!("is spread over {} threads of {group}", dist.by_thread.len())),
+    }
+}
+
+/// What one thread accesses together must lie together.
+fn contiguous(view: &View, run: i64, buffer: &Buffer, align: i64) -> Result<(), String> {
+    let run = run.max(1) as usize;
+    for e in 0..view.size as usize {
+        let first = e - e % run;
+        if view.element(e) != view.element(first).saturating_add((e - first) as i64) {
+            return Err(format!("is accessed {align} bytes at a time, and they do not lie together"));
+        }
+    }
+    match buffer.swizzle {
+        Some(s) if !s.is_none() && run > 1 && 1i64 << s.base() < align => {
+            Err(format!("is accessed {align} bytes at a time, and swizzle {s} takes them apart"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,285 @@
+//! Tensors as functions from an element's number to a place in a buffer.
+//!
+//! Elements are numbered column-major over the modes of all levels, outermost level first. A distributed
+//! register tensor has no addresses; its elements are owned by (thread, register) pairs.
+
+use super::{Checked, Site};
+use crate::index::Index;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::TensorId;
+use carbyne_ir::scalar::Scalar;
+
+/// Where a view's buffer is; the number is an index into the kernel's list of such buffers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Global memory.
+    Global(usize),
+    /// Shared memory.
+    Shared(usize),
+    /// Registers.
+    Registers(usize),
+}
+
+/// A tensor ready to be accessed.
+pub(crate) struct View {
+    /// Which tensor.
+    pub tensor: TensorId,
+    /// Its buffer.
+    pub space: Space,
+    /// Of its elements.
+    pub scalar: Scalar,
+    /// In scalars of the buffer.
+    pub offset: Index,
+    /// Extent and stride of every leaf, first fastest.
+    pub leaves: Vec<(i64, i64)>,
+    /// Extent of every mode.
+    pub modes: Vec<i64>,
+    /// Elements.
+    pub size: i64,
+    /// Offsets of the elements from `offset`, where there are not too many.
+    table: Vec<i64>,
+    /// Index into the kernel's list, for a distributed tensor.
+    pub dist: Option<usize>,
+}
+
+/// Views of more elements compute their offsets anew each time.
+const MAX_TABLE: i64 = 1 << 16;
+
+impl View {
+    /// A view of constant shape.
+    pub(crate) fn new(
+        tensor: TensorId,
+        space: Space,
+        scalar: Scalar,
+        offset: Index,
+        layout: &Layout<i64>,
+        dist: Option<usize>,
+    ) -> Self {
+        let leaves = layout.leaves();
+        let modes = layout.modes().iter().map(Layout::size).collect();
+        let size = layout.size();
+        let mut view =
+            View { tensor, space, scalar, offset, leaves, modes, size, table: Vec::new(), dist };
+        if size <= MAX_TABLE {
+            view.table = (0..size).map(|e| view.compute(e)).collect();
+        }
+        view
+    }
+
+    /// The offset of an element below `size` from the view's own offset, in scalars.
+    #[inline]
+    pub(crate) fn element(&self, e: usize) -> i64 {
+        match self.table.get(e) {
+            Some(offset) => *offset,
+            None => self.compute(e as i64),
+        }
+    }
+
+    fn compute(&self, e: i64) -> i64 {
+        let mut rest = e;
+        let mut at = 0i64;
+        for (extent, stride) in &self.leaves {
+            at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
+            rest /= extent;
+        }
+        at
+    }
+}
+
+/// The coordinates of an element in these modes.
+pub(crate) fn coordinates(modes: &[i64], e: i64) -> Vec<i64> {
+    let mut rest = e;
+    modes
+        .iter()
+        .map(|n| {
+            let c = rest % n;
+            rest /= n;
+            c
+        })
+        .collect()
+}
+
+/// `[3,5]`; nothing for a scalar.
+pub(crate) fn coordinates_text(coordinates: &[i64]) -> String {
+    if coordinates.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = coordinates.iter().map(i64::to_string).collect();
+    format!("[{}]", list.join(","))
+}
+
+/// From an offset in a buffer back to the element of the layout that lies there.
+pub(crate) struct Inverse {
+    /// (stride, extent, weight in the element's number), the largest stride first.
+    digits: Vec<(i64, i64, i64)>,
+    /// Where strides interleave: sorted (offset, element).
+    listed: Vec<(i64, i64)>,
+    size: i64,
+}
+
+/// The most elements of a layout whose strides interleave.
+const MAX_LISTED: i64 = 1 << 20;
+
+impl Inverse {
+    /// Of the layout with these leaves (extent, stride), first fastest. Of several elements at one offset
+    /// the first counts. None for a large layout that is no mixed radix.
+    pub(crate) fn new(leaves: &[(i64, i64)]) -> Option<Self> {
+        let mut weight = 1i64;
+        let mut digits = Vec::new();
+        for &(extent, stride) in leaves {
+            if extent > 1 && stride != 0 {
+                digits.push((stride, extent, weight));
+            }
+            weight = weight.checked_mul(extent)?;
+        }
+        digits.sort_unstable_by_key(|(stride, ..)| std::cmp::Reverse(*stride));
+        // Below each stride, the smaller ones may not reach up to it.
+        let mut reach = 0i64;
+        let mut nested = true;
+        for &(stride, extent, _) in digits.iter().rev() {
+            nested &= stride > reach;
+            reach = reach.checked_add(stride.checked_mul(extent - 1)?)?;
+        }
+        if nested {
+            return Some(Inverse { digits, listed: Vec::new(), size: weight });
+        }
+        if weight > MAX_LISTED {
+            return None;
+        }
+        let at = |e: i64| {
+            let (mut rest, mut at) = (e, 0i64);
+            for (extent, stride) in leaves {
+                at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
+                rest /= extent;
+            }
+            at
+        };
+        let mut listed: Vec<(i64, i64)> = (0..weight).map(|e| (at(e), e)).collect();
+        listed.sort_unstable();
+        listed.dedup_by_key(|(offset, _)| *offset);
+        Some(Inverse { digits: Vec::new(), listed, size: weight })
+    }
+
+    /// The element at an offset; none in gaps.
+    #[inline]
+    pub(crate) fn element(&self, offset: i64) -> Option<i64> {
+        if !self.listed.is_empty() {
+            let i = self.listed.binary_search_by_key(&offset, |(o, _)| *o).ok()?;
+            return Some(self.listed[i].1);
+        }
+        let (mut rest, mut element) = (offset, 0);
+        for &(stride, extent, weight) in &self.digits {
+            let digit = rest / stride;
+            if rest < 0 || digit >= extent {
+                return None;
+            }
+            element += digit * weight;
+            rest -= digit * stride;
+        }
+        (rest == 0 && element < self.size).then_some(element)
+    }
+}
+
+/// Who owns the elements of a distributed register tensor.
+pub(crate) struct Dist {
+    starts: Vec<u32>,
+    owners: Vec<(u16, u16)>,
+    /// For each thread of the layout in its order: the thread, and the element of each register.
+    pub by_thread: Vec<(u16, Vec<u32>)>,
+}
+
+impl Dist {
+    /// From a (T, V) layout onto `size` elements and the threads that T counts.
+    ///
+    /// # Errors
+    /// `V0215` where an element has no owner or the layout leaves the tensor.
+    pub(crate) fn new(tv: &Layout<i64>, threads: &[u16], size: i64, site: Site) -> Checked<Self> {
+        let refuse = |why: String| {
+            Box::new(
+                Diagnostic::new(Code::TvLayout, site.span, "a thread-value layout does not cover its tensor")
+                    .label(why)
+                    .help("each element needs an owner: check `tv=` against the shape"),
+            )
+        };
+        let (t, v) = match (tv.mode(0), tv.mode(1)) {
+            (Ok(t), Ok(v)) if tv.rank() == 2 => (t, v),
+            _ => return Err(refuse("it does not have two modes".to_owned())),
+        };
+        if t.size() != threads.len() as i64 {
+            return Err(refuse(format!("it counts {} threads of {}", t.size(), threads.len())));
+        }
+        if v.size() > i64::from(u16::MAX) || size > 1 << 24 {
+            return Err(refuse(format!("it gives each thread {} values", v.size())));
+        }
+        let mut owned: Vec<(u32, u16, u16)> = Vec::new();
+        let mut by_thread = Vec::with_capacity(threads.len());
+        for (i, thread) in threads.iter().enumerate() {
+            let mut elements = Vec::new();
+            for r in 0..v.size() {
+                let e = t.at(i as i64).saturating_add(v.at(r));
+                if !(0..size).contains(&e) {
+                    return Err(refuse(format!("it reaches element {e} of {size}")));
+                }
+                owned.push((e as u32, *thread, r as u16));
+                elements.push(e as u32);
+            }
+            by_thread.push((*thread, elements));
+        }
+        owned.sort_unstable();
+        let mut starts = vec![0u32; size as usize + 1];
+        owned.iter().for_each(|(e, ..)| starts[*e as usize + 1] += 1);
+        if let Some(e) = starts[1..].iter().position(|n| *n == 0) {
+            return Err(refuse(format!("element {e} has no owner")));
+        }
+        for e in 0..size as usize {
+            starts[e + 1] += starts[e];
+        }
+        Ok(Dist { starts, owners: owned.into_iter().map(|(_, t, r)| (t, r)).collect(), by_thread })
+    }
+
+    /// The (thread, register) pairs that hold an element, at least one.
+    pub(crate) fn owners(&self, element: usize) -> &[(u16, u16)] {
+        match (self.starts.get(element), self.starts.get(element + 1)) {
+            (Some(a), Some(b)) => &self.owners[*a as usize..*b as usize],
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inverses_find_every_element_and_no_gap() {
+        let cases: [&[(i64, i64)]; 6] = [
+            &[(4, 1), (8, 4)],
+            &[(4, 8), (8, 1)],
+            &[(3, 2), (5, 10)],
+            &[(2, 1), (4, 16), (3, 2), (2, 8)],
+            &[(4, 0), (3, 1)],
+            &[(3, 2), (2, 3)], // 0 2 4 3 5 7: interleaved.
+        ];
+        for leaves in cases {
+            let inverse = Inverse::new(leaves).unwrap();
+            let size: i64 = leaves.iter().map(|(n, _)| n).product();
+            let at = |e: i64| {
+                let mut rest = e;
+                leaves.iter().fold(0, |sum, (n, s)| {
+                    let digit = rest % n;
+                    rest /= n;
+                    sum + digit * s
+                })
+            };
+            for e in 0..size {
+                let found = inverse.element(at(e)).unwrap();
+                assert_eq!(at(found), at(e), "{leaves:?}");
+                assert!(found <= e, "{leaves:?}");
+            }
+            for gap in (-3..200).filter(|o| (0..size).all(|e| at(e) != *o)) {
+                assert_eq!(inverse.element(gap), None, "{leaves:?} at {gap}");
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What a run found out.
+
+use crate::array::Array;
+use crate::plan::coordinates;
+use crate::state::GlobalMemory;
+use crate::state::banks::BankCount;
+
+/// The outcome of a run without errors.
+pub struct Report {
+    /// In text order.
+    pub kernels: Vec<KernelReport>,
+    /// The caller's tensors as they are afterwards.
+    pub outputs: Outputs,
+}
+
+/// What one kernel did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelReport {
+    /// As written, without `@`; empty where it has no name.
+    pub name: String,
+    /// Blocks of the grid.
+    pub n_blocks: i64,
+    /// Those that ran, ascending. None ran where the kernel has no body and was executed by its meaning.
+    pub blocks_run: Vec<i64>,
+    /// Whether all blocks ran, so that outputs are whole.
+    pub complete: bool,
+    /// Whether the kernel's own meaning was compared with what it wrote; false for a generic spec.
+    pub checked: bool,
+    /// Bodies compared with their meaning inside the kernel.
+    pub specs: u64,
+    /// Elements compared, those of the kernel's outputs included.
+    pub elements: u64,
+    /// Largest difference from a reference.
+    pub max_error: f64,
+    /// Largest difference in units of what is allowed.
+    pub max_ratio: f64,
+    /// Multiply-adds of the MatMul leaves.
+    pub multiply_adds: u64,
+    /// Upper bound of steps of a block, as counted against the budget.
+    pub steps_per_block: u64,
+    /// Shared-memory accesses of the leaves that have any, by line.
+    pub banks: Vec<(u32, BankCount)>,
+    /// Specs with a body that are not compared: line and reason.
+    pub unchecked: Vec<(u32, String)>,
+}
+
+/// The caller's tensors after a run.
+pub struct Outputs {
+    pub(crate) tensors: Vec<OutputTensor>,
+}
+
+pub(crate) struct OutputTensor {
+    pub(crate) memory: GlobalMemory,
+    pub(crate) modes: Vec<i64>,
+    /// Offset of an element of the logical shape.
+    pub(crate) leaves: Vec<(i64, i64)>,
+    pub(crate) complete: bool,
+}
+
+/// Largest array that is put together.
+const MAX_ARRAY: i64 = 1 << 28;
+
+impl Outputs {
+    /// Names of all tensors of the caller, in text order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.iter().map(|t| t.memory.name.as_str())
+    }
+
+    /// A whole tensor. None for an unknown name, where only some blocks ran, where an element is
+    /// undefined, and beyond 2^28 elements.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Array> {
+        let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;
+        let size = tensor.modes.iter().try_fold(1i64, |p, n| p.checked_mul(*n))?;
+        if !tensor.complete || size > MAX_ARRAY {
+            return None;
+        }
+        let mut values = vec![0; size as usize];
+        for e in 0..size {
+            let at = coordinates(&tensor.modes, e).iter().zip(&tensor.modes).fold(0, |at, (c, n)| at * n + c);
+            values[at as usize] = tensor.element(e)?;
+        }
+        let shape = tensor.modes.iter().map(|n| *n as u64).collect();
+        Some(Array { scalar: tensor.memory.scalar, shape, values })
+    }
+
+    /// One element as bits, by its coordinates, one a mode; also after a partial run.
+    #[must_use]
+    pub fn element(&self, name: &str, at: &[i64]) -> Option<u64> {
+        let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;
+        if at.len() != tensor.modes.len() {
+            return None;
+        }
+        let mut e = 0i64;
+        for (c, n) in at.iter().zip(&tensor.modes).rev() {
+            if !(0..*n).contains(c) {
+                return None;
+            }
+            e = e.checked_mul(*n)?.checked_add(*c)?;
+        }
+        tensor.element(e)
+    }
+}
+
+impl OutputTensor {
+    fn element(&self, e: i64) -> Option<u64> {
+        let (mut rest, mut offset) = (e, 0i64);
+        for (extent, stride) in &self.leaves {
+            offset = offset.checked_add((rest % extent).checked_mul(*stride)?)?;
+            rest /= extent;
+        }
+        self.memory.read(offset)
+    }
+}

@@ -1,0 +1,137 @@
+//! Accesses of a thread to the elements of a view, with everything that is checked about them.
+
+use super::race::{Clash, MAX_AGENTS};
+use super::shared::Denied;
+use super::{Block, Pending, Shared};
+use crate::plan::{Kernel, Space, View};
+
+/// Who accesses memory.
+#[derive(Clone)]
+pub(crate) struct Who {
+    /// Warp, or the number of warps for the collective.
+    pub agent: u16,
+    /// Thread; `u16::MAX` for the collective.
+    pub thread: u16,
+    /// Statement.
+    pub site: u32,
+    /// The agent's epoch.
+    pub epoch: u32,
+    /// The last epoch of each agent that it comes after.
+    pub seen: [u32; MAX_AGENTS],
+}
+
+/// An access that is an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// Outside the buffer.
+    Outside,
+    /// Read before anything was written.
+    Undefined,
+    /// A copy, issued by the statement, has not been waited for.
+    Pending(u32),
+    /// Another warp's access is not ordered with it.
+    Clash(Clash),
+}
+
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Outside => Failure::Outside,
+            Denied::Undefined => Failure::Undefined,
+            Denied::Pending(site) => Failure::Pending(site),
+            Denied::Clash(clash) => Failure::Clash(clash),
+        }
+    }
+}
+
+impl Block<'_> {
+    /// Reads the scalar at an offset of a view's buffer, of `thread`'s own for registers.
+    #[inline]
+    pub(crate) fn read(&mut self, view: &View, at: i64, thread: usize, who: &Who) -> Result<u64, Failure> {
+        match view.space {
+            Space::Registers(i) => match self.registers[i].read(thread, at) {
+                Ok(Some(raw)) => Ok(raw),
+                Ok(None) => Err(Failure::Undefined),
+                Err(()) => Err(Failure::Outside),
+            },
+            Space::Shared(i) => {
+                let kernel: &Kernel<'_> = self.kernel;
+                self.shared.read(&kernel.shared.buffers[i], at, who).map_err(Failure::from)
+            }
+            Space::Global(i) => {
+                if !self.global[i].holds(at) {
+                    return Err(Failure::Outside);
+                }
+                match self.global[i].read(at, who) {
+                    Ok(Some(raw)) => Ok(raw),
+                    Ok(None) => Err(Failure::Undefined),
+                    Err(clash) => Err(Failure::Clash(clash)),
+                }
+            }
+        }
+    }
+
+    /// Writes the scalar at an offset of a view's buffer. With `later`, shared memory gets it after a wait.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        view: &View,
+        at: i64,
+        value: u64,
+        thread: usize,
+        who: &Who,
+        later: bool,
+    ) -> Result<Option<Pending>, Failure> {
+        match view.space {
+            Space::Registers(i) => {
+                let done = self.registers[i].write(thread, at, value, who.site);
+                done.map(|()| None).map_err(|()| Failure::Outside)
+            }
+            Space::Shared(i) => {
+                let kernel: &Kernel<'_> = self.kernel;
+                let buffer = &kernel.shared.buffers[i];
+                self.shared.write(buffer, at, value, who, later).map_err(Failure::from)
+            }
+            Space::Global(i) => {
+                if !self.global[i].holds(at) {
+                    return Err(Failure::Outside);
+                }
+                self.global[i].write(at, value, who).map(|()| None).map_err(Failure::Clash)
+            }
+        }
+    }
+
+    /// The scalar at an offset as it is or will be after its wait, without trace.
+    pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<u64> {
+        match view.space {
+            Space::Registers(i) => self.registers[i].read(thread, at).ok().flatten(),
+            Space::Shared(i) => self.shared.peek(&self.kernel.shared.buffers[i], at),
+            Space::Global(i) => self.global[i].peek(at),
+        }
+    }
+
+    /// Thread and statement of the last write at an offset; the thread is none for the collective.
+    pub(crate) fn writer(&self, view: &View, at: i64, thread: usize) -> Option<(Option<u16>, u32)> {
+        let last = match view.space {
+            Space::Registers(i) => {
+                return Some((Some(thread as u16), self.registers[i].writer(thread, at)?));
+            }
+            Space::Shared(i) => self.shared.writer(&self.kernel.shared.buffers[i], at)?,
+            Space::Global(i) => self.global[i].writer(at)?,
+        };
+        Some(((last.thread != u16::MAX).then_some(last.thread), last.site))
+    }
+
+    /// Byte offset from the start of the buffer at which an element's vector begins; none in registers.
+    pub(crate) fn byte_offset(&self, view: &View, at: i64) -> Option<i64> {
+        let bits = view.scalar.bits();
+        match view.space {
+            Space::Registers(_) => None,
+            Space::Global(_) => Some(at.saturating_mul(bits).div_euclid(8)),
+            Space::Shared(i) => {
+                let buffer = &self.kernel.shared.buffers[i];
+                Shared::address(buffer, at).map(|(byte, _)| byte as i64)
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Global memory: what the caller provides, and what each block writes over it.
+//!
+//! Blocks do not see each other's writes: nothing orders them. Memory is kept in pages of [`PAGE`]
+//! elements, and inputs are generated where they are read, so that large problems take little memory.
+
+use super::race::{Clash, LastWrite, Shadow};
+use super::Who;
+use crate::inputs::Initial;
+use crate::plan::Inverse;
+use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+/// Elements of a page.
+pub(crate) const PAGE: usize = 64;
+
+/// Elements that have been written.
+#[derive(Clone)]
+pub(crate) struct Written {
+    /// As bits.
+    pub values: [u64; PAGE],
+    /// One bit an element.
+    pub mask: u64,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Written { values: [0; PAGE], mask: 0 }
+    }
+}
+
+/// A buffer of the caller, as it is before a kernel.
+pub(crate) struct GlobalMemory {
+    /// Its name, without `%`.
+    pub name: String,
+    /// Of its elements.
+    pub scalar: Scalar,
+    /// Scalars.
+    pub len: i64,
+    /// From offsets to elements of the declared tensor.
+    pub inverse: Inverse,
+    /// What the caller put there.
+    pub initial: Initial,
+    /// What earlier kernels wrote.
+    pub pages: BTreeMap<u64, Written>,
+}
+
+impl GlobalMemory {
+    /// The scalar at an offset; none outside, in gaps and where undefined.
+    #[inline]
+    pub(crate) fn read(&self, at: i64) -> Option<u64> {
+        if !(0..self.len).contains(&at) {
+            return None;
+        }
+        if !self.pages.is_empty()
+            && let Some(page) = self.pages.get(&(at as u64 / PAGE as u64))
+            && page.mask >> (at as usize % PAGE) & 1 == 1
+        {
+            return Some(page.values[at as usize % PAGE]);
+        }
+        self.initial.value(self.scalar, self.inverse.element(at)?)
+    }
+}
+
+/// A page of a block's own.
+pub(crate) struct Page {
+    /// What it wrote.
+    pub written: Written,
+    /// Who accessed it.
+    pub shadow: Shadow,
+}
+
+/// A buffer as one block sees it.
+pub(crate) struct BlockGlobal<'m> {
+    /// As it was.
+    pub memory: &'m GlobalMemory,
+    /// Whether the kernel writes it; else nothing is noted.
+    tracked: bool,
+    agents: usize,
+    pages: HashMap<u64, Box<Page>>,
+}
+
+impl<'m> BlockGlobal<'m> {
+    /// Nothing written yet.
+    pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
+        BlockGlobal { memory, tracked, agents, pages: HashMap::new() }
+    }
+
+    fn page(&mut self, at: i64) -> (&mut Page, usize) {
+        let agents = self.agents;
+        let page = self.pages.entry(at as u64 / PAGE as u64).or_insert_with(|| {
+            Box::new(Page { written: Written::default(), shadow: Shadow::new(PAGE, agents) })
+        });
+        (page, at as usize % PAGE)
+    }
+
+    /// Whether the offset is inside.
+    pub(crate) fn holds(&self, at: i64) -> bool {
+        (0..self.memory.len).contains(&at)
+    }
+
+    /// Reads the scalar at an offset inside; none where undefined.
+    #[inline]
+    pub(crate) fn read(&mut self, at: i64, who: &Who) -> Result<Option<u64>, Clash> {
+        if !self.tracked {
+            return Ok(self.memory.read(at));
+        }
+        let (page, i) = self.page(at);
+        page.shadow.read(i, who)?;
+        if page.written.mask >> i & 1 == 1 {
+            return Ok(Some(page.written.values[i]));
+        }
+        Ok(self.memory.read(at))
+    }
+
+    /// Writes the scalar at an offset inside.
+    #[inline]
+    pub(crate) fn write(&mut self, at: i64, value: u64, who: &Who) -> Result<(), Clash> {
+        let (page, i) = self.page(at);
+        page.shadow.write(i, who)?;
+        page.written.values[i] = value;
+        page.written.mask |= 1 << i;
+        Ok(())
+    }
+
+    /// The scalar at an offset, without trace.
+    pub(crate) fn peek(&self, at: i64) -> Option<u64> {
+        if self.tracked
+            && at >= 0
+            && let Some(page) = self.pages.get(&(at as u64 / PAGE as u64))
+            && page.written.mask >> (at as usize % PAGE) & 1 == 1
+        {
+            return Some(page.written.values[at as usize % PAGE]);
+        }
+        self.memory.read(at)
+    }
+
+    /// The last write of the scalar at an offset.
+    pub(crate) fn writer(&self, at: i64) -> Option<LastWrite> {
+        let page = self.pages.get(&(u64::try_from(at).ok()? / PAGE as u64))?;
+        page.shadow.last_write(at as usize % PAGE)
+    }
+
+    /// The pages in order.
+    pub(crate) fn into_pages(self) -> Vec<(u64, Box<Page>)> {
+        let mut pages: Vec<_> = self.pages.into_iter().collect();
+        pages.sort_unstable_by_key(|(i, _)| *i);
+        pages
+    }
+}

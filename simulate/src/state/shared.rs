@@ -1,0 +1,175 @@
+//! Shared memory: the bytes of a block, what state they are in, and who touched them.
+//!
+//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy that has been
+//! issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars share the
+//! state of their byte.
+
+use super::race::{LastWrite, Shadow};
+use super::Who;
+use crate::plan::{SharedBuffer, SharedPlan};
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum State {
+    Undefined,
+    Defined,
+    Pending,
+}
+
+/// Shared memory of one block.
+pub(crate) struct Shared {
+    bytes: Vec<u8>,
+    /// What pending bytes will be.
+    coming: Vec<u8>,
+    states: Vec<State>,
+    shadow: Shadow,
+    granule: usize,
+}
+
+/// An element under way.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Pending {
+    byte: u32,
+    bytes: u8,
+    site: u32,
+}
+
+/// Why shared memory cannot be accessed so.
+pub(crate) enum Denied {
+    /// The element is none of the buffer.
+    Outside,
+    /// Nobody wrote it.
+    Undefined,
+    /// A copy to it has not been waited for; its statement.
+    Pending(u32),
+    /// Another warp's access.
+    Clash(super::race::Clash),
+}
+
+impl Shared {
+    /// Undefined memory for so many agents.
+    pub(crate) fn new(plan: &SharedPlan, agents: usize) -> Self {
+        let granule = plan.granule.max(1);
+        Shared {
+            bytes: vec![0; plan.size],
+            coming: vec![0; plan.size],
+            states: vec![State::Undefined; plan.size],
+            shadow: Shadow::new(plan.size.div_ceil(granule), agents),
+            granule,
+        }
+    }
+
+    /// The byte address of a scalar and its first bit there; none outside the buffer.
+    #[inline]
+    pub(crate) fn address(buffer: &SharedBuffer, at: i64) -> Option<(usize, u32)> {
+        if at < 0 || at >= buffer.len {
+            return None;
+        }
+        let bit = at * i64::from(buffer.bits);
+        let mut byte = bit / 8;
+        if let Some(swizzle) = buffer.swizzle {
+            byte = swizzle.apply(byte);
+        }
+        let end = (buffer.len * i64::from(buffer.bits) + 7) / 8;
+        let size = i64::from(buffer.bits.div_ceil(8));
+        (byte >= 0 && byte + size <= end).then_some((buffer.at + byte as usize, (bit % 8) as u32))
+    }
+
+    fn load(bytes: &[u8], byte: usize, bit: u32, bits: u32) -> u64 {
+        let n = bits.div_ceil(8) as usize;
+        let mut raw = [0u8; 8];
+        raw[..n].copy_from_slice(&bytes[byte..byte + n]);
+        let value = u64::from_le_bytes(raw) >> bit;
+        if bits < 8 { value & ((1 << bits) - 1) } else { value }
+    }
+
+    fn store(bytes: &mut [u8], byte: usize, bit: u32, bits: u32, value: u64) {
+        if bits < 8 {
+            let mask = ((1u16 << bits) - 1) as u8;
+            let old = bytes[byte] & !(mask << bit);
+            bytes[byte] = old | (value as u8 & mask) << bit;
+        } else {
+            let n = (bits / 8) as usize;
+            bytes[byte..byte + n].copy_from_slice(&value.to_le_bytes()[..n]);
+        }
+    }
+
+    /// Reads an element.
+    #[inline]
+    pub(crate) fn read(&mut self, buffer: &SharedBuffer, at: i64, who: &Who) -> Result<u64, Denied> {
+        let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
+        let n = buffer.bits.div_ceil(8) as usize;
+        for granule in byte / self.granule..=(byte + n - 1) / self.granule {
+            self.shadow.read(granule, who).map_err(Denied::Clash)?;
+        }
+        for state in &self.states[byte..byte + n] {
+            match state {
+                State::Defined => {}
+                State::Undefined => return Err(Denied::Undefined),
+                State::Pending => return Err(self.pending(byte)),
+            }
+        }
+        Ok(Self::load(&self.bytes, byte, bit, buffer.bits))
+    }
+
+    fn pending(&self, byte: usize) -> Denied {
+        Denied::Pending(self.shadow.last_write(byte / self.granule).map_or(0, |w| w.site))
+    }
+
+    /// Writes an element; `later` as an asynchronous copy, which the caller keeps until its wait.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        buffer: &SharedBuffer,
+        at: i64,
+        value: u64,
+        who: &Who,
+        later: bool,
+    ) -> Result<Option<Pending>, Denied> {
+        let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
+        let n = buffer.bits.div_ceil(8) as usize;
+        for granule in byte / self.granule..=(byte + n - 1) / self.granule {
+            self.shadow.write(granule, who).map_err(Denied::Clash)?;
+        }
+        let states = &mut self.states[byte..byte + n];
+        if states.contains(&State::Pending) {
+            return Err(self.pending(byte));
+        }
+        if later {
+            states.fill(State::Pending);
+            self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
+            Self::store(&mut self.coming, byte, bit, buffer.bits, value);
+            return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
+        }
+        states.fill(State::Defined);
+        Self::store(&mut self.bytes, byte, bit, buffer.bits, value);
+        Ok(None)
+    }
+
+    /// Lets an element under way arrive, at a wait of its thread.
+    pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, epoch: u32) {
+        let (from, to) = (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
+        self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
+        self.states[from..to].fill(State::Defined);
+        for granule in from / self.granule..=(to - 1) / self.granule {
+            self.shadow.note_write(granule, thread / 32, thread, pending.site, epoch);
+        }
+    }
+
+    /// What an element is, or will be after its wait; none while undefined or outside.
+    pub(crate) fn peek(&self, buffer: &SharedBuffer, at: i64) -> Option<u64> {
+        let (byte, bit) = Self::address(buffer, at)?;
+        let n = buffer.bits.div_ceil(8) as usize;
+        let states = &self.states[byte..byte + n];
+        if states.contains(&State::Undefined) {
+            return None;
+        }
+        let from = if states.contains(&State::Pending) { &self.coming } else { &self.bytes };
+        Some(Self::load(from, byte, bit, buffer.bits))
+    }
+
+    /// The last write of an element.
+    pub(crate) fn writer(&self, buffer: &SharedBuffer, at: i64) -> Option<LastWrite> {
+        let (byte, _) = Self::address(buffer, at)?;
+        self.shadow.last_write(byte / self.granule)
+    }
+}
