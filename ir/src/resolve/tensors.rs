@@ -69,8 +69,10 @@ impl Resolver {
             tensor: TensorId(0),
             span: ty.span,
         };
-        if ty.memory == Some(Memory::Gl) {
-            buffer.align = buffer.align.max(16); // cudaMalloc aligns to 256 bytes; 16 is what we ask of callers.
+        if matches!(ty.memory, Some(Memory::Gl | Memory::Sh)) {
+            // The widest access of a thread. Callers' pointers come from an allocator that aligns to
+            // more; the printer places shared tensors.
+            buffer.align = buffer.align.max(16);
         }
         let mut dist = None;
         for attr in &ty.attrs {
