@@ -95,8 +95,14 @@ impl Array {
     }
 
     /// The bytes of a file, version 1, C order.
-    #[must_use]
-    pub fn to_npy(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`ArrayError::Format`] where there are not as many elements as the shape says.
+    pub fn to_npy(&self) -> Result<Vec<u8>, ArrayError> {
+        let size = self.shape.iter().try_fold(1u64, |p, n| p.checked_mul(*n));
+        if size != Some(self.values.len() as u64) || self.shape.len() > MAX_MODES {
+            return Err(ArrayError::Format("its shape does not fit its elements"));
+        }
         let kind = type_of(self.scalar);
         let order = if kind.ends_with('1') { '|' } else { '<' };
         let shape: String = self.shape.iter().map(|n| format!("{n}, ")).collect();
@@ -118,7 +124,7 @@ impl Array {
             let wide = if lo < 0 { crate::num::decode_int(self.scalar, *v) as u64 } else { *v };
             bytes.extend(&wide.to_le_bytes()[..width]);
         }
-        bytes
+        Ok(bytes)
     }
 
     /// The value of an element of the row-major list.
@@ -215,19 +221,19 @@ mod tests {
             let values = (0..6).map(|i| truncate(*scalar, i % 2)).collect();
             for shape in [vec![6], vec![2, 3], vec![1, 6, 1]] {
                 let array = Array { scalar: *scalar, shape, values: Vec::clone(&values) };
-                let bytes = array.to_npy();
+                let bytes = array.to_npy().unwrap();
                 assert_eq!(bytes.len() % 64, 6 * (scalar.bits() as usize / 8).max(1) % 64);
                 assert_eq!(Array::from_npy(&bytes, *scalar).as_ref(), Ok(&array), "{scalar}");
             }
         }
         let scalar = Array { scalar: Scalar::F32, shape: vec![], values: vec![7] };
-        assert_eq!(Array::from_npy(&scalar.to_npy(), Scalar::F32), Ok(scalar));
+        assert_eq!(Array::from_npy(&scalar.to_npy().unwrap(), Scalar::F32), Ok(scalar));
     }
 
     #[test]
     fn fortran_order_is_turned() {
         let array = Array { scalar: Scalar::I32, shape: vec![2, 3], values: vec![0, 1, 2, 3, 4, 5] };
-        let bytes = array.to_npy();
+        let bytes = array.to_npy().unwrap();
         let text = String::from_utf8_lossy(&bytes).replace("False,", "True, ");
         assert!(text.contains("True"));
         let at = bytes.windows(6).position(|w| w == b"False,").unwrap();
@@ -239,14 +245,16 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_array() {
-        let good = Array { scalar: Scalar::F32, shape: vec![2], values: vec![1, 2] }.to_npy();
+        let good = Array { scalar: Scalar::F32, shape: vec![2], values: vec![1, 2] };
+        let good = good.to_npy().unwrap();
         for n in 0..good.len() {
             assert!(Array::from_npy(&good[..n], Scalar::F32).is_err(), "{n}");
         }
         assert!(matches!(Array::from_npy(&good, Scalar::F16), Err(ArrayError::Type { .. })));
         let huge = String::from_utf8_lossy(&good[..128]).replace("(2,)", "(99999999999999,)");
         assert!(Array::from_npy(huge.as_bytes(), Scalar::F32).is_err());
-        let nibble = Array { scalar: Scalar::U8, shape: vec![1], values: vec![16] }.to_npy();
+        let nibble = Array { scalar: Scalar::U8, shape: vec![1], values: vec![16] };
+        let nibble = nibble.to_npy().unwrap();
         assert_eq!(
             Array::from_npy(&nibble, Scalar::U4),
             Err(ArrayError::Range { value: 16, scalar: Scalar::U4 })
