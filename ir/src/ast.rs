@@ -36,7 +36,7 @@ impl Name {
 /// A whole file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
-    /// Comment lines above the version line.
+    /// Comment lines above the version line, and a comment on it.
     pub header: Vec<String>,
     /// `carbyne N`.
     pub version: u32,
@@ -49,7 +49,8 @@ pub struct Module {
 /// A statement with the comments that belong to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Whether an empty line stands above (above its comments). The first statement of a block has none.
+    /// Whether an empty line stands above (above its comments). The first statement of a block has none;
+    /// the first of a module may.
     pub blank_above: bool,
     /// Comment lines above, without `//` and the one space after it, trailing spaces cut.
     pub leading: Vec<String>,
@@ -473,6 +474,9 @@ pub struct Attr {
 }
 
 /// The value of an attribute.
+///
+/// The text cannot tell a word from a lone name: `stages=N` is always the word `N`, never the tuple
+/// of that name, whatever it turns out to mean. `N + 0`, `(N)` and `@i` are tuples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrValue {
     /// `f32`, `ldmatrix.x4.b16`: letters, digits, `_` and `.`, not beginning with a digit.

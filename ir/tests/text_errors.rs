@@ -102,10 +102,13 @@ fn statements() {
             P0001 2:1 "Mvoe" expected a statement, found `Mvoe` (did you mean `Move`?)
         "#]],
     );
-    check("let M = 3\nMvoe (%a) -> (%b)\nlet = 3", expect![[r#"
+    check(
+        "let M = 3\nMvoe (%a) -> (%b)\nlet = 3",
+        expect![[r#"
         P0001 3:1 "Mvoe" expected a statement, found `Mvoe` (did you mean `Move`?)
         P0001 4:5 "=" expected a name, found `=`
-    "#]]);
+    "#]],
+    );
     check(
         "let M = 3 $",
         expect![[r#"
@@ -521,9 +524,12 @@ fn types_and_views() {
         P0001 2:20 ")" expected `:`, found `)`
     "#]],
     );
-    check("%a = %A.frob()", expect![[r#"
+    check(
+        "%a = %A.frob()",
+        expect![[r#"
         P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `frob`
-    "#]]);
+    "#]],
+    );
     check(
         "%a = %A.mines",
         expect![[r#"

@@ -1,6 +1,7 @@
 //! Which statement a comment belongs to.
 //!
 //! The reader walks through the text once and takes each comment exactly once:
+//! - what comes before the version line, or on it, is the module's header;
 //! - whole lines above a statement, and comments between its words, stand above it;
 //! - a comment behind a statement on its last line (for a body: behind its `{`) stays there;
 //! - what comes behind or before a closing brace is the footer of its block.

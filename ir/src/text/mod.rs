@@ -1,4 +1,4 @@
-//! The text format: [`parse`] reads it, [`print`] writes it, `grammar.pest` defines it.
+//! The text format: [`parse`] reads it, [`print()`] writes it, `grammar.pest` defines it.
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every well-formed module `m`; `print(parse(s))` prints as itself again.
@@ -7,7 +7,7 @@
 //!
 //! A module is well formed when it could have come from a text: names, words and numbers spelled as
 //! the grammar says, integers not negative, no list empty that the grammar wants filled, strides as
-//! many as modes, and comments without line breaks or blanks at their end. [`print`] writes something
+//! many as modes, and comments without line breaks or blanks at their end. [`print()`] writes something
 //! for the others, too, but not always what reads back to the same tree.
 
 mod comments;

@@ -111,7 +111,7 @@ impl Operators {
             Rule::group => {
                 let mut parts = node.parts();
                 match (parts.take(Rule::value), parts.any()) {
-                    (Some(value), None) => self.value(value),
+                    (Some(value), None) => Ok(Expr { span, ..self.value(value)? }),
                     _ => Err(Box::new(
                         Diagnostic::new(Code::Syntax, span, "a tuple stands where a number is due")
                             .label("expected a number, found a tuple"),

@@ -123,6 +123,8 @@ impl<'s> Reader<'s> {
             }
         };
         header.extend(self.comments.inside(at));
+        header.extend(self.comments.trailing(at));
+        at = self.comments.end_after(at);
         let footer = loop {
             let gap = self.comments.gap(at);
             if gap.end >= self.text.len() {

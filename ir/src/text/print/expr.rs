@@ -49,7 +49,7 @@ fn pieces(out: &mut String, first: Piece<'_>) {
                 }
             }
             Piece::Expr(e, above) => match &e.kind {
-                ExprKind::Int(v) => int(out, *v),
+                ExprKind::Int(v) => int(out, *v, above),
                 ExprKind::Name(name) => out.push_str(name),
                 ExprKind::Bin(op, a, b) => match rank(*op) {
                     None => {
@@ -75,12 +75,14 @@ fn pieces(out: &mut String, first: Piece<'_>) {
 }
 
 /// A text holds no negative literal; one that was built is printed as the difference that it is.
-fn int(out: &mut String, v: i64) {
-    match v {
-        0.. => out.push_str(&v.to_string()),
-        i64::MIN => out.push_str(&format!("(0 - {} - 1)", i64::MAX)),
-        _ => out.push_str(&format!("(0 - {})", v.unsigned_abs())),
-    }
+fn int(out: &mut String, v: i64, above: u8) {
+    let text = match v {
+        0.. => return out.push_str(&v.to_string()),
+        i64::MIN => format!("0 - {} - 1", i64::MAX),
+        _ => format!("0 - {}", v.unsigned_abs()),
+    };
+    let parentheses = rank(BinOp::Sub).is_some_and(|rank| rank < above);
+    out.push_str(&if parentheses { format!("({text})") } else { text });
 }
 
 /// How tight an operator binds; none for functions.
