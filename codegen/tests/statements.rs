@@ -207,5 +207,6 @@ Spec @rows <<<#grid, #cta>>> (%A) -> (%B) {
             B[b * 128 + t] = r[0];  // line 15
           }
         }
-    "#]].assert_eq(inside);
+    "#]]
+    .assert_eq(inside);
 }

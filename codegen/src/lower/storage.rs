@@ -80,7 +80,10 @@ impl Lowering<'_> {
             Memory::Rf => self.registers(b, &mut stored)?,
             Memory::Sh => {
                 let offset = self.arena.offset(id).unwrap_or(0);
-                let base = Expr::name("smem").binary(Binary::Add, Expr::Int(offset));
+                let base = match offset {
+                    0 => Expr::name("smem"),
+                    n => Expr::name("smem").binary(Binary::Add, Expr::Int(n)),
+                };
                 let ty = Type::pointer(stored.storage.cxx, false);
                 let init = Expr::Reinterpret(ty.clone(), Box::new(base));
                 vec![Stmt::new(StmtKind::Declare(Declare {

@@ -28,14 +28,20 @@ pub(crate) fn kernel(text: &str, arch: Arch) -> CudaKernel {
     print(text, arch).unwrap_or_else(|e| panic!("{e:#?}"))
 }
 
-/// Compiles a kernel and demands that there are no warnings.
+/// Compiles a kernel to machine code and demands that there are no warnings.
 pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
-    let nvrtc = require_nvrtc()?;
-    let compiled = nvrtc
-        .compile(&kernel.source, arch.nvrtc_name(), Emit::Cubin, &Options::default())
-        .unwrap_or_else(|d| panic!("{arch}: {d}\n{}\n{}", d.notes.join("\n"), kernel.source));
+    let compiled = compile_as(kernel, arch, Emit::Cubin)?;
     // That sm_70 will go one day is no fault of the source.
     let warns = |l: &str| l.contains("warning") && !l.contains("Architectures prior");
     assert!(!compiled.log.lines().any(warns), "{arch}: {}\n{}", compiled.log, kernel.source);
+    Some(compiled)
+}
+
+/// Compiles a kernel.
+pub(crate) fn compile_as(kernel: &CudaKernel, arch: Arch, emit: Emit) -> Option<Compiled> {
+    let nvrtc = require_nvrtc()?;
+    let compiled = nvrtc
+        .compile(&kernel.source, arch.nvrtc_name(), emit, &Options::default())
+        .unwrap_or_else(|d| panic!("{arch}: {d}\n{}\n{}", d.notes.join("\n"), kernel.source));
     Some(compiled)
 }

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(32)
 copy(const __half* __restrict__ t1, __half* __restrict__ t2) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
-  __half* s = reinterpret_cast<__half*>(smem + 0);  // line 10
+  __half* s = reinterpret_cast<__half*>(smem);  // line 10
   alignas(16) __half r[8];  // line 11
   unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
   {  // line 13: Move (%1) -> (%s)

@@ -22,7 +22,7 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
   const int bn = blockIdx.x / 2;  // line 16
   const int wm = (threadIdx.x / 32) % 2;  // line 17
   const int wn = threadIdx.x / 64;  // line 17
-  __half* As = reinterpret_cast<__half*>(smem + 0);  // line 19
+  __half* As = reinterpret_cast<__half*>(smem);  // line 19
   __half* Bs = reinterpret_cast<__half*>(smem + 1024);  // line 20
   alignas(16) float acc[4];  // line 21
   // line 22: Init (0) -> (%acc)
