@@ -1,8 +1,8 @@
 //! CUDA C++ as a tree, and its text.
 //!
-//! Reading order: [`ast`], [`print`], [`prune`].
+//! Reading order: [`ast`], [`mod@print`], [`mod@prune`].
 //!
-//! Invariant: lowering builds trees and never text; only [`print`] knows precedence, line breaks and
+//! Invariant: lowering builds trees and never text; only [`mod@print`] knows precedence, line breaks and
 //! how a comment or a string is kept from ending early.
 
 pub mod ast;
