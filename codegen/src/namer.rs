@@ -1,7 +1,7 @@
 //! Names of the program as names of C++: sanitized, no keyword, no clash.
 //!
 //! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved
-//! ([`crate::keywords`]), differs from every name of the scopes around it, and follows from the
+//! (the lists in `keywords.rs`), differs from every name of the scopes around it, and follows from the
 //! order of admission alone. Whatever a builder puts into a name, no other token comes out.
 
 use crate::keywords::is_reserved;

@@ -19,7 +19,9 @@ fn check(body: &str, want: Expect) {
     let kernel = common::kernel(&text, Arch::Sm80);
     common::compile(&kernel, Arch::Sm80);
     let (_, inside) = kernel.source.split_once(") {\n").unwrap();
-    want.assert_eq(inside.strip_suffix("}\n").unwrap());
+    let inside = inside.strip_suffix("}\n").unwrap();
+    let lines = inside.lines().map(|l| format!("{}\n", l.strip_prefix("  ").unwrap_or(l)));
+    want.assert_eq(&lines.collect::<String>());
 }
 
 #[test]
