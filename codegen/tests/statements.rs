@@ -212,3 +212,40 @@ Spec @rows <<<#grid, #cta>>> (%A) -> (%B) {
     "#]]
     .assert_eq(inside);
 }
+
+#[test]
+fn shared_buffers_follow_each_other_past_what_is_pinned() {
+    let text = format!(
+        "{HEAD}
+  Allocate %a:[100].f16.SH
+  Allocate %b:[256].f16.SH{{swizzle=(3,4,3)}}
+  Allocate %c:[64].f32.SH{{at=256}}
+  Allocate %d:[64].f32.SH{{reuses=%b}}
+  Allocate %e:[3].f32.SH{{align=64}}
+  Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%a[0]) atom=init.f16
+  Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%b[64]) atom=init.f16
+  Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%c[0]) atom=init.f32
+  Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%d[0]) atom=init.f32
+  Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%e[0]) atom=init.f32
+}}
+"
+    );
+    let kernel = common::kernel(&text, Arch::Sm80);
+    common::compile(&kernel, Arch::Sm80);
+    let lines = kernel.source.lines().filter(|l| l.contains(" = "));
+    let shown: String = lines.map(|l| format!("{}\n", l.trim())).collect();
+    expect![[r#"
+        __half* a = reinterpret_cast<__half*>(smem);  // line 8
+        __half* b = reinterpret_cast<__half*>(smem + 1024);  // line 9
+        float* c = reinterpret_cast<float*>(smem + 256);  // line 10
+        float* d = reinterpret_cast<float*>(smem + 1024);  // line 11
+        float* e = reinterpret_cast<float*>(smem + 1536);  // line 12
+        a[0] = __float2half(0.0f);  // line 13
+        b[72] = __float2half(0.0f);  // line 14
+        c[0] = 0.0f;  // line 15
+        d[0] = 0.0f;  // line 16
+        e[0] = 0.0f;  // line 17
+        1548 bytes
+    "#]]
+    .assert_eq(&format!("{shown}{} bytes\n", kernel.smem_bytes));
+}
