@@ -118,25 +118,25 @@ pub(crate) struct Simulate {
     /// Decompose for this architecture first; without it, the program runs as it is written.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Which kernel, where the program holds several.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) kernel: Option<String>,
-    /// Draw inputs that are not given with this seed.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// Draw integers from -N to N, whose results are exact.
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
-    pub(crate) ints: Option<u8>,
+    /// Draw inputs that are not given from [-1, 1), with this seed.
+    #[arg(long, value_name = "N", conflicts_with = "ints")]
+    pub(crate) seed: Option<u64>,
+    /// Draw integers from -2 to 2, on which sums are exact, with this seed.
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub(crate) ints: Option<u64>,
     /// Read a tensor from a NumPy file; may be repeated.
     #[arg(long = "in", value_name = "NAME=FILE.npy")]
     pub(crate) inputs: Vec<String>,
     /// Write a tensor to a NumPy file afterwards; may be repeated.
     #[arg(long = "out", value_name = "NAME=FILE.npy")]
     pub(crate) outputs: Vec<String>,
-    /// Run only this many blocks of the grid.
-    #[arg(long, value_name = "N")]
+    /// The value of a symbolic size; may be repeated.
+    #[arg(long = "sym", value_name = "NAME=VALUE")]
+    pub(crate) symbols: Vec<String>,
+    /// Run only this many blocks of the grid, spread evenly.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) blocks: Option<u64>,
-    /// Stop after this many steps.
+    /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<u64>,
 }
