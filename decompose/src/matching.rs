@@ -42,6 +42,8 @@ pub enum Mismatch {
         want: String,
         /// The tensor's scalar.
         found: String,
+        /// By how many bits they differ: which of several wrong types is nearest.
+        apart: i64,
     },
     /// An operand lies elsewhere.
     Memory {
@@ -95,7 +97,15 @@ pub enum Mismatch {
 
 impl Mismatch {
     /// Larger came nearer.
-    pub fn nearness(&self) -> u32 {
+    pub fn nearness(&self) -> (u32, i64) {
+        let apart = match self {
+            Mismatch::Scalar { apart, .. } => *apart,
+            _ => 0,
+        };
+        (self.rank(), -apart)
+    }
+
+    fn rank(&self) -> u32 {
         match self {
             Mismatch::Op { .. } => 0,
             Mismatch::Scalar { .. } => 1,
@@ -139,7 +149,7 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mismatch::Op { want } => write!(f, "computes {want}"),
-            Mismatch::Scalar { operand, want, found } => {
+            Mismatch::Scalar { operand, want, found, .. } => {
                 write!(f, "operand {operand} is {want}, found {found}")
             }
             Mismatch::Memory { operand, want, found } => {
@@ -310,6 +320,7 @@ fn scalar_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mi
         operand: operand.name,
         want: operand.elem.to_string(),
         found: found.to_string(),
+        apart: (operand.elem.bits() - found.bits()).abs(),
     })
 }
 

@@ -101,6 +101,7 @@ fn candidate(
             operand: operand.name,
             want: operand.elem.to_string(),
             found: scalar.to_string(),
+            apart: (operand.elem.bits() - scalar.bits()).abs(),
         })?;
         let memory = p.buffer_of(t).memory;
         if !memory.is_some_and(|m| operand.allows(m)) {

@@ -388,7 +388,7 @@ impl Solver<'_> {
         let shape = ops::extents(self.p, buffer.tensor).unwrap_or_default();
         let bytes = (buffer.scalar.bits() / 8).max(1);
         let limits = carbyne_atoms::limits(self.table.arch);
-        let banks = Banks { n: limits.smem_banks as i64, bytes: limits.bank_bytes as i64 };
+        let banks = Banks { n: limits.smem_banks, bytes: limits.bank_bytes };
         let lists: Vec<&[Candidate]> = ops.iter().map(|o| choices[&o.spec].as_slice()).collect();
         let mut best: Option<(f64, Vec<usize>, Layout, Option<Swizzle>)> = None;
         let mut conflict = String::new();
@@ -412,7 +412,7 @@ impl Solver<'_> {
                             .filter_map(|(o, c)| self.access(o, c, id, bytes))
                             .collect();
                         let (swizzle, w) = smem::best_swizzle(&layout, bytes, &accesses, banks);
-                        let cost = base + w as f64;
+                        let cost = base + w;
                         if best.as_ref().is_none_or(|(c, ..)| cost < *c) {
                             best = Some((cost, pick.clone(), layout, swizzle));
                         }
@@ -469,8 +469,8 @@ impl Solver<'_> {
                 );
             }
         }
-        let weight = op.trips.saturating_mul(all) / (lanes.len() as i64).max(1);
-        Some(Access { lanes, bytes: c.n * bytes, weight: weight.max(1) })
+        let weight = op.trips as f64 * all as f64 / lanes.len().max(1) as f64;
+        Some(Access { lanes, bytes: inst * bytes, weight })
     }
 
     fn init(&mut self, op: &Op) -> Fallible<()> {

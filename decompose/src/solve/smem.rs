@@ -19,8 +19,8 @@ pub struct Access {
     pub lanes: Vec<Vec<i64>>,
     /// Bytes of one lane.
     pub bytes: i64,
-    /// Executions of the whole list in one block.
-    pub weight: i64,
+    /// Executions of the whole list in one block; not whole where the lists are a sample.
+    pub weight: f64,
 }
 
 /// A digit of a mode: (extent, step within the column-major index, stride in memory).
@@ -163,7 +163,7 @@ pub struct Banks {
 struct Addresses {
     lanes: Vec<Vec<i64>>,
     bytes: i64,
-    weight: i64,
+    weight: f64,
 }
 
 /// Wavefronts of all accesses under a layout and swizzle, weighted; `bytes` of one element.
@@ -173,7 +173,7 @@ pub fn wavefronts(
     bytes: i64,
     accesses: &[Access],
     banks: Banks,
-) -> i64 {
+) -> f64 {
     count(&addresses(layout, bytes, accesses), swizzle, banks)
 }
 
@@ -202,8 +202,8 @@ fn addresses(layout: &Layout, bytes: i64, accesses: &[Access]) -> Vec<Addresses>
         .collect()
 }
 
-fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> i64 {
-    let mut total = 0i64;
+fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> f64 {
+    let mut total = 0.0;
     let mut phase = vec![];
     for access in accesses {
         // One wavefront serves all banks once at most: 8 lanes of 16 bytes, 16 of 8, 32 of 4.
@@ -216,7 +216,7 @@ fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> i64 
                 sum += conflicts(&phase, access.bytes, banks);
             }
         }
-        total = total.saturating_add(sum.saturating_mul(access.weight));
+        total += sum as f64 * access.weight;
     }
     total
 }
@@ -244,15 +244,15 @@ pub fn best_swizzle(
     bytes: i64,
     accesses: &[Access],
     banks: Banks,
-) -> (Option<Swizzle>, i64) {
+) -> (Option<Swizzle>, f64) {
     let at = addresses(layout, bytes, accesses);
     let mut best = (None, count(&at, None, banks));
     let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(bytes).max(bytes);
-    let ideal: i64 = at
+    let ideal: f64 = at
         .iter()
         .map(|a| {
             let each = (banks.n * banks.bytes / a.bytes).clamp(1, 32) as usize;
-            a.lanes.iter().map(|l| l.len().div_ceil(each) as i64).sum::<i64>() * a.weight
+            a.lanes.iter().map(|l| l.len().div_ceil(each) as f64).sum::<f64>() * a.weight
         })
         .sum();
     let base = 63 - widest.leading_zeros().min(63);
@@ -261,7 +261,7 @@ pub fn best_swizzle(
     let row = 63 - (banks.n * banks.bytes).leading_zeros();
     for bits in 1..=row.saturating_sub(base) {
         for shift in bits..=8 {
-            if best.1 <= ideal {
+            if best.1 <= ideal * (1.0 + 1e-12) {
                 return best;
             }
             // Every swizzled address stays inside, and the bits that are mixed in exist.

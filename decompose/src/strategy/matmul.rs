@@ -100,15 +100,19 @@ impl<'p> Problem<'p> {
         let (sa, sb, _) = self.scalars;
         let rows = matmul_rows(table, sa, sb, self.acc);
         if rows.is_empty() {
-            let rejected: Vec<_> = table
-                .rows()
-                .iter()
-                .filter_map(|atom| {
-                    let e = crate::matching::match_atom(self.p, self.id, &[], atom).err();
-                    let e = e.filter(|_| matches!(atom.op, AtomOp::MatMul { .. }))?;
-                    Some((atom.name, self.scalar_mismatch(atom).unwrap_or(e)))
-                })
-                .collect();
+            // Rows that accumulate as asked are nearer than those that do not.
+            let wrong = |acc: Scalar| -> Vec<_> {
+                let rows = table.rows().iter().filter(|a| matches!(a.op, AtomOp::MatMul { .. }));
+                rows.filter(|a| a.writes().all(|o| o.elem.scalars_per_unit(acc) == Some(1)))
+                    .filter_map(|a| Some((a.name, self.scalar_mismatch(a)?)))
+                    .collect()
+            };
+            let mut rejected = wrong(self.acc);
+            if rejected.is_empty() {
+                rejected = wrong(Scalar::F32);
+            }
+            // The most multiply-adds first among equals.
+            rejected.reverse();
             return Err(Box::new(crate::matching::no_atom(self.p, self.id, table, &rejected)));
         }
         let tile_pin = pins::ints(spec.attr("tile"));
@@ -184,6 +188,7 @@ impl<'p> Problem<'p> {
                 operand: o.name,
                 want: o.elem.to_string(),
                 found: s.to_string(),
+                apart: (o.elem.bits() - s.bits()).abs(),
             },
         )
     }
@@ -248,7 +253,7 @@ impl<'p> Problem<'p> {
         let limits = limits(table.arch);
         let (ba, bb, bacc) = (self.scalars.0.bits(), self.scalars.1.bits(), self.acc.bits());
         let shared = (bm * bk * ba + bk * bn * bb) / 8;
-        let most = i64::from(limits.static_smem_per_block as u32);
+        let most = limits.static_smem_per_block;
         if shared > most {
             return Err(format!("the stage takes {shared} bytes of shared memory, over {most}"));
         }
@@ -266,7 +271,7 @@ impl<'p> Problem<'p> {
         // Bytes per multiply-add: each group reads its part of both factors, each block both tiles.
         let from_shared = macs * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
         let from_global = macs * (ba as f64 / bn as f64 + bb as f64 / bm as f64) / 8.0;
-        let banks = (limits.smem_banks as i64 * limits.bank_bytes as i64) as f64;
+        let banks = (limits.smem_banks * limits.bank_bytes) as f64;
         let shared_cycles = (from_shared + from_global) / banks;
         // A multiprocessor gets some 32 bytes a cycle from the second-level cache.
         let global_cycles = from_global / 32.0;
@@ -275,7 +280,13 @@ impl<'p> Problem<'p> {
         // At least 100 multiprocessors want a block, and one wants 128 threads or more; barriers cost
         // per step of K.
         let fill = (100.0 / blocks).max(1.0).sqrt() * (128.0 / threads).max(1.0) * (threads / 256.0).max(1.0).sqrt();
-        let steps = blocks * (k / bk) as f64 * 100.0;
+        // A step of K waits for global memory once; other blocks of the multiprocessor fill the wait.
+        let resident = (limits.smem_per_sm / (shared + limits.reserved_smem_per_block))
+            .min(limits.regs_per_sm / (registers * threads as i64).max(1))
+            .min(limits.warps_per_sm * 32 / threads as i64)
+            .clamp(1, limits.blocks_per_sm);
+        let wait = limits.timing.global_cycles / resident as f64;
+        let steps = blocks * (k / bk) as f64 * wait;
         Ok((multiply.max(shared_cycles).max(global_cycles) + 0.25 * (multiply + shared_cycles + global_cycles) + steps)
             * fill
             * spill)
