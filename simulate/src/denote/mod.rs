@@ -135,6 +135,17 @@ impl Meaning {
         }
     }
 
+    /// The value of a multiply-add of scalars; none for any other meaning.
+    pub fn multiply_add(&self, inputs: &[Vec<f64>], before: &[f64]) -> Option<f64> {
+        match (self, inputs) {
+            (Meaning::MatMul { l: 1, m: 1, n: 1, k: 1, set, .. }, [a, b]) => {
+                let c = if *set { 0.0 } else { *before.first()? };
+                Some(c + a.first()? * b.first()?)
+            }
+            _ => None,
+        }
+    }
+
     /// The values of the output. `inputs` are those of the tensors and literals in order, `before` those of
     /// the output where [`Meaning::reads_output`].
     pub fn compute(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {

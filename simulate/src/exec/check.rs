@@ -142,8 +142,8 @@ impl Runner<'_> {
         let Some(base) = self.common_base(index, group, check.site)? else { return Ok(None) };
         let mut values = Vec::with_capacity(view.size as usize);
         for e in 0..view.size as usize {
-            let (thread, at) = self.places(index, base, e, group)[0];
-            match self.block.peek(view, at, thread) {
+            let place = self.place(index, base, e, group, 0);
+            match place.and_then(|(thread, at)| self.block.peek(view, at, thread)) {
                 Some(raw) => values.push(raw),
                 None => {
                     let name = kernel.view_name(index);
@@ -164,19 +164,19 @@ impl Runner<'_> {
         Ok(Some(values))
     }
 
-    /// Every (thread, offset) at which an element is; at least one.
-    fn places(&self, index: usize, base: i64, e: usize, group: &[u16]) -> Vec<(usize, i64)> {
+    /// The copies of an element: (thread, offset) number `copy`, if there are so many.
+    fn place(&self, index: usize, base: i64, e: usize, group: &[u16], copy: usize) -> Option<(usize, i64)> {
         let view = &self.kernel.views[index];
         match view.dist {
-            Some(d) => self.kernel.dists[d]
-                .owners(e)
-                .iter()
-                .map(|(t, r)| (usize::from(*t), i64::from(*r)))
-                .collect(),
-            None => vec![(
-                group.first().map_or(0, |t| usize::from(*t)),
-                base.saturating_add(view.element(e)),
-            )],
+            Some(d) => {
+                let owner = self.kernel.dists[d].owners(e).get(copy)?;
+                Some((usize::from(owner.0), i64::from(owner.1)))
+            }
+            None if copy == 0 => {
+                let thread = group.first().map_or(0, |t| usize::from(*t));
+                Some((thread, base.saturating_add(view.element(e))))
+            }
+            None => None,
         }
     }
 
@@ -189,7 +189,8 @@ impl Runner<'_> {
         for Expectation { group, want } in expected {
             let Some(base) = self.common_base(output, group, check.site)? else { continue };
             for e in 0..view.size as usize {
-                for (thread, at) in self.places(output, base, e, group) {
+                for copy in 0.. {
+                    let Some((thread, at)) = self.place(output, base, e, group, copy) else { break };
                     let raw = self.block.peek(view, at, thread);
                     let compared =
                         want.compare(&check.meaning, view.scalar, self.mode.small_ints, e, raw);

@@ -6,6 +6,7 @@
 //!
 //! Invariant: instructions compute here, meanings in [`crate::denote`]; see there.
 
+mod alone;
 mod arith;
 mod blame;
 mod check;
@@ -90,6 +91,7 @@ pub(crate) fn run_block<'k>(
         mode: how,
         counts: Counts { banks: vec![BankCount::default(); kernel.leaves.len()], ..Counts::default() },
         scratch: row::Scratch::default(),
+        buffers: alone::Buffers::default(),
     };
     runner.nodes(&kernel.body, &Mask::first(kernel.n_threads))?;
     let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
@@ -111,6 +113,7 @@ struct Runner<'k> {
     mode: Mode,
     counts: Counts,
     scratch: row::Scratch,
+    buffers: alone::Buffers,
 }
 
 impl<'k> Runner<'k> {
@@ -226,6 +229,7 @@ impl<'k> Runner<'k> {
         }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, &inner),
+            How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, &inner),
             How::Meaning(meaning) => self.meaning(leaf, meaning, &squad, &inner),
             How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, &squad, &inner),
         }

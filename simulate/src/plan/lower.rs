@@ -228,7 +228,10 @@ impl Lowering<'_, '_> {
             }
         }
         let how = self.how(id, site, crew, &inputs, &outputs)?;
-        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, how });
+        let spread = |v: usize| self.kernel.views[v].dist.is_some();
+        let alone = self.kernel.crews[crew].group_size() == 1
+            && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
+        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, how });
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 

@@ -228,6 +228,8 @@ pub(crate) struct Leaf {
     pub inputs: Vec<Source>,
     /// Written operands.
     pub outputs: Vec<usize>,
+    /// Whether each thread executes it for itself, and no operand is spread over threads.
+    pub alone: bool,
     /// What it does.
     pub how: How,
 }

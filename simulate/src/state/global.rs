@@ -10,6 +10,7 @@ use crate::plan::Inverse;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Elements of a page.
 pub(crate) const PAGE: usize = 64;
@@ -77,13 +78,30 @@ pub(crate) struct BlockGlobal<'m> {
     /// Whether the kernel writes it; else nothing is noted.
     tracked: bool,
     agents: usize,
-    pages: HashMap<u64, Box<Page>>,
+    pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
+}
+
+/// Spreads page numbers, which come in runs. Their order never reaches an output.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+    fn write_u64(&mut self, v: u64) {
+        let product = (self.0 ^ v).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
 }
 
 impl<'m> BlockGlobal<'m> {
     /// Nothing written yet.
     pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
-        BlockGlobal { memory, tracked, agents, pages: HashMap::new() }
+        BlockGlobal { memory, tracked, agents, pages: HashMap::default() }
     }
 
     fn page(&mut self, at: i64) -> (&mut Page, usize) {

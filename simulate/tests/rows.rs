@@ -1,0 +1,193 @@
+//! Every row of every architecture computes what its spec means, on random data; and no operand's layout
+//! can be exchanged for another without that being noticed.
+//!
+//! A row is put into a kernel that brings its operands where the row wants them, by meaning alone, runs it
+//! as the body of the spec that it implements, and lets the simulator compare the two.
+
+mod common;
+
+use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem};
+use carbyne_ir::diag::Code;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_simulate::{Inputs, Options, simulate};
+use std::fmt::Write;
+
+/// The scalar types that stand for units of so many bits.
+fn scalars(elem: Elem) -> Vec<Scalar> {
+    match elem {
+        Elem::Scalar(s) => vec![s],
+        Elem::Bits(8) => vec![Scalar::U8, Scalar::I4],
+        Elem::Bits(16) => vec![Scalar::F16, Scalar::U8],
+        Elem::Bits(_) => vec![Scalar::F32, Scalar::F16, Scalar::I8],
+    }
+}
+
+/// `shape` as a column-major level: `[(8,16):(1,8)]`.
+fn dims(shape: &[i64]) -> String {
+    let layout = Layout::col_major(shape.to_vec()).unwrap();
+    match shape {
+        [n] => format!("[{n}:1]"),
+        _ => format!("[{layout}]"),
+    }
+}
+
+/// The row's layout counted in scalars, `per` of them a unit.
+fn in_scalars(tv: &Layout, per: i64) -> Layout {
+    let scaled = |mode: Layout| {
+        let strides = mode.stride().map(&mut |s| s * per);
+        Layout::new(mode.shape().clone(), strides).unwrap()
+    };
+    let (t, v) = (scaled(tv.mode(0).unwrap()), scaled(tv.mode(1).unwrap()));
+    let values = Layout::concat(&[Layout::new(per, 1).unwrap(), v]).unwrap();
+    Layout::concat(&[t, if per == 1 { values.mode(1).unwrap() } else { values }]).unwrap()
+}
+
+/// A kernel that runs the row on its own layouts. `pick` chooses among memories and scalar types.
+fn kernel(row: &Atom, pick: usize) -> Option<String> {
+    let mut text = String::from("carbyne 1\n#grid:[1].block\n");
+    let _ = writeln!(text, "#cta:[{}].thread", row.group);
+    let (mut body, mut inputs, mut outputs) = (String::new(), vec![], vec![]);
+    let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
+    for (i, o) in row.operands.iter().enumerate() {
+        if o.name == "value" {
+            whole.0.push("3".to_owned());
+            parts.0.push("3".to_owned());
+            continue;
+        }
+        let memory = o.memory[pick.min(o.memory.len() - 1)];
+        let options = scalars(o.elem);
+        let scalar = options[pick.min(options.len() - 1)];
+        let per = o.elem.bits() / scalar.bits();
+        let mut shape = o.tile.clone();
+        shape[0] *= per;
+        let (level, tv) = (dims(&shape), in_scalars(&o.tv, per));
+        let _ = writeln!(text, "%g{i}:{level}.{scalar}.GL");
+        let reads = o.access != Access::Write;
+        let (name, part) = match memory {
+            Memory::Gl => (format!("%g{i}"), format!("%g{i}.tv({tv} over #cta)")),
+            Memory::Sh => {
+                let _ = writeln!(body, "  Allocate %s{i}:{level}.{scalar}.SH{{align=128}}");
+                (format!("%s{i}"), format!("%s{i}.tv({tv} over #cta)"))
+            }
+            Memory::Rf => {
+                let plain = format!("{shape:?}").replace(' ', "");
+                let _ = writeln!(body, "  Allocate %r{i}:{plain}.{scalar}.RF{{tv={tv} over #cta}}");
+                (format!("%r{i}"), format!("%r{i}.mine"))
+            }
+        };
+        if reads && memory != Memory::Gl {
+            let _ = writeln!(body, "  Move <<<#grid, #cta>>> (%g{i}) -> ({name})");
+        }
+        if reads {
+            inputs.push(format!("%g{i}"));
+        }
+        if o.access == Access::Read {
+            whole.0.push(name);
+            parts.0.push(part);
+        } else {
+            if memory == Memory::Gl {
+                outputs.push(format!("%g{i}"));
+            }
+            whole.1.push(name);
+            parts.1.push(part);
+        }
+    }
+    if outputs.is_empty() {
+        text.push_str("%unused:[1].f32.GL\n");
+        outputs.push("%unused".to_owned());
+    }
+    let kind = row.op.spec_kind();
+    let list = |names: &[String]| names.join(", ");
+    let acc = match (row.op, row.writes().next()) {
+        (AtomOp::MatMul { .. }, Some(AtomOperand { elem: Elem::Scalar(s), .. })) => format!(" acc={s}"),
+        _ => String::new(),
+    };
+    // A grid of one block reads what it writes only through this list.
+    let accumulates = inputs.iter().any(|i| outputs.contains(i));
+    inputs.retain(|i| !outputs.contains(i) || accumulates);
+    let _ = writeln!(text, "Spec @row <<<#grid, #cta>>> ({}) -> ({}) {{", list(&inputs), list(&outputs));
+    text.push_str(&body);
+    let _ = writeln!(text, "  barrier");
+    let _ = writeln!(
+        text,
+        "  {kind} <<<#grid, #cta>>> ({}) -> ({}){acc} {{\n    {kind} <<<#grid, #cta>>> ({}) -> ({}) atom={}\n  }}\n}}",
+        list(&whole.0),
+        list(&whole.1),
+        list(&parts.0),
+        list(&parts.1),
+        row.name
+    );
+    Some(text)
+}
+
+#[test]
+fn every_row_computes_what_its_spec_means() {
+    let mut n = 0;
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        for row in table.rows() {
+            for pick in 0..3 {
+                for inputs in [Inputs::Seed(5), Inputs::Ints(5)] {
+                    let Some(text) = kernel(row, pick) else { continue };
+                    let options = Options { inputs, ..Options::default() };
+                    let report = simulate(&common::program(&text), &table, &options)
+                        .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label));
+                    let k = &report.kernels[0];
+                    assert_eq!((k.specs, k.unchecked.len()), (1, 1), "{arch} {}\n{text}", row.name);
+                    if inputs == Inputs::Ints(5) {
+                        assert_eq!(k.max_error, 0.0, "{arch} {}", row.name);
+                    }
+                    n += 1;
+                }
+            }
+        }
+    }
+    assert!(n > 1000, "{n} runs");
+}
+
+/// The layout with two strides exchanged, for every pair that makes it another function.
+fn exchanged(tv: &Layout) -> Vec<Layout> {
+    let strides = tv.stride().flatten();
+    let mut out = vec![];
+    for i in 0..strides.len() {
+        for j in 0..i {
+            let mut new = strides.clone();
+            new.swap(i, j);
+            let mut next = new.into_iter();
+            let stride = tv.stride().map(&mut |_| next.next().unwrap());
+            let layout = Layout::new(tv.shape().clone(), stride).unwrap();
+            if (0..tv.size()).any(|e| layout.at(e) != tv.at(e)) {
+                out.push(layout);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn every_wrong_layout_is_noticed() {
+    let (mut n, mut by_value) = (0, 0);
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        for row in table.rows() {
+            let Some(text) = kernel(row, 0) else { continue };
+            let program = common::program(&text);
+            for i in 0..row.operands.len() {
+                for tv in exchanged(&row.operands[i].tv) {
+                    let mut wrong = row.clone();
+                    wrong.operands[i].tv = tv.clone();
+                    let table = table.clone().with(wrong);
+                    let name = format!("{arch}/{}.{} as {tv}", row.name, row.operands[i].name);
+                    let Err(e) = simulate(&program, &table, &Options::default()) else {
+                        panic!("{name} is not noticed\n{text}")
+                    };
+                    assert!(matches!(e.code, Code::WrongElement | Code::AtomMismatch), "{name}: {e}");
+                    by_value += usize::from(e.code == Code::WrongElement);
+                    n += 1;
+                }
+            }
+        }
+    }
+    assert!(n > 100 && by_value > 100, "{n} layouts, {by_value} noticed by a value");
+}
