@@ -266,30 +266,32 @@ impl<'p> Problem<'p> {
             return Err(format!("each thread would need {registers} registers"));
         }
         let spill = 1.0 + (registers - 200).max(0) as f64 / 64.0;
-        let macs = m as f64 * n as f64 * k as f64;
-        let multiply = macs / (im * inn * ik) as f64 * atom.cost.issue_cycles * atom.group as f64 / 32.0 / 4.0;
-        // Bytes per multiply-add: each group reads its part of both factors, each block both tiles.
-        let from_shared = macs * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
-        let from_global = macs * (ba as f64 / bn as f64 + bb as f64 / bm as f64) / 8.0;
-        let banks = (limits.smem_banks * limits.bank_bytes) as f64;
-        let shared_cycles = (from_shared + from_global) / banks;
+        // One step of K of one block that has the multiprocessor to itself. Each group reads its part of
+        // both factors from shared memory; the block fills it once.
+        let step = (bm * bn * bk) as f64;
+        let warps = atom.group as f64 / 32.0;
+        let multiply =
+            step / (im * inn * ik) as f64 * atom.cost.issue_cycles * warps / limits.timing.schedulers;
+        let filled = shared as f64;
+        let read = step * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
+        let from_shared = (read + filled) / (limits.smem_banks * limits.bank_bytes) as f64;
         // A multiprocessor gets some 32 bytes a cycle from the second-level cache.
-        let global_cycles = from_global / 32.0;
-        let threads = (groups.0 * groups.1 * atom.group) as f64;
-        let blocks = (m / bm) as f64 * (n / bn) as f64;
-        // At least 100 multiprocessors want a block, and one wants 128 threads or more; barriers cost
-        // per step of K.
-        let fill = (100.0 / blocks).max(1.0).sqrt() * (128.0 / threads).max(1.0) * (threads / 256.0).max(1.0).sqrt();
-        // A step of K waits for global memory once; other blocks of the multiprocessor fill the wait.
+        let from_global = filled / 32.0;
+        let busy = multiply.max(from_shared).max(from_global)
+            + 0.1 * (multiply + from_shared + from_global);
+        // The step waits for global memory once; other blocks of the multiprocessor fill the wait.
+        let threads = groups.0 * groups.1 * atom.group;
         let resident = (limits.smem_per_sm / (shared + limits.reserved_smem_per_block))
-            .min(limits.regs_per_sm / (registers * threads as i64).max(1))
-            .min(limits.warps_per_sm * 32 / threads as i64)
-            .clamp(1, limits.blocks_per_sm);
-        let wait = limits.timing.global_cycles / resident as f64;
-        let steps = blocks * (k / bk) as f64 * wait;
-        Ok((multiply.max(shared_cycles).max(global_cycles) + 0.25 * (multiply + shared_cycles + global_cycles) + steps)
-            * fill
-            * spill)
+            .min(limits.regs_per_sm / (registers * threads).max(1))
+            .min(limits.warps_per_sm * 32 / threads)
+            .clamp(1, limits.blocks_per_sm) as f64;
+        let wait = limits.timing.global_cycles + 100.0;
+        let blocks = (m / bm) as f64 * (n / bn) as f64;
+        // Some 100 multiprocessors want a block each.
+        let fill = (100.0 / blocks).max(1.0);
+        let resident = resident.min((blocks / 100.0).max(1.0));
+        let steps = blocks * (k / bk) as f64;
+        Ok(steps * busy.max((wait + busy) / resident) * fill * spill)
     }
 
     fn write(&self, c: &Choice, stmt: &Stmt, names: &mut Names) -> Vec<Stmt> {
