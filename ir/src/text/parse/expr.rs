@@ -13,16 +13,41 @@ use crate::span::Span;
 
 /// A number.
 pub(super) fn expr(node: Node<'_, '_>) -> Answer<Expr> {
-    Operators { left: MAX_EXPR_OPERATORS, whole: node.span() }.value(node)
+    let mut parts = node.parts();
+    let first = parts.some()?;
+    whole(first, parts)
 }
 
 /// A number or a tuple.
 pub(super) fn tuple(node: Node<'_, '_>) -> Answer<TupleExpr> {
-    let mut parts = node.clone().parts();
-    match (parts.take(Rule::group), parts.any()) {
-        (Some(group), None) => tuples(&mut group.parts()).map(TupleExpr::Tuple),
-        _ => expr(node).map(TupleExpr::Leaf),
+    let mut parts = node.parts();
+    let first = parts.some()?;
+    if first.rule() == Rule::group && parts.is_empty() {
+        return tuples(&mut first.parts()).map(TupleExpr::Tuple);
     }
+    whole(first, parts).map(TupleExpr::Leaf)
+}
+
+/// The expression of `first` and what follows it.
+fn whole(first: Node<'_, '_>, mut rest: Parts<'_, '_>) -> Answer<Expr> {
+    if rest.is_empty() && matches!(first.rule(), Rule::int | Rule::name) {
+        return leaf(&first);
+    }
+    Operators { left: MAX_EXPR_OPERATORS }.value(first, &mut rest).map_err(|mut d| {
+        if d.code == Code::ExprTooLong {
+            d.span = rest.whole();
+        }
+        d
+    })
+}
+
+/// A literal or a name.
+fn leaf(node: &Node<'_, '_>) -> Answer<Expr> {
+    let kind = match node.rule() {
+        Rule::int => ExprKind::Int(int(node, 64)?),
+        _ => ExprKind::Name(node.text().to_owned()),
+    };
+    Ok(Expr { kind, span: node.span() })
 }
 
 /// The values that follow one another.
@@ -61,32 +86,27 @@ pub(super) fn int<T: std::str::FromStr>(node: &Node<'_, '_>, bits: u32) -> Answe
 /// Counts the operators of one expression while its tree is built.
 struct Operators {
     left: usize,
-    whole: Span,
 }
 
 impl Operators {
+    /// The error's place is that of the whole expression, which the caller knows.
     fn one_more(&mut self) -> Answer<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
+            let message = format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
             Box::new(
-                Diagnostic::new(
-                    Code::ExprTooLong,
-                    self.whole,
-                    format!("an expression has more than {MAX_EXPR_OPERATORS} operators"),
-                )
-                .label("this expression")
-                .help("name parts of it with `let`"),
+                Diagnostic::new(Code::ExprTooLong, Span::default(), message)
+                    .label("this expression")
+                    .help("name parts of it with `let`"),
             )
         })?;
         Ok(())
     }
 
     /// Operators of the same rank group from the left; at most two ranks wait on the stack.
-    fn value(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
-        let mut parts = node.parts();
-        let first = parts.some()?;
+    fn value(&mut self, first: Node<'_, '_>, rest: &mut Parts<'_, '_>) -> Answer<Expr> {
         let mut stack = vec![];
         let mut last = self.part(first)?;
-        while let Some(sign) = parts.take(Rule::op) {
+        while let Some(sign) = rest.take(Rule::op) {
             self.one_more()?;
             let op: BinOp =
                 sign.text().parse().map_err(|()| internal(sign.span(), "an operator"))?;
@@ -94,7 +114,7 @@ impl Operators {
                 last = join(above, a, last);
             }
             stack.push((op, last));
-            let next = parts.some()?;
+            let next = rest.some()?;
             last = self.part(next)?;
         }
         while let Some((above, a)) = stack.pop() {
@@ -103,15 +123,20 @@ impl Operators {
         Ok(last)
     }
 
+    fn inner(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
+        let mut parts = node.parts();
+        let first = parts.some()?;
+        self.value(first, &mut parts)
+    }
+
     fn part(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
-        let span = node.span();
         match node.rule() {
-            Rule::int => Ok(Expr { kind: ExprKind::Int(int(&node, 64)?), span }),
-            Rule::name => Ok(Expr { kind: ExprKind::Name(node.text().to_owned()), span }),
+            Rule::int | Rule::name => leaf(&node),
             Rule::group => {
+                let span = node.span();
                 let mut parts = node.parts();
                 match (parts.take(Rule::value), parts.any()) {
-                    (Some(value), None) => Ok(Expr { span, ..self.value(value)? }),
+                    (Some(value), None) => Ok(Expr { span, ..self.inner(value)? }),
                     _ => Err(Box::new(
                         Diagnostic::new(Code::Syntax, span, "a tuple stands where a number is due")
                             .label("expected a number, found a tuple"),
@@ -120,14 +145,15 @@ impl Operators {
             }
             Rule::call => {
                 self.one_more()?;
+                let span = node.span();
                 let mut parts = node.parts();
                 let name = parts.next(Rule::function)?;
                 let op = name.text().parse().map_err(|()| internal(span, "a function"))?;
-                let a = self.value(parts.next(Rule::value)?)?;
-                let b = self.value(parts.next(Rule::value)?)?;
+                let a = self.inner(parts.next(Rule::value)?)?;
+                let b = self.inner(parts.next(Rule::value)?)?;
                 Ok(Expr { kind: ExprKind::Bin(op, Box::new(a), Box::new(b)), span })
             }
-            _ => Err(internal(span, "a number")),
+            _ => Err(internal(node.span(), "a number")),
         }
     }
 }

@@ -92,6 +92,11 @@ impl<'c, 's> Parts<'c, 's> {
         self.tree.comments.trimmed(span.start as usize, span.end as usize) as u32
     }
 
+    /// Whether all are taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs.len() == 0
+    }
+
     /// The next part of whatever kind.
     pub(super) fn any(&mut self) -> Option<Node<'c, 's>> {
         let pair = self.pairs.by_ref().find(|p| !is_sign(p.as_rule()))?;
