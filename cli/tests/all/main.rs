@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod docs;
+mod examples;
 mod expand;
 mod filetests;
+mod numpy;
 mod streams;
 mod support;

@@ -1,0 +1,175 @@
+//! Every program under `examples/` does all that its head says it can.
+//!
+//! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed, printed,
+//! compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation. The CUDA C++ for
+//! an architecture stands beside it, as `NAME.sm_80.cu`.
+
+use crate::support::{carbyne, golden, none, root, shown, texts_under};
+use carbyne_codegen::testing::require_nvrtc;
+use std::path::{Path, PathBuf};
+
+/// A program and what its head asks for.
+struct Example {
+    file: PathBuf,
+    archs: Vec<String>,
+    simulate: Vec<String>,
+    /// Whether a kernel has no body: it can be decomposed, but it runs as written only where it is small.
+    kernel_level: bool,
+}
+
+fn examples() -> Vec<Example> {
+    let all: Vec<Example> =
+        texts_under(&root().join("examples")).into_iter().map(example).collect();
+    assert!(!all.is_empty(), "there are no examples");
+    all
+}
+
+fn example(file: PathBuf) -> Example {
+    let text = std::fs::read_to_string(&file).expect("a readable example");
+    let words = |key: &str| -> Vec<String> {
+        let lines = text.lines().take_while(|l| l.starts_with("//"));
+        let found = lines.filter_map(|l| l.strip_prefix("// ")?.strip_prefix(key));
+        found.flat_map(str::split_whitespace).map(str::to_owned).collect()
+    };
+    let module =
+        carbyne_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}: {e:?}", shown(&file)));
+    let kernel_level = module.items.iter().any(|s| match &s.kind {
+        carbyne_ir::ast::StmtKind::Spec(spec) => spec.body.is_none(),
+        _ => false,
+    });
+    Example { archs: words("archs:"), simulate: words("simulate:"), file, kernel_level }
+}
+
+/// Runs a command on an example; what it says where it fails.
+fn run(example: &Example, args: &[&str]) -> Result<crate::support::Ran, String> {
+    let path = example.file.display().to_string();
+    let mut all = vec![args[0], path.as_str()];
+    all.extend(&args[1..]);
+    let ran = carbyne(&all, "");
+    let command = format!("{} {}", shown(&example.file), args.join(" "));
+    if ran.code == 0 {
+        Ok(ran)
+    } else {
+        Err(format!("{command}: exit code {}\n{}", ran.code, ran.stderr))
+    }
+}
+
+/// What `f` finds wrong with any example.
+fn each(f: impl Fn(&Example) -> Result<(), String>) {
+    none(examples().iter().filter_map(|e| f(e).err()).collect());
+}
+
+/// What `f` finds wrong with any example on any of its architectures.
+fn each_arch(f: impl Fn(&Example, &str) -> Result<(), String>) {
+    each(|e| {
+        let wrong: Vec<String> = e.archs.iter().filter_map(|a| f(e, a).err()).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n\n")) }
+    });
+}
+
+#[test]
+fn they_are_well_formed_and_formatted() {
+    each(|e| {
+        run(e, &["check"])?;
+        run(e, &["fmt", "--check"])?;
+        if e.archs.is_empty() { Err(format!("{}: no `// archs:`", shown(&e.file))) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn they_run_as_written() {
+    each(|e| {
+        if e.kernel_level {
+            return Ok(());
+        }
+        let mut args = vec!["simulate", "--ints"];
+        args.extend(e.simulate.iter().map(String::as_str));
+        match run(e, &args) {
+            // A leaf of several threads on plain registers means nothing until an atom is chosen.
+            Err(why) if why.contains("S0506") => Ok(()),
+            other => other.map(|_| ()),
+        }
+    });
+}
+
+#[test]
+fn they_compute_what_they_mean() {
+    each_arch(|e, arch| {
+        for inputs in ["--seed=1", "--ints=1"] {
+            let mut args = vec!["simulate", "--arch", arch, inputs];
+            args.extend(e.simulate.iter().map(String::as_str));
+            let ran = run(e, &args)?;
+            if !ran.stderr.contains("compared with what they mean: the kernel and") {
+                return Err(format!(
+                    "{} for {arch}: nothing was compared\n{}",
+                    shown(&e.file),
+                    ran.stderr
+                ));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_decomposed_decomposes_to_itself() {
+    each_arch(|e, arch| {
+        let once = run(e, &["decompose", "--arch", arch])?;
+        let again = carbyne(&["decompose", "-", "--arch", arch], &once.stdout);
+        let name = format!("{} for {arch}", shown(&e.file));
+        if again.code != 0 {
+            return Err(format!("{name}: the decomposed text is refused\n{}", again.stderr));
+        }
+        let formatted = carbyne(&["fmt", "-", "--check"], &once.stdout);
+        let change = carbyne::unified::diff("once", "twice", once.text(), again.text());
+        if change.is_empty() && formatted.code == 0 {
+            return Ok(());
+        }
+        Err(format!("{name}\n{change}{}", formatted.text()))
+    });
+}
+
+#[test]
+fn their_cuda_is_as_expected() {
+    each_arch(|e, arch| {
+        golden(&beside(&e.file, arch), run(e, &["compile", "--arch", arch])?.text())
+    });
+}
+
+/// `examples/gemm.cby` for sm_80: `examples/gemm.sm_80.cu`.
+fn beside(file: &Path, arch: &str) -> PathBuf {
+    file.with_extension(format!("{arch}.cu"))
+}
+
+#[test]
+fn no_golden_is_left_over() {
+    let wanted: Vec<PathBuf> = examples()
+        .iter()
+        .flat_map(|e| e.archs.iter().map(|a| beside(&e.file, a)).collect::<Vec<_>>())
+        .collect();
+    let files = std::fs::read_dir(root().join("examples")).expect("examples/");
+    let stray = files
+        .map(|f| f.expect("a readable folder").path())
+        .filter(|f| f.extension().is_some_and(|x| x == "cu") && !wanted.contains(f));
+    none(stray.map(|f| format!("{} belongs to no example", shown(&f))).collect());
+}
+
+#[test]
+fn their_cuda_compiles() {
+    if require_nvrtc().is_none() {
+        return;
+    }
+    each_arch(|e, arch| {
+        let ptx = run(e, &["compile", "--arch", arch, "--emit", "ptx"])?;
+        let cubin = run(e, &["compile", "--arch", arch, "--emit", "cubin"])?;
+        let name = shown(&e.file);
+        if !ptx.text().contains(".entry") || !cubin.stdout.starts_with(b"\x7fELF") {
+            return Err(format!("{name} for {arch}: no PTX or no machine code"));
+        }
+        if cubin.stderr.contains("no spills") {
+            Ok(())
+        } else {
+            Err(format!("{name}: {}", cubin.stderr))
+        }
+    });
+}
