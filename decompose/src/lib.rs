@@ -10,7 +10,6 @@
 pub mod emit;
 pub mod matching;
 pub mod names;
-pub mod pins;
 pub mod relation;
 pub mod solve;
 pub mod strategy;

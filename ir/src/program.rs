@@ -7,7 +7,7 @@
 //! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
 //! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
-use crate::ast::{self, AttrValue, CmpOp, ExprKind, SpecKind, TupleExpr, Unroll};
+use crate::ast::{self, AttrValue, CmpOp, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
 use crate::layout::Layout;
 use crate::scalar::{Memory, Scalar};
@@ -233,6 +233,8 @@ pub struct Spec {
     pub outputs: Vec<TensorId>,
     /// Attributes in text order.
     pub attrs: Vec<(String, AttrValue, Span)>,
+    /// The constants of `axis=`, `tile=` and `warps=`, by key.
+    pub ints: Vec<(String, Vec<i64>)>,
     /// Accumulator type of a MatMul; the output's type where not stated.
     pub acc: Option<Scalar>,
     /// The pinned or chosen atom.
@@ -391,22 +393,13 @@ impl Spec {
             Operand::Number(_) => None,
         })
     }
+    /// The constants of an attribute.
+    pub fn ints(&self, key: &str) -> Option<&[i64]> {
+        self.ints.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_slice())
+    }
     /// The modes that a reduction removes; none without a usable `axis=`.
     pub fn axes(&self) -> Option<Vec<usize>> {
-        fn leaves(t: &TupleExpr, out: &mut Vec<usize>) -> Option<()> {
-            match t {
-                TupleExpr::Leaf(e) => match e.kind {
-                    ExprKind::Int(v) => out.push(usize::try_from(v).ok()?),
-                    _ => return None,
-                },
-                TupleExpr::Tuple(ts) => ts.iter().try_for_each(|t| leaves(t, out))?,
-            }
-            Some(())
-        }
-        let Some(AttrValue::Tuple(t)) = self.attr("axis") else { return None };
-        let mut out = vec![];
-        leaves(t, &mut out)?;
-        Some(out)
+        self.ints("axis")?.iter().map(|a| usize::try_from(*a).ok()).collect()
     }
     /// The attribute of that name.
     pub fn attr(&self, key: &str) -> Option<&AttrValue> {

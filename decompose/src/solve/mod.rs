@@ -187,7 +187,10 @@ impl Solver<'_> {
                 "write a loop over the batch",
             );
         };
-        let pin = crate::pins::pair(spec.attr("warps"));
+        let pin = match spec.ints("warps") {
+            Some([m, n]) => Some((*m, *n)),
+            _ => None,
+        };
         let mut best: Option<(f64, &Atom, Gemm, [Layout; 3])> = None;
         let mut clash = false;
         for atom in &rows {

@@ -12,7 +12,6 @@
 //! begins with C, `MatMul.set` with zero.
 
 use crate::names::Names;
-use crate::pins;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
@@ -21,6 +20,11 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
+
+/// How much longer a wait for a stage takes than one load on an idle machine: queues, and two barriers.
+/// Fitted to 4096³ on one H200 (1500 to 2000 cycles a step for tiles of 128×128×32, 128×128×64 and
+/// 128×256×64).
+const LOADED: f64 = 5.5;
 
 /// What the strategy chose.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -115,8 +119,8 @@ impl<'p> Problem<'p> {
             rejected.reverse();
             return Err(Box::new(crate::matching::no_atom(self.p, self.id, table, &rejected)));
         }
-        let tile_pin = pins::ints(spec.attr("tile"));
-        let warps_pin = pins::ints(spec.attr("warps"));
+        let tile_pin = spec.ints("tile").map(<[i64]>::to_vec);
+        let warps_pin = spec.ints("warps").map(<[i64]>::to_vec);
         let pinned = spec.exec.map(|e| {
             let size = |t| self.p.threads[t].concat().to_fixed().map_or(0, |l| l.size());
             let grid: Vec<i64> = self.p.threads[e.blocks]
@@ -261,7 +265,7 @@ impl<'p> Problem<'p> {
         let (wm, wn) = (bm / groups.0, bn / groups.1);
         let per_thread = |elements: i64, bits: i64| (elements * bits / 32 + atom.group - 1) / atom.group;
         let registers = per_thread(wm * wn, bacc) + per_thread(wm * ik, ba) + per_thread(ik * wn, bb) + 24;
-        let pinned = self.p.specs[self.id].attr("tile").is_some();
+        let pinned = self.p.specs[self.id].ints("tile").is_some();
         if registers > 255 && !pinned {
             return Err(format!("each thread would need {registers} registers"));
         }
@@ -285,7 +289,7 @@ impl<'p> Problem<'p> {
             .min(limits.regs_per_sm / (registers * threads).max(1))
             .min(limits.warps_per_sm * 32 / threads)
             .clamp(1, limits.blocks_per_sm) as f64;
-        let wait = limits.timing.global_cycles + 100.0;
+        let wait = limits.timing.global_cycles * LOADED;
         let blocks = (m / bm) as f64 * (n / bn) as f64;
         // Some 100 multiprocessors want a block each.
         let fill = (100.0 / blocks).max(1.0);

@@ -61,7 +61,7 @@ impl Resolver {
             });
         }
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
-        let (acc, atom) = self.attributes(spec)?;
+        let (acc, atom, ints) = self.attributes(spec)?;
         let acc = match spec.kind {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
@@ -79,6 +79,7 @@ impl Resolver {
                 .iter()
                 .map(|a| (a.key.text.clone(), a.value.clone(), a.key.span))
                 .collect(),
+            ints,
             acc,
             atom,
             body: None,
@@ -94,8 +95,8 @@ impl Resolver {
         Ok(id)
     }
 
-    fn attributes(&self, spec: &ast::Spec) -> Fallible<(Option<Scalar>, Option<String>)> {
-        let (mut acc, mut atom) = (None, None);
+    fn attributes(&self, spec: &ast::Spec) -> Fallible<Attributes> {
+        let (mut acc, mut atom, mut ints) = (None, None, vec![]);
         for (i, attr) in spec.attrs.iter().enumerate() {
             let key = attr.key.text.as_str();
             let wrong = |message: String, help: String| {
@@ -135,9 +136,11 @@ impl Resolver {
                     }
                 },
                 ("atom", AttrValue::Word(w)) => atom = Some(w.clone()),
-                ("axis" | "lane" | "tile" | "warps", AttrValue::Tuple(t)) => {
-                    self.attr_ints(key, t, attr)?;
+                ("axis" | "tile" | "warps", value) => {
+                    ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
                 }
+                ("lane", AttrValue::Tuple(t)) => drop(self.tuple(t)?),
+                ("lane", AttrValue::Word(w)) => drop(self.expr(&named(w, attr))?),
                 _ => {
                     return wrong(
                         format!("the value of `{key}` does not fit"),
@@ -146,24 +149,34 @@ impl Resolver {
                 }
             }
         }
-        Ok((acc, atom))
+        Ok((acc, atom, ints))
     }
 
-    /// Checks that an attribute's numbers are constants.
-    fn attr_ints(&self, key: &str, t: &ast::TupleExpr, attr: &ast::Attr) -> Fallible<()> {
-        for leaf in self.tuple(t)?.flatten() {
-            // `lane` may be an index expression; the rest decide how the program is built.
-            if key != "lane" && !matches!(leaf, crate::expr::Dim::Const(c) if c >= 0) {
-                return fail(
-                    Diagnostic::new(
-                        Code::Attribute,
-                        attr.key.span,
-                        format!("`{key}` takes constants of at least 0"),
-                    )
-                    .help("write numbers or `let` constants"),
-                );
-            }
+    /// The constants of an attribute; a lone name is the constant of that name.
+    fn attr_ints(&self, key: &str, value: &AttrValue, attr: &ast::Attr) -> Fallible<Vec<i64>> {
+        let leaves = match value {
+            AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
+            AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
+        };
+        let constants: Option<Vec<i64>> =
+            leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= 0)).collect();
+        match constants {
+            Some(list) => Ok(list),
+            None => fail(
+                Diagnostic::new(
+                    Code::Attribute,
+                    attr.key.span,
+                    format!("`{key}` takes constants of at least 0"),
+                )
+                .help("write numbers or `let` constants"),
+            ),
         }
-        Ok(())
     }
+}
+
+type Attributes = (Option<Scalar>, Option<String>, Vec<(String, Vec<i64>)>);
+
+/// A lone name as an expression.
+fn named(name: &str, attr: &ast::Attr) -> ast::Expr {
+    ast::Expr { kind: ast::ExprKind::Name(name.to_owned()), span: attr.key.span }
 }

@@ -1,0 +1,87 @@
+//! Numbers of the papers.
+
+use carbyne_decompose::solve::smem::{best_swizzle, unify, wavefronts};
+use carbyne_decompose::solve::smem::{Access, Banks};
+use carbyne_decompose::solve::tv::{Gemm, coalesced, other_side, split, tv};
+use carbyne_ir::layout::Layout;
+
+fn l(text: &str) -> Layout {
+    text.parse().expect("a layout")
+}
+
+/// Hexcute, appendix C.
+#[test]
+fn ldmatrix_of_a_16_by_32_tile() {
+    let q = l("((4,8),(2,4)):((64,1),(32,8))");
+    let g = l("((4,8,2),(2,2,2)):((32,1,128),(16,8,256))");
+    let inverse = q.right_inverse();
+    let want = l("((8,4),(2,4)):((4,64),(32,1))");
+    assert!((0..256).all(|i| inverse.at(i) == want.at(i)));
+
+    let parts = split(&g, 32, 8).expect("divides");
+    let composed = tv(&parts.lanes, &parts.inst).and_then(|g| g.compose(&inverse)).expect("exact");
+    let want = l("((8,2,2),(2,4)):((1,8,256),(16,32))");
+    assert!((0..256).all(|i| composed.at(i) == want.at(i)));
+    assert_eq!(composed.at(17 + 32 * 5), 337);
+
+    // f = g∘q⁻¹∘p: lane l addresses row l of the four matrices.
+    let p = l("(32,8):(1,32)");
+    let f = other_side(&parts.lanes, &parts.inst, &q, &p).expect("exact");
+    assert!((0..256).all(|i| f.at(i) == want.at(p.at(i))));
+}
+
+/// Hexcute, figure 10(c).
+#[test]
+fn unification() {
+    let case_1 = unify(&[64, 64], &[vec![(8, 1)], vec![(8, 1), (4, 16)]]).expect("unifies");
+    assert_eq!(case_1, l("((8,2,4),64):((1,32,8),64)"));
+    assert!(unify(&[64, 64], &[vec![(8, 1)], vec![(8, 64)]]).is_err());
+}
+
+#[test]
+fn unified_layouts_are_compact_and_keep_runs() {
+    for (shape, run) in [(vec![128, 32], vec![(8, 128)]), (vec![96, 48], vec![(8, 96)]), (vec![16, 160], vec![(8, 16)])] {
+        let m = unify(&shape, &[run.clone()]).expect("unifies");
+        let n: i64 = shape.iter().product();
+        assert!(m.is_bijective_onto(n), "{m}");
+        assert!((0..8).all(|i| m.at(i * run[0].1) == i), "{m}");
+    }
+}
+
+/// Rows of 64 bytes, eight lanes of 16 bytes in one column: four conflict without a swizzle.
+#[test]
+fn swizzles_remove_conflicts() {
+    let banks = Banks { n: 32, bytes: 4 };
+    let rows = l("(128,32):(32,1)");
+    let lanes: Vec<i64> = (0..32).map(|lane| lane % 16 + 128 * (8 * (lane / 16))).collect();
+    let access = [Access { lanes: vec![lanes], bytes: 16, weight: 1.0 }];
+    assert_eq!(wavefronts(&rows, None, 2, &access, banks), 16.0);
+    let (swizzle, left) = best_swizzle(&rows, 2, &access, banks);
+    assert_eq!(left, 4.0);
+    assert_eq!(swizzle.expect("a swizzle").to_string(), "Sw<2,4,3>");
+}
+
+#[test]
+fn gemm_layouts_of_four_warps() {
+    let (p_a, p_b, p_c) = (
+        l("((4,8),(2,2,2)):((32,1),(16,8,128))"),
+        l("((4,8),(2,2)):((2,16),(1,8))"),
+        l("((4,8),(2,2)):((32,1),(16,8))"),
+    );
+    let gemm = Gemm { inst: (16, 8, 16), block: (128, 128, 16), groups: (2, 2) };
+    let (a, b, c) = gemm.layouts(&p_a, &p_b, &p_c).expect("divides");
+    assert_eq!(a, l("((4,8,2,2),(2,2,2,4)):((256,1,64,0),(128,8,1024,16))"));
+    assert_eq!(b, l("((4,8,2,2),(2,2,8)):((2,16,0,1024),(1,8,128))"));
+    assert_eq!(c, l("((4,8,2,2),(2,2,4,8)):((256,1,64,8192),(128,8,16,1024))"));
+}
+
+#[test]
+fn coalesced_copies_follow_the_contiguous_direction() {
+    // Row-major 128×32: four vectors of eight along a row.
+    let f = coalesced(&l("(128,32):(4096,1)"), 8, 128).expect("a grid");
+    assert_eq!(f, l("((4,32),(8,4)):((1024,1),(128,32))"));
+    // 20 vectors a row and 16 rows do not share 96 threads evenly: 32 take part.
+    let f = coalesced(&l("(16,160):(4096,1)"), 8, 96).expect("a grid");
+    assert_eq!(f.mode(0).expect("threads").size(), 32);
+    assert!(coalesced(&l("(128,32):(4096,2)"), 8, 128).is_err());
+}

@@ -1,0 +1,11 @@
+//! Decomposition against the simulator and against the papers' numbers.
+
+mod barriers;
+mod certificates;
+mod corrupted;
+mod edits;
+mod known;
+mod refusals;
+mod support;
+mod tile_level;
+mod variants;

@@ -1,0 +1,65 @@
+//! What cannot be decomposed is refused with a code, a place and an action.
+
+use crate::support::{MatMul, decomposed, sm_80};
+use carbyne_ir::diag::{Code, Diagnostic};
+
+fn refused(src: &str) -> Diagnostic {
+    let errors = decomposed(src, &sm_80()).expect_err("must be refused").into_vec();
+    let d = errors.into_iter().next().expect("an error");
+    assert!(d.help.is_some(), "{d:?}");
+    d
+}
+
+#[test]
+fn a_type_that_no_atom_takes_names_the_two_nearest() {
+    for factors in ["e4m3", "i8", "tf32"] {
+        let acc = if factors == "i8" { "i32" } else { "f32" };
+        let case = MatMul { factors, out: acc, acc, ..MatMul::default() };
+        let d = refused(&case.text());
+        assert_eq!(d.code, Code::NoAtom, "{d:?}");
+        assert_eq!(d.notes.len(), 2, "{d:?}");
+        assert!(d.notes.iter().all(|n| n.contains("rejected: operand A is")), "{d:?}");
+        assert_eq!(d.span.line_col(&case.text()).0, 5);
+    }
+}
+
+#[test]
+fn tiles_that_cannot_be() {
+    for pins in ["tile=(60,64,32)", "tile=(64,64,24)", "warps=7", "tile=(64,64,32) warps=(3,1)"] {
+        let d = refused(&MatMul { pins: pins.to_owned(), ..MatMul::default() }.text());
+        assert_eq!(d.code, Code::PinsConflict, "{pins}: {d:?}");
+    }
+}
+
+#[test]
+fn sizes_that_no_tile_divides() {
+    let d = refused(&MatMul { size: (100, 100, 100), ..MatMul::default() }.text());
+    assert_eq!(d.code, Code::PinsConflict);
+}
+
+#[test]
+fn rows_too_short_to_copy_asynchronously() {
+    // Three elements between rows: no two of them are aligned.
+    let src = "carbyne 1\n%A:[(64,32):(33,1)].f16.GL\n%B:[32,64].f16.GL\n%C:[64,64].f16.GL\n\
+               MatMul.set @mm (%A, %B) -> (%C) acc=f32\n";
+    let d = refused(src);
+    assert_eq!(d.code, Code::NoAtom, "{d:?}");
+    assert!(d.notes.iter().any(|n| n.contains("cp.async")), "{d:?}");
+}
+
+#[test]
+fn other_kernels_say_that_they_have_no_strategy() {
+    let src = "carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\nMove @m (%a) -> (%b)\n";
+    assert_eq!(refused(src).code, Code::NoStrategy);
+}
+
+#[test]
+fn unknown_atoms_name_the_nearest() {
+    let src = "carbyne 1\n%a:[4].f32.GL\n%b:[4].f32.GL\n#g:[1].block\n#t:[1].thread\n\
+               Move @m <<<#g, #t>>> (%a) -> (%b) {\n  Allocate %r:[4].f32.RF\n  \
+               Move <<<#g, #t.scalar()>>> (%a) -> (%r) atom=ld.global.b129\n  \
+               Move <<<#g, #t.scalar()>>> (%r) -> (%b)\n}\n";
+    let d = refused(src);
+    assert_eq!(d.code, Code::UnknownAtom);
+    assert!(d.help.expect("help").contains("ld.global.b128"));
+}

@@ -1,0 +1,97 @@
+//! Nothing of the example is written into the code: sizes, layouts, types, names and pins vary, and the
+//! simulator compares every body with its meaning.
+
+use crate::support::{MatMul, decomposed, run, run_random, sm_80};
+use carbyne_ir::text;
+
+fn check(case: &MatMul) {
+    let src = case.text();
+    let table = sm_80();
+    let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+    assert_eq!(text::parse(&d.text).expect("parses"), d.module, "{src}");
+    for report in [run(&d.program, &table), run_random(&d.program, &table)] {
+        let report = report.unwrap_or_else(|e| panic!("{src}{}\n{e:?}", d.text));
+        let kernel = &report.kernels[0];
+        assert!(kernel.complete && kernel.checked && kernel.unchecked.is_empty(), "{src}");
+        let (m, n, k) = case.size;
+        assert_eq!(kernel.multiply_adds, (m * n * k) as u64, "{src}");
+    }
+}
+
+#[test]
+fn every_storage_order() {
+    for bits in 0..8 {
+        check(&MatMul {
+            transposed: [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0],
+            ..MatMul::default()
+        });
+    }
+}
+
+#[test]
+fn uneven_tiles_in_every_storage_order() {
+    for (k, depth) in [(32, 16), (96, 48)] {
+        for bits in 0..4 {
+            check(&MatMul {
+                size: (96, 160, k),
+                transposed: [bits & 1 != 0, bits & 2 != 0, false],
+                pins: format!("tile=(96,160,{depth}) warps=3"),
+                ..MatMul::default()
+            });
+        }
+    }
+}
+
+#[test]
+fn element_types() {
+    for (factors, out, acc) in [
+        ("f16", "f16", "f16"),
+        ("f16", "f32", "f32"),
+        ("bf16", "bf16", "f32"),
+        ("bf16", "f32", "f32"),
+        ("f32", "f32", "f32"),
+        ("f64", "f64", "f64"),
+    ] {
+        check(&MatMul { factors, out, acc, ..MatMul::default() });
+    }
+}
+
+#[test]
+fn accumulates_into_c_unless_set() {
+    check(&MatMul { set: false, ..MatMul::default() });
+    check(&MatMul { set: false, out: "f32", ..MatMul::default() });
+}
+
+#[test]
+fn names_of_the_solver_are_free() {
+    check(&MatMul { names: ["acc", "sA", "grid"], ..MatMul::default() });
+    check(&MatMul { names: ["i", "k", "bm"], ..MatMul::default() });
+}
+
+#[test]
+fn smallest_and_odd_sizes() {
+    for size in [(16, 8, 16), (48, 24, 32), (16, 56, 112), (80, 8, 16)] {
+        check(&MatMul { size, ..MatMul::default() });
+    }
+}
+
+#[test]
+fn pinned_threads_are_kept() {
+    let src = "carbyne 1\n%A:[64,32].f16.GL\n%B:[32,64].f16.GL\n%C:[64,64].f16.GL\n\
+               #g:[(2,1):(1,2)].block\n#t:[64].thread\n\
+               MatMul.set @mm <<<#g, #t>>> (%A, %B) -> (%C) acc=f32\n";
+    let table = sm_80();
+    let d = decomposed(src, &table).expect("decomposes");
+    assert!(d.text.contains("tile=(32,64,"), "{}", d.text);
+    run(&d.program, &table).expect("runs");
+}
+
+#[test]
+fn the_same_text_gives_the_same_bytes() {
+    let src = MatMul::default().text();
+    let table = sm_80();
+    let once = decomposed(&src, &table).expect("decomposes").text;
+    assert_eq!(once, decomposed(&src, &table).expect("decomposes").text);
+    // A decomposed text has nothing left to decompose.
+    assert_eq!(once, decomposed(&once, &table).expect("decomposes").text);
+}
