@@ -106,11 +106,12 @@ impl Array {
         let kind = type_of(self.scalar);
         let order = if kind.ends_with('1') { '|' } else { '<' };
         let shape: String = self.shape.iter().map(|n| format!("{n}, ")).collect();
-        let shape = if self.shape.len() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
+        let shape =
+            if self.shape.len() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
         let mut header =
             format!("{{'descr': '{order}{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
         // The data begins at a multiple of 64.
-        while (MAGIC.len() + 4 + header.len() + 1) % 64 != 0 {
+        while !(MAGIC.len() + 4 + header.len() + 1).is_multiple_of(64) {
             header.push(' ');
         }
         header.push('\n');
@@ -137,7 +138,8 @@ impl Array {
 /// Header and data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
     let cut = ArrayError::Format("it is cut off");
-    let rest = bytes.strip_prefix(MAGIC).ok_or(ArrayError::Format("the magic bytes are missing"))?;
+    let rest =
+        bytes.strip_prefix(MAGIC).ok_or(ArrayError::Format("the magic bytes are missing"))?;
     let (start, len) = match rest {
         [1, _, a, b, ..] => (4, usize::from(u16::from_le_bytes([*a, *b]))),
         [2 | 3, _, a, b, c, d, ..] => (6, u32::from_le_bytes([*a, *b, *c, *d]) as usize),
@@ -148,12 +150,18 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
         return Err(ArrayError::Format("its header is too long"));
     }
     let header = rest.get(start..start + len).ok_or(cut)?;
-    let header = std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is no text"))?;
+    let header =
+        std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is no text"))?;
     Ok((header, &rest[start + len..]))
 }
 
 /// The text after a key, from an opening character to a closing one.
-fn between<'h>(header: &'h str, key: &str, open: &[char], close: char) -> Result<&'h str, ArrayError> {
+fn between<'h>(
+    header: &'h str,
+    key: &str,
+    open: &[char],
+    close: char,
+) -> Result<&'h str, ArrayError> {
     let missing = ArrayError::Format("its header lacks a type, an order or a shape");
     let (_, rest) = header.split_once(key).ok_or(missing.clone())?;
     let rest = rest.trim_start().strip_prefix(open).ok_or(missing.clone())?;
@@ -232,7 +240,8 @@ mod tests {
 
     #[test]
     fn fortran_order_is_turned() {
-        let array = Array { scalar: Scalar::I32, shape: vec![2, 3], values: vec![0, 1, 2, 3, 4, 5] };
+        let array =
+            Array { scalar: Scalar::I32, shape: vec![2, 3], values: vec![0, 1, 2, 3, 4, 5] };
         let bytes = array.to_npy().unwrap();
         let text = String::from_utf8_lossy(&bytes).replace("False,", "True, ");
         assert!(text.contains("True"));

@@ -9,8 +9,8 @@
 //!
 //! What a program only writes begins undefined, so that reading it is an error.
 
-use crate::num::{encode, int_range};
 use crate::array::Array;
+use crate::num::{encode, int_range};
 use carbyne_ir::scalar::Scalar;
 use std::sync::Arc;
 

@@ -5,15 +5,13 @@
 //! taken in order, and the first error in that order is reported.
 
 use crate::exec::{Counts, Finished, Mode, run_block};
+use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
-use crate::plan::{
-    Checked, Inverse, Kernel, RootSpec, Space, block_steps, coordinates, coordinates_text, line_text,
-    lower, not_decomposed,
-};
+use crate::plan::{Checked, Inverse, Kernel, Space, block_steps, lower, not_decomposed};
 use crate::report::{KernelReport, OutputTensor, Outputs, Report};
 use crate::root::{Oracle, check_block, offset};
-use crate::state::{GlobalMemory, PAGE, Page, Written};
+use crate::state::{GlobalMemory, PAGE, Written};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -23,9 +21,6 @@ use carbyne_ir::program::{BufferId, Program};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-/// Blocks that run between two looks at their results.
-const CHUNK: usize = 16;
 
 /// Runs every kernel of a program.
 ///
@@ -59,7 +54,8 @@ fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>>
     for var in &program.symbols {
         let info = program.arena.var_info(*var);
         let Some(value) = options.symbols.get(&info.name) else { continue };
-        let fits = *value >= info.lo && info.hi.is_none_or(|hi| *value <= hi) && value % info.div == 0;
+        let fits =
+            *value >= info.lo && info.hi.is_none_or(|hi| *value <= hi) && value % info.div == 0;
         if !fits {
             let text = format!("`{}` cannot be {value}", info.name);
             return Err(Box::new(
@@ -92,17 +88,23 @@ impl Memory {
             let buffer = &program.buffers[*id];
             let unknown = |why: String| {
                 Box::new(
-                    Diagnostic::new(Code::Symbolic, buffer.span, format!("the shape of %{} is not known", buffer.name))
-                        .label(why)
-                        .help("give every symbol a value"),
+                    Diagnostic::new(
+                        Code::Symbolic,
+                        buffer.span,
+                        format!("the shape of %{} is not known", buffer.name),
+                    )
+                    .label(why)
+                    .help("give every symbol a value"),
                 )
             };
             let value = |v: VarId| symbols.get(&v).copied();
             let layout = program.tensors[buffer.tensor].concat().eval(&program.arena, &value);
             let layout = layout.map_err(|e| unknown(e.to_string()))?;
-            let len = program.arena.eval(buffer.cosize, &value).map_err(|e| unknown(e.to_string()))?;
+            let len =
+                program.arena.eval(buffer.cosize, &value).map_err(|e| unknown(e.to_string()))?;
             let Some(inverse) = Inverse::new(&layout.leaves()) else {
-                let text = format!("the strides of %{} interleave in too many elements", buffer.name);
+                let text =
+                    format!("the strides of %{} interleave in too many elements", buffer.name);
                 return Err(Box::new(Diagnostic::new(Code::TooLarge, buffer.span, text)));
             };
             let modes: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
@@ -172,7 +174,11 @@ fn read_first(program: &Program) -> HashSet<BufferId> {
     read
 }
 
-fn run_kernel(kernel: &Kernel<'_>, memory: &mut Memory, options: &Options) -> Checked<KernelReport> {
+fn run_kernel(
+    kernel: &Kernel<'_>,
+    memory: &mut Memory,
+    options: &Options,
+) -> Checked<KernelReport> {
     let spec = &kernel.program.specs[kernel.spec];
     let mut report = KernelReport {
         name: spec.name.clone().unwrap_or_default(),
@@ -211,12 +217,20 @@ fn run_kernel(kernel: &Kernel<'_>, memory: &mut Memory, options: &Options) -> Ch
     };
     let mut counts = Counts::default();
     let mut grid = Grid::new(kernel);
-    for chunk in report.blocks_run.chunks(CHUNK) {
+    // Few blocks at a time: each may hold much, and the first error ends it all.
+    for chunk in report.blocks_run.chunks(2 * rayon::current_num_threads()) {
         let results: Vec<Checked<Finished>> = chunk.par_iter().map(one).collect();
         for (block, result) in chunk.iter().zip(results) {
             let finished = result?;
             counts.merge(&finished.counts);
             grid.add(kernel, *block, finished)?;
+            if grid.n_pages > MAX_PAGES {
+                let text = "the blocks write more than can be kept";
+                return Err(Box::new(
+                    Diagnostic::new(Code::TooLarge, spec.span, text)
+                        .help("run fewer blocks: `--blocks`"),
+                ));
+            }
         }
     }
     if let Some(root) = root.filter(|_| report.complete) {
@@ -225,6 +239,11 @@ fn run_kernel(kernel: &Kernel<'_>, memory: &mut Memory, options: &Options) -> Ch
     for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
         merge_into(memory, global.buffer, pages);
     }
+    report.unchecked.extend(counts.skipped.iter().map(|site| {
+        let why = "each thread of a group has its own view of an operand";
+        (kernel.sites[*site as usize].line, why.to_owned())
+    }));
+    report.unchecked.sort();
     report.specs = counts.specs;
     report.elements = counts.elements;
     report.max_error = counts.max_error;
@@ -277,10 +296,23 @@ fn chosen_blocks(kernel: &Kernel<'_>, steps: u64, options: &Options) -> Checked<
     }
     let fits = options.budget / steps.max(1);
     let n_blocks = kernel.n_blocks.unsigned_abs();
-    let wanted = options.blocks.unwrap_or(n_blocks).max(1).min(n_blocks).min(fits.max(1));
-    // The list itself is bounded: a block takes at least one step.
+    let kept = sample_that_can_be_kept(kernel, n_blocks);
+    let most = options.blocks.unwrap_or(kept);
+    // The list itself is bounded: a block takes some hundred steps at least.
+    let wanted = most.max(1).min(n_blocks).min(fits.max(1));
     let block = |i: u64| (u128::from(i) * u128::from(n_blocks) / u128::from(wanted)) as i64;
     Ok((0..wanted).map(block).collect())
+}
+
+/// How many blocks write no more than can be kept, if all write alike.
+fn sample_that_can_be_kept(kernel: &Kernel<'_>, n_blocks: u64) -> u64 {
+    let Some(root) = &kernel.root else { return n_blocks };
+    let elements = kernel.views[root.outputs[0]].size.unsigned_abs();
+    let room = (MAX_PAGES * PAGE / 2) as u64;
+    if elements <= room {
+        return n_blocks;
+    }
+    (u128::from(n_blocks) * u128::from(room) / u128::from(elements)) as u64
 }
 
 /// Executes a kernel without a body.
@@ -311,111 +343,4 @@ fn by_meaning(
         page.mask |= 1 << (at as usize % PAGE);
     }
     Ok(written)
-}
-
-/// What all blocks wrote, and who read what they did not write.
-struct Grid {
-    written: Vec<BTreeMap<u64, GridPage>>,
-}
-
-struct GridPage {
-    values: Written,
-    /// Which block wrote each element; of the last reader that did not write.
-    writers: [i64; PAGE],
-    readers: [(i64, u32); PAGE],
-}
-
-impl Grid {
-    fn new(kernel: &Kernel<'_>) -> Self {
-        Grid { written: kernel.globals.iter().map(|_| BTreeMap::new()).collect() }
-    }
-
-    /// Adds a block's pages; an element that another block touched too is a race.
-    fn add(&mut self, kernel: &Kernel<'_>, block: i64, finished: Finished) -> Checked<()> {
-        for (i, (all, pages)) in self.written.iter_mut().zip(finished.pages).enumerate() {
-            for (number, page) in pages {
-                let to = all.entry(number).or_insert_with(|| GridPage {
-                    values: Written::default(),
-                    writers: [-1; PAGE],
-                    readers: [(-1, 0); PAGE],
-                });
-                for e in 0..PAGE {
-                    let at = (number * PAGE as u64) as i64 + e as i64;
-                    let wrote = page.written.mask >> e & 1 == 1;
-                    let read = page.shadow.any_read(e);
-                    if !wrote && read.is_none() {
-                        continue;
-                    }
-                    let other = if to.values.mask >> e & 1 == 1 {
-                        Some((to.writers[e], "writes"))
-                    } else if wrote && to.readers[e].0 >= 0 {
-                        Some((to.readers[e].0, "reads"))
-                    } else {
-                        None
-                    };
-                    if let Some((first, verb)) = other {
-                        return Err(block_race(kernel, i, at, (first, verb), block, &page, e));
-                    }
-                    if wrote {
-                        to.values.values[e] = page.written.values[e];
-                        to.values.mask |= 1 << e;
-                        to.writers[e] = block;
-                    } else if let Some(site) = read {
-                        to.readers[e] = (block, site);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Every element of the kernel's output must have been written.
-    fn all_written(&self, kernel: &Kernel<'_>, root: &RootSpec) -> Checked<()> {
-        let output = root.outputs[0];
-        let view = &kernel.views[output];
-        let Space::Global(i) = view.space else { return Ok(()) };
-        let missing = (0..view.size).find(|e| {
-            let at = offset(view, *e);
-            let page = self.written[i].get(&(at as u64 / PAGE as u64));
-            page.is_none_or(|p| p.values.mask >> (at as usize % PAGE) & 1 == 0)
-        });
-        let Some(e) = missing else { return Ok(()) };
-        let name = kernel.view_name(output);
-        let at = coordinates_text(&coordinates(&view.modes, e));
-        let span = kernel.sites[root.site as usize].span;
-        Err(Box::new(
-            Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
-                .label("the body of this spec does not compute all of its output")
-                .help("compare the tiles that blocks and threads write with the output's shape"),
-        ))
-    }
-
-    fn into_written(self) -> impl Iterator<Item = BTreeMap<u64, Written>> {
-        self.written.into_iter().map(|pages| pages.into_iter().map(|(n, p)| (n, p.values)).collect())
-    }
-}
-
-fn block_race(
-    kernel: &Kernel<'_>,
-    global: usize,
-    at: i64,
-    (first, verb): (i64, &str),
-    block: i64,
-    page: &Page,
-    e: usize,
-) -> Box<Diagnostic> {
-    let wrote = page.shadow.last_write(e).filter(|_| page.written.mask >> e & 1 == 1);
-    let site = wrote.map(|w| w.site).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
-    let place = &kernel.sites[site as usize];
-    let element = kernel.globals[global].names.element(at);
-    let does = if wrote.is_some() { "writes" } else { "reads" };
-    Box::new(
-        Diagnostic::new(
-            Code::Race,
-            place.span,
-            format!("block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders blocks", line_text(place)),
-        )
-        .label(format!("block {block} {does} it here"))
-        .help("let one block own each element, or split the kernel in two"),
-    )
 }

@@ -77,7 +77,10 @@ impl Outputs {
         }
         let mut values = vec![0; size as usize];
         for e in 0..size {
-            let at = coordinates(&tensor.modes, e).iter().zip(&tensor.modes).fold(0, |at, (c, n)| at * n + c);
+            let at = coordinates(&tensor.modes, e)
+                .iter()
+                .zip(&tensor.modes)
+                .fold(0, |at, (c, n)| at * n + c);
             values[at as usize] = tensor.element(e)?;
         }
         let shape = tensor.modes.iter().map(|n| *n as u64).collect();

@@ -7,8 +7,10 @@
 use crate::denote::{Computed, Meaning, dot};
 use crate::exec::{Counts, Found, Want, value_text, wrong_element};
 use crate::num::{decode, encode};
-use crate::plan::{Checked, Inverse, Kernel, RootSpec, Source, Space, View, coordinates, coordinates_text};
-use crate::state::{GlobalMemory, Page, PAGE};
+use crate::plan::{
+    Checked, Inverse, Kernel, RootSpec, Source, Space, View, coordinates, coordinates_text,
+};
+use crate::state::{GlobalMemory, PAGE, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +32,11 @@ pub(crate) struct Oracle<'k> {
 
 impl<'k> Oracle<'k> {
     /// An oracle that knows nothing yet.
-    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &'k [&'k GlobalMemory], root: &'k RootSpec) -> Self {
+    pub(crate) fn new(
+        kernel: &'k Kernel<'k>,
+        memory: &'k [&'k GlobalMemory],
+        root: &'k RootSpec,
+    ) -> Self {
         Oracle { kernel, memory, root, rows: HashMap::new(), columns: HashMap::new(), kept: 0 }
     }
 
@@ -77,7 +83,8 @@ impl<'k> Oracle<'k> {
                 Ok(Want::Values(all.compute(&[numbers], &[], 1)))
             }
             Meaning::MatMul { l, m, n: _, k, set, .. } => {
-                let (&[Source::View(a), Source::View(b)], lm) = (&self.root.inputs[..], l * m) else {
+                let (&[Source::View(a), Source::View(b)], lm) = (&self.root.inputs[..], l * m)
+                else {
                     return Ok(one(0.0, 0.0));
                 };
                 let (row, column) = (e as usize % lm, e as usize / lm);
@@ -137,8 +144,12 @@ impl<'k> Oracle<'k> {
             let name = self.kernel.view_name(index);
             let span = self.kernel.program.specs[self.kernel.spec].span;
             Box::new(
-                Diagnostic::new(Code::Uninitialized, span, format!("{name}{at} is undefined where the kernel begins"))
-                    .help("a kernel before it must write it, or the kernel must name it as an input"),
+                Diagnostic::new(
+                    Code::Uninitialized,
+                    span,
+                    format!("{name}{at} is undefined where the kernel begins"),
+                )
+                .help("a kernel before it must write it, or the kernel must name it as an input"),
             )
         })
     }

@@ -250,11 +250,18 @@ fn arrays_are_the_users_own() {
     let f = |v: f32| u64::from(v.to_bits());
     let array = |shape: &[u64], of: &dyn Fn(u64) -> f32| {
         let n: u64 = shape.iter().product();
-        Array { scalar: Scalar::F32, shape: shape.to_vec(), values: (0..n).map(|i| f(of(i))).collect() }
+        Array {
+            scalar: Scalar::F32,
+            shape: shape.to_vec(),
+            values: (0..n).map(|i| f(of(i))).collect(),
+        }
     };
     let mut options = Options::default();
     // A picks row m of B times m, as far as there are rows.
-    options.arrays.insert("A".to_owned(), array(&[32, 24], &|i| if i / 24 == i % 24 { (i / 24) as f32 } else { 0.0 }));
+    options.arrays.insert(
+        "A".to_owned(),
+        array(&[32, 24], &|i| if i / 24 == i % 24 { (i / 24) as f32 } else { 0.0 }),
+    );
     options.arrays.insert("B".to_owned(), array(&[24, 16], &|i| i as f32));
     options.arrays.insert("C".to_owned(), array(&[32, 16], &|_| 1.0));
     let c = good(GEMM, &options).outputs.get("C").unwrap();
@@ -311,7 +318,11 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
 ";
     let report = good(text, &Options { budget: 20_000, ..Options::default() });
     let k = &report.kernels[0];
-    assert!(k.blocks_run.len() > 4 && k.blocks_run.len() < 8192 && !k.complete, "{:?}", k.blocks_run);
+    assert!(
+        k.blocks_run.len() > 4 && k.blocks_run.len() < 8192 && !k.complete,
+        "{:?}",
+        k.blocks_run
+    );
     assert_eq!(k.blocks_run[0], 0);
     let gaps: Vec<i64> = k.blocks_run.windows(2).map(|w| w[1] - w[0]).collect();
     assert!(gaps.iter().max().unwrap() - gaps.iter().min().unwrap() <= 1, "{gaps:?}");

@@ -100,13 +100,20 @@ fn kernel(row: &Atom, pick: usize) -> Option<String> {
     let kind = row.op.spec_kind();
     let list = |names: &[String]| names.join(", ");
     let acc = match (row.op, row.writes().next()) {
-        (AtomOp::MatMul { .. }, Some(AtomOperand { elem: Elem::Scalar(s), .. })) => format!(" acc={s}"),
+        (AtomOp::MatMul { .. }, Some(AtomOperand { elem: Elem::Scalar(s), .. })) => {
+            format!(" acc={s}")
+        }
         _ => String::new(),
     };
     // A grid of one block reads what it writes only through this list.
     let accumulates = inputs.iter().any(|i| outputs.contains(i));
     inputs.retain(|i| !outputs.contains(i) || accumulates);
-    let _ = writeln!(text, "Spec @row <<<#grid, #cta>>> ({}) -> ({}) {{", list(&inputs), list(&outputs));
+    let _ = writeln!(
+        text,
+        "Spec @row <<<#grid, #cta>>> ({}) -> ({}) {{",
+        list(&inputs),
+        list(&outputs)
+    );
     text.push_str(&body);
     let _ = writeln!(text, "  barrier");
     let _ = writeln!(
@@ -132,7 +139,9 @@ fn every_row_computes_what_its_spec_means() {
                     let Some(text) = kernel(row, pick) else { continue };
                     let options = Options { inputs, ..Options::default() };
                     let report = simulate(&common::program(&text), &table, &options)
-                        .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label));
+                        .unwrap_or_else(|e| {
+                            panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label)
+                        });
                     let k = &report.kernels[0];
                     assert_eq!((k.specs, k.unchecked.len()), (1, 1), "{arch} {}\n{text}", row.name);
                     if inputs == Inputs::Ints(5) {
@@ -182,7 +191,10 @@ fn every_wrong_layout_is_noticed() {
                     let Err(e) = simulate(&program, &table, &Options::default()) else {
                         panic!("{name} is not noticed\n{text}")
                     };
-                    assert!(matches!(e.code, Code::WrongElement | Code::AtomMismatch), "{name}: {e}");
+                    assert!(
+                        matches!(e.code, Code::WrongElement | Code::AtomMismatch),
+                        "{name}: {e}"
+                    );
                     by_value += usize::from(e.code == Code::WrongElement);
                     n += 1;
                 }

@@ -3,7 +3,7 @@
 //! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k A\[m,k\]·B\[k,n\],
 //! with the batch l as the first mode of all three where the rank is 3.
 //!
-//! Invariant: this module shares no arithmetic with [`crate::exec`], which computes what instructions
+//! Invariant: this module shares no arithmetic with `exec/`, which computes what instructions
 //! compute; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common.
 
 mod pointwise;
@@ -82,7 +82,9 @@ impl Meaning {
                 return Err(format!("it has {} inputs", inputs.len()));
             }
             match inputs.iter().find(|i| size(i) != size(output)) {
-                Some(i) => Err(format!("it reads {} and writes {} elements", size(i), size(output))),
+                Some(i) => {
+                    Err(format!("it reads {} and writes {} elements", size(i), size(output)))
+                }
                 None => Ok(meaning),
             }
         };
@@ -108,7 +110,8 @@ impl Meaning {
                 }
                 let removed: Vec<bool> = (0..input.len()).map(|i| axes.contains(&i)).collect();
                 let kept = |i: &usize| !removed[*i];
-                let left = (0..input.len()).filter(kept).fold(1, |p: i64, i| p.saturating_mul(input[i]));
+                let left =
+                    (0..input.len()).filter(kept).fold(1, |p: i64, i| p.saturating_mul(input[i]));
                 if left != size(output) {
                     return Err(format!("it leaves {left} of {} elements", size(output)));
                 }
@@ -159,7 +162,8 @@ impl Meaning {
                 plain(input(0).iter().zip(input(1)).map(|(x, y)| binary(*op, *x, *y)).collect())
             }
             Meaning::MatMul { l, m, n, k, set, .. } => {
-                let mut out = Computed { values: vec![0.0; l * m * n], magnitudes: vec![0.0; l * m * n] };
+                let mut out =
+                    Computed { values: vec![0.0; l * m * n], magnitudes: vec![0.0; l * m * n] };
                 if !set {
                     out.values.copy_from_slice(before);
                     out.magnitudes.iter_mut().zip(before).for_each(|(to, c)| *to = c.abs());
@@ -192,12 +196,7 @@ fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, 
 }
 
 /// With batches, rows count (l, m) together and a column of B is found by its own batch.
-fn matmul(
-    (rows, n, k, l): (usize, usize, usize, usize),
-    a: &[f64],
-    b: &[f64],
-    out: &mut Computed,
-) {
+fn matmul((rows, n, k, l): (usize, usize, usize, usize), a: &[f64], b: &[f64], out: &mut Computed) {
     for col in 0..n {
         let (values, magnitudes) = (
             &mut out.values[col * rows..(col + 1) * rows],

@@ -21,10 +21,17 @@ use carbyne_ir::ast::{ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// The largest difference that is no error. `value` is the reference, `magnitude` what was added up.
-pub fn tolerance(meaning: &Meaning, out: Scalar, value: f64, magnitude: f64, small_ints: bool) -> f64 {
+pub fn tolerance(
+    meaning: &Meaning,
+    out: Scalar,
+    value: f64,
+    magnitude: f64,
+    small_ints: bool,
+) -> f64 {
     let (u, eta) = (unit_roundoff(out), smallest(out));
     let reference = 0.5f64.powi(52);
-    let rounded = |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
+    let rounded =
+        |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
     match meaning {
         Meaning::Move | Meaning::Init => 0.0,
         Meaning::MatMul { k, acc, .. } => {
@@ -33,7 +40,9 @@ pub fn tolerance(meaning: &Meaning, out: Scalar, value: f64, magnitude: f64, sma
         Meaning::Reduction { op, modes, removed } => {
             let n: usize = modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| n).product();
             match op {
-                ReduceOp::Sum => sum(n, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0),
+                ReduceOp::Sum => {
+                    sum(n, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
+                }
                 ReduceOp::Prod => gamma(n as f64 + 1.0, u + reference) * value.abs() + eta,
                 ReduceOp::Min | ReduceOp::Max => 0.0,
             }

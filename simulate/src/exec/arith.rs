@@ -88,7 +88,13 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
             UnaryOp::Rcp => v.recip(),
             UnaryOp::Tanh => v.tanh(),
             UnaryOp::Sigmoid => sigmoid(v),
-            UnaryOp::Relu => if v > 0.0 { v } else { 0.0 },
+            UnaryOp::Relu => {
+                if v > 0.0 {
+                    v
+                } else {
+                    0.0
+                }
+            }
             UnaryOp::Gelu => v * (0.5 + 0.5 * libm::erf(v / std::f64::consts::SQRT_2)),
             UnaryOp::Silu => v * sigmoid(v),
         },

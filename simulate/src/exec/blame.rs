@@ -21,7 +21,9 @@ pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Dia
             "not all threads of a barrier arrive",
         )
         .label(format!("{n} threads do not, thread {first} among them"))
-        .help("move the barrier out of the condition, or name the threads that pass: `barrier(#w)`"),
+        .help(
+            "move the barrier out of the condition, or name the threads that pass: `barrier(#w)`",
+        ),
     )
 }
 
@@ -54,17 +56,28 @@ pub(super) fn failed<T>(
     };
     let verb = if access.write { "writes" } else { "reads" };
     let diagnostic = match failure {
-        Failure::Outside => {
-            Diagnostic::new(Code::SimOutOfBounds, site.span, format!("an access {verb} outside its buffer"))
-                .label(format!("{by}: {element}, through {}", kernel.view_name(access.view)))
-                .help("compare the view's offset and extents with the buffer's")
-        }
-        Failure::Undefined => {
-            Diagnostic::new(Code::Uninitialized, site.span, format!("{element} is read and was never written"))
-                .label(by)
-                .help("write it first: Init for an accumulator, a Move for data")
-        }
+        Failure::Outside => Diagnostic::new(
+            Code::SimOutOfBounds,
+            site.span,
+            format!("an access {verb} outside its buffer"),
+        )
+        .label(format!("{by}: {element}, through {}", kernel.view_name(access.view)))
+        .help("compare the view's offset and extents with the buffer's"),
+        Failure::Undefined => Diagnostic::new(
+            Code::Uninitialized,
+            site.span,
+            format!("{element} is read and was never written"),
+        )
+        .label(by)
+        .help("write it first: Init for an accumulator, a Move for data"),
         Failure::Pending(issued) => pending(kernel, site, &element, by, access.write, *issued),
+        Failure::TooMuch => Diagnostic::new(
+            Code::TooLarge,
+            site.span,
+            "a block touches too much global memory to keep track of",
+        )
+        .label(by)
+        .help("choose smaller sizes, or more blocks"),
         Failure::Clash(clash) => race(kernel, site, &element, by, access, who, *clash),
     };
     Err(Box::new(diagnostic))
@@ -97,7 +110,11 @@ fn race(
     clash: Clash,
 ) -> Diagnostic {
     let agent = |a: u16| {
-        if usize::from(a) == kernel.n_warps { "several warps".to_owned() } else { format!("warp {a}") }
+        if usize::from(a) == kernel.n_warps {
+            "several warps".to_owned()
+        } else {
+            format!("warp {a}")
+        }
     };
     let (earlier, verb) = (
         if clash.wrote { "writes" } else { "reads" },
@@ -133,9 +150,15 @@ pub(super) fn misaligned<T>(
         Diagnostic::new(
             Code::Misaligned,
             site.span,
-            format!("{} is accessed {align} bytes at a time", kernel.element_name(access.view, access.at)),
+            format!(
+                "{} is accessed {align} bytes at a time",
+                kernel.element_name(access.view, access.at)
+            ),
         )
-        .label(format!("thread {}: byte {byte} of the buffer is no multiple of {align}", access.thread))
+        .label(format!(
+            "thread {}: byte {byte} of the buffer is no multiple of {align}",
+            access.thread
+        ))
         .help("align the view, or choose an atom of narrower accesses"),
     ))
 }

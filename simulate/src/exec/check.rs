@@ -8,7 +8,9 @@
 use super::{Runner, value_text};
 use crate::denote::{Computed, Meaning, tolerance};
 use crate::num::{decode, encode};
-use crate::plan::{Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text};
+use crate::plan::{
+    Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text,
+};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 
@@ -96,8 +98,9 @@ impl Runner<'_> {
     ) -> Checked<Vec<Expectation>> {
         let mut expected = Vec::new();
         for group in self.whole_groups(squad, active, site)? {
-            if let Some(want) = self.reference(check, group)? {
-                expected.push(Expectation { group: group.to_vec(), want });
+            match self.reference(check, group)? {
+                Some(want) => expected.push(Expectation { group: group.to_vec(), want }),
+                None => drop(self.counts.skipped.insert(check.site)),
             }
         }
         Ok(expected)
@@ -108,6 +111,9 @@ impl Runner<'_> {
         let output = check.outputs[0];
         let out = kernel.scalar(output);
         let n = kernel.views[output].size as usize;
+        if self.common_base(output, group, check.site)?.is_none() {
+            return Ok(None);
+        }
         let mut inputs = Vec::with_capacity(check.inputs.len());
         for input in &check.inputs {
             let view = match input {
@@ -136,7 +142,12 @@ impl Runner<'_> {
     }
 
     /// The values of an operand for a group; none where each thread has its own view.
-    fn entry_values(&self, check: &Check, index: usize, group: &[u16]) -> Checked<Option<Vec<u64>>> {
+    fn entry_values(
+        &self,
+        check: &Check,
+        index: usize,
+        group: &[u16],
+    ) -> Checked<Option<Vec<u64>>> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let Some(base) = self.common_base(index, group, check.site)? else { return Ok(None) };
@@ -165,7 +176,14 @@ impl Runner<'_> {
     }
 
     /// The copies of an element: (thread, offset) number `copy`, if there are so many.
-    fn place(&self, index: usize, base: i64, e: usize, group: &[u16], copy: usize) -> Option<(usize, i64)> {
+    fn place(
+        &self,
+        index: usize,
+        base: i64,
+        e: usize,
+        group: &[u16],
+        copy: usize,
+    ) -> Option<(usize, i64)> {
         let view = &self.kernel.views[index];
         match view.dist {
             Some(d) => {
@@ -185,12 +203,14 @@ impl Runner<'_> {
         let kernel = self.kernel;
         let output = check.outputs[0];
         let view = &kernel.views[output];
-        self.counts.specs += 1;
+        self.counts.specs += u64::from(!expected.is_empty());
         for Expectation { group, want } in expected {
             let Some(base) = self.common_base(output, group, check.site)? else { continue };
             for e in 0..view.size as usize {
                 for copy in 0.. {
-                    let Some((thread, at)) = self.place(output, base, e, group, copy) else { break };
+                    let Some((thread, at)) = self.place(output, base, e, group, copy) else {
+                        break;
+                    };
                     let raw = self.block.peek(view, at, thread);
                     let compared =
                         want.compare(&check.meaning, view.scalar, self.mode.small_ints, e, raw);
@@ -227,10 +247,16 @@ pub(crate) struct Found {
 }
 
 /// `S0501`
-pub(crate) fn wrong_element(kernel: &Kernel<'_>, site: u32, found: &Found, wrong: &Wrong) -> Box<Diagnostic> {
+pub(crate) fn wrong_element(
+    kernel: &Kernel<'_>,
+    site: u32,
+    found: &Found,
+    wrong: &Wrong,
+) -> Box<Diagnostic> {
     let Found { name, value, block, writer } = found;
     let span = kernel.sites[site as usize].span;
-    let slack = if wrong.allowed > 0.0 { format!(" ± {:.1e}", wrong.allowed) } else { String::new() };
+    let slack =
+        if wrong.allowed > 0.0 { format!(" ± {:.1e}", wrong.allowed) } else { String::new() };
     let is = value.as_ref().map_or("undefined".to_owned(), |v| format!("`{v}`"));
     let mut d = Diagnostic::new(
         Code::WrongElement,

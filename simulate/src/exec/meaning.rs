@@ -7,8 +7,8 @@
 //! distributed and the spec works element by element, the owner of the element does; otherwise the
 //! *collective* does (see [`crate::state::race`]).
 
-use super::blame::{self, Access};
 use super::Runner;
+use super::blame::{self, Access};
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
 use crate::plan::{Checked, Dist, Leaf, Mask, Source, Squad};
@@ -143,7 +143,12 @@ impl<'k> Runner<'k> {
     }
 
     /// The offset of a view, if it is the same for a whole group.
-    pub(super) fn common_base(&self, view: usize, group: &[u16], site: u32) -> Checked<Option<i64>> {
+    pub(super) fn common_base(
+        &self,
+        view: usize,
+        group: &[u16],
+        site: u32,
+    ) -> Checked<Option<i64>> {
         let offset = &self.kernel.views[view].offset;
         let first = group.first().map_or(0, |t| usize::from(*t));
         let base = self.index(offset, first, site)?;

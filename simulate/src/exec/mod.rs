@@ -23,6 +23,7 @@ use crate::state::{Block, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use check::Expectation;
+use std::collections::BTreeSet;
 
 /// What a block did.
 pub(crate) struct Finished {
@@ -45,6 +46,8 @@ pub(crate) struct Counts {
     pub max_error: f64,
     /// Largest difference in units of what is allowed.
     pub max_ratio: f64,
+    /// Statements of bodies that were not compared because each thread has its own view.
+    pub(crate) skipped: BTreeSet<u32>,
     /// Shared-memory accesses of each leaf.
     pub banks: Vec<BankCount>,
 }
@@ -65,6 +68,7 @@ impl Counts {
     pub(crate) fn merge(&mut self, other: &Counts) {
         self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
         self.specs += other.specs;
+        self.skipped.extend(&other.skipped);
         self.elements += other.elements;
         self.max_error = self.max_error.max(other.max_error);
         self.max_ratio = self.max_ratio.max(other.max_ratio);
@@ -89,7 +93,10 @@ pub(crate) fn run_block<'k>(
         kernel,
         block: Block::new(kernel, memory, block),
         mode: how,
-        counts: Counts { banks: vec![BankCount::default(); kernel.leaves.len()], ..Counts::default() },
+        counts: Counts {
+            banks: vec![BankCount::default(); kernel.leaves.len()],
+            ..Counts::default()
+        },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
     };
@@ -167,7 +174,10 @@ impl<'k> Runner<'k> {
                 }
                 loop {
                     let mut going = Mask::NONE;
-                    active.threads().filter(|t| values[*t] < ends[*t]).for_each(|t| going.insert(t));
+                    active
+                        .threads()
+                        .filter(|t| values[*t] < ends[*t])
+                        .for_each(|t| going.insert(t));
                     if going.is_empty() {
                         return Ok(());
                     }
@@ -227,6 +237,10 @@ impl<'k> Runner<'k> {
         if inner.is_empty() {
             return Ok(());
         }
+        if leaf.ordered {
+            let warps = self.kernel.n_threads.div_ceil(32);
+            self.block.clocks.barrier((0..warps).fold(0, |bits, w| bits | 1 << w));
+        }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, &inner),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, &inner),
@@ -242,7 +256,12 @@ impl<'k> Runner<'k> {
     }
 
     /// The groups that are active; one that is so in part is an error.
-    fn whole_groups<'s>(&self, squad: &'s Squad, active: &Mask, site: u32) -> Checked<Vec<&'s [u16]>> {
+    fn whole_groups<'s>(
+        &self,
+        squad: &'s Squad,
+        active: &Mask,
+        site: u32,
+    ) -> Checked<Vec<&'s [u16]>> {
         let mut whole = Vec::with_capacity(squad.groups.len());
         for group in &squad.groups {
             let n = group.iter().filter(|t| active.has(usize::from(**t))).count();
@@ -259,9 +278,13 @@ impl<'k> Runner<'k> {
 fn diverged(kernel: &Kernel<'_>, site: u32, absent: usize) -> Box<Diagnostic> {
     let span = kernel.sites[site as usize].span;
     Box::new(
-        Diagnostic::new(Code::Deadlock, span, "a spec of several threads runs with some of them absent")
-            .label(format!("{absent} threads of a group do not take part"))
-            .help("move it out of the condition, or make the condition the same for the whole group"),
+        Diagnostic::new(
+            Code::Deadlock,
+            span,
+            "a spec of several threads runs with some of them absent",
+        )
+        .label(format!("{absent} threads of a group do not take part"))
+        .help("move it out of the condition, or make the condition the same for the whole group"),
     )
 }
 

@@ -2,9 +2,7 @@
 
 use super::blame::{self, Access};
 use super::{Runner, arith};
-use crate::plan::{
-    BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space,
-};
+use crate::plan::{BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space};
 use crate::state::Who;
 
 /// Buffers kept from one execution to the next.
@@ -36,7 +34,13 @@ impl Lanes<'_> {
 
 impl Runner<'_> {
     /// Executes a row for the active threads, warp by warp.
-    pub(super) fn row(&mut self, i: usize, leaf: &Leaf, row: &BoundRow, active: &Mask) -> Checked<()> {
+    pub(super) fn row(
+        &mut self,
+        i: usize,
+        leaf: &Leaf,
+        row: &BoundRow,
+        active: &Mask,
+    ) -> Checked<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let done = self.row_with(i, leaf, row, active, &mut scratch);
         self.scratch = scratch;

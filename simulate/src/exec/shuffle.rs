@@ -1,7 +1,7 @@
 //! Exchange of registers between the lanes of a group, within a warp.
 
-use super::blame::{self, Access};
 use super::Runner;
+use super::blame::{self, Access};
 use crate::plan::{Checked, Leaf, Mask, Source, Squad};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -26,7 +26,11 @@ impl Runner<'_> {
         }
         for group in self.whole_groups(squad, active, leaf.site)? {
             if group.len() > 32 {
-                return Err(refuse(self, leaf, "a group of more than 32 threads exchanges nothing"));
+                return Err(refuse(
+                    self,
+                    leaf,
+                    "a group of more than 32 threads exchanges nothing",
+                ));
             }
             let n = group.len() as i64;
             let mut received = Vec::new();
@@ -62,7 +66,13 @@ impl Runner<'_> {
                     let at = base.saturating_add(target.element(e));
                     if let Err(failure) = self.block.write(target, at, raw, thread, &who, false) {
                         let access = Access { view: to, at, write: true, thread };
-                        return blame::failed(kernel, self.block.env.block, &who, &access, &failure);
+                        return blame::failed(
+                            kernel,
+                            self.block.env.block,
+                            &who,
+                            &access,
+                            &failure,
+                        );
                     }
                 }
             }

@@ -46,7 +46,11 @@ struct Holds {
 
 impl<'p> Variables<'p> {
     /// The variables of a kernel with so many threads a block.
-    pub(crate) fn new(program: &'p Program, symbols: &'p HashMap<VarId, i64>, n_threads: usize) -> Self {
+    pub(crate) fn new(
+        program: &'p Program,
+        symbols: &'p HashMap<VarId, i64>,
+        n_threads: usize,
+    ) -> Self {
         Variables { program, loops: HashMap::new(), symbols, n_threads, varying: Vec::new() }
     }
 
@@ -86,11 +90,10 @@ impl<'p> Variables<'p> {
     }
 
     /// The smallest and the largest value of an expression over any variables.
-    pub(crate) fn bounds(&self, arena: &ExprArena, dim: Dim) -> (Option<i64>, Option<i64>) {
-        match self.constant(dim) {
-            Ok(v) => (Some(v), Some(v)),
-            Err(_) => arena.range(dim),
-        }
+    pub(crate) fn bounds(&self, dim: Dim) -> (Option<i64>, Option<i64>) {
+        let value = |v: VarId| self.constant_of(v).map(Dim::Const);
+        let known = self.arena().substitute(dim, &value).unwrap_or(dim);
+        self.arena().range(known)
     }
 
     /// The expression, ready to be evaluated.

@@ -47,7 +47,7 @@ mod tests {
     fn reference(a: u64, b: u64, c: u64) -> Option<u64> {
         let units = |raw: u64| -> Option<i128> {
             let v = decode(Scalar::F16, raw);
-            v.is_finite().then(|| (v * 16_777_216.0) as i128)
+            v.is_finite().then_some((v * 16_777_216.0) as i128)
         };
         // Products come in units of 2^-48, the addend is brought to them.
         let sum = units(a)? * units(b)? + units(c)? * (1 << 24);

@@ -63,7 +63,8 @@ impl Format {
         let half = 1u64 << (drop - 1);
         let up = rest > half || (rest == half && kept & 1 == 1);
         // For normal numbers `kept` holds the hidden one, which raises the exponent field by one.
-        let magnitude = kept + u64::from(up) + (((exponent - 1).max(0) as u64) << self.fraction_bits);
+        let magnitude =
+            kept + u64::from(up) + (((exponent - 1).max(0) as u64) << self.fraction_bits);
         sign | if magnitude > self.largest() { infinity } else { magnitude }
     }
 

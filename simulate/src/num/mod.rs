@@ -185,15 +185,25 @@ mod tests {
             // That crate does not look at the low 32 bits of the significand.
             let man = x << 32 & 0xf_ffff_0000_0000;
             let v = f64::from_bits((x >> 63) << 63 | exponent << 52 | man);
-            assert_eq!(encode(Scalar::F16, v), u64::from(half::f16::from_f64(v).to_bits()), "{v:e}");
-            assert_eq!(encode(Scalar::Bf16, v), u64::from(half::bf16::from_f64(v).to_bits()), "{v:e}");
+            assert_eq!(
+                encode(Scalar::F16, v),
+                u64::from(half::f16::from_f64(v).to_bits()),
+                "{v:e}"
+            );
+            assert_eq!(
+                encode(Scalar::Bf16, v),
+                u64::from(half::bf16::from_f64(v).to_bits()),
+                "{v:e}"
+            );
         }
     }
 
     #[test]
     fn every_element_survives_a_round_trip() {
         use Scalar as S;
-        for s in [S::F16, S::Bf16, S::E4m3, S::E5m2, S::I8, S::U8, S::I4, S::U4, S::I2, S::U1, S::I16] {
+        for s in
+            [S::F16, S::Bf16, S::E4m3, S::E5m2, S::I8, S::U8, S::I4, S::U4, S::I2, S::U1, S::I16]
+        {
             for raw in 0..1u64 << s.bits() {
                 let v = decode(s, raw);
                 let infinite_e5m2 = s == S::E5m2 && v.is_infinite(); // Saturates.

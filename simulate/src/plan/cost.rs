@@ -5,9 +5,17 @@
 
 use super::{Check, How, Kernel, Leaf, Node, Source};
 
+/// Steps of a block that does nothing.
+const START: u64 = 256;
+
 /// Steps of one block. Saturates.
 pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool) -> u64 {
-    nodes(kernel, &kernel.body, check).saturating_add(kernel.n_threads as u64)
+    let registers: usize = kernel.registers.iter().map(|r| r.len).sum();
+    let setting_up = START
+        + kernel.n_threads as u64
+        + (registers * kernel.n_threads) as u64 / 16
+        + kernel.shared.size as u64 / 4;
+    nodes(kernel, &kernel.body, check).saturating_add(setting_up)
 }
 
 fn nodes(kernel: &Kernel<'_>, list: &[Node], check: bool) -> u64 {
@@ -25,9 +33,10 @@ fn node_steps(kernel: &Kernel<'_>, node: &Node, check: bool) -> u64 {
             };
             nodes(kernel, body, check).saturating_add(compared).saturating_add(1)
         }
-        Node::For { trips, body, .. } => {
-            nodes(kernel, body, check).saturating_add(warps).saturating_mul(*trips).saturating_add(1)
-        }
+        Node::For { trips, body, .. } => nodes(kernel, body, check)
+            .saturating_add(warps)
+            .saturating_mul(*trips)
+            .saturating_add(1),
         Node::If { then, otherwise, .. } => nodes(kernel, then, check)
             .saturating_add(nodes(kernel, otherwise, check))
             .saturating_add(kernel.n_threads as u64),

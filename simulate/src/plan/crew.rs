@@ -99,7 +99,12 @@ impl Crew {
     ///
     /// # Errors
     /// `D0306` where its shape is not known, `V0214` where it is no set of distinct threads.
-    pub(crate) fn new(program: &Program, vars: &Variables<'_>, id: ThreadsId, n_threads: usize) -> Checked<Self> {
+    pub(crate) fn new(
+        program: &Program,
+        vars: &Variables<'_>,
+        id: ThreadsId,
+        n_threads: usize,
+    ) -> Checked<Self> {
         let threads = &program.threads[id];
         let site = Site { line: 0, span: threads.span };
         let unknown = |why: String| {
@@ -135,10 +140,8 @@ impl Crew {
         if !offset.is_uniform() {
             return Err(not_a_set(site, "its place differs from thread to thread"));
         }
-        let groups = outer
-            .iter()
-            .map(|o| inner.iter().map(|i| o.saturating_add(*i)).collect())
-            .collect();
+        let groups =
+            outer.iter().map(|o| inner.iter().map(|i| o.saturating_add(*i)).collect()).collect();
         let mut crew = Crew { offset, groups, known: None, site, n_threads };
         if let Some(offset) = crew.offset.known() {
             crew.known = Some(Arc::new(crew.place(offset)?));
@@ -164,8 +167,7 @@ impl Crew {
         if let Some(known) = &self.known {
             return Ok(Arc::clone(known));
         }
-        let offset =
-            self.offset.base(env).map_err(|e| not_a_set(self.site, &e.to_string()))?;
+        let offset = self.offset.base(env).map_err(|e| not_a_set(self.site, &e.to_string()))?;
         self.place(offset).map(Arc::new)
     }
 
@@ -202,8 +204,12 @@ impl Crew {
 
 fn not_a_set(site: Site, why: &str) -> Box<Diagnostic> {
     Box::new(
-        Diagnostic::new(Code::ThreadLayout, site.span, "a thread tensor is not a set of threads of its block")
-            .label(why.to_owned())
-            .help("take tiles of the kernel's thread tensor"),
+        Diagnostic::new(
+            Code::ThreadLayout,
+            site.span,
+            "a thread tensor is not a set of threads of its block",
+        )
+        .label(why.to_owned())
+        .help("take tiles of the kernel's thread tensor"),
     )
 }

@@ -2,8 +2,8 @@
 
 use super::row::Operands;
 use super::{
-    BoundRow, Check, Checked, Crew, Dist, GlobalBuffer, How, Kernel, Leaf, Names, Node, RegisterBuffer,
-    RootSpec, SharedBuffer, SharedPlan, Site, Source, Space, View,
+    BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Node, RootSpec, SharedPlan, Site, Source,
+    Space,
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
@@ -15,22 +15,16 @@ use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
     BufferId, Operand, Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
 };
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::HashMap;
 
-/// Largest shared memory of a block, in bytes; far above any hardware's.
-const MAX_SHARED: usize = 1 << 20;
-/// Most register elements of a block.
-const MAX_REGISTERS: usize = 1 << 23;
 /// Most elements of an operand of a spec that is executed or checked by its meaning.
 const MAX_ELEMENTS: i64 = 1 << 22;
 /// Most steps of one comparison of a body with its meaning.
 const MAX_COMPARE: u64 = 1 << 30;
 /// Deepest nesting of statements.
 const MAX_DEPTH: usize = 512;
-/// Every buffer in shared memory begins at a multiple of this.
-const SHARED_ALIGN: usize = 16;
 
 /// Lowers a kernel. One without a body keeps its meaning only.
 ///
@@ -55,7 +49,8 @@ pub(crate) fn lower<'p>(
         (None, Some(_)) => return Err(not_decomposed(site.span)),
     };
     if n_threads > MAX_BLOCK_THREADS {
-        let text = format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
+        let text =
+            format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
         return Err(Box::new(Diagnostic::new(Code::TooManyThreads, site.span, text)));
     }
     let n_threads = n_threads as usize;
@@ -110,7 +105,7 @@ pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
     )
 }
 
-fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
+pub(super) fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
             .label(why.to_owned())
@@ -118,12 +113,12 @@ fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
     )
 }
 
-struct Lowering<'p, 'a> {
-    kernel: Kernel<'p>,
-    vars: Variables<'a>,
+pub(super) struct Lowering<'p, 'a> {
+    pub(super) kernel: Kernel<'p>,
+    pub(super) vars: Variables<'a>,
     atoms: &'a AtomTable,
-    spaces: HashMap<BufferId, Space>,
-    views: HashMap<TensorId, usize>,
+    pub(super) spaces: HashMap<BufferId, Space>,
+    pub(super) views: HashMap<TensorId, usize>,
     crews: HashMap<ThreadsId, usize>,
 }
 
@@ -163,8 +158,7 @@ impl Lowering<'_, '_> {
                 let slot = self.vars.add_loop(*var, varying);
                 let site = self.site(stmt.line, span);
                 let step = (*step).max(1);
-                let arena = &self.kernel.program.arena;
-                let trips = match (self.vars.bounds(arena, *start).0, self.vars.bounds(arena, *end).1) {
+                let trips = match (self.vars.bounds(*start).0, self.vars.bounds(*end).1) {
                     (Some(lo), Some(hi)) if hi <= lo => 0,
                     (Some(lo), Some(hi)) => {
                         let distance = i128::from(hi) - i128::from(lo);
@@ -180,7 +174,11 @@ impl Lowering<'_, '_> {
                 let cond = cond
                     .iter()
                     .map(|(lhs, op, rhs)| {
-                        Ok(Compare { lhs: self.index(*lhs, span)?, op: *op, rhs: self.index(*rhs, span)? })
+                        Ok(Compare {
+                            lhs: self.index(*lhs, span)?,
+                            op: *op,
+                            rhs: self.index(*rhs, span)?,
+                        })
                     })
                     .collect::<Checked<_>>()?;
                 let site = self.site(stmt.line, span);
@@ -231,7 +229,11 @@ impl Lowering<'_, '_> {
         let spread = |v: usize| self.kernel.views[v].dist.is_some();
         let alone = self.kernel.crews[crew].group_size() == 1
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
-        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, how });
+        let ordered = views_of(&inputs).chain(outputs.iter().copied()).any(|v| {
+            let buffer = self.kernel.program.buffer_of(self.kernel.views[v].tensor);
+            buffer.open && buffer.memory == Some(carbyne_ir::scalar::Memory::Sh)
+        });
+        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how });
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 
@@ -301,7 +303,9 @@ impl Lowering<'_, '_> {
             .map_err(Unchecked::Because)?;
         let check = Check { site, crew, meaning, inputs, outputs };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
-            return Err(Unchecked::Because("comparing it with its meaning would take too long".to_owned()));
+            return Err(Unchecked::Because(
+                "comparing it with its meaning would take too long".to_owned(),
+            ));
         }
         Ok(check)
     }
@@ -320,7 +324,10 @@ impl Lowering<'_, '_> {
             return Err("a literal stands where a tensor is read, or the reverse".to_owned());
         }
         match views_of(inputs).next() {
-            Some(v) if meaning == Meaning::Move && views[v].scalar.bits() != views[outputs[0]].scalar.bits() => {
+            Some(v)
+                if meaning == Meaning::Move
+                    && views[v].scalar.bits() != views[outputs[0]].scalar.bits() =>
+            {
                 Err(format!("a Move from {} to {out} keeps no bits", views[v].scalar))
             }
             _ => Ok(meaning),
@@ -331,7 +338,9 @@ impl Lowering<'_, '_> {
     fn small_enough(&self, inputs: &[Source], outputs: &[usize]) -> Result<(), String> {
         let large = |v: &usize| self.kernel.views[*v].size > MAX_ELEMENTS;
         match views_of(inputs).chain(outputs.iter().copied()).find(large) {
-            Some(v) => Err(format!("{} has more than {MAX_ELEMENTS} elements", self.kernel.view_name(v))),
+            Some(v) => {
+                Err(format!("{} has more than {MAX_ELEMENTS} elements", self.kernel.view_name(v)))
+            }
             None => Ok(()),
         }
     }
@@ -375,112 +384,6 @@ impl Lowering<'_, '_> {
         Ok((inputs, outputs))
     }
 
-    fn view(&mut self, id: TensorId, span: Span) -> Checked<usize> {
-        if let Some(view) = self.views.get(&id) {
-            return Ok(*view);
-        }
-        let program = self.kernel.program;
-        let tensor = &program.tensors[id];
-        let space = self.space(tensor.buffer, span)?;
-        let layout = self.vars.layout(&tensor.concat());
-        let layout = layout.map_err(|e| unknown(span, &program.tensor_name(id), &e))?;
-        let offset = self.index(tensor.offset, span)?;
-        let dist = match &tensor.dist {
-            None => None,
-            Some(dist) => {
-                let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else {
-                    return Err(open(span, &program.tensor_name(id)));
-                };
-                let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
-                let crew = Crew::new(program, &self.vars, threads, self.kernel.n_threads)?;
-                let Some(squad) = crew.known() else {
-                    return Err(unknown(span, "who holds a tensor", "its threads depend on a loop"));
-                };
-                // Column-major over all levels, outermost first: groups vary fastest.
-                let order: Vec<u16> = (0..crew.group_size())
-                    .flat_map(|i| squad.groups.iter().map(move |g| g[i]))
-                    .collect();
-                let site = Site { line: 0, span: tensor.span };
-                self.kernel.dists.push(Dist::new(&tv, &order, layout.size(), site)?);
-                Some(self.kernel.dists.len() - 1)
-            }
-        };
-        let scalar = program.scalar_of(id);
-        self.kernel.views.push(View::new(id, space, scalar, offset, &layout, dist));
-        self.views.insert(id, self.kernel.views.len() - 1);
-        Ok(self.kernel.views.len() - 1)
-    }
-
-    /// Where a buffer is; places it if it is new.
-    fn space(&mut self, id: BufferId, span: Span) -> Checked<Space> {
-        if let Some(space) = self.spaces.get(&id) {
-            return Ok(*space);
-        }
-        let buffer = &self.kernel.program.buffers[id];
-        if buffer.open {
-            return Err(open(span, &format!("%{}", buffer.name)));
-        }
-        let len = self.vars.constant(buffer.cosize);
-        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
-        let declared = &self.kernel.program.tensors[buffer.tensor];
-        let layout = self.vars.layout(&declared.concat());
-        let layout = layout.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
-        let names = match declared.dist {
-            None => Names::new(&buffer.name, &layout),
-            Some(_) => Names::numbered(&buffer.name),
-        };
-        let space = match buffer.memory {
-            None => return Err(open(span, &format!("%{}", buffer.name))),
-            Some(Memory::Gl) => {
-                self.kernel.globals.push(GlobalBuffer { buffer: id, written: false, names });
-                Space::Global(self.kernel.globals.len() - 1)
-            }
-            Some(Memory::Rf) => {
-                let all = self.kernel.registers.iter().fold(0, |n, r| n + r.len);
-                let len = usize::try_from(len).unwrap_or(0);
-                if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
-                    let text = format!("%{} takes more registers than can be simulated", buffer.name);
-                    return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
-                }
-                self.kernel.registers.push(RegisterBuffer { len, names });
-                Space::Registers(self.kernel.registers.len() - 1)
-            }
-            Some(Memory::Sh) => self.place_shared(id, len, names, span)?,
-        };
-        self.spaces.insert(id, space);
-        Ok(space)
-    }
-
-    fn place_shared(&mut self, id: BufferId, len: i64, names: Names, span: Span) -> Checked<Space> {
-        let buffer = &self.kernel.program.buffers[id];
-        let bits = buffer.scalar.bits();
-        let bytes = len.checked_mul(bits).map_or(i64::MAX, |b| b.saturating_add(7) / 8);
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let reused = match buffer.reuses {
-            None => None,
-            Some(other) if self.spaces.contains_key(&other) => match self.spaces[&other] {
-                Space::Shared(i) => Some(self.kernel.shared.buffers[i].at),
-                _ => None,
-            },
-            Some(_) => None,
-        };
-        let align = usize::try_from(buffer.align).unwrap_or(1).max(SHARED_ALIGN);
-        let next = self.kernel.shared.size.next_multiple_of(align);
-        let pinned = buffer.at.and_then(|at| usize::try_from(at).ok());
-        let at = pinned.or(reused).unwrap_or(next);
-        let end = at.saturating_add(bytes);
-        if end > MAX_SHARED {
-            let text = format!("%{} takes more shared memory than can be simulated", buffer.name);
-            return Err(Box::new(Diagnostic::new(Code::SharedTooLarge, span, text)));
-        }
-        let shared = &mut self.kernel.shared;
-        shared.size = shared.size.max(end);
-        shared.granule = shared.granule.min((bits as usize / 8).max(1));
-        let (bits, swizzle) = (bits as u32, buffer.swizzle);
-        shared.buffers.push(SharedBuffer { at, len, bits, swizzle, names });
-        Ok(Space::Shared(shared.buffers.len() - 1))
-    }
-
     fn crew(&mut self, id: ThreadsId) -> Checked<usize> {
         if let Some(crew) = self.crews.get(&id) {
             return Ok(*crew);
@@ -491,7 +394,7 @@ impl Lowering<'_, '_> {
         Ok(self.kernel.crews.len() - 1)
     }
 
-    fn index(&self, dim: Dim, span: Span) -> Checked<Index> {
+    pub(super) fn index(&self, dim: Dim, span: Span) -> Checked<Index> {
         self.vars.index(dim).map_err(|why| unknown(span, "an index", &why))
     }
 }
@@ -502,7 +405,7 @@ enum Unchecked {
     Broken(Box<Diagnostic>),
 }
 
-fn open(span: Span, what: &str) -> Box<Diagnostic> {
+pub(super) fn open(span: Span, what: &str) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::OpenLayout, span, format!("the layout of {what} is still open"))
             .help("run `carbyne decompose`, or write the layout"),

@@ -9,6 +9,7 @@ mod cost;
 mod crew;
 mod lower;
 mod row;
+mod storage;
 mod view;
 
 pub(crate) use cost::block_steps;
@@ -230,6 +231,9 @@ pub(crate) struct Leaf {
     pub outputs: Vec<usize>,
     /// Whether each thread executes it for itself, and no operand is spread over threads.
     pub alone: bool,
+    /// Whether it touches a shared tensor whose layout is open. Such accesses are ordered as written:
+    /// barriers are placed when the layout is.
+    pub ordered: bool,
     /// What it does.
     pub how: How,
 }
@@ -295,5 +299,9 @@ impl Kernel<'_> {
 
 /// `line 12`, or what stands for it where there is no text.
 pub(crate) fn line_text(site: &Site) -> String {
-    if site.line == 0 { "a statement without a line".to_owned() } else { format!("line {}", site.line) }
+    if site.line == 0 {
+        "a statement without a line".to_owned()
+    } else {
+        format!("line {}", site.line)
+    }
 }

@@ -191,9 +191,13 @@ fn instances(lanes: &[u16]) -> Option<(usize, Vec<Instance>)> {
 
 fn mismatch(site: Site, atom: &Atom, why: String) -> Box<Diagnostic> {
     Box::new(
-        Diagnostic::new(Code::AtomMismatch, site.span, format!("`{}` does not implement the spec", atom.name))
-            .label(why)
-            .help("choose another atom, or change the operands to what its row states"),
+        Diagnostic::new(
+            Code::AtomMismatch,
+            site.span,
+            format!("`{}` does not implement the spec", atom.name),
+        )
+        .label(why)
+        .help("choose another atom, or change the operands to what its row states"),
     )
 }
 
@@ -210,9 +214,9 @@ fn row_op(
     let from: Vec<Scalar> = reads.iter().filter_map(scalar).collect();
     let to = writes.first().and_then(scalar).ok_or("it writes nothing")?;
     let places = |o: &BoundOperand| o.reads.len();
-    let written: usize = writes.first().map_or(0, |w| {
-        w.writes.iter().map(|(_, place)| *place as usize + 1).max().unwrap_or(0)
-    });
+    let written: usize = writes
+        .first()
+        .map_or(0, |w| w.writes.iter().map(|(_, place)| *place as usize + 1).max().unwrap_or(0));
     let same = |n: usize| match reads.iter().all(|r| places(r) == written) && from.len() == n {
         true => Ok(()),
         false => Err("its operands have tiles of different sizes".to_owned()),
@@ -343,7 +347,9 @@ fn contiguous(view: &View, run: i64, buffer: &Buffer, align: i64) -> Result<(), 
     for e in 0..view.size as usize {
         let first = e - e % run;
         if view.element(e) != view.element(first).saturating_add((e - first) as i64) {
-            return Err(format!("is accessed {align} bytes at a time, and they do not lie together"));
+            return Err(format!(
+                "is accessed {align} bytes at a time, and they do not lie together"
+            ));
         }
     }
     match buffer.swizzle {

@@ -197,9 +197,13 @@ impl Dist {
     pub(crate) fn new(tv: &Layout<i64>, threads: &[u16], size: i64, site: Site) -> Checked<Self> {
         let refuse = |why: String| {
             Box::new(
-                Diagnostic::new(Code::TvLayout, site.span, "a thread-value layout does not cover its tensor")
-                    .label(why)
-                    .help("each element needs an owner: check `tv=` against the shape"),
+                Diagnostic::new(
+                    Code::TvLayout,
+                    site.span,
+                    "a thread-value layout does not cover its tensor",
+                )
+                .label(why)
+                .help("each element needs an owner: check `tv=` against the shape"),
             )
         };
         let (t, v) = match (tv.mode(0), tv.mode(1)) {

@@ -29,6 +29,8 @@ pub(crate) enum Failure {
     Undefined,
     /// A copy, issued by the statement, has not been waited for.
     Pending(u32),
+    /// More global memory is touched by a block than can be kept track of.
+    TooMuch,
     /// Another warp's access is not ordered with it.
     Clash(Clash),
 }
@@ -39,6 +41,7 @@ impl From<Denied> for Failure {
             Denied::Outside => Failure::Outside,
             Denied::Undefined => Failure::Undefined,
             Denied::Pending(site) => Failure::Pending(site),
+            Denied::TooMuch => Failure::TooMuch,
             Denied::Clash(clash) => Failure::Clash(clash),
         }
     }
@@ -47,7 +50,13 @@ impl From<Denied> for Failure {
 impl Block<'_> {
     /// Reads the scalar at an offset of a view's buffer, of `thread`'s own for registers.
     #[inline]
-    pub(crate) fn read(&mut self, view: &View, at: i64, thread: usize, who: &Who) -> Result<u64, Failure> {
+    pub(crate) fn read(
+        &mut self,
+        view: &View,
+        at: i64,
+        thread: usize,
+        who: &Who,
+    ) -> Result<u64, Failure> {
         match view.space {
             Space::Registers(i) => match self.registers[i].read(thread, at) {
                 Ok(Some(raw)) => Ok(raw),
@@ -65,7 +74,7 @@ impl Block<'_> {
                 match self.global[i].read(at, who) {
                     Ok(Some(raw)) => Ok(raw),
                     Ok(None) => Err(Failure::Undefined),
-                    Err(clash) => Err(Failure::Clash(clash)),
+                    Err(denied) => Err(denied.into()),
                 }
             }
         }
@@ -96,7 +105,7 @@ impl Block<'_> {
                 if !self.global[i].holds(at) {
                     return Err(Failure::Outside);
                 }
-                self.global[i].write(at, value, who).map(|()| None).map_err(Failure::Clash)
+                self.global[i].write(at, value, who).map(|()| None).map_err(Failure::from)
             }
         }
     }

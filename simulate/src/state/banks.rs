@@ -22,10 +22,8 @@ impl BankCount {
         let lanes = (128 / bytes).clamp(1, 32) as usize;
         self.accesses += 1;
         for part in addresses.chunks(lanes) {
-            let mut words: Vec<i64> = part
-                .iter()
-                .flat_map(|a| a.div_euclid(4)..=(a + bytes - 1).div_euclid(4))
-                .collect();
+            let mut words: Vec<i64> =
+                part.iter().flat_map(|a| a.div_euclid(4)..=(a + bytes - 1).div_euclid(4)).collect();
             words.sort_unstable();
             words.dedup();
             let mut banks = [0u64; 32];

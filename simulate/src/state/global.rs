@@ -3,14 +3,18 @@
 //! Blocks do not see each other's writes: nothing orders them. Memory is kept in pages of [`PAGE`]
 //! elements, and inputs are generated where they are read, so that large problems take little memory.
 
-use super::race::{Clash, LastWrite, Shadow};
 use super::Who;
+use super::race::{LastWrite, Shadow};
+use super::shared::Denied;
 use crate::inputs::Initial;
 use crate::plan::Inverse;
 use carbyne_ir::scalar::Scalar;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
+
+/// Most bytes that are kept of what one block does to one buffer.
+const MAX_BYTES: usize = 1 << 28;
 
 /// Elements of a page.
 pub(crate) const PAGE: usize = 64;
@@ -78,6 +82,8 @@ pub(crate) struct BlockGlobal<'m> {
     /// Whether the kernel writes it; else nothing is noted.
     tracked: bool,
     agents: usize,
+    /// Bytes that pages may still take.
+    room: usize,
     pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
 }
 
@@ -101,15 +107,21 @@ impl Hasher for PageHasher {
 impl<'m> BlockGlobal<'m> {
     /// Nothing written yet.
     pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
-        BlockGlobal { memory, tracked, agents, pages: HashMap::default() }
+        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, pages: HashMap::default() }
     }
 
-    fn page(&mut self, at: i64) -> (&mut Page, usize) {
-        let agents = self.agents;
-        let page = self.pages.entry(at as u64 / PAGE as u64).or_insert_with(|| {
-            Box::new(Page { written: Written::default(), shadow: Shadow::new(PAGE, agents) })
-        });
-        (page, at as usize % PAGE)
+    fn page(&mut self, at: i64) -> Result<(&mut Page, &mut usize, usize), Denied> {
+        let (agents, room) = (self.agents, &mut self.room);
+        let page = match self.pages.entry(at as u64 / PAGE as u64) {
+            Entry::Occupied(page) => page.into_mut(),
+            Entry::Vacant(place) => {
+                let shadow = Shadow::new(PAGE, agents);
+                let bytes = shadow.bytes() + size_of::<Page>();
+                *room = room.checked_sub(bytes).ok_or(Denied::TooMuch)?;
+                place.insert(Box::new(Page { written: Written::default(), shadow }))
+            }
+        };
+        Ok((page, room, at as usize % PAGE))
     }
 
     /// Whether the offset is inside.
@@ -119,12 +131,14 @@ impl<'m> BlockGlobal<'m> {
 
     /// Reads the scalar at an offset inside; none where undefined.
     #[inline]
-    pub(crate) fn read(&mut self, at: i64, who: &Who) -> Result<Option<u64>, Clash> {
+    pub(crate) fn read(&mut self, at: i64, who: &Who) -> Result<Option<u64>, Denied> {
         if !self.tracked {
             return Ok(self.memory.read(at));
         }
-        let (page, i) = self.page(at);
-        page.shadow.read(i, who)?;
+        let (page, room, i) = self.page(at)?;
+        let before = page.shadow.bytes();
+        page.shadow.read(i, who).map_err(Denied::Clash)?;
+        *room = room.checked_sub(page.shadow.bytes() - before).ok_or(Denied::TooMuch)?;
         if page.written.mask >> i & 1 == 1 {
             return Ok(Some(page.written.values[i]));
         }
@@ -133,9 +147,9 @@ impl<'m> BlockGlobal<'m> {
 
     /// Writes the scalar at an offset inside.
     #[inline]
-    pub(crate) fn write(&mut self, at: i64, value: u64, who: &Who) -> Result<(), Clash> {
-        let (page, i) = self.page(at);
-        page.shadow.write(i, who)?;
+    pub(crate) fn write(&mut self, at: i64, value: u64, who: &Who) -> Result<(), Denied> {
+        let (page, _, i) = self.page(at)?;
+        page.shadow.write(i, who).map_err(Denied::Clash)?;
         page.written.values[i] = value;
         page.written.mask |= 1 << i;
         Ok(())

@@ -13,7 +13,7 @@ mod registers;
 mod shared;
 
 pub(crate) use access::{Failure, Who};
-pub(crate) use global::{BlockGlobal, GlobalMemory, Page, PAGE, Written};
+pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 

@@ -125,18 +125,16 @@ pub(crate) struct LastWrite {
 pub(crate) struct Shadow {
     agents: usize,
     writes: Vec<LastWrite>,
-    /// `granule * agents + agent`: epoch and statement of the last read.
+    granules: usize,
+    /// `granule * agents + agent`: epoch and statement of the last read. Empty until there is one: what is
+    /// only written needs none of it.
     reads: Vec<(u32, u32)>,
 }
 
 impl Shadow {
     /// Nothing has been accessed.
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
-        Shadow {
-            agents,
-            writes: vec![LastWrite::default(); granules],
-            reads: vec![(0, 0); granules * agents],
-        }
+        Shadow { agents, writes: vec![LastWrite::default(); granules], granules, reads: Vec::new() }
     }
 
     /// Notes a read, or says what it conflicts with.
@@ -145,6 +143,9 @@ impl Shadow {
         let last = &self.writes[granule];
         if last.epoch > who.seen[usize::from(last.agent)] {
             return Err(Clash { agent: last.agent, site: last.site, wrote: true });
+        }
+        if self.reads.is_empty() {
+            self.reads = vec![(0, 0); self.granules * self.agents];
         }
         self.reads[granule * self.agents + usize::from(who.agent)] = (who.epoch, who.site);
         Ok(())
@@ -157,7 +158,7 @@ impl Shadow {
         if last.epoch > who.seen[usize::from(last.agent)] {
             return Err(Clash { agent: last.agent, site: last.site, wrote: true });
         }
-        let reads = &self.reads[granule * self.agents..(granule + 1) * self.agents];
+        let reads = self.reads_of(granule);
         for (agent, (epoch, site)) in reads.iter().enumerate() {
             if *epoch > who.seen[agent] {
                 return Err(Clash { agent: agent as u16, site: *site, wrote: false });
@@ -167,8 +168,24 @@ impl Shadow {
         Ok(())
     }
 
+    fn reads_of(&self, granule: usize) -> &[(u32, u32)] {
+        self.reads.get(granule * self.agents..(granule + 1) * self.agents).unwrap_or(&[])
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.writes.len() * size_of::<LastWrite>() + self.reads.len() * size_of::<(u32, u32)>()
+    }
+
     /// Notes a write that has been checked.
-    pub(crate) fn note_write(&mut self, granule: usize, agent: u16, thread: u16, site: u32, epoch: u32) {
+    pub(crate) fn note_write(
+        &mut self,
+        granule: usize,
+        agent: u16,
+        thread: u16,
+        site: u32,
+        epoch: u32,
+    ) {
         self.writes[granule] = LastWrite { epoch, site, agent, thread };
     }
 
@@ -179,8 +196,7 @@ impl Shadow {
 
     /// A read of the granule, if any: its statement.
     pub(crate) fn any_read(&self, granule: usize) -> Option<u32> {
-        let reads = &self.reads[granule * self.agents..(granule + 1) * self.agents];
-        reads.iter().find(|(epoch, _)| *epoch > 0).map(|(_, site)| *site)
+        self.reads_of(granule).iter().find(|(epoch, _)| *epoch > 0).map(|(_, site)| *site)
     }
 }
 

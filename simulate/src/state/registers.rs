@@ -28,7 +28,13 @@ impl Registers {
 
     /// Writes; `Err` outside the buffer.
     #[inline]
-    pub(crate) fn write(&mut self, thread: usize, at: i64, value: u64, site: u32) -> Result<(), ()> {
+    pub(crate) fn write(
+        &mut self,
+        thread: usize,
+        at: i64,
+        value: u64,
+        site: u32,
+    ) -> Result<(), ()> {
         let slot = self.slot(thread, at).ok_or(())?;
         self.values[slot] = value;
         self.written[slot] = site + 1;

@@ -4,8 +4,8 @@
 //! issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars share the
 //! state of their byte.
 
-use super::race::{LastWrite, Shadow};
 use super::Who;
+use super::race::{LastWrite, Shadow};
 use crate::plan::{SharedBuffer, SharedPlan};
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Pending {
     site: u32,
 }
 
-/// Why shared memory cannot be accessed so.
+/// Why memory cannot be accessed so.
 pub(crate) enum Denied {
     /// The element is none of the buffer.
     Outside,
@@ -41,6 +41,8 @@ pub(crate) enum Denied {
     Undefined,
     /// A copy to it has not been waited for; its statement.
     Pending(u32),
+    /// More is touched than can be kept track of.
+    TooMuch,
     /// Another warp's access.
     Clash(super::race::Clash),
 }
@@ -95,7 +97,12 @@ impl Shared {
 
     /// Reads an element.
     #[inline]
-    pub(crate) fn read(&mut self, buffer: &SharedBuffer, at: i64, who: &Who) -> Result<u64, Denied> {
+    pub(crate) fn read(
+        &mut self,
+        buffer: &SharedBuffer,
+        at: i64,
+        who: &Who,
+    ) -> Result<u64, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
         for granule in byte / self.granule..=(byte + n - 1) / self.granule {
@@ -147,7 +154,8 @@ impl Shared {
 
     /// Lets an element under way arrive, at a wait of its thread.
     pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, epoch: u32) {
-        let (from, to) = (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
+        let (from, to) =
+            (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
         for granule in from / self.granule..=(to - 1) / self.granule {

@@ -8,7 +8,8 @@ use carbyne_simulate::{Options, Report, simulate};
 
 /// The program of a text that is right.
 pub(crate) fn program(text: &str) -> Program {
-    let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
+    let module =
+        carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
     let program = carbyne_ir::resolve::resolve(&module, text);
     let program = program.unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
     let errors = carbyne_ir::verify::verify(&program);
@@ -27,7 +28,8 @@ pub(crate) fn run(text: &str, options: &Options) -> Result<Report, Box<Diagnosti
 
 /// Runs a text that the verifier need not accept: the simulator does not rely on it.
 pub(crate) fn unverified(text: &str) -> Result<Report, Box<Diagnostic>> {
-    let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
+    let module =
+        carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
     let program = carbyne_ir::resolve::resolve(&module, text);
     let program = program.unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
     simulate(&program, &AtomTable::new(Arch::Sm80), &Options::default())

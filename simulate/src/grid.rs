@@ -1,0 +1,131 @@
+//! What the blocks of a grid wrote, put together. Nothing orders blocks: two that touch one element, one
+//! of them writing, are a race.
+
+use crate::exec::Finished;
+use crate::plan::{Checked, Kernel, RootSpec, Space, coordinates, coordinates_text, line_text};
+use crate::root::offset;
+use crate::state::{PAGE, Page, Written};
+use carbyne_ir::diag::{Code, Diagnostic};
+use std::collections::BTreeMap;
+
+/// Most pages that are kept of what all blocks write.
+pub(crate) const MAX_PAGES: usize = 1 << 19;
+
+/// What all blocks wrote, and who read what they did not write.
+pub(crate) struct Grid {
+    written: Vec<BTreeMap<u64, GridPage>>,
+    /// Pages of all buffers.
+    pub(crate) n_pages: usize,
+}
+
+struct GridPage {
+    values: Written,
+    /// Which block wrote each element; blocks of a grid are numbered below 2^31.
+    writers: [u32; PAGE],
+    /// One more than the last block that read each element without writing it; none where nobody did.
+    readers: Option<Box<[u32; PAGE]>>,
+}
+
+impl Grid {
+    /// Nothing has run.
+    pub(crate) fn new(kernel: &Kernel<'_>) -> Self {
+        Grid { written: kernel.globals.iter().map(|_| BTreeMap::new()).collect(), n_pages: 0 }
+    }
+
+    /// Adds a block's pages; an element that another block touched too is a race.
+    pub(crate) fn add(
+        &mut self,
+        kernel: &Kernel<'_>,
+        block: i64,
+        finished: Finished,
+    ) -> Checked<()> {
+        for (i, (all, pages)) in self.written.iter_mut().zip(finished.pages).enumerate() {
+            for (number, page) in pages {
+                let n_pages = &mut self.n_pages;
+                let to = all.entry(number).or_insert_with(|| {
+                    *n_pages += 1;
+                    GridPage { values: Written::default(), writers: [0; PAGE], readers: None }
+                });
+                for e in 0..PAGE {
+                    let at = (number * PAGE as u64) as i64 + e as i64;
+                    let wrote = page.written.mask >> e & 1 == 1;
+                    if !wrote && page.shadow.any_read(e).is_none() {
+                        continue;
+                    }
+                    let reader = to.readers.as_ref().map_or(0, |r| r[e]);
+                    let other = if to.values.mask >> e & 1 == 1 {
+                        Some((i64::from(to.writers[e]), "writes"))
+                    } else if wrote && reader > 0 {
+                        Some((i64::from(reader) - 1, "reads"))
+                    } else {
+                        None
+                    };
+                    if let Some((first, verb)) = other {
+                        return Err(block_race(kernel, i, at, (first, verb), block, &page, e));
+                    }
+                    if wrote {
+                        to.values.values[e] = page.written.values[e];
+                        to.values.mask |= 1 << e;
+                        to.writers[e] = block as u32;
+                    } else {
+                        to.readers.get_or_insert_with(|| Box::new([0; PAGE]))[e] = block as u32 + 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every element of the kernel's output must have been written.
+    pub(crate) fn all_written(&self, kernel: &Kernel<'_>, root: &RootSpec) -> Checked<()> {
+        let output = root.outputs[0];
+        let view = &kernel.views[output];
+        let Space::Global(i) = view.space else { return Ok(()) };
+        let missing = (0..view.size).find(|e| {
+            let at = offset(view, *e);
+            let page = self.written[i].get(&(at as u64 / PAGE as u64));
+            page.is_none_or(|p| p.values.mask >> (at as usize % PAGE) & 1 == 0)
+        });
+        let Some(e) = missing else { return Ok(()) };
+        let name = kernel.view_name(output);
+        let at = coordinates_text(&coordinates(&view.modes, e));
+        let span = kernel.sites[root.site as usize].span;
+        Err(Box::new(
+            Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
+                .label("the body of this spec does not compute all of its output")
+                .help("compare the tiles that blocks and threads write with the output's shape"),
+        ))
+    }
+
+    /// What was written, by buffer of the kernel.
+    pub(crate) fn into_written(self) -> impl Iterator<Item = BTreeMap<u64, Written>> {
+        self.written
+            .into_iter()
+            .map(|pages| pages.into_iter().map(|(n, p)| (n, p.values)).collect())
+    }
+}
+
+fn block_race(
+    kernel: &Kernel<'_>,
+    global: usize,
+    at: i64,
+    (first, verb): (i64, &str),
+    block: i64,
+    page: &Page,
+    e: usize,
+) -> Box<Diagnostic> {
+    let wrote = page.shadow.last_write(e).filter(|_| page.written.mask >> e & 1 == 1);
+    let site = wrote.map(|w| w.site).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
+    let place = &kernel.sites[site as usize];
+    let element = kernel.globals[global].names.element(at);
+    let does = if wrote.is_some() { "writes" } else { "reads" };
+    Box::new(
+        Diagnostic::new(
+            Code::Race,
+            place.span,
+            format!("block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders blocks", line_text(place)),
+        )
+        .label(format!("block {block} {does} it here"))
+        .help("let one block own each element, or split the kernel in two"),
+    )
+}

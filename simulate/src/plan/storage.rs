@@ -1,0 +1,158 @@
+//! Where buffers are, and tensors as views of them.
+
+use super::lower::{Lowering, open, unknown};
+use super::{
+    Checked, Crew, Dist, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space, View,
+};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::{Layout, LayoutError};
+use carbyne_ir::program::{BufferId, TensorId};
+use carbyne_ir::scalar::Memory;
+use carbyne_ir::span::Span;
+
+/// Largest shared memory of a block, in bytes; above any hardware's.
+const MAX_SHARED: usize = 1 << 18;
+/// Most register elements of a block.
+const MAX_REGISTERS: usize = 1 << 23;
+/// Every buffer in shared memory begins at a multiple of this.
+const SHARED_ALIGN: usize = 16;
+
+impl Lowering<'_, '_> {
+    pub(super) fn view(&mut self, id: TensorId, span: Span) -> Checked<usize> {
+        if let Some(view) = self.views.get(&id) {
+            return Ok(*view);
+        }
+        let program = self.kernel.program;
+        let tensor = &program.tensors[id];
+        let space = self.space(tensor.buffer, span)?;
+        let layout = self.vars.layout(&tensor.concat());
+        let layout = layout.map_err(|e| unknown(span, &program.tensor_name(id), &e))?;
+        let offset = self.index(tensor.offset, span)?;
+        let dist = match &tensor.dist {
+            None => None,
+            Some(dist) => {
+                let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else {
+                    let dist = self.any_owners(layout.size(), tensor.span)?;
+                    self.kernel.dists.push(dist);
+                    let dist = Some(self.kernel.dists.len() - 1);
+                    let scalar = program.scalar_of(id);
+                    let view = View::new(id, space, scalar, offset, &layout, dist);
+                    self.kernel.views.push(view);
+                    self.views.insert(id, self.kernel.views.len() - 1);
+                    return Ok(self.kernel.views.len() - 1);
+                };
+                let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
+                let crew = Crew::new(program, &self.vars, threads, self.kernel.n_threads)?;
+                let Some(squad) = crew.known() else {
+                    return Err(unknown(
+                        span,
+                        "who holds a tensor",
+                        "its threads depend on a loop",
+                    ));
+                };
+                // Column-major over all levels, outermost first: groups vary fastest.
+                let order: Vec<u16> = (0..crew.group_size())
+                    .flat_map(|i| squad.groups.iter().map(move |g| g[i]))
+                    .collect();
+                let site = Site { line: 0, span: tensor.span };
+                self.kernel.dists.push(Dist::new(&tv, &order, layout.size(), site)?);
+                Some(self.kernel.dists.len() - 1)
+            }
+        };
+        let scalar = program.scalar_of(id);
+        self.kernel.views.push(View::new(id, space, scalar, offset, &layout, dist));
+        self.views.insert(id, self.kernel.views.len() - 1);
+        Ok(self.kernel.views.len() - 1)
+    }
+
+    /// Where a buffer is; places it if it is new.
+    pub(super) fn space(&mut self, id: BufferId, span: Span) -> Checked<Space> {
+        if let Some(space) = self.spaces.get(&id) {
+            return Ok(*space);
+        }
+        let buffer = &self.kernel.program.buffers[id];
+        let spread = buffer.open && buffer.memory == Some(Memory::Rf);
+        let len = self.vars.constant(buffer.cosize);
+        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
+        let declared = &self.kernel.program.tensors[buffer.tensor];
+        let layout = self.vars.layout(&declared.concat());
+        let layout = layout.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
+        let len = if spread { self.shares(layout.size()).1 } else { len };
+        let names = match declared.dist {
+            None => Names::new(&buffer.name, &layout),
+            Some(_) => Names::numbered(&buffer.name),
+        };
+        let space = match buffer.memory {
+            None => return Err(open(span, &format!("%{}", buffer.name))),
+            Some(Memory::Gl) => {
+                self.kernel.globals.push(GlobalBuffer { buffer: id, written: false, names });
+                Space::Global(self.kernel.globals.len() - 1)
+            }
+            Some(Memory::Rf) => {
+                let all = self.kernel.registers.iter().fold(0, |n, r| n + r.len);
+                let len = usize::try_from(len).unwrap_or(0);
+                if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
+                    let text =
+                        format!("%{} takes more registers than can be simulated", buffer.name);
+                    return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
+                }
+                self.kernel.registers.push(RegisterBuffer { len, names });
+                Space::Registers(self.kernel.registers.len() - 1)
+            }
+            Some(Memory::Sh) => self.place_shared(id, len, names, span)?,
+        };
+        self.spaces.insert(id, space);
+        Ok(space)
+    }
+
+    /// Threads that share so many elements evenly, and the elements of each.
+    fn shares(&self, size: i64) -> (i64, i64) {
+        let (mut a, mut b) = (size.max(1), self.kernel.n_threads.max(1) as i64);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        (a, size.max(1) / a)
+    }
+
+    /// Owners of a register tensor whose thread-value layout is open: any will do, since only the meaning
+    /// of specs touches it. As many threads as share it evenly hold it, the others hold copies.
+    fn any_owners(&self, size: i64, span: Span) -> Checked<Dist> {
+        let (holders, each) = self.shares(size);
+        let n = self.kernel.n_threads as i64;
+        let text = format!("(({holders},{}),{each}):((1,0),{holders})", n / holders);
+        let tv: Layout =
+            text.parse().map_err(|e: LayoutError| unknown(span, "a layout", &e.to_string()))?;
+        let order: Vec<u16> = (0..self.kernel.n_threads as u16).collect();
+        Dist::new(&tv, &order, size, Site { line: 0, span })
+    }
+
+    fn place_shared(&mut self, id: BufferId, len: i64, names: Names, span: Span) -> Checked<Space> {
+        let buffer = &self.kernel.program.buffers[id];
+        let bits = buffer.scalar.bits();
+        let bytes = len.checked_mul(bits).map_or(i64::MAX, |b| b.saturating_add(7) / 8);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let reused = match buffer.reuses {
+            None => None,
+            Some(other) if self.spaces.contains_key(&other) => match self.spaces[&other] {
+                Space::Shared(i) => Some(self.kernel.shared.buffers[i].at),
+                _ => None,
+            },
+            Some(_) => None,
+        };
+        let align = usize::try_from(buffer.align).unwrap_or(1).max(SHARED_ALIGN);
+        let next = self.kernel.shared.size.next_multiple_of(align);
+        let pinned = buffer.at.and_then(|at| usize::try_from(at).ok());
+        let at = pinned.or(reused).unwrap_or(next);
+        let end = at.saturating_add(bytes);
+        if end > MAX_SHARED {
+            let text = format!("%{} takes more shared memory than can be simulated", buffer.name);
+            return Err(Box::new(Diagnostic::new(Code::SharedTooLarge, span, text)));
+        }
+        let shared = &mut self.kernel.shared;
+        shared.size = shared.size.max(end);
+        shared.granule = shared.granule.min((bits as usize / 8).max(1));
+        let (bits, swizzle) = (bits as u32, buffer.swizzle);
+        shared.buffers.push(SharedBuffer { at, len, bits, swizzle, names });
+        Ok(Space::Shared(shared.buffers.len() - 1))
+    }
+}
