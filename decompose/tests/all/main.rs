@@ -6,6 +6,7 @@ mod corrupted;
 mod edits;
 mod known;
 mod refusals;
+mod robust;
 mod support;
 mod tile_level;
 mod variants;

@@ -1,0 +1,121 @@
+//! Damaged texts are refused or run; nothing panics, nothing is called a defect of ours.
+//!
+//! Each case takes an example, changes a few of its tokens, and goes as far as it can: parse, resolve,
+//! verify, decompose, simulate on a small budget, print. `CARBYNE_DAMAGED=n` tries n texts an example.
+
+use crate::support::sm_80;
+use carbyne_atoms::AtomTable;
+use carbyne_decompose::decompose;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::text;
+use carbyne_simulate::{Inputs, Options, simulate};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const EXAMPLES: [&str; 5] = [
+    include_str!("../../../examples/gemm.cby"),
+    include_str!("../../../examples/graphene_fig1_ldmatrix.cby"),
+    include_str!("../../../examples/graphene_fig8_gemm.cby"),
+    include_str!("../../../examples/vector_copy.cby"),
+    include_str!("../../../examples/ampere_gemm_by_hand.cby"),
+];
+
+/// Words that stand in for others.
+const WORDS: [&str; 24] = [
+    "0", "1", "2", "3", "7", "16", "4096", "9223372036854775807", "_", "f16", "f32", "e4m3", "SH", "RF",
+    "GL", "thread", "block", "(", ")", "[", ".mine", ".scalar()", "{?}", "k",
+];
+
+/// A small generator of its own, so that a seed names a text for good.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % n.max(1)
+    }
+}
+
+/// The text with one to three tokens changed.
+fn damaged(src: &str, dice: &mut Dice) -> String {
+    let mut tokens: Vec<String> = vec![];
+    let mut word = String::new();
+    for c in src.chars() {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        if !word.is_empty() {
+            tokens.push(std::mem::take(&mut word));
+        }
+        tokens.push(c.to_string());
+    }
+    tokens.push(word);
+    // The first lines are comments and the version.
+    let start = tokens.iter().position(|t| t == "carbyne").unwrap_or(0) + 3;
+    for _ in 0..=dice.below(3) {
+        let at = start + dice.below(tokens.len() - start);
+        let number = tokens[at].parse::<i64>().ok();
+        match (dice.below(6), number) {
+            (0, _) => drop(tokens.remove(at)),
+            (1, _) => tokens.insert(at, WORDS[dice.below(WORDS.len())].to_owned()),
+            (2, _) => {
+                let other = tokens[start + dice.below(tokens.len() - start)].clone();
+                tokens[at] = other;
+            }
+            (_, Some(n)) => tokens[at] = (n.saturating_mul(2 + dice.below(2) as i64) / 2).to_string(),
+            _ => tokens[at] = WORDS[dice.below(WORDS.len())].to_owned(),
+        }
+    }
+    tokens.concat()
+}
+
+fn ours(errors: impl IntoIterator<Item = Diagnostic>) -> Option<Diagnostic> {
+    errors.into_iter().find(|d| d.code == Code::Internal)
+}
+
+/// How far a text came, or what it showed to be our defect.
+fn follow(src: &str, table: &AtomTable) -> Result<usize, Diagnostic> {
+    let module = match text::parse(src) {
+        Ok(m) => m,
+        Err(e) => return ours(e.into_vec()).map_or(Ok(0), Err),
+    };
+    let d = match decompose(&module, src, table) {
+        Ok(d) => d,
+        Err(e) => return ours(e.into_vec()).map_or(Ok(1), Err),
+    };
+    for &kernel in &d.program.kernels {
+        if let Err(e) = carbyne_codegen::print_kernel(&d.program, kernel, table) {
+            ours(e.into_vec()).map_or(Ok(()), Err)?;
+        }
+    }
+    let options = Options {
+        inputs: Inputs::Ints(1),
+        blocks: Some(1),
+        budget: 1 << 18,
+        ..Options::default()
+    };
+    match simulate(&d.program, table, &options) {
+        Ok(_) => Ok(3),
+        Err(e) => ours([*e]).map_or(Ok(2), Err),
+    }
+}
+
+#[test]
+fn damaged_examples_are_answered() {
+    let n = std::env::var("CARBYNE_DAMAGED").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
+    let table = sm_80();
+    let mut reached = [0; 4];
+    for (i, src) in EXAMPLES.iter().enumerate() {
+        for seed in 0..n {
+            let broken = damaged(src, &mut Dice(seed * 31 + i as u64));
+            let outcome = catch_unwind(AssertUnwindSafe(|| follow(&broken, &table)));
+            match outcome {
+                Ok(Ok(stage)) => reached[stage] += 1,
+                Ok(Err(d)) => panic!("example {i} seed {seed}: {d:?}\n{broken}"),
+                Err(_) => panic!("example {i} seed {seed} panics\n{broken}"),
+            }
+        }
+    }
+    // A generator that makes only rubbish, or nothing but valid texts, tests little.
+    assert!(reached.iter().all(|r| *r > 0), "refused by parse, decompose, run; run: {reached:?}");
+}
