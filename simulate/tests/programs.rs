@@ -506,22 +506,3 @@ Reduction.max @max (%C) -> (%D) axis=1
     let large = text.replace('8', "8192");
     assert_eq!(bad(&large, Code::NotDecomposed).code, Code::NotDecomposed);
 }
-
-#[test]
-fn symbols_need_values() {
-    let text = "carbyne 1
-sym N{min=32, max=4096, div=32}
-%A:[32,N].f32.GL
-%B:[32,N].f32.GL
-#grid:[1].block
-#cta:[32].thread
-Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
-  @t = #cta.indices()
-  Move <<<#grid, #cta.scalar()>>> (%A[@t, _]) -> (%B[@t, _])
-}
-";
-    bad(text, Code::Symbolic);
-    let options = |n| Options { symbols: [("N".to_owned(), n)].into(), ..Options::default() };
-    assert_eq!(good(text, &options(96)).kernels[0].elements, 32 * 96);
-    bad_with(text, Code::BadInput, &options(97));
-}

@@ -111,7 +111,7 @@ fn race(
 ) -> Diagnostic {
     let agent = |a: u16| {
         if usize::from(a) == kernel.n_warps {
-            "several warps".to_owned()
+            "a group of warps".to_owned()
         } else {
             format!("warp {a}")
         }

@@ -267,7 +267,7 @@ pub(crate) fn wrong_element(
     match writer {
         Some((thread, at)) => {
             let from = &kernel.sites[*at as usize];
-            let who = thread.map_or("several warps".to_owned(), |t| format!("thread {t}"));
+            let who = thread.map_or("a group of warps".to_owned(), |t| format!("thread {t}"));
             d = d.related(from.span, format!("last written here by {who}, {}", line_text(from)));
         }
         None => d = d.note("nothing in the block wrote it"),
