@@ -21,6 +21,8 @@ enum Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Decompose a GEMM, print its CUDA C++, simulate a block of it.
+    Demo,
     /// Run every check: format, tidy, clippy, tests, documentation.
     Ci,
     /// Install NVRTC and NumPy for the tests, in a Python environment under the build folder.
@@ -39,11 +41,12 @@ enum Command {
 fn main() -> ExitCode {
     let Args::Command(command) = Args::parse();
     let done = match command {
+        Command::Demo => demo(),
         Command::Ci => ci::ci(),
         Command::Setup => setup::setup(),
         Command::Tidy => tidy::tidy(),
         Command::Bless { path } => bless(path.as_deref()),
-        Command::Docs => cargo(&["test", "--package", "carbyne", "--test", "docs"])
+        Command::Docs => cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
             .env("BLESS", "1")
             .done("the pages are fresh"),
     };
@@ -59,14 +62,47 @@ fn main() -> ExitCode {
     }
 }
 
+/// What carbyne is for, in three commands that need no GPU.
+fn demo() -> Step {
+    let example = "examples/gemm.cby";
+    let commands: [&[&str]; 3] = [
+        &["decompose", example, "--arch", "sm_80"],
+        &["compile", example, "--arch", "sm_80", "--emit", "cuda"],
+        &["simulate", example, "--arch", "sm_80", "--blocks", "1"],
+    ];
+    for command in commands {
+        process::say(&format!("\n$ carbyne {}\n", command.join(" ")));
+        let mut all = vec!["run", "--quiet", "--release", "--package", "carbyne", "--"];
+        all.extend(command);
+        cargo(&all).done("")?;
+    }
+    Ok("\nthe kernel is above as IR and as CUDA C++, and one block of it computes what it should"
+        .to_owned())
+}
+
 /// Lets the golden tests write what they compare with otherwise.
 fn bless(path: Option<&str>) -> Step {
-    let mut command = cargo(&["test", "--package", "carbyne", "--no-fail-fast"]);
-    command = command.env("BLESS", "1").env("UPDATE_EXPECT", "1");
-    if let Some(path) = path {
-        command = command.env("BLESS_ONLY", path);
+    let line = "expected outputs are written; look at `git diff` before you commit";
+    // Only the files that the command line's tests compare with can be told apart by path.
+    let Some(path) = path else {
+        return cargo(&["test", "--workspace", "--no-fail-fast"])
+            .env("BLESS", "1")
+            .env("UPDATE_EXPECT", "1")
+            .done(line);
+    };
+    match path.split('/').next() {
+        Some(folder @ ("atoms" | "codegen" | "decompose" | "ir" | "simulate")) => {
+            let package = format!("carbyne-{folder}");
+            cargo(&["test", "--package", &package])
+                .env("BLESS", "1")
+                .env("UPDATE_EXPECT", "1")
+                .done(line)
+        }
+        _ => cargo(&["test", "--package", "carbyne", "--test", "all"])
+            .env("BLESS", "1")
+            .env("BLESS_ONLY", path)
+            .done(line),
     }
-    command.done("expected outputs are written; look at `git diff` before you commit")
 }
 
 /// The workspace's root.

@@ -1,6 +1,6 @@
-//! The generated pages under `docs/` are what the code says now.
+//! The generated pages under `docs/`, and the generated parts of the README, are what the code says now.
 
-use crate::support::{golden, none, root, texts_under};
+use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_ir::diag::Code;
 
 #[test]
@@ -13,7 +13,10 @@ fn pages_are_fresh() {
     ];
     let compared = pages.iter().map(|(name, text)| golden(&folder.join(name), text));
     none(
-        compared.filter_map(Result::err).map(|e| e.replace("bless docs", "docs # docs")).collect(),
+        compared
+            .filter_map(Result::err)
+            .map(|e| e.replace("xtask bless", "xtask docs #"))
+            .collect(),
     );
 }
 
@@ -28,6 +31,51 @@ const FAMILIES: [(&str, &str); 8] = [
     ("S", "Simulating"),
     ("I", "Carbyne itself"),
 ];
+
+/// The README quotes the example, and what becomes of it.
+#[test]
+fn the_readme_shows_what_happens() {
+    let path = root().join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let example = root().join("examples/gemm.cby");
+    let source = std::fs::read_to_string(&example).unwrap();
+    let path_text = example.display().to_string();
+    let decomposed = carbyne(&["decompose", &path_text, "--arch", "sm_80"], "").ok();
+    let mut fresh = replaced(&readme, "example", source.trim_end());
+    fresh = replaced(&fresh, "decomposed", &excerpt(decomposed.text()));
+    none(
+        golden(&path, &fresh)
+            .err()
+            .map(|e| e.replace("xtask bless", "xtask docs #"))
+            .into_iter()
+            .collect(),
+    );
+}
+
+/// The text with the code between the markers of that name replaced.
+fn replaced(text: &str, name: &str, code: &str) -> String {
+    let (begin, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");
+    let start = text.find(&begin).unwrap_or_else(|| panic!("no {begin}")) + begin.len();
+    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("no {end}"));
+    format!("{}```text\n{code}\n```\n{}", &text[..start], &text[stop..])
+}
+
+/// The head of the kernel, and the innermost MatMul.
+fn excerpt(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let kernel = lines.iter().position(|l| l.starts_with("#grid")).expect("a grid");
+    let matmul =
+        lines.iter().position(|l| l.trim_start().starts_with("MatMul <<<")).expect("a MatMul");
+    let indent = lines[matmul].len() - lines[matmul].trim_start().len();
+    let closing = format!("{}}}", " ".repeat(indent));
+    let n = lines[matmul..].iter().position(|l| *l == closing).expect("a closed body");
+    let dots = format!("{}...", " ".repeat(indent));
+    let mut out: Vec<&str> = lines[kernel..].iter().take(11).copied().collect();
+    out.push("  ...");
+    out.extend(&lines[matmul..=matmul + n]);
+    out.push(&dots);
+    out.join("\n")
+}
 
 /// Every code with its summary and, where a filetest is about it, that filetest.
 fn errors() -> String {
