@@ -129,6 +129,16 @@ impl Resolver {
             )
         };
         match attr {
+            TypeAttr::Open if ty.memory == Some(Memory::Gl) => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Attribute,
+                        ty.span,
+                        "the layout of the caller's memory cannot be open",
+                    )
+                    .help("write its strides, or leave them out for row-major"),
+                );
+            }
             TypeAttr::Open => buffer.open = true,
             TypeAttr::Tv(layout, threads) => {
                 only(Memory::Rf, "tv")?;
