@@ -105,7 +105,11 @@ impl<'a> Emit<'a> {
     fn sync(&self, sync: Sync, stmt: &mut Stmt, out: &mut Vec<Stmt>) {
         let kinds = match sync {
             Sync::WaitAndBarrier => {
-                vec![StmtKind::AsyncCommit, StmtKind::AsyncWait(Expr::int(0)), StmtKind::Barrier(None)]
+                vec![
+                    StmtKind::AsyncCommit,
+                    StmtKind::AsyncWait(Expr::int(0)),
+                    StmtKind::Barrier(None),
+                ]
             }
             Sync::Barrier => vec![StmtKind::Barrier(None)],
         };
@@ -121,7 +125,8 @@ impl<'a> Emit<'a> {
             ty.attrs.retain(|a| *a != TypeAttr::Open);
             if let Some(level) = ty.levels.first_mut() {
                 level.modes = layout.shape().modes().iter().map(TupleExpr::constant).collect();
-                level.strides = Some(layout.stride().modes().iter().map(TupleExpr::constant).collect());
+                level.strides =
+                    Some(layout.stride().modes().iter().map(TupleExpr::constant).collect());
             }
             if let Some(s) = swizzle {
                 ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift()));
@@ -198,7 +203,14 @@ impl<'a> Emit<'a> {
     }
 
     /// One thread's values of an operand, as (values of an instruction, instructions).
-    fn side(&self, view: &View, tv: &Layout, threads: &str, registers: bool, shape: &[i64]) -> View {
+    fn side(
+        &self,
+        view: &View,
+        tv: &Layout,
+        threads: &str,
+        registers: bool,
+        shape: &[i64],
+    ) -> View {
         if registers {
             return view.clone().then(ViewOp::Mine).then(compact(shape));
         }
@@ -220,13 +232,19 @@ impl<'a> Emit<'a> {
         let Some(row) = self.table.get(atom) else { return Block::default() };
         let (rm, rn, rk) = gemm.rest().unwrap_or((1, 1, 1));
         let n: Vec<i64> = row.operands.iter().map(|o| o.n_values()).collect();
-        let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else { return Block::default() };
+        let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else {
+            return Block::default();
+        };
         let Some(c) = spec.outputs.first() else { return Block::default() };
         let names = self.local.factors.clone();
         let shapes = [[n[0], rm, rk], [n[1], rn, rk], [n[2], rm, rn]];
         for ((name, view), shape) in names.iter().zip([a, b, c]).zip(&shapes) {
-            let real: Vec<i64> =
-                shape.iter().enumerate().filter(|(i, n)| *i == 0 || **n > 1).map(|(_, n)| *n).collect();
+            let real: Vec<i64> = shape
+                .iter()
+                .enumerate()
+                .filter(|(i, n)| *i == 0 || **n > 1)
+                .map(|(_, n)| *n)
+                .collect();
             body.push(data_def(name, view.clone().then(ViewOp::Mine).then(compact(&real))));
         }
         let exec = (blocks, self.group(&all, row.group));
@@ -248,10 +266,7 @@ impl<'a> Emit<'a> {
             kind: spec.kind,
             name: None,
             exec: Some(exec),
-            inputs: vec![
-                Operand::View(at(0, &i, &k)),
-                Operand::View(at(1, &j, &k)),
-            ],
+            inputs: vec![Operand::View(at(0, &i, &k)), Operand::View(at(1, &j, &k))],
             outputs: vec![at(2, &i, &j)],
             attrs,
             body: None,

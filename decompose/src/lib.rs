@@ -66,7 +66,14 @@ pub fn decompose(module: &Module, src: &str, table: &AtomTable) -> Result<Decomp
     }
     let mut atoms = BTreeMap::new();
     for &kernel in &program.kernels {
-        let mut leaves = Leaves { p: &program, table, solution: &solution, atoms: &mut atoms, errors: &mut errors, at: &relocate };
+        let mut leaves = Leaves {
+            p: &program,
+            table,
+            solution: &solution,
+            atoms: &mut atoms,
+            errors: &mut errors,
+            at: &relocate,
+        };
         leaves.spec(kernel, &mut vec![]);
     }
     if !errors.is_empty() {

@@ -139,7 +139,8 @@ impl Mismatch {
                 format!("align operand {operand} to {want} bytes: base, strides and index")
             }
             Mismatch::Relation { .. } => {
-                "change the view of the source, or the thread-value layout of the destination".to_owned()
+                "change the view of the source, or the thread-value layout of the destination"
+                    .to_owned()
             }
         }
     }
@@ -264,7 +265,11 @@ fn describe(p: &Program, spec: &Spec) -> String {
     let one = |t: TensorId| {
         let b = p.buffer_of(t);
         let memory = b.memory.map_or("", Memory::as_str);
-        format!("{} {memory} {}", b.scalar, carbyne_ir::program::show_levels(&p.arena, &p.tensors[t].levels))
+        format!(
+            "{} {memory} {}",
+            b.scalar,
+            carbyne_ir::program::show_levels(&p.arena, &p.tensors[t].levels)
+        )
     };
     let ins: Vec<String> = spec
         .inputs
@@ -339,7 +344,10 @@ fn memory_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mi
 
 fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     let Some(exec) = spec.exec else {
-        return Err(Mismatch::Threads { want: format!("{} threads", atom.group), found: "nobody".into() });
+        return Err(Mismatch::Threads {
+            want: format!("{} threads", atom.group),
+            found: "nobody".into(),
+        });
     };
     let threads = &p.threads[exec.threads];
     let found = || group_text(p, exec.threads);
@@ -349,7 +357,10 @@ fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
         return if one {
             Ok(())
         } else {
-            Err(Mismatch::Threads { want: "each thread for itself, `.scalar()`".to_owned(), found: found() })
+            Err(Mismatch::Threads {
+                want: "each thread for itself, `.scalar()`".to_owned(),
+                found: found(),
+            })
         };
     }
     let want = || format!("whole groups of {} threads, {}", atom.group, atom.thread_layout);
@@ -394,7 +405,12 @@ fn values_fit(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mis
     Err(Mismatch::Values { operand: operand.name, want, found })
 }
 
-fn order_fits(p: &Program, t: TensorId, operand: &AtomOperand, atom: &Atom) -> Result<(), Mismatch> {
+fn order_fits(
+    p: &Program,
+    t: TensorId,
+    operand: &AtomOperand,
+    atom: &Atom,
+) -> Result<(), Mismatch> {
     let scalar = p.scalar_of(t);
     let memory = p.buffer_of(t).memory;
     let n = n_scalars(p, t, operand);

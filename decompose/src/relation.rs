@@ -60,7 +60,8 @@ fn mapping(
         (0..layout.size()).map(|i| o + layout.at(i)).min()?
     };
     let (s, d) = (atom.operands.first()?, atom.operands.get(1)?);
-    let units = |t: TensorId, o: &carbyne_atoms::AtomOperand| o.elem.scalars_per_unit(p.scalar_of(t));
+    let units =
+        |t: TensorId, o: &carbyne_atoms::AtomOperand| o.elem.scalars_per_unit(p.scalar_of(t));
     let (fs, gs) = (Side::new(p, src, outer.0)?, Side::new(p, dst, outer.1)?);
     // Which element of the enclosing Move stands at each place of the row's tile.
     let mut at: HashMap<i64, i64> = HashMap::new();

@@ -144,9 +144,9 @@ impl Planner<'_> {
         state: &mut State,
         out: &mut BTreeMap<Place, Sync>,
     ) {
-        let clash = touched.iter().any(|(b, write)| {
-            state.written.contains(b) || (*write && state.read.contains(b))
-        });
+        let clash = touched
+            .iter()
+            .any(|(b, write)| state.written.contains(b) || (*write && state.read.contains(b)));
         let already = out.get(&place).copied();
         if clash || already.is_some() {
             let wait = state.in_flight || already == Some(Sync::WaitAndBarrier);

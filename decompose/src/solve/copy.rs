@@ -114,7 +114,11 @@ fn candidate(
         }
     }
     // More values a thread than a register row holds come with more instructions.
-    let refused = |operand: &'static str, want: String, found: String| Mismatch::Order { operand, want, found };
+    let refused = |operand: &'static str, want: String, found: String| Mismatch::Order {
+        operand,
+        want,
+        found,
+    };
     let row_p = tv::in_scalars(&s.tv, per[0])
         .map_err(|e| refused(s.name, "a layout".into(), e.to_string()))?;
     let row_q = tv::in_scalars(&d.tv, per[1])
@@ -145,8 +149,9 @@ fn candidate(
             }
             let memory = ops::whole(p, anchor)
                 .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
-            let f = tv::coalesced(&memory, values(&row_p), threads)
-                .map_err(|e| refused(s.name, format!("{} consecutive elements", values(&row_p)), e))?;
+            let f = tv::coalesced(&memory, values(&row_p), threads).map_err(|e| {
+                refused(s.name, format!("{} consecutive elements", values(&row_p)), e)
+            })?;
             (f, &row_p, &row_q, s.name)
         }
     };
@@ -156,7 +161,8 @@ fn candidate(
     let other = tv::other_side(&lanes, &inst, row_known, row_other)
         .map_err(|e| refused(operand, "an exact relation f∘p⁻¹ = g∘q⁻¹".into(), e.to_string()))?;
     let build = |l: &Layout, v: &Layout| -> Result<Layout, Mismatch> {
-        let e = |e: carbyne_ir::layout::LayoutError| refused(operand, "a layout".into(), e.to_string());
+        let e =
+            |e: carbyne_ir::layout::LayoutError| refused(operand, "a layout".into(), e.to_string());
         let t = tv::join(&[l.clone(), groups.clone()]).map_err(e)?;
         let v = Layout::concat(&[v.clone(), rest.clone()]).map_err(e)?;
         tv::tv(&t, &v).map_err(e)
@@ -261,9 +267,11 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         let scalars = [a, b, acc];
         atom.operands.len() == 3
             && atom.op.spec_kind() == SpecKind::MatMul
-            && atom.operands.iter().zip(scalars).all(|(o, s)| {
-                o.elem.scalars_per_unit(s) == Some(1) && o.allows(Memory::Rf)
-            })
+            && atom
+                .operands
+                .iter()
+                .zip(scalars)
+                .all(|(o, s)| o.elem.scalars_per_unit(s) == Some(1) && o.allows(Memory::Rf))
     };
     let speed = |atom: &Atom| match atom.op {
         AtomOp::MatMul { l, m, n, k } => {
@@ -280,4 +288,3 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
     rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
     rows
 }
-

@@ -126,9 +126,8 @@ impl Solver<'_> {
 
     /// Threads must be numbered as the hardware numbers them.
     fn check_block(&self, kernel: SpecId) -> Fallible<()> {
-        let whole = self.p.specs[kernel]
-            .exec
-            .and_then(|e| self.p.threads[e.threads].concat().to_fixed());
+        let whole =
+            self.p.specs[kernel].exec.and_then(|e| self.p.threads[e.threads].concat().to_fixed());
         if whole.is_some_and(|l| (0..l.size()).all(|i| l.at(i) == i)) {
             return Ok(());
         }
@@ -162,14 +161,22 @@ impl Solver<'_> {
         let tensors: Vec<TensorId> =
             spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
         let [a, b, c] = tensors[..] else {
-            return self.fail(Code::NoAtom, op.spec, "a MatMul has three operands".into(), "correct it");
+            return self.fail(
+                Code::NoAtom,
+                op.spec,
+                "a MatMul has three operands".into(),
+                "correct it",
+            );
         };
         if let Some(t) = tensors.iter().find(|t| self.p.buffer_of(**t).memory != Some(Memory::Rf)) {
             let name = self.p.tensor_name(*t);
             return self.fail(
                 Code::NoAtom,
                 op.spec,
-                format!("{name} does not lie in registers, where the MatMul atoms of {} read", self.table.arch),
+                format!(
+                    "{name} does not lie in registers, where the MatMul atoms of {} read",
+                    self.table.arch
+                ),
                 "move it to an open register tensor first, `.RF{?}`",
             );
         }
@@ -200,7 +207,8 @@ impl Solver<'_> {
                 continue;
             }
             for gm in (1..=groups).filter(|g| groups % g == 0) {
-                let gemm = Gemm { inst: (im, inn, ik), block: (m, n, k), groups: (gm, groups / gm) };
+                let gemm =
+                    Gemm { inst: (im, inn, ik), block: (m, n, k), groups: (gm, groups / gm) };
                 if pin.is_some_and(|w| w != gemm.groups) {
                     continue;
                 }
@@ -220,7 +228,10 @@ impl Solver<'_> {
         }
         let Some((_, atom, gemm, layouts)) = best else {
             let (message, code) = if clash {
-                ("the pinned thread-value layouts fit no MatMul atom".to_owned(), Code::PinsConflict)
+                (
+                    "the pinned thread-value layouts fit no MatMul atom".to_owned(),
+                    Code::PinsConflict,
+                )
             } else {
                 let shapes: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
                 (
@@ -252,7 +263,9 @@ impl Solver<'_> {
             .table
             .rows()
             .iter()
-            .filter_map(|atom| Some((atom.name, matching::match_atom(self.p, id, &[], atom).err()?)))
+            .filter_map(|atom| {
+                Some((atom.name, matching::match_atom(self.p, id, &[], atom).err()?))
+            })
             .collect();
         matching::no_atom(self.p, id, self.table, &rejected)
     }
@@ -323,7 +336,8 @@ impl Solver<'_> {
                     "choose a number of threads that divides the tensor's vectors",
                 );
             };
-            let (t, tv) = if matches!(self.side(src), Side::Open) { (src, c.f) } else { (dst, c.g) };
+            let (t, tv) =
+                if matches!(self.side(src), Side::Open) { (src, c.f) } else { (dst, c.g) };
             self.found(t, tv);
         }
     }
@@ -357,17 +371,14 @@ impl Solver<'_> {
     }
 
     /// Chooses candidates buffer by buffer, so that the runs of each shared tensor unify.
-    fn shared(
-        &mut self,
-        ops: &[Op],
-        choices: BTreeMap<SpecId, Vec<Candidate>>,
-    ) -> Fallible<()> {
+    fn shared(&mut self, ops: &[Op], choices: BTreeMap<SpecId, Vec<Candidate>>) -> Fallible<()> {
         let mut groups: BTreeMap<BufferId, Vec<&Op>> = BTreeMap::new();
         for op in ops {
             let Some((src, dst)) = self.ends(op) else { continue };
-            let open = [src, dst].into_iter().map(|t| self.buffer(t)).find(|b| {
-                self.p.buffers[*b].open && self.p.buffers[*b].memory == Some(Memory::Sh)
-            });
+            let open = [src, dst]
+                .into_iter()
+                .map(|t| self.buffer(t))
+                .find(|b| self.p.buffers[*b].open && self.p.buffers[*b].memory == Some(Memory::Sh));
             match open {
                 Some(b) => groups.entry(b).or_default().push(op),
                 None => {
@@ -398,8 +409,7 @@ impl Solver<'_> {
         let mut pick = vec![0usize; ops.len()];
         loop {
             let chosen: Vec<&Candidate> = pick.iter().zip(&lists).map(|(i, l)| &l[*i]).collect();
-            let base: f64 =
-                chosen.iter().zip(ops).map(|(c, o)| c.cost * o.trips as f64).sum();
+            let base: f64 = chosen.iter().zip(ops).map(|(c, o)| c.cost * o.trips as f64).sum();
             if best.as_ref().is_none_or(|(cost, ..)| base < *cost) {
                 let runs: Vec<smem::Run> = chosen
                     .iter()
@@ -424,7 +434,9 @@ impl Solver<'_> {
                 }
             }
             // The next combination, last operation fastest.
-            let Some(i) = (0..pick.len()).rev().find(|&i| pick[i] + 1 < lists[i].len()) else { break };
+            let Some(i) = (0..pick.len()).rev().find(|&i| pick[i] + 1 < lists[i].len()) else {
+                break;
+            };
             pick[i] += 1;
             pick[i + 1..].fill(0);
         }
@@ -520,7 +532,10 @@ impl Solver<'_> {
                 return self.fail(
                     Code::NotDecomposed,
                     op.spec,
-                    format!("a {} of the whole block has no decomposition yet", self.p.specs[*id].kind),
+                    format!(
+                        "a {} of the whole block has no decomposition yet",
+                        self.p.specs[*id].kind
+                    ),
                     "write its body",
                 );
             }
@@ -539,11 +554,7 @@ fn same(a: &Layout, b: &Layout) -> bool {
 
 /// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty
 /// where registers would spill.
-fn gemm_cost(
-    gemm: &Gemm,
-    atom: &Atom,
-    tensors: [(&Layout, carbyne_ir::scalar::Scalar); 3],
-) -> f64 {
+fn gemm_cost(gemm: &Gemm, atom: &Atom, tensors: [(&Layout, carbyne_ir::scalar::Scalar); 3]) -> f64 {
     let Some((rm, rn, rk)) = gemm.rest() else { return f64::INFINITY };
     let warps = 32.0 / atom.group as f64;
     let multiply = (rm * rn * rk) as f64 * atom.cost.issue_cycles / warps;

@@ -58,7 +58,9 @@ pub fn unify(shape: &[i64], runs: &[Run]) -> Result<Layout, String> {
     let mut next = 1;
     for (s, n) in taken {
         if s != next {
-            return Err(format!("two directions of the tensor would both be consecutive (stride {s})"));
+            return Err(format!(
+                "two directions of the tensor would both be consecutive (stride {s})"
+            ));
         }
         next = s * n;
     }

@@ -79,9 +79,7 @@ pub fn in_scalars(row: &Layout, per: i64) -> Result<Layout, LayoutError> {
     if per == 1 {
         return Ok(row.clone());
     }
-    let scale = |l: &Layout| {
-        Layout::new(l.shape().clone(), l.stride().map(&mut |s| s * per))
-    };
+    let scale = |l: &Layout| Layout::new(l.shape().clone(), l.stride().map(&mut |s| s * per));
     let (t, v) = (scale(&row.mode(0)?)?, scale(&row.mode(1)?)?);
     Layout::concat(&[t, join(&[mode(per, 1), v])?])
 }
@@ -167,11 +165,12 @@ impl Gemm {
             let eta = Layout::concat(&[mode(rows, 1), mode(cols, pitch)])?;
             eta.compose(p)
         };
-        let build = |p: Layout, groups: [Layout; 2], rest: [Layout; 2]| -> Result<Layout, LayoutError> {
-            let t = join(&[p.mode(0)?, groups[0].clone(), groups[1].clone()])?;
-            let v = join(&[p.mode(1)?, rest[0].clone(), rest[1].clone()])?;
-            tv(&t, &v)
-        };
+        let build =
+            |p: Layout, groups: [Layout; 2], rest: [Layout; 2]| -> Result<Layout, LayoutError> {
+                let t = join(&[p.mode(0)?, groups[0].clone(), groups[1].clone()])?;
+                let v = join(&[p.mode(1)?, rest[0].clone(), rest[1].clone()])?;
+                tv(&t, &v)
+            };
         let c = build(
             place(p_c, im, inn, bm)?,
             [m.0.clone(), scaled(&n.0, bm)],

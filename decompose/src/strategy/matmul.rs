@@ -141,7 +141,10 @@ impl<'p> Problem<'p> {
                 if let Some((grid, _)) = &pinned
                     && *grid != [self.size.0 / tile.0, self.size.1 / tile.1]
                 {
-                    why = format!("the grid {grid:?} is not C divided by the tile ({},{})", tile.0, tile.1);
+                    why = format!(
+                        "the grid {grid:?} is not C divided by the tile ({},{})",
+                        tile.0, tile.1
+                    );
                     continue;
                 }
                 for groups in self.groups(tile, (m, n), atom.group) {
@@ -251,7 +254,9 @@ impl<'p> Problem<'p> {
         groups: (i64, i64),
         table: &AtomTable,
     ) -> Result<f64, String> {
-        let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else { return Err(String::new()) };
+        let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else {
+            return Err(String::new());
+        };
         let (m, n, k) = self.size;
         let (bm, bn, bk) = tile;
         let limits = limits(table.arch);
@@ -263,8 +268,10 @@ impl<'p> Problem<'p> {
         }
         // Registers of one thread: accumulators, one slice of both factors, and addresses.
         let (wm, wn) = (bm / groups.0, bn / groups.1);
-        let per_thread = |elements: i64, bits: i64| (elements * bits / 32 + atom.group - 1) / atom.group;
-        let registers = per_thread(wm * wn, bacc) + per_thread(wm * ik, ba) + per_thread(ik * wn, bb) + 24;
+        let per_thread =
+            |elements: i64, bits: i64| (elements * bits / 32 + atom.group - 1) / atom.group;
+        let registers =
+            per_thread(wm * wn, bacc) + per_thread(wm * ik, ba) + per_thread(ik * wn, bb) + 24;
         let pinned = self.p.specs[self.id].ints("tile").is_some();
         if registers > 255 && !pinned {
             return Err(format!("each thread would need {registers} registers"));
@@ -274,8 +281,8 @@ impl<'p> Problem<'p> {
         // both factors from shared memory; the block fills it once.
         let step = (bm * bn * bk) as f64;
         let warps = atom.group as f64 / 32.0;
-        let multiply =
-            step / (im * inn * ik) as f64 * atom.cost.issue_cycles * warps / limits.timing.schedulers;
+        let multiply = step / (im * inn * ik) as f64 * atom.cost.issue_cycles * warps
+            / limits.timing.schedulers;
         let filled = shared as f64;
         let read = step * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
         let from_shared = (read + filled) / (limits.smem_banks * limits.bank_bytes) as f64;
@@ -300,7 +307,9 @@ impl<'p> Problem<'p> {
 
     fn write(&self, c: &Choice, stmt: &Stmt, names: &mut Names) -> Vec<Stmt> {
         let StmtKind::Spec(spec) = &stmt.kind else { return vec![stmt.clone()] };
-        let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else { return vec![stmt.clone()] };
+        let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else {
+            return vec![stmt.clone()];
+        };
         let Some(out) = spec.outputs.first() else { return vec![stmt.clone()] };
         let (m, n, k) = self.size;
         let (bm, bn, bk) = c.tile;
@@ -355,12 +364,11 @@ impl<'p> Problem<'p> {
             body.push(w.spec(cast, vec![Operand::View(v(&old))], v(&racc), vec![]));
         }
         let at = |t: &str| v(t).then(index(&[Some(&kk)]));
-        let mut attrs = vec![Attr {
-            key: Name::new("acc"),
-            value: AttrValue::Word(acc.as_str().to_owned()),
-        }];
+        let mut attrs =
+            vec![Attr { key: Name::new("acc"), value: AttrValue::Word(acc.as_str().to_owned()) }];
         attrs.push(Attr { key: Name::new("warps"), value: pair(c.groups) });
-        let slice = |t: &str, m: i64, n: i64, at: &[Option<&str>]| tile(&v(t), m, n).then(index(at));
+        let slice =
+            |t: &str, m: i64, n: i64, at: &[Option<&str>]| tile(&v(t), m, n).then(index(at));
         let one_slice = bk == c.slice;
         let z = "0";
         let jx: &str = if one_slice { z } else { &jj };
@@ -494,9 +502,7 @@ fn tile(view: &View, m: i64, n: i64) -> View {
 /// Names index; `0` is the literal.
 fn index(at: &[Option<&str>]) -> ViewOp {
     ViewOp::Index(
-        at.iter()
-            .map(|i| i.map(|n| if n == "0" { Expr::int(0) } else { Expr::name(n) }))
-            .collect(),
+        at.iter().map(|i| i.map(|n| if n == "0" { Expr::int(0) } else { Expr::name(n) })).collect(),
     )
 }
 

@@ -26,6 +26,10 @@ fn none_can_be_left_out() {
             .map(|(_, l)| format!("{l}\n"))
             .collect();
         let removed = text.lines().nth(at).expect("a line").trim();
-        assert!(run(&resolved(&without), &table).is_err(), "`{removed}` on line {} is idle", at + 1);
+        assert!(
+            run(&resolved(&without), &table).is_err(),
+            "`{removed}` on line {} is idle",
+            at + 1
+        );
     }
 }

@@ -12,7 +12,8 @@ fn strides() -> Vec<(usize, usize)> {
     for (at, _) in TEXT.match_indices("):(").chain(TEXT.match_indices("]:[")) {
         let line_start = TEXT[..at].rfind('\n').map_or(0, |i| i + 1);
         let line = &TEXT[line_start..at + TEXT[at..].find('\n').unwrap_or(0)];
-        let fragment = line.contains("tv=") || line.contains(".tv(") || line.contains(".mine.reshape(");
+        let fragment =
+            line.contains("tv=") || line.contains(".tv(") || line.contains(".mine.reshape(");
         if line.trim_start().starts_with("//") || !fragment {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Numbers of the papers.
 
-use carbyne_decompose::solve::smem::{best_swizzle, unify, wavefronts};
 use carbyne_decompose::solve::smem::{Access, Banks};
+use carbyne_decompose::solve::smem::{best_swizzle, unify, wavefronts};
 use carbyne_decompose::solve::tv::{Gemm, coalesced, other_side, split, tv};
 use carbyne_ir::layout::Layout;
 
@@ -40,8 +40,12 @@ fn unification() {
 
 #[test]
 fn unified_layouts_are_compact_and_keep_runs() {
-    for (shape, run) in [(vec![128, 32], vec![(8, 128)]), (vec![96, 48], vec![(8, 96)]), (vec![16, 160], vec![(8, 16)])] {
-        let m = unify(&shape, &[run.clone()]).expect("unifies");
+    for (shape, run) in [
+        (vec![128, 32], vec![(8, 128)]),
+        (vec![96, 48], vec![(8, 96)]),
+        (vec![16, 160], vec![(8, 16)]),
+    ] {
+        let m = unify(&shape, std::slice::from_ref(&run)).expect("unifies");
         let n: i64 = shape.iter().product();
         assert!(m.is_bijective_onto(n), "{m}");
         assert!((0..8).all(|i| m.at(i * run[0].1) == i), "{m}");

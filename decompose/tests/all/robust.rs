@@ -21,8 +21,30 @@ const EXAMPLES: [&str; 5] = [
 
 /// Words that stand in for others.
 const WORDS: [&str; 24] = [
-    "0", "1", "2", "3", "7", "16", "4096", "9223372036854775807", "_", "f16", "f32", "e4m3", "SH", "RF",
-    "GL", "thread", "block", "(", ")", "[", ".mine", ".scalar()", "{?}", "k",
+    "0",
+    "1",
+    "2",
+    "3",
+    "7",
+    "16",
+    "4096",
+    "9223372036854775807",
+    "_",
+    "f16",
+    "f32",
+    "e4m3",
+    "SH",
+    "RF",
+    "GL",
+    "thread",
+    "block",
+    "(",
+    ")",
+    "[",
+    ".mine",
+    ".scalar()",
+    "{?}",
+    "k",
 ];
 
 /// A small generator of its own, so that a seed names a text for good.
@@ -30,7 +52,8 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n.max(1)
     }
 }
@@ -62,19 +85,21 @@ fn damaged(src: &str, dice: &mut Dice) -> String {
                 let other = tokens[start + dice.below(tokens.len() - start)].clone();
                 tokens[at] = other;
             }
-            (_, Some(n)) => tokens[at] = (n.saturating_mul(2 + dice.below(2) as i64) / 2).to_string(),
+            (_, Some(n)) => {
+                tokens[at] = (n.saturating_mul(2 + dice.below(2) as i64) / 2).to_string()
+            }
             _ => tokens[at] = WORDS[dice.below(WORDS.len())].to_owned(),
         }
     }
     tokens.concat()
 }
 
-fn ours(errors: impl IntoIterator<Item = Diagnostic>) -> Option<Diagnostic> {
-    errors.into_iter().find(|d| d.code == Code::Internal)
+fn ours(errors: impl IntoIterator<Item = Diagnostic>) -> Option<Box<Diagnostic>> {
+    errors.into_iter().find(|d| d.code == Code::Internal).map(Box::new)
 }
 
 /// How far a text came, or what it showed to be our defect.
-fn follow(src: &str, table: &AtomTable) -> Result<usize, Diagnostic> {
+fn follow(src: &str, table: &AtomTable) -> Result<usize, Box<Diagnostic>> {
     let module = match text::parse(src) {
         Ok(m) => m,
         Err(e) => return ours(e.into_vec()).map_or(Ok(0), Err),
@@ -88,12 +113,8 @@ fn follow(src: &str, table: &AtomTable) -> Result<usize, Diagnostic> {
             ours(e.into_vec()).map_or(Ok(()), Err)?;
         }
     }
-    let options = Options {
-        inputs: Inputs::Ints(1),
-        blocks: Some(1),
-        budget: 1 << 18,
-        ..Options::default()
-    };
+    let options =
+        Options { inputs: Inputs::Ints(1), blocks: Some(1), budget: 1 << 18, ..Options::default() };
     match simulate(&d.program, table, &options) {
         Ok(_) => Ok(3),
         Err(e) => ours([*e]).map_or(Ok(2), Err),
