@@ -4,6 +4,7 @@
 //! - No file names a path of somebody's machine or the host of a package registry.
 //! - No `todo!`, `unimplemented!`, `#[ignore]` or `#[should_panic]`; no `allow` where `expect` would do.
 //! - American spelling.
+//! - Every dependency has a reason in `ARCHITECTURE.md`.
 //! - A Rust file of more than 500 lines is reported, without failing.
 
 use crate::process::{Step, say};
@@ -18,6 +19,7 @@ pub(crate) fn tidy() -> Step {
     collect(&root, &mut files);
     files.sort();
     let mut wrong = vec![];
+    let reasons = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
     for file in &files {
         let shown = file.strip_prefix(&root).unwrap_or(file).display().to_string();
         let Ok(text) = std::fs::read_to_string(file) else {
@@ -25,6 +27,13 @@ pub(crate) fn tidy() -> Step {
             continue;
         };
         check(&shown, &text, &mut wrong);
+        if shown.ends_with("Cargo.toml") {
+            let unexplained = dependencies(&text).filter(|d| !reasons.contains(&format!("`{d}`")));
+            wrong.extend(
+                unexplained
+                    .map(|d| format!("{shown}: `{d}` has no line of reason in ARCHITECTURE.md")),
+            );
+        }
         let n = text.lines().count();
         if n > LONG && shown.ends_with(".rs") {
             say(&format!("note: {shown} has {n} lines; can it be split?"));
@@ -94,6 +103,21 @@ const CODE: [(&str, &str); 5] = [
     ("#[allow(", "write `#[expect(.., reason = \"..\")]`"),
 ];
 
+/// The foreign crates that a manifest names in its sections of dependencies.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    manifest.lines().filter_map(move |line| {
+        if line.starts_with('[') {
+            inside = line.ends_with("dependencies]") && !line.starts_with("[workspace");
+            return None;
+        }
+        let (name, _) = line.split_once(['.', ' ', '=']).filter(|_| inside)?;
+        let foreign =
+            !name.is_empty() && !name.starts_with(['#', ' ']) && !name.starts_with("carbyne");
+        foreign.then_some(name)
+    })
+}
+
 /// Stems as the British spell them, and how we do.
 const SPELLINGS: [(&str, &str); 20] = [
     ("behaviour", "behavior"),
@@ -131,6 +155,13 @@ mod tests {
         let mut wrong = vec![];
         check(name, text, &mut wrong);
         wrong
+    }
+
+    #[test]
+    fn foreign_dependencies() {
+        let manifest = "[package]\nname = \"x\"\n[dependencies]\ncarbyne-ir.workspace = true\n\
+            # A comment.\nlibm = \"0.2\"\n\n[dev-dependencies]\nhalf.workspace = true\n[[test]]\npath = \"y\"\n";
+        assert_eq!(dependencies(manifest).collect::<Vec<_>>(), ["libm", "half"]);
     }
 
     #[test]
