@@ -237,16 +237,23 @@ impl<'k> Runner<'k> {
         if inner.is_empty() {
             return Ok(());
         }
-        if leaf.ordered {
-            let warps = self.kernel.n_threads.div_ceil(32);
-            self.block.clocks.barrier((0..warps).fold(0, |bits, w| bits | 1 << w));
-        }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, &inner),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, &inner),
+            How::Meaning(meaning) if leaf.ordered => {
+                self.settle();
+                self.meaning(leaf, meaning, &squad, &inner)
+            }
             How::Meaning(meaning) => self.meaning(leaf, meaning, &squad, &inner),
             How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, &squad, &inner),
         }
+    }
+
+    /// Orders everything before against everything after, in all warps: what the solver does with a
+    /// barrier where it decomposes a spec of the whole block.
+    fn settle(&mut self) {
+        let warps = self.kernel.n_threads.div_ceil(32);
+        self.block.clocks.barrier((0..warps).fold(0, |bits, w| bits | 1 << w));
     }
 
     fn index(&self, index: &crate::index::Index, thread: usize, site: u32) -> Checked<i64> {

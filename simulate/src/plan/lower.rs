@@ -229,10 +229,8 @@ impl Lowering<'_, '_> {
         let spread = |v: usize| self.kernel.views[v].dist.is_some();
         let alone = self.kernel.crews[crew].group_size() == 1
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
-        let ordered = views_of(&inputs).chain(outputs.iter().copied()).any(|v| {
-            let buffer = self.kernel.program.buffer_of(self.kernel.views[v].tensor);
-            buffer.open && buffer.memory == Some(carbyne_ir::scalar::Memory::Sh)
-        });
+        let block = self.kernel.crews[crew].group_size() == self.kernel.n_threads;
+        let ordered = block && matches!(how, How::Meaning(_));
         self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how });
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }

@@ -231,8 +231,8 @@ pub(crate) struct Leaf {
     pub outputs: Vec<usize>,
     /// Whether each thread executes it for itself, and no operand is spread over threads.
     pub alone: bool,
-    /// Whether it touches a shared tensor whose layout is open. Such accesses are ordered as written:
-    /// barriers are placed when the layout is.
+    /// Whether the whole block executes it by its meaning. Such specs are ordered as written: barriers are
+    /// placed when they are decomposed.
     pub ordered: bool,
     /// What it does.
     pub how: How,
