@@ -95,6 +95,12 @@ impl<'p> Problem<'p> {
         };
         let scalars = (p.scalar_of(a), p.scalar_of(b), p.scalar_of(c));
         let acc = spec.acc.unwrap_or(scalars.2);
+        if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
+            return refuse(
+                format!("the MatMul does not say in which type it accumulates into {acc}"),
+                "write `acc=f32` for single precision, or name the output's type",
+            );
+        }
         Ok(Problem { p, id, size: (m, n, k), scalars, acc })
     }
 
@@ -167,6 +173,10 @@ impl<'p> Problem<'p> {
                         Err(e) => why = e,
                     }
                 }
+            }
+            // The fastest instruction that tiles the problem at all (Hexcute, algorithm 1, line 8).
+            if best.is_some() {
+                break;
             }
         }
         best.ok_or_else(|| {

@@ -63,3 +63,11 @@ fn unknown_atoms_name_the_nearest() {
     assert_eq!(d.code, Code::UnknownAtom);
     assert!(d.help.expect("help").contains("ld.global.b128"));
 }
+
+#[test]
+fn a_short_accumulator_must_be_asked_for() {
+    let src = MatMul::default().text().replace("acc=f32", "");
+    let d = refused(&src);
+    assert_eq!(d.code, Code::NoStrategy);
+    assert!(d.help.expect("help").contains("acc=f32"));
+}
