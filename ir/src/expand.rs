@@ -196,8 +196,7 @@ impl<'p> Expander<'p> {
             Dim::Const(v) => return Some(Expr::int(v)),
             Dim::Expr(id) => id,
         };
-        let bin =
-            |op, a: Dim, b: Dim| Some(Expr::bin(op, self.expr(a)?, self.expr(b)?));
+        let bin = |op, a: Dim, b: Dim| Some(Expr::bin(op, self.expr(a)?, self.expr(b)?));
         match self.p.arena.node(id) {
             Node::Var(v) => match self.p.vars.get(&v)? {
                 VarKind::Loop | VarKind::Index(_) | VarKind::Symbol => {

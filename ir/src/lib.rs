@@ -1,6 +1,6 @@
 //! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text format.
 //!
-//! Reading order: [`tuple`], [`layout`], [`ast`], [`program`].
+//! Reading order: [`mod@tuple`], [`layout`], [`ast`], [`program`].
 //!
 //! Invariant: this crate knows no architecture and no atom.
 //! Invariant: after [`verify`] accepts a program, later stages return; they do not panic.
