@@ -101,7 +101,7 @@ pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::NotDecomposed, span, "the kernel is not decomposed")
             .label("it has no body, and is too large to be executed by its meaning alone")
-            .help("run `carbyne decompose`, or write a body"),
+            .help("decompose it first: pass `--arch sm_80`, say; or write a body"),
     )
 }
 
