@@ -49,7 +49,9 @@ fn walk(p: &Program, stmts: &[Stmt], trips: i64, n: i64, ops: &mut Vec<Op>) {
             },
             StmtKind::For { start, end, step, body, .. } => {
                 let count = match (start, end) {
-                    (Dim::Const(s), Dim::Const(e)) if e > s => (e.saturating_sub(*s) - 1) / step + 1,
+                    (Dim::Const(s), Dim::Const(e)) if e > s => {
+                        (e.saturating_sub(*s) - 1) / step + 1
+                    }
                     _ => 1,
                 };
                 walk(p, body, trips.saturating_mul(count), n, ops);
