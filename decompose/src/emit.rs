@@ -129,7 +129,7 @@ impl<'a> Emit<'a> {
                     Some(layout.stride().modes().iter().map(TupleExpr::constant).collect());
             }
             if let Some(s) = swizzle {
-                ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift()));
+                ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
             }
         }
         if let Some((tv, threads)) = self.solution.tv.get(&id) {
@@ -376,8 +376,8 @@ fn compact(shape: &[i64]) -> ViewOp {
 /// A layout as written.
 pub fn layout_expr(l: &Layout) -> LayoutExpr {
     LayoutExpr {
-        shape: TupleExpr::constant(l.shape()),
-        stride: TupleExpr::constant(l.stride()),
+        shape: TupleExpr::constant(&l.shape()),
+        stride: TupleExpr::constant(&l.stride()),
         span: Span::default(),
     }
 }

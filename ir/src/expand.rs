@@ -172,9 +172,9 @@ impl<'p> Expander<'p> {
     fn tuples(
         &self,
         layout: &Layout<Dim>,
-        of: impl Fn(&Layout<Dim>) -> &IntTuple<Dim>,
+        of: impl Fn(&Layout<Dim>) -> IntTuple<Dim>,
     ) -> Option<Vec<TupleExpr>> {
-        layout.modes().iter().map(|mode| self.tuple(of(mode))).collect()
+        layout.modes().iter().map(|mode| self.tuple(&of(mode))).collect()
     }
 
     fn tuple(&self, t: &IntTuple<Dim>) -> Option<TupleExpr> {

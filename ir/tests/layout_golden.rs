@@ -144,8 +144,8 @@ fn answer(op: &str, args: &[Value]) -> Option<Result<Value, LayoutError>> {
     match op {
         "crd2idx" => Some(layout(&args[1])?.at_coord(&tuple(&args[0])).map(|i| json!(i))),
         "idx2crd" => Some(idx2crd(&tuple(&args[0]), &tuple(&args[1])).map(|c| value(&c))),
-        "compact_col_major" => Some(Layout::col_major(tuple(&args[0])).map(|l| value(l.stride()))),
-        "compact_row_major" => Some(Layout::row_major(tuple(&args[0])).map(|l| value(l.stride()))),
+        "compact_col_major" => Some(Layout::col_major(tuple(&args[0])).map(|l| value(&l.stride()))),
+        "compact_row_major" => Some(Layout::row_major(tuple(&args[0])).map(|l| value(&l.stride()))),
         "product" => Some(tuple(&args[0]).size().map(|size| json!(size))),
         "compatible" => plain(json!(tuple(&args[0]).compatible(&tuple(&args[1])))),
         "congruent" => plain(json!(tuple(&args[0]).congruent(&tuple(&args[1])))),
@@ -191,7 +191,7 @@ fn agrees(op: &str, args: &[Value], expect: &Value, got: &Result<Value, LayoutEr
         "composition" => same_by(&a, &b, &profile(&args[1])),
         "coalesce_by" | "logical_divide" | "zipped_divide" | "logical_product"
         | "zipped_product" => modes_agree(&a, &b),
-        _ => a.shape().congruent(b.shape()) && same_by(&a, &b, b.shape()),
+        _ => a.shape().congruent(&b.shape()) && same_by(&a, &b, &b.shape()),
     }
 }
 

@@ -42,7 +42,7 @@ pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Chec
         .map(|(memory, layout)| OutputTensor {
             memory,
             modes: layout.modes().iter().map(Layout::size).collect(),
-            leaves: layout.leaves(),
+            leaves: layout.leaves().to_vec(),
             complete,
         })
         .collect();

@@ -89,7 +89,7 @@ Move @f <<<#grid, #cta>>> (%A) -> (%A) {
           %v:[64:1].f16.GL = %u[@l / 4, _]
           %x:[].f16.GL = %v[@y]
           %p:[2,2].[4,4].f16.SH = %o.tile([4,4])
-          %m:[1:1].f32.RF = %d.mine
+          %m:[1:0].f32.RF = %d.mine
         }
     "#]]
     .assert_eq(&check(&source).unwrap());

@@ -158,7 +158,7 @@ impl Lowering<'_> {
     fn set(&self, id: ThreadsId) -> Option<Set> {
         let t = &self.p.threads[id];
         let mut leaves: Vec<(i64, i64)> =
-            t.concat().to_fixed()?.leaves().into_iter().filter(|(n, _)| *n > 1).collect();
+            t.concat().to_fixed()?.leaves().iter().copied().filter(|(n, _)| *n > 1).collect();
         leaves.sort_by_key(|(_, s)| *s);
         let mut coalesced: Vec<(i64, i64)> = vec![];
         for (n, s) in leaves {

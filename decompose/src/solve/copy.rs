@@ -222,7 +222,7 @@ fn memory_run(
     let layout = ops::whole(p, t).ok_or_else(|| wrong("symbolic sizes".into()))?;
     let at = layout.compose(inst).map_err(|e| wrong(e.to_string()))?.coalesce();
     if buffer.open {
-        return Ok(Some(at.flatten().leaves().into_iter().filter(|(n, _)| *n > 1).collect()));
+        return Ok(Some(at.flatten().leaves().iter().copied().filter(|(n, _)| *n > 1).collect()));
     }
     if n > 1 && (0..n).any(|i| at.at(i) != i) {
         return Err(wrong(at.to_string()));
@@ -237,7 +237,7 @@ fn memory_run(
     }
     let (tm, vm) = (addresses.mode(0), addresses.mode(1).and_then(|v| v.mode(1)));
     for part in [tm, vm].into_iter().flatten() {
-        for (extent, stride) in part.leaves() {
+        for &(extent, stride) in part.leaves() {
             if extent > 1 && stride != 0 {
                 found = gcd(found, bytes(stride));
             }

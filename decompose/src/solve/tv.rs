@@ -24,7 +24,7 @@ pub fn mode(n: i64, s: i64) -> Layout {
 /// # Errors
 /// Too many leaves.
 pub fn join(modes: &[Layout]) -> Result<Layout, LayoutError> {
-    let leaves = modes.iter().flat_map(|m| m.leaves());
+    let leaves = modes.iter().flat_map(|m| m.leaves().iter().copied());
     let real: Vec<Layout> = leaves.filter(|(n, _)| *n != 1).map(|(n, s)| mode(n, s)).collect();
     match real.as_slice() {
         [] => Ok(mode(1, 0)),
@@ -59,7 +59,8 @@ pub fn split(layout: &Layout, group: i64, n: i64) -> Result<Split, LayoutError> 
     let (t, v) = (layout.mode(0)?, layout.mode(1)?);
     let part = |l: &Layout, n: i64| -> Result<(Layout, Layout), LayoutError> {
         if n < 1 || l.size() % n != 0 {
-            return Err(LayoutError::Indivisible { outer: l.to_string(), inner: format!("{n}:1") });
+            let fix = format!("choose groups whose size divides {}", l.size());
+            return Err(LayoutError::clash(l.to_string(), format!("{n}:1"), fix));
         }
         let rest = l.size() / n;
         let inner = if n == 1 { mode(1, 0) } else { l.compose(&mode(n, 1))? };
@@ -101,10 +102,8 @@ pub fn other_side(
     }
     let n = row_known.size();
     if !row_known.is_bijective_onto(n) {
-        return Err(LayoutError::Indivisible {
-            outer: row_known.to_string(),
-            inner: "no inverse".to_owned(),
-        });
+        let fix = "choose an instruction whose threads hold each element once";
+        return Err(LayoutError::clash(row_known.to_string(), "no inverse", fix));
     }
     k.compose(&row_known.right_inverse().compose(row_unknown)?)
 }
@@ -150,9 +149,10 @@ impl Gemm {
         let (bm, bn, bk) = self.block;
         let (im, inn, ik) = self.inst;
         let (gm, gn) = self.groups;
-        let (rm, rn, rk) = self.rest().ok_or_else(|| LayoutError::Indivisible {
-            outer: format!("({bm},{bn},{bk})"),
-            inner: format!("({im},{inn},{ik})"),
+        let (rm, rn, rk) = self.rest().ok_or_else(|| {
+            let inner = format!("({im},{inn},{ik})");
+            let fix = format!("make the tile a multiple of {inner} for every group");
+            LayoutError::clash(format!("({bm},{bn},{bk})"), inner, fix)
         })?;
         // Steps along each dimension, in elements of that dimension: of groups, and of instructions.
         let m = (mode(gm, im * rm), mode(rm, im));
@@ -203,7 +203,7 @@ pub fn coalesced(memory: &Layout, n: i64, threads: i64) -> Result<Layout, String
     let flat = memory.flatten();
     let mut digits = vec![];
     let mut step = 1;
-    for (extent, stride) in flat.leaves() {
+    for &(extent, stride) in flat.leaves() {
         if extent > 1 {
             digits.push((extent, step, stride));
         }

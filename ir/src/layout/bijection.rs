@@ -16,8 +16,8 @@ impl Layout<i64> {
     /// # Errors
     /// [`LayoutError::TooLarge`] where strides interleave and the size is too large to enumerate.
     pub fn is_injective(&self) -> Result<bool, LayoutError> {
-        let mut modes = self.leaves();
-        modes.retain(|(extent, _)| *extent > 1);
+        let mut modes = self.leaves.clone();
+        modes.retain(|leaf| leaf.0 > 1);
         modes.sort_by_key(|(_, stride)| stride.unsigned_abs());
         if modes.iter().any(|(_, stride)| *stride == 0) {
             return Ok(false);
@@ -49,8 +49,8 @@ impl Layout<i64> {
     /// Whether the layout takes every value of `0..n` exactly once.
     #[must_use]
     pub fn is_bijective_onto(&self, n: i64) -> bool {
-        let mut modes = self.leaves();
-        modes.retain(|(extent, _)| *extent > 1);
+        let mut modes = self.leaves.clone();
+        modes.retain(|leaf| leaf.0 > 1);
         modes.sort_by_key(|(_, stride)| *stride);
         let mut next = 1i64;
         for (extent, stride) in modes {

@@ -3,54 +3,73 @@
 //! Invariant: `coalesce(a).at(i) == a.at(i)` for every `i < a.size()`. Modes merge only where the
 //! strides are known to continue each other, so a missing fact costs a merge, never the truth.
 
-use super::{Layout, LayoutError};
+use super::profile::Builder;
+use super::{Layout, LayoutError, Leaves, Stride};
 use crate::leaf::Leaf;
+use crate::tuple::IntTuple;
 
-impl<L: Leaf> Layout<L> {
+impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The same function on indices below the size, flat, without modes of extent 1.
     ///
     /// # Errors
     /// Overflow and the arena's limits, for symbolic leaves only.
-    pub fn coalesce_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
-        let mut leaves = self.leaves();
-        leaves.retain(|(extent, _)| extent.known() != Some(1));
-        Layout::from_leaves(&merge(cx, &leaves)?)
+    pub fn coalesce_in(&self, cx: &L::Cx) -> Result<Self, LayoutError> {
+        let moving = self.leaves.iter().filter(|(extent, _)| extent.known() != Some(1));
+        Layout::from_leaves(&merge(cx, moving)?)
+    }
+
+    /// Every mode coalesced on its own, down to the leaves of the profile; modes beyond it stay.
+    ///
+    /// # Errors
+    /// [`LayoutError::Rank`] where the profile has more modes, and those of [`Layout::coalesce_in`].
+    pub fn coalesce_by_in<M: Copy>(
+        &self,
+        cx: &L::Cx,
+        profile: &IntTuple<M>,
+    ) -> Result<Self, LayoutError> {
+        self.by_profile(profile, &mut |mode| mode.coalesce_in(cx))
+    }
+
+    /// Applies `f` to the modes at the leaves of the profile.
+    pub(crate) fn by_profile<M: Copy>(
+        &self,
+        profile: &IntTuple<M>,
+        f: &mut impl FnMut(&Self) -> Result<Self, LayoutError>,
+    ) -> Result<Self, LayoutError> {
+        let IntTuple::Tuple(parts) = profile else { return f(self) };
+        let mut modes = self.modes();
+        if parts.len() > modes.len() {
+            return Err(LayoutError::Rank { mode: parts.len() - 1, rank: modes.len() });
+        }
+        for (mode, part) in modes.iter_mut().zip(parts) {
+            *mode = mode.by_profile(part, f)?;
+        }
+        Layout::concat(&modes)
     }
 
     /// The leaves merged, the last one kept even at extent 1: the same function on *every* index.
-    pub(crate) fn extending_leaves(&self, cx: &L::Cx) -> Result<Vec<(L, L)>, LayoutError> {
-        let mut leaves = self.leaves();
-        let last = leaves.len().saturating_sub(1);
-        let mut k = 0;
-        leaves.retain(|(extent, _)| {
-            k += 1;
-            k > last || extent.known() != Some(1)
-        });
+    pub(crate) fn extending_leaves(&self, cx: &L::Cx) -> Result<Leaves<L, D>, LayoutError> {
+        let last = self.leaves.len().saturating_sub(1);
+        let kept = self.leaves.iter().enumerate();
+        let kept = kept.filter(|(k, leaf)| *k == last || leaf.0.known() != Some(1));
+        let mut leaves = merge(cx, kept.map(|(_, leaf)| leaf))?;
         if leaves.is_empty() {
-            leaves.push((L::constant(1), L::constant(0)));
+            leaves.push((L::constant(1), D::zero()));
         }
-        merge(cx, &leaves)
-    }
-
-    /// The layout without stride-0 modes and modes of extent 1, coalesced: its image, each index
-    /// once if the rest is injective.
-    ///
-    /// # Errors
-    /// Overflow and the arena's limits, for symbolic leaves only.
-    pub fn filter_zeros_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
-        let mut leaves = self.leaves();
-        leaves.retain(|(extent, stride)| extent.known() != Some(1) && stride.known() != Some(0));
-        Layout::from_leaves(&merge(cx, &leaves)?)
+        Ok(leaves)
     }
 }
 
-fn merge<L: Leaf>(cx: &L::Cx, leaves: &[(L, L)]) -> Result<Vec<(L, L)>, LayoutError> {
-    let mut merged: Vec<(L, L)> = Vec::with_capacity(leaves.len());
+pub(crate) fn merge<'a, L: Leaf, D: Stride<L>>(
+    cx: &L::Cx,
+    leaves: impl Iterator<Item = &'a (L, D)>,
+) -> Result<Leaves<L, D>, LayoutError> {
+    let mut merged: Leaves<L, D> = Leaves::new();
     for &(extent, stride) in leaves {
         if let Some(last) = merged.last_mut() {
             // A product that does not fit is no continuation: leave such modes apart.
-            let continues = match L::mul(cx, last.0, last.1) {
-                Ok(next) => <L as Leaf>::eq(cx, next, stride).is_true(),
+            let continues = match D::times(cx, last.1, last.0) {
+                Ok(next) => D::same(cx, next, stride).is_true(),
                 Err(LayoutError::Overflow { .. }) => false,
                 Err(error) => return Err(error),
             };
@@ -64,28 +83,44 @@ fn merge<L: Leaf>(cx: &L::Cx, leaves: &[(L, L)]) -> Result<Vec<(L, L)>, LayoutEr
     Ok(merged)
 }
 
-impl Layout<i64> {
+impl<D: Stride<i64>> Layout<i64, D> {
     /// The same function on indices below the size, flat, without modes of extent 1.
     #[must_use]
-    pub fn coalesce(&self) -> Layout<i64> {
+    pub fn coalesce(&self) -> Self {
         // Cannot fail: merging changes neither the size nor the reach.
         self.coalesce_in(&()).unwrap_or_else(|_| self.clone())
     }
 
-    /// Every mode of the outermost tuple coalesced on its own.
-    #[must_use]
-    pub fn coalesce_modes(&self) -> Layout<i64> {
-        let modes: Vec<_> = self.modes().iter().map(Layout::coalesce).collect();
-        if self.shape.is_leaf() {
-            return self.coalesce();
-        }
-        Layout::concat(&modes).unwrap_or_else(|_| self.clone())
+    /// Every mode coalesced on its own, down to the leaves of the profile; modes beyond it stay.
+    ///
+    /// ```
+    /// # use carbyne_ir::{layout::Layout, tuple::IntTuple};
+    /// let a: Layout = "(2,(1,6)):(1,(6,2))".parse()?;
+    /// let profile: IntTuple = "(1,1)".parse()?;
+    /// assert_eq!(a.coalesce_by(&profile)?.to_string(), "(2,6):(1,2)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::Rank`] where the profile has more modes than the layout.
+    pub fn coalesce_by<M: Copy>(&self, profile: &IntTuple<M>) -> Result<Self, LayoutError> {
+        self.coalesce_by_in(&(), profile)
     }
 
-    /// The layout without stride-0 modes and modes of extent 1, coalesced.
+    /// Every mode of the outermost tuple coalesced on its own.
     #[must_use]
-    pub fn filter_zeros(&self) -> Layout<i64> {
-        // Cannot fail: fewer modes have a smaller size and reach.
-        self.filter_zeros_in(&()).unwrap_or_else(|_| self.clone())
+    pub fn coalesce_modes(&self) -> Self {
+        if self.profile.is_leaf() {
+            return self.coalesce();
+        }
+        let (mut profile, mut leaves) = (Builder::default(), Leaves::new());
+        profile.open();
+        for mode in self.profile.modes() {
+            let part = self.part(mode).coalesce();
+            profile.all(&part.profile);
+            leaves.extend_from_slice(&part.leaves);
+        }
+        profile.close();
+        Layout { profile: profile.done(), leaves }
     }
 }

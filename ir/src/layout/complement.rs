@@ -5,58 +5,110 @@
 //! (extent times stride) of the mode before it, the two together are a bijection onto a range that
 //! holds `0..cotarget`.
 
-use super::{Layout, LayoutError};
+use super::shapes::ceil_div_in;
+use super::{Layout, LayoutError, Leaves};
 use crate::leaf::Leaf;
+use crate::tuple::IntTuple;
+use smallvec::SmallVec;
 
 impl<L: Leaf> Layout<L> {
-    /// The complement with respect to `0..cotarget`.
+    /// The complement with respect to `0..cotarget`. A tuple is divided mode by mode, rounding each
+    /// quotient up: `complement(8:1, (3,5,32))` is `64:8`.
     ///
     /// # Errors
     /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::NegativeStride`], and
     /// [`LayoutError::NeedsFact`] where the order of the strides depends on symbols.
-    pub fn complement_in(&self, cx: &L::Cx, cotarget: L) -> Result<Layout<L>, LayoutError> {
-        let modes = self.filter_zeros_in(cx)?.sorted_modes(cx)?;
+    pub fn complement_in(
+        &self,
+        cx: &L::Cx,
+        cotarget: impl Into<IntTuple<L>>,
+    ) -> Result<Layout<L>, LayoutError> {
+        let (mut gaps, reach) = self.gaps(cx)?;
+        match cotarget.into() {
+            IntTuple::Leaf(target) => {
+                let rest = L::max(cx, L::constant(1), L::ceil_div(cx, target, reach)?)?;
+                push(cx, &mut gaps, rest, reach)?;
+            }
+            target => {
+                let mut stride = reach;
+                for rest in ceil_div_in(cx, &target, reach)?.flatten() {
+                    push(cx, &mut gaps, rest, stride)?;
+                    stride = L::mul(cx, stride, rest)?;
+                }
+            }
+        }
+        Layout::from_leaves(&gaps)
+    }
+
+    /// The gaps between the modes by increasing stride, and the reach of the last of them.
+    pub(crate) fn gaps(&self, cx: &L::Cx) -> Result<(Leaves<L>, L), LayoutError> {
+        let modes = sorted(cx, &self.moving_leaves(cx)?)?;
         let mut current = L::constant(1);
-        let mut gaps = Vec::with_capacity(modes.len() + 1);
+        let mut gaps = Leaves::new();
         for (extent, stride) in modes {
             // Strides below the reach of the modes before it would hit their indices again.
             if L::lt(cx, stride, current).require()? {
                 return Err(LayoutError::NotInjective { layout: self.display_in(cx) });
             }
-            gaps.push((L::div(cx, stride, current)?, current));
+            push(cx, &mut gaps, L::div(cx, stride, current)?, current)?;
             current = L::mul(cx, extent, stride)?;
         }
-        gaps.push((L::max(cx, L::constant(1), L::ceil_div(cx, cotarget, current)?)?, current));
-        Layout::from_leaves(&gaps)?.coalesce_in(cx)
-    }
-
-    /// The leaves of extent above 1 and stride other than 0, by increasing stride.
-    pub(crate) fn sorted_modes(&self, cx: &L::Cx) -> Result<Vec<(L, L)>, LayoutError> {
-        let mut sorted: Vec<(L, L)> = Vec::new();
-        for (extent, stride) in self.leaves() {
-            if extent.known() == Some(1) || stride.known() == Some(0) {
-                continue;
-            }
-            if L::lt(cx, stride, L::constant(0)).require()? {
-                let mode = format!("{}:{}", extent.show(cx), stride.show(cx));
-                return Err(LayoutError::NegativeStride { mode });
-            }
-            let mut place = sorted.len();
-            while place > 0 && L::lt(cx, stride, sorted[place - 1].1).require()? {
-                place -= 1;
-            }
-            sorted.insert(place, (extent, stride));
-        }
-        Ok(sorted)
+        Ok((gaps, current))
     }
 }
 
+/// Appends a mode, coalescing.
+fn push<L: Leaf>(
+    cx: &L::Cx,
+    modes: &mut Leaves<L>,
+    extent: L,
+    stride: L,
+) -> Result<(), LayoutError> {
+    if extent.known() == Some(1) {
+        return Ok(());
+    }
+    if let Some(last) = modes.last_mut() {
+        let next = L::mul(cx, last.0, last.1)?;
+        if <L as Leaf>::eq(cx, next, stride).is_true() {
+            last.0 = L::mul(cx, last.0, extent)?;
+            return Ok(());
+        }
+    }
+    modes.push((extent, stride));
+    Ok(())
+}
+
+/// Moving leaves by increasing stride.
+fn sorted<L: Leaf>(cx: &L::Cx, leaves: &[(L, L)]) -> Result<SmallVec<[(L, L); 8]>, LayoutError> {
+    let mut sorted: SmallVec<[(L, L); 8]> = SmallVec::new();
+    for &(extent, stride) in leaves {
+        if L::lt(cx, stride, L::constant(0)).require()? {
+            let mode = format!("{}:{}", extent.show(cx), stride.show(cx));
+            return Err(LayoutError::NegativeStride { mode });
+        }
+        let mut place = sorted.len();
+        while place > 0 && L::lt(cx, stride, sorted[place - 1].1).require()? {
+            place -= 1;
+        }
+        sorted.insert(place, (extent, stride));
+    }
+    Ok(sorted)
+}
+
 impl Layout<i64> {
-    /// The complement with respect to `0..cotarget`.
+    /// The complement with respect to `0..cotarget`. A tuple is divided mode by mode, rounding each
+    /// quotient up: `complement(8:1, (3,5,32))` is `64:8`.
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let a: Layout = "(2,2):(1,6)".parse()?;
+    /// assert_eq!(a.complement(24)?.to_string(), "(3,2):(2,12)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
     ///
     /// # Errors
     /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::NegativeStride`].
-    pub fn complement(&self, cotarget: i64) -> Result<Layout<i64>, LayoutError> {
+    pub fn complement(&self, cotarget: impl Into<IntTuple>) -> Result<Layout<i64>, LayoutError> {
         self.complement_in(&(), cotarget)
     }
 }

@@ -11,48 +11,36 @@
 //! below `s`. A piece that would carry alone, with `m` dividing `s`, is split after `s / m` steps:
 //! the outer part moves in whole multiples of `s`. This admits every composition with divisible
 //! strides, also those where no carry can happen for reasons of size (`(8,8):(8,1) ∘ 3:3`).
+//! What this refuses over plain numbers, [`enumerate`](super::enumerate) looks at index by index.
+//!
+//! A negative rate walks the same digits downwards: indices below zero are the mirror image of
+//! those above, `a.at(-i) == -a.at(i)`. Leaves of both signs together borrow, and are enumerated.
 
-use super::{Layout, LayoutError, Tiler};
+use super::profile::{Builder, Token};
+use super::{Layout, LayoutError, Leaves, Stride, Tiler};
 use crate::leaf::{Decision, Leaf};
-use crate::tuple::{IntTuple, MAX_NODES};
+use crate::tuple::MAX_NODES;
+use smallvec::SmallVec;
 
-impl<L: Leaf> Layout<L> {
+impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The layout of `self ∘ inner`.
     ///
     /// # Errors
     /// [`LayoutError::Indivisible`] where the result is no layout, [`LayoutError::NeedsFact`] where
-    /// that depends on symbols, [`LayoutError::NegativeStride`] for such a mode of `inner`.
-    pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Layout<L>, LayoutError> {
-        let mut outer = self.extending_leaves(cx)?;
-        let (_, last_stride) = outer.pop().unwrap_or((L::constant(1), L::constant(0)));
-        let mut walk = Walk { cx, leaves: Vec::new(), n_pieces: 0 };
-        for (extent, stride) in inner.leaves() {
-            let mode = mode_text(cx, extent, stride);
-            if L::lt(cx, stride, L::constant(0)).require()? {
-                return Err(LayoutError::NegativeStride { mode });
-            }
-            // A mode of extent 1 never moves, whatever its stride.
-            let rate = if extent.known() == Some(1) { L::constant(0) } else { stride };
-            let zero = L::constant(0);
-            walk.leaves.push((mode, vec![Piece { extent, rate, stride: zero }]));
+    /// that depends on symbols.
+    pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Self, LayoutError> {
+        let outer = self.extending_leaves(cx)?;
+        match compose_leaves(cx, &outer, inner) {
+            // Beyond the rule of divisibility there are a few more layouts, found one by one.
+            Err(LayoutError::Indivisible(clash)) => match self.enumerated(inner) {
+                Some(layout) => Ok(layout),
+                None => Err(LayoutError::Indivisible(clash)),
+            },
+            result => result,
         }
-        for (extent, stride) in outer {
-            walk.digit(extent, stride)?;
-        }
-        let mut results = Vec::with_capacity(walk.leaves.len());
-        for (_, pieces) in walk.leaves {
-            let mut leaves = Vec::with_capacity(pieces.len());
-            for piece in pieces {
-                let rest = L::mul(cx, piece.rate, last_stride)?;
-                leaves.push((piece.extent, L::add(cx, piece.stride, rest)?));
-            }
-            results.push(Layout::from_leaves(&leaves)?.coalesce_in(cx)?);
-        }
-        let (shape, stride) = reassemble(inner.shape(), &mut results.into_iter());
-        Layout::new(shape, stride)
     }
 
-    /// Composition of every mode with its own tiler; modes without one stay.
+    /// Composition of every mode with its own tiler; modes that no tiler reaches are dropped.
     ///
     /// # Errors
     /// Those of [`Layout::compose_in`], and [`LayoutError::Rank`] for too many tilers.
@@ -60,99 +48,238 @@ impl<L: Leaf> Layout<L> {
         &self,
         cx: &L::Cx,
         tiler: impl Into<Tiler<L>>,
-    ) -> Result<Layout<L>, LayoutError> {
-        tiler.into().transform(self, 0, &mut |mode, tile| mode.compose_in(cx, tile))
+    ) -> Result<Self, LayoutError> {
+        tiler.into().transform(self, 0, true, &mut |mode, tile| mode.compose_in(cx, tile))
     }
+
+    /// The same function under another shape of the same or a smaller size.
+    ///
+    /// # Errors
+    /// Those of [`Layout::compose_in`].
+    pub fn with_shape_in(
+        &self,
+        cx: &L::Cx,
+        shape: impl Into<crate::tuple::IntTuple<L>>,
+    ) -> Result<Self, LayoutError> {
+        self.compose_in(cx, &Layout::col_major_in(cx, shape)?)
+    }
+}
+
+/// Composes leaves, taken as they are, with a layout.
+pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
+    cx: &L::Cx,
+    outer: &[(L, D)],
+    inner: &Layout<L>,
+) -> Result<Layout<L, D>, LayoutError> {
+    let zero = L::constant(0);
+    let trivial = (L::constant(1), D::zero());
+    let (last, digits) = outer.split_last().map_or((&trivial, outer), |(l, d)| (l, d));
+    let mut walk = Walk {
+        cx,
+        digits,
+        last: last.1,
+        reach: SmallVec::from_elem(zero, digits.len()),
+        sign: None,
+        pieces: SmallVec::new(),
+    };
+    let mut profile = Builder::default();
+    let mut leaves: Leaves<L, D> = Leaves::with_capacity(inner.leaves.len());
+    let mut rest = inner.leaves.iter();
+    for token in inner.profile.tokens() {
+        match token {
+            Token::Open => profile.open(),
+            Token::Close => profile.close(),
+            Token::Leaf => {
+                let Some((extent, stride)) = rest.next() else { continue };
+                let n = walk.leaf(*extent, *stride, &mut leaves)?;
+                profile.leaves(n);
+            }
+        }
+    }
+    walk.check_joint(inner)?;
+    Layout::checked(profile.done(), leaves)
 }
 
 /// A part `rate * i`, `i < extent`, of the index that a leaf of the inner layout produces, in units
 /// of the digit under consideration; `stride` is what the digits before it contribute.
-struct Piece<L> {
+#[derive(Copy, Clone)]
+struct Piece<L, D> {
     extent: L,
     rate: L,
-    stride: L,
+    stride: D,
 }
 
-struct Walk<'a, L: Leaf> {
+struct Walk<'a, L: Leaf, D: Stride<L>> {
     cx: &'a L::Cx,
-    /// For each leaf of the inner layout its name in messages and its pieces, fastest first.
-    leaves: Vec<(String, Vec<Piece<L>>)>,
-    n_pieces: usize,
+    /// The modes of the outer layout but for the last.
+    digits: &'a [(L, D)],
+    /// The stride of the last mode.
+    last: D,
+    /// For each digit the largest value that the leaves so far give it together.
+    reach: SmallVec<[L; 8]>,
+    /// Whether the leaves so far walk downwards.
+    sign: Option<bool>,
+    /// Of the leaf under way, fastest first.
+    pieces: SmallVec<[Piece<L, D>; 8]>,
 }
 
-impl<L: Leaf> Walk<'_, L> {
-    /// Moves every piece past the digit of extent `s`, whose steps are worth `stride`.
-    fn digit(&mut self, s: L, stride: L) -> Result<(), LayoutError> {
+impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
+    /// Composes one leaf of the inner layout, and says how many leaves it became.
+    fn leaf(
+        &mut self,
+        extent: L,
+        stride: L,
+        out: &mut Leaves<L, D>,
+    ) -> Result<usize, LayoutError> {
         let cx = self.cx;
-        let outer = mode_text(cx, s, stride);
+        if extent.known() == Some(1) {
+            out.push((extent, self.beyond(stride)?));
+            return Ok(1);
+        }
+        if stride.known() == Some(0) {
+            out.push((extent, D::zero()));
+            return Ok(1);
+        }
+        if self.digits.is_empty() {
+            out.push((extent, D::times(cx, self.last, stride)?));
+            return Ok(1);
+        }
         let zero = L::constant(0);
-        let mut reach = zero;
-        for (name, pieces) in &mut self.leaves {
-            let refuse = |needs: Decision| match needs {
-                Decision::Needs(fact) => LayoutError::NeedsFact { fact },
-                Decision::Known(_) => {
-                    LayoutError::Indivisible { outer: outer.clone(), inner: name.clone() }
-                }
-            };
-            let mut moved = Vec::with_capacity(pieces.len());
-            for piece in pieces.drain(..) {
-                let (m, q) = split_rate(cx, piece.rate, s)?;
-                let steps = L::sub(cx, piece.extent, L::constant(1))?;
-                let alone = reach_of(cx, m, steps)?;
-                let fits = alone.map_or(Decision::Known(false), |r| L::lt(cx, r, s));
-                if let (true, Some(alone)) = (fits.is_true(), alone) {
-                    reach = L::add(cx, reach, alone)?;
-                    moved.push(piece.advance(cx, m, q, stride)?);
+        let down = L::lt(cx, stride, zero).require()?;
+        if self.sign.replace(down).is_some_and(|before| before != down) {
+            return Err(self.mixed(extent, stride));
+        }
+        let rate = if down { L::sub(cx, zero, stride)? } else { stride };
+        self.pieces.clear();
+        self.pieces.push(Piece { extent, rate, stride: D::zero() });
+        for k in 0..self.digits.len() {
+            self.digit(k, extent, stride)?;
+        }
+        let first = out.len();
+        for k in 0..self.pieces.len() {
+            let piece = self.pieces[k];
+            if piece.extent.known() == Some(1) {
+                continue;
+            }
+            let rest = D::times(cx, self.last, piece.rate)?;
+            let mut step = D::plus(cx, piece.stride, rest)?;
+            if down {
+                step = D::times(cx, step, L::constant(-1))?;
+            }
+            // Adjoining pieces may continue each other.
+            if let Some(before) = out[first..].last_mut() {
+                let next = D::times(cx, before.1, before.0);
+                if next.is_ok_and(|next| D::same(cx, next, step).is_true()) {
+                    before.0 = L::mul(cx, before.0, piece.extent)?;
                     continue;
                 }
-                let turn = turn_of(cx, m, s)?.map_err(|needs| refuse(either(&fits, needs)))?;
-                let divides = L::divides(cx, turn, piece.extent);
-                if !divides.is_true() {
-                    // Either would do: that whole turns fit the piece, or whole pieces the turn.
-                    let span = reach_of(cx, m, piece.extent)?;
-                    let within = span.map_or(Decision::Known(false), |r| L::divides(cx, r, s));
-                    let contains = either(&divides, within);
-                    return Err(refuse(either(&fits, contains)));
+            }
+            out.push((piece.extent, step));
+        }
+        if out.len() == first {
+            out.push((L::constant(1), D::zero()));
+        }
+        Ok(out.len() - first)
+    }
+
+    /// The stride beyond its extent of a leaf that never moves; any would do.
+    fn beyond(&self, stride: L) -> Result<D, LayoutError> {
+        let Some(mut rate) = stride.known() else { return Ok(D::zero()) };
+        for (s, _) in self.digits {
+            let Some(s) = s.known() else { return Ok(D::zero()) };
+            rate = rate.signum() * i64::ceil_div(&(), rate.checked_abs().unwrap_or(0), s)?;
+        }
+        // A product that does not fit is of no use to anybody.
+        Ok(D::times(self.cx, self.last, L::constant(rate)).unwrap_or_else(|_| D::zero()))
+    }
+
+    /// Moves the pieces past digit `k`.
+    fn digit(&mut self, k: usize, extent: L, stride: L) -> Result<(), LayoutError> {
+        let (cx, zero) = (self.cx, L::constant(0));
+        let (s, d) = self.digits[k];
+        let mut at = 0;
+        while at < self.pieces.len() {
+            let piece = self.pieces[at];
+            at += 1;
+            if piece.rate == zero {
+                continue;
+            }
+            let (m, q) = split_rate(cx, piece.rate, s)?;
+            if m == zero {
+                self.pieces[at - 1].rate = q;
+                continue;
+            }
+            let clash = |needs: Decision| match needs {
+                Decision::Needs(fact) => LayoutError::NeedsFact { fact },
+                Decision::Known(_) => {
+                    LayoutError::indivisible(cx, (s, d), (extent, stride), (m, piece.extent))
                 }
-                let within = L::mul(cx, m, L::sub(cx, turn, L::constant(1))?)?;
-                reach = L::add(cx, reach, within)?;
-                // After `turn` steps the digit is back at zero and has carried exactly once.
-                let rate = L::add(cx, L::mul(cx, q, turn)?, L::constant(1))?;
-                let carried = Piece {
-                    extent: L::div(cx, piece.extent, turn)?,
-                    rate,
-                    stride: L::mul(cx, piece.stride, turn)?,
-                };
-                let inside = Piece { extent: turn, ..piece };
-                moved.push(inside.advance(cx, m, q, stride)?);
-                moved.push(carried);
-                self.n_pieces += 1;
-                if self.n_pieces > 16 * MAX_NODES {
-                    return Err(LayoutError::TooLarge {
-                        what: "a composition",
-                        limit: 16 * MAX_NODES,
-                    });
+            };
+            let steps = L::sub(cx, piece.extent, L::constant(1))?;
+            let alone = reach_of(cx, m, steps)?;
+            let fits = alone.map_or(Decision::Known(false), |r| L::lt(cx, r, s));
+            if let (true, Some(alone)) = (fits.is_true(), alone) {
+                self.reach[k] = L::add(cx, self.reach[k], alone)?;
+                self.pieces[at - 1] = piece.advance(cx, m, q, d)?;
+                continue;
+            }
+            let turn = turn_of(cx, m, s)?.map_err(|needs| clash(either(&fits, needs)))?;
+            let divides = L::divides(cx, turn, piece.extent);
+            if !divides.is_true() {
+                // Either would do: that whole turns fit the piece, or whole pieces the turn.
+                let span = reach_of(cx, m, piece.extent)?;
+                let within = span.map_or(Decision::Known(false), |r| L::divides(cx, r, s));
+                let contains = either(&divides, within);
+                return Err(clash(either(&fits, contains)));
+            }
+            let within = L::mul(cx, m, L::sub(cx, turn, L::constant(1))?)?;
+            self.reach[k] = L::add(cx, self.reach[k], within)?;
+            // After `turn` steps the digit is back at zero and has carried exactly once.
+            let carried = Piece {
+                extent: L::div(cx, piece.extent, turn)?,
+                rate: L::add(cx, L::mul(cx, q, turn)?, L::constant(1))?,
+                stride: D::times(cx, piece.stride, turn)?,
+            };
+            let inside = Piece { extent: turn, ..piece };
+            self.pieces[at - 1] = inside.advance(cx, m, q, d)?;
+            self.pieces.insert(at, carried);
+            at += 1;
+            if self.pieces.len() > 16 * MAX_NODES {
+                return Err(LayoutError::TooLarge { what: "a composition", limit: 16 * MAX_NODES });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses leaves that carry together though each of them does not.
+    fn check_joint(&self, inner: &Layout<L>) -> Result<(), LayoutError> {
+        let cx = self.cx;
+        for ((s, d), reach) in self.digits.iter().zip(&self.reach) {
+            match L::lt(cx, *reach, *s) {
+                Decision::Known(true) => {}
+                Decision::Needs(fact) => return Err(LayoutError::NeedsFact { fact }),
+                Decision::Known(false) => {
+                    // Name the last leaf that moves.
+                    let moves = |(n, r): &&(L, L)| n.known() != Some(1) && r.known() != Some(0);
+                    let last = inner.leaves.iter().rev().find(moves).copied();
+                    let leaf = last.unwrap_or((L::constant(1), L::constant(0)));
+                    return Err(LayoutError::indivisible(cx, (*s, *d), leaf, (leaf.1, leaf.0)));
                 }
             }
-            *pieces = moved;
         }
-        match L::lt(cx, reach, s) {
-            Decision::Known(true) => Ok(()),
-            Decision::Needs(fact) => Err(LayoutError::NeedsFact { fact }),
-            Decision::Known(false) => {
-                // Together the pieces carry; name the last leaf that moves this digit.
-                let moves = |pieces: &Vec<Piece<L>>| pieces.iter().any(|p| p.stride != zero);
-                let found = self.leaves.iter().rev().find(|(_, pieces)| moves(pieces));
-                let inner = found.map_or_else(String::new, |(name, _)| name.clone());
-                Err(LayoutError::Indivisible { outer, inner })
-            }
-        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mixed(&self, extent: L, stride: L) -> LayoutError {
+        let (s, d) = self.digits[0];
+        LayoutError::indivisible(self.cx, (s, d), (extent, stride), (stride, extent))
     }
 }
 
-impl<L: Leaf> Piece<L> {
-    fn advance(self, cx: &L::Cx, m: L, q: L, stride: L) -> Result<Self, LayoutError> {
-        let stride = L::add(cx, self.stride, L::mul(cx, m, stride)?)?;
+impl<L: Leaf, D: Stride<L>> Piece<L, D> {
+    fn advance(self, cx: &L::Cx, m: L, q: L, stride: D) -> Result<Self, LayoutError> {
+        let stride = D::plus(cx, self.stride, D::times(cx, stride, m)?)?;
         Ok(Piece { rate: q, stride, ..self })
     }
 }
@@ -188,46 +315,28 @@ fn either(fits: &Decision, divides: Decision) -> Decision {
     if matches!(divides, Decision::Needs(_)) { divides } else { fits.clone() }
 }
 
-/// The results of the leaves, nested as the inner layout was.
-fn reassemble<L: Leaf>(
-    profile: &IntTuple<L>,
-    results: &mut impl Iterator<Item = Layout<L>>,
-) -> (IntTuple<L>, IntTuple<L>) {
-    match profile {
-        IntTuple::Leaf(leaf) => match results.next() {
-            Some(result) => (result.shape, result.stride),
-            // Not reached: there is one result for each leaf.
-            None => (IntTuple::Leaf(*leaf), IntTuple::Leaf(L::constant(0))),
-        },
-        IntTuple::Tuple(modes) => {
-            let (shape, stride) = modes.iter().map(|mode| reassemble(mode, results)).unzip();
-            (IntTuple::Tuple(shape), IntTuple::Tuple(stride))
-        }
-    }
-}
-
-fn mode_text<L: Leaf>(cx: &L::Cx, extent: L, stride: L) -> String {
-    format!("{}:{}", extent.show(cx), stride.show(cx))
-}
-
-impl Layout<i64> {
+impl<D: Stride<i64>> Layout<i64, D> {
     /// The layout of `self ∘ inner`: `result.at(i) == self.at(inner.at(i))`.
     ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let a: Layout = "(6,2):(8,2)".parse()?;
+    /// let b: Layout = "(4,3):(3,1)".parse()?;
+    /// assert_eq!(a.compose(&b)?.to_string(), "((2,2),3):((24,2),8)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`LayoutError::Indivisible`] where the result is no layout, [`LayoutError::NegativeStride`]
-    /// for such a mode of `inner`, overflow.
-    pub fn compose(&self, inner: &Layout<i64>) -> Result<Layout<i64>, LayoutError> {
+    /// [`LayoutError::Indivisible`] where the result is no layout, and overflow.
+    pub fn compose(&self, inner: &Layout<i64>) -> Result<Self, LayoutError> {
         self.compose_in(&(), inner)
     }
 
-    /// Composition of every mode with its own tiler; modes without one stay.
+    /// Composition of every mode with its own tiler; modes that no tiler reaches are dropped.
     ///
     /// # Errors
     /// Those of [`Layout::compose`], and [`LayoutError::Rank`] for too many tilers.
-    pub fn compose_by_mode(
-        &self,
-        tiler: impl Into<Tiler<i64>>,
-    ) -> Result<Layout<i64>, LayoutError> {
+    pub fn compose_by_mode(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.compose_by_mode_in(&(), tiler)
     }
 
@@ -235,7 +344,76 @@ impl Layout<i64> {
     ///
     /// # Errors
     /// Those of [`Layout::compose`].
-    pub fn with_shape(&self, shape: impl Into<IntTuple<i64>>) -> Result<Layout<i64>, LayoutError> {
-        self.compose(&Layout::col_major(shape)?)
+    pub fn with_shape(
+        &self,
+        shape: impl Into<crate::tuple::IntTuple<i64>>,
+    ) -> Result<Self, LayoutError> {
+        self.with_shape_in(&(), shape)
+    }
+}
+
+impl<L: Leaf, D: Stride<L>> Layout<L, D> {
+    /// The layout of `self ∘ inner`, where `inner` gives coordinates: steps along an axis are composed
+    /// with the mode it names.
+    ///
+    /// # Errors
+    /// Those of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] where there is no such mode,
+    /// [`LayoutError::TwoAxes`] where some strides name a mode and others a mode within it.
+    pub fn compose_coord_in(
+        &self,
+        cx: &L::Cx,
+        inner: &Layout<L, super::Basis<L>>,
+    ) -> Result<Self, LayoutError> {
+        let moves = |leaf: &&(L, super::Basis<L>)| !leaf.1.is_zero();
+        let mut paths: Vec<Vec<usize>> = Vec::new();
+        for (_, stride) in inner.leaves.iter().filter(moves) {
+            let path = stride.path();
+            if paths.contains(&path) {
+                continue;
+            }
+            if let Some(other) = paths.iter().find(|p| p.starts_with(&path) || path.starts_with(p)) {
+                let one = super::Basis::along(L::constant(1), other)?;
+                return Err(LayoutError::TwoAxes { a: stride.text_in(cx), b: one.text_in(cx) });
+            }
+            paths.push(path);
+        }
+        // All steps along one axis are composed together, for together they may carry.
+        let mut parts: Vec<Option<Self>> = vec![None; inner.leaves.len()];
+        for path in &paths {
+            let mode = path.iter().try_fold(self.clone(), |mode, k| mode.mode(*k))?;
+            let along: Vec<usize> = (0..inner.leaves.len())
+                .filter(|k| moves(&&inner.leaves[*k]) && inner.leaves[*k].1.path() == *path)
+                .collect();
+            let steps: Leaves<L> = along
+                .iter()
+                .map(|k| (inner.leaves[*k].0, inner.leaves[*k].1.value()))
+                .collect();
+            let steps = Layout::checked(super::Profile::flat(steps.len()), steps)?;
+            for (k, part) in along.into_iter().zip(mode.compose_in(cx, &steps)?.modes()) {
+                parts[k] = Some(part);
+            }
+        }
+        let (mut profile, mut leaves) = (Builder::default(), Leaves::new());
+        let mut k = 0;
+        for token in inner.profile.tokens() {
+            match token {
+                Token::Open => profile.open(),
+                Token::Close => profile.close(),
+                Token::Leaf => {
+                    match parts.get(k).and_then(Option::as_ref) {
+                        Some(part) => {
+                            profile.all(&part.profile);
+                            leaves.extend_from_slice(&part.leaves);
+                        }
+                        None => {
+                            profile.leaf();
+                            leaves.push((inner.leaves[k].0, D::zero()));
+                        }
+                    }
+                    k += 1;
+                }
+            }
+        }
+        Layout::checked(profile.done(), leaves)
     }
 }

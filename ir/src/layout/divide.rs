@@ -1,13 +1,17 @@
 //! Division: a layout split into tiles and what iterates over them.
 //!
-//! Invariant: `logical_divide(a, t)` is `a ∘ (t, complement(t))`: mode 0 is `a ∘ t`, mode 1 walks
-//! over the tiles. A ragged tile is kept whole and runs past the end of the last mode, so the
-//! result may be larger than `a`; predicates take care of the rest.
+//! Invariant: where the tile cuts `a` evenly, `logical_divide(a, t)` is `a ∘ (t, complement(t))`: mode 0 is
+//! `a ∘ t`, mode 1 walks over the tiles. A ragged tile is kept whole and runs past the end of its mode:
+//! the result is then that composition for `a` with the extents of its modes rounded up to whole
+//! tiles, so coordinates inside of `a` have the indices they have in `a`, and predicates take care
+//! of the others. `(10,7):(7,1) / 3` is `(3,(4,7)):(7,(21,1))`: element `(i,(j,k))` is row `i + 3j`.
 
-use super::{Layout, LayoutError, Tiler};
+use super::compose::compose_leaves;
+use super::{Layout, LayoutError, Stride, Tiler};
 use crate::leaf::Leaf;
+use crate::tuple::IntTuple;
 
-impl<L: Leaf> Layout<L> {
+impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// Each tiled mode becomes (tile, rest).
     ///
     /// # Errors
@@ -16,8 +20,8 @@ impl<L: Leaf> Layout<L> {
         &self,
         cx: &L::Cx,
         tiler: impl Into<Tiler<L>>,
-    ) -> Result<Layout<L>, LayoutError> {
-        tiler.into().transform(self, 0, &mut |mode, tile| divide(cx, mode, tile))
+    ) -> Result<Self, LayoutError> {
+        tiler.into().transform(self, 0, false, &mut |mode, tile| divide(cx, mode, tile))
     }
 
     /// As [`Layout::logical_divide_in`], with all tiles gathered in mode 0 and all rests in mode 1.
@@ -28,26 +32,82 @@ impl<L: Leaf> Layout<L> {
         &self,
         cx: &L::Cx,
         tiler: impl Into<Tiler<L>>,
-    ) -> Result<Layout<L>, LayoutError> {
+    ) -> Result<Self, LayoutError> {
         let tiler = tiler.into();
         unzip(&self.logical_divide_in(cx, tiler.clone())?, &tiler)
     }
+
+    /// As [`Layout::zipped_divide_in`], with the rests as modes of their own: `(tile, rest, rest)`.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_divide_in`].
+    pub fn tiled_divide_in(
+        &self,
+        cx: &L::Cx,
+        tiler: impl Into<Tiler<L>>,
+    ) -> Result<Self, LayoutError> {
+        self.zipped_divide_in(cx, tiler)?.unpacked(false)
+    }
+
+    /// As [`Layout::tiled_divide_in`], with the tiles as modes of their own too.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_divide_in`].
+    pub fn flat_divide_in(
+        &self,
+        cx: &L::Cx,
+        tiler: impl Into<Tiler<L>>,
+    ) -> Result<Self, LayoutError> {
+        self.zipped_divide_in(cx, tiler)?.unpacked(true)
+    }
+
+    /// The second of two modes, and perhaps the first, replaced by what it consists of.
+    pub(crate) fn unpacked(&self, both: bool) -> Result<Self, LayoutError> {
+        let (first, second) = (self.mode(0)?, self.mode(1)?);
+        let mut modes = if both { first.modes() } else { vec![first] };
+        modes.extend(second.modes());
+        Layout::concat(&modes)
+    }
 }
 
-fn divide<L: Leaf>(
+fn divide<L: Leaf, D: Stride<L>>(
     cx: &L::Cx,
-    layout: &Layout<L>,
+    layout: &Layout<L, D>,
     tile: &Layout<L>,
-) -> Result<Layout<L>, LayoutError> {
-    let rest = tile.complement_in(cx, layout.size_in(cx)?)?;
-    layout.compose_in(cx, &Layout::concat(&[tile.clone(), rest])?)
+) -> Result<Layout<L, D>, LayoutError> {
+    let mut modes = layout.extending_leaves(cx)?;
+    let extents: Vec<L> = modes.iter().map(|m| m.0).collect();
+    let target = match extents[..] {
+        [one] => IntTuple::Leaf(one),
+        _ => extents.into(),
+    };
+    let rest = tile.complement_in(cx, target)?;
+    let both = Layout::concat(&[tile.clone(), rest])?;
+    // What of the tile is left at each mode; a mode that it does not fill evenly is rounded up.
+    let (_, mut left) = tile.gaps(cx)?;
+    let (one, n) = (L::constant(1), modes.len());
+    let mut ragged = false;
+    for mode in &mut modes[..n - 1] {
+        let extent = mode.0;
+        let within = L::lt(cx, left, extent);
+        if within.is_true() && !L::divides(cx, left, extent).is_true() {
+            L::divides(cx, left, extent).require()?;
+            mode.0 = L::mul(cx, L::ceil_div(cx, extent, left)?, left)?;
+            ragged = true;
+        }
+        left = if left == one { one } else { L::ceil_div(cx, left, extent)? };
+    }
+    if ragged && let Ok(result) = compose_leaves(cx, &modes, &both) {
+        return Ok(result);
+    }
+    layout.compose_in(cx, &both)
 }
 
 /// Gathers the first halves of the divided modes, and the second halves with the modes left alone.
-pub(crate) fn unzip<L: Leaf>(
-    divided: &Layout<L>,
+pub(crate) fn unzip<L: Leaf, D: Stride<L>>(
+    divided: &Layout<L, D>,
     tiler: &Tiler<L>,
-) -> Result<Layout<L>, LayoutError> {
+) -> Result<Layout<L, D>, LayoutError> {
     let Tiler::Modes(tilers) = tiler else { return Ok(divided.clone()) };
     let (mut tiles, mut rests) = (Vec::new(), Vec::new());
     for (k, mode) in divided.modes().into_iter().enumerate() {
@@ -63,12 +123,20 @@ pub(crate) fn unzip<L: Leaf>(
     Layout::concat(&[Layout::concat(&tiles)?, Layout::concat(&rests)?])
 }
 
-impl Layout<i64> {
+impl<D: Stride<i64>> Layout<i64, D> {
     /// Each tiled mode becomes (tile, rest).
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::{Layout, Tiler};
+    /// let a: Layout = "(4,8):(8,1)".parse()?;
+    /// let tiles = a.logical_divide(Tiler::tile(&[2, 4])?)?;
+    /// assert_eq!(tiles.to_string(), "((2,2),(4,2)):((8,16),(1,4))");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
     ///
     /// # Errors
     /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
-    pub fn logical_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout<i64>, LayoutError> {
+    pub fn logical_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.logical_divide_in(&(), tiler)
     }
 
@@ -76,7 +144,24 @@ impl Layout<i64> {
     ///
     /// # Errors
     /// Those of [`Layout::logical_divide`].
-    pub fn zipped_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout<i64>, LayoutError> {
+    pub fn zipped_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.zipped_divide_in(&(), tiler)
     }
+
+    /// As [`Layout::zipped_divide`], with the rests as modes of their own: `(tile, rest, rest)`.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_divide`].
+    pub fn tiled_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
+        self.tiled_divide_in(&(), tiler)
+    }
+
+    /// As [`Layout::tiled_divide`], with the tiles as modes of their own too.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_divide`].
+    pub fn flat_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
+        self.flat_divide_in(&(), tiler)
+    }
 }
+

@@ -3,21 +3,36 @@
 //! Invariant: every refusal names the modes, the limit or the missing fact; no operation answers
 //! with a wrong layout instead. The codes are the L family and never change their meaning.
 
-use crate::leaf::Fact;
+use super::Stride;
+use crate::leaf::{Fact, Leaf};
+use std::fmt;
 use thiserror::Error;
+
+/// Two modes that do not divide one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clash {
+    /// The mode of the outer (left) layout, as `extent:stride`.
+    pub outer: String,
+    /// The mode of the inner (right) layout, as `extent:stride`.
+    pub inner: String,
+    /// What would make them divide, as an action.
+    pub fix: String,
+}
+
+impl fmt::Display for Clash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Clash { outer, inner, .. } = self;
+        write!(f, "mode `{inner}` splits mode `{outer}` unevenly, so the result is no layout")
+    }
+}
 
 /// A refusal of the layout algebra or of the symbolic arithmetic under it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LayoutError {
     /// A mode of the right operand splits a mode of the left operand unevenly.
-    #[error("mode `{inner}` splits mode `{outer}` unevenly, so the result is no layout")]
-    Indivisible {
-        /// The mode of the outer (left) layout, as `extent:stride`.
-        outer: String,
-        /// The mode of the inner (right) layout, as `extent:stride`.
-        inner: String,
-    },
+    #[error("{0}")]
+    Indivisible(Box<Clash>),
     /// A number does not fit in 64 bits.
     #[error("{what} does not fit in 64 bits")]
     Overflow {
@@ -100,6 +115,42 @@ pub enum LayoutError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A stride that would step along two axes at once.
+    #[error("the strides `{a}` and `{b}` step along different axes, and their sum is no stride")]
+    TwoAxes {
+        /// One stride.
+        a: String,
+        /// The other.
+        b: String,
+    },
+    /// Elements of one width that do not fill, or are not, whole elements of another.
+    #[error("mode `{mode}` cannot be recast by a factor of {factor}: {reason}")]
+    Recast {
+        /// The mode, as `extent:stride`.
+        mode: String,
+        /// How many of the narrow elements make a wide one.
+        factor: String,
+        /// What is in the way.
+        reason: &'static str,
+    },
+    /// An operation that has no meaning for swizzled layouts.
+    #[error("{what} of `{layout}` is no layout, swizzled or not")]
+    Swizzled {
+        /// The operation.
+        what: &'static str,
+        /// The composed layout.
+        layout: String,
+    },
+    /// An argument outside of what the operation takes.
+    #[error("{what} is {found}, and must be {wanted}")]
+    Argument {
+        /// Which argument.
+        what: &'static str,
+        /// Its value.
+        found: String,
+        /// What is admitted.
+        wanted: &'static str,
+    },
     /// A swizzle whose bit fields overlap or do not fit.
     #[error("swizzle {swizzle} {reason}")]
     Swizzle {
@@ -111,11 +162,11 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
-    /// The stable code, `L0101` to `L0114`.
+    /// The stable code, `L0101` to `L0118`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            LayoutError::Indivisible { .. } => "L0101",
+            LayoutError::Indivisible(_) => "L0101",
             LayoutError::Overflow { .. } => "L0102",
             LayoutError::Incongruent { .. } => "L0103",
             LayoutError::Rank { .. } => "L0104",
@@ -129,6 +180,10 @@ impl LayoutError {
             LayoutError::NegativeStride { .. } => "L0112",
             LayoutError::Variable { .. } => "L0113",
             LayoutError::Swizzle { .. } => "L0114",
+            LayoutError::TwoAxes { .. } => "L0115",
+            LayoutError::Recast { .. } => "L0116",
+            LayoutError::Swizzled { .. } => "L0117",
+            LayoutError::Argument { .. } => "L0118",
         }
     }
 
@@ -136,10 +191,7 @@ impl LayoutError {
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
-            LayoutError::Indivisible { outer, inner } => Some(format!(
-                "choose the extent and stride of `{inner}` so that its steps stay inside `{outer}` \
-                 or divide its extent"
-            )),
+            LayoutError::Indivisible(clash) => Some(clash.fix.clone()),
             LayoutError::Incongruent { shape, .. } => {
                 Some(format!("give one number for each leaf of `{shape}`, nested alike"))
             }
@@ -152,8 +204,66 @@ impl LayoutError {
             LayoutError::NegativeStride { mode } => {
                 Some(format!("reverse the order in which `{mode}` is walked"))
             }
-            LayoutError::Extent { .. } => Some("extents are 1 or more".to_owned()),
+            LayoutError::Extent { .. } => Some("make every extent 1 or more".to_owned()),
+            LayoutError::TwoAxes { .. } => {
+                Some("tile the coordinates mode by mode: give one tiler for each mode".to_owned())
+            }
+            LayoutError::Recast { .. } => {
+                Some("make the elements of a wide one adjoin: a mode of stride 1 and a multiple of it".to_owned())
+            }
+            LayoutError::Swizzled { .. } => {
+                Some("apply the operation to the layout under the swizzle".to_owned())
+            }
+            LayoutError::Argument { what, wanted, .. } => Some(format!("make {what} {wanted}")),
+            LayoutError::Overflow { .. } => Some("choose smaller extents or strides".to_owned()),
+            LayoutError::Rank { rank, .. } => Some(format!("name a mode below {rank}")),
+            LayoutError::TooDeep { limit } => Some(format!("nest at most {limit} levels")),
+            LayoutError::TooLarge { limit, .. } => Some(format!("stay within {limit}")),
+            LayoutError::Divisor { .. } => Some("divide by 1 or more".to_owned()),
+            LayoutError::Swizzle { .. } => Some(
+                "use `Sw<bits,base,shift>` with shift at least bits, and bits + base + shift at most 62"
+                    .to_owned(),
+            ),
             _ => None,
         }
+    }
+}
+
+impl LayoutError {
+    /// Two modes, as `extent:stride`, that do not divide one another, and what would make them.
+    #[must_use]
+    pub fn clash(
+        outer: impl Into<String>,
+        inner: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        let (outer, inner, fix) = (outer.into(), inner.into(), fix.into());
+        LayoutError::Indivisible(Box::new(Clash { outer, inner, fix }))
+    }
+
+    /// The mode `inner`, of which `part` (steps, extent) reaches mode `outer`, straddles that.
+    #[cold]
+    pub(crate) fn indivisible<L: Leaf, D: Stride<L>>(
+        cx: &L::Cx,
+        outer: (L, D),
+        inner: (L, L),
+        part: (L, L),
+    ) -> Self {
+        let (s, m) = (outer.0.show(cx), part.0.show(cx));
+        let inner_text = format!("{}:{}", inner.0.show(cx), inner.1.show(cx));
+        let fix = match (outer.0.known(), part.0.known()) {
+            (Some(s), Some(m)) if m > 0 && s % m == 0 => {
+                let turn = s / m;
+                format!("make the extent of `{inner_text}` a multiple or a divisor of {turn}")
+            }
+            (Some(s), Some(m)) if m > 0 => format!(
+                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent at \
+                 most {}",
+                (s + m - 1) / m
+            ),
+            _ => format!("make `{m}` and `{s}` divide one another, with strides of one sign"),
+        };
+        let outer = format!("{s}:{}", outer.1.text_in(cx));
+        LayoutError::clash(outer, inner_text, fix)
     }
 }

@@ -1,28 +1,36 @@
 //! The function a layout is: from one-dimensional indices and from nested coordinates.
 //!
 //! Invariant: for `i` below the size, `at(i) == crd2idx(idx2crd(i))`. The last leaf of a mode goes
-//! on beyond its extent, in both directions, as composition and ragged tiles need.
+//! on beyond its extent, as composition and ragged tiles need. Below zero a layout is the mirror image
+//! of what it is above: `at(-i) == -at(i)`, as C's division and remainder have it.
 
-use super::{Layout, LayoutError};
+use super::stride::CoordSum;
+use super::{CoordLayout, Layout, LayoutError, Stride};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 
-impl<L: Leaf> Layout<L> {
+impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The number of coordinates.
     ///
     /// # Errors
     /// [`LayoutError::Overflow`], for symbolic leaves only.
     pub fn size_in(&self, cx: &L::Cx) -> Result<L, LayoutError> {
-        self.shape.size_in(cx)
+        let mut size = L::constant(1);
+        for (extent, _) in &self.leaves {
+            size = L::mul(cx, size, *extent)?;
+        }
+        Ok(size)
     }
+}
 
+impl<L: Leaf> Layout<L> {
     /// One more than the distance between the lowest and the highest index.
     ///
     /// # Errors
     /// Overflow, and [`LayoutError::NeedsFact`] where the sign of a stride is not known.
     pub fn cosize_in(&self, cx: &L::Cx) -> Result<L, LayoutError> {
         let mut cosize = L::constant(1);
-        for (extent, stride) in self.leaves() {
+        for &(extent, stride) in &self.leaves {
             if extent.known() == Some(1) || stride.known() == Some(0) {
                 continue;
             }
@@ -50,12 +58,31 @@ impl<L: Leaf> Layout<L> {
     /// # Errors
     /// [`LayoutError::Incongruent`], overflow and the arena's limits.
     pub fn crd2idx_in(&self, cx: &L::Cx, coord: &IntTuple<L>) -> Result<L, LayoutError> {
-        let coord = idx2crd_in(cx, coord, &self.shape)?;
+        let coord = idx2crd_in(cx, coord, &self.shape())?;
         let mut index = L::constant(0);
-        for (digit, stride) in coord.flatten().into_iter().zip(self.stride.flatten()) {
-            index = L::add(cx, index, L::mul(cx, digit, stride)?)?;
+        for (digit, (_, stride)) in coord.flatten().into_iter().zip(&self.leaves) {
+            index = L::add(cx, index, L::mul(cx, digit, *stride)?)?;
         }
         Ok(index)
+    }
+}
+
+impl<L: Leaf> CoordLayout<L> {
+    /// The coordinate that a coordinate is sent to, as deep as the strides name modes.
+    ///
+    /// # Errors
+    /// [`LayoutError::Incongruent`], overflow and the arena's limits.
+    pub fn crd2crd_in(
+        &self,
+        cx: &L::Cx,
+        coord: &IntTuple<L>,
+    ) -> Result<IntTuple<L>, LayoutError> {
+        let coord = idx2crd_in(cx, coord, &self.shape())?;
+        let mut sum = CoordSum::Number(L::constant(0));
+        for (digit, (_, stride)) in coord.flatten().into_iter().zip(&self.leaves) {
+            sum.add(cx, digit, *stride)?;
+        }
+        Ok(sum.tuple())
     }
 }
 
@@ -72,6 +99,12 @@ pub fn idx2crd_in<L: Leaf>(
     match (coord, shape) {
         (_, IntTuple::Leaf(_)) if coord.is_leaf() => Ok(coord.clone()),
         (IntTuple::Leaf(index), IntTuple::Tuple(modes)) => {
+            if index.known().is_some_and(|i| i < 0) {
+                let zero = L::constant(0);
+                let mirrored = IntTuple::Leaf(L::sub(cx, zero, *index)?);
+                let digits = idx2crd_in(cx, &mirrored, shape)?;
+                return digits.try_map(&mut |digit| L::sub(cx, zero, *digit));
+            }
             let mut rest = *index;
             let mut digits = Vec::with_capacity(modes.len());
             for (k, mode) in modes.iter().enumerate() {
@@ -108,14 +141,16 @@ pub fn idx2crd(coord: &IntTuple<i64>, shape: &IntTuple<i64>) -> Result<IntTuple<
     idx2crd_in(&(), coord, shape)
 }
 
-impl Layout<i64> {
+impl<D: Stride<i64>> Layout<i64, D> {
     /// The number of coordinates.
     #[must_use]
     pub fn size(&self) -> i64 {
-        // Cannot fail: the product was checked when the layout was made.
-        self.size_in(&()).unwrap_or(i64::MAX)
+        // Cannot overflow: the product was checked when the layout was made.
+        self.leaves.iter().fold(1, |size, (extent, _)| i64::saturating_mul(size, *extent))
     }
+}
 
+impl Layout<i64> {
     /// One more than the distance between the lowest and the highest index.
     #[must_use]
     pub fn cosize(&self) -> i64 {
@@ -127,33 +162,15 @@ impl Layout<i64> {
     /// goes on, and an index that does not fit stops at the ends of `i64`.
     #[must_use]
     pub fn at(&self, i: i64) -> i64 {
-        fn walk(
-            shape: &IntTuple<i64>,
-            stride: &IntTuple<i64>,
-            rest: &mut i64,
-            leaves_left: &mut usize,
-            index: &mut i128,
-        ) {
-            match (shape, stride) {
-                (IntTuple::Leaf(extent), IntTuple::Leaf(stride)) => {
-                    *leaves_left -= 1;
-                    let digit = if *leaves_left == 0 { *rest } else { rest.rem_euclid(*extent) };
-                    *rest = rest.div_euclid(*extent);
-                    let term = i128::from(digit) * i128::from(*stride);
-                    *index = index.saturating_add(term);
-                }
-                (IntTuple::Tuple(shapes), IntTuple::Tuple(strides)) => {
-                    for (shape, stride) in shapes.iter().zip(strides) {
-                        walk(shape, stride, rest, leaves_left, index);
-                    }
-                }
-                _ => {} // Shape and stride are congruent.
-            }
+        let mut rest = i;
+        let mut index = 0i128;
+        let Some(((_, last), digits)) = self.leaves.split_last() else { return 0 };
+        for (extent, stride) in digits {
+            // Towards zero, so that negative indices mirror positive ones.
+            index += i128::from(rest % extent) * i128::from(*stride);
+            rest /= extent;
         }
-        let mut leaves = 0;
-        self.shape.for_each(&mut |_| leaves += 1);
-        let (mut rest, mut index) = (i, 0i128);
-        walk(&self.shape, &self.stride, &mut rest, &mut leaves, &mut index);
+        index += i128::from(rest) * i128::from(*last);
         i64::try_from(index).unwrap_or(if index < 0 { i64::MIN } else { i64::MAX })
     }
 
@@ -169,6 +186,23 @@ impl Layout<i64> {
     #[must_use]
     pub fn coord(&self, i: i64) -> IntTuple<i64> {
         // Cannot fail: extents are positive and a number fits every shape.
-        idx2crd(&IntTuple::Leaf(i), &self.shape).unwrap_or(IntTuple::Leaf(i))
+        idx2crd(&IntTuple::Leaf(i), &self.shape()).unwrap_or(IntTuple::Leaf(i))
+    }
+}
+
+impl CoordLayout<i64> {
+    /// The coordinate that a coordinate is sent to, as deep as the strides name modes.
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::CoordLayout;
+    /// let swapped: CoordLayout = "(4,5):(1@1,1@0)".parse()?;
+    /// assert_eq!(swapped.at_coord(&"(3,4)".parse()?)?.to_string(), "(4,3)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::Incongruent`] and overflow.
+    pub fn at_coord(&self, coord: &IntTuple<i64>) -> Result<IntTuple<i64>, LayoutError> {
+        self.crd2crd_in(&(), coord)
     }
 }

@@ -4,75 +4,179 @@
 //! a bijection onto `0..n`, `r` is its inverse. With `l = a.left_inverse()`,
 //! `a.at(l.at(a.at(i))) == a.at(i)` for every `i < a.size()`, so `l` undoes an injective `a`.
 
-use super::{Layout, LayoutError};
+use super::{Layout, LayoutError, Leaves};
+use crate::leaf::{Decision, Leaf};
+use smallvec::SmallVec;
 
-impl Layout<i64> {
+/// A leaf and the product of the extents before it.
+#[derive(Copy, Clone)]
+struct Step<L> {
+    extent: L,
+    stride: L,
+    before: L,
+}
+
+impl<L: Leaf> Layout<L> {
     /// A layout that this one undoes, as large as whole modes of this one make it; at least `1:0`.
-    #[must_use]
-    pub fn right_inverse(&self) -> Layout<i64> {
-        let mut next = 1i64;
-        let mut inverse = Vec::new();
-        let mut modes = self.coalesce().with_prefixes();
-        modes.retain(|(_, stride, _)| *stride > 0);
-        modes.sort_by_key(|(_, stride, _)| *stride);
-        for (extent, stride, prefix) in modes {
-            // Before the next stride, nothing of the image is left to undo.
-            if stride != next {
-                if stride < next {
-                    continue;
+    ///
+    /// # Errors
+    /// [`LayoutError::NeedsFact`] where it depends on symbols whether a mode continues the others.
+    pub fn right_inverse_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
+        let mut steps = self.steps(cx)?;
+        let mut next = L::constant(1);
+        let mut inverse = Leaves::new();
+        // Each round takes the mode that continues what is there.
+        loop {
+            let mut found = None;
+            let mut unclear = None;
+            for (k, step) in steps.iter().enumerate() {
+                match <L as Leaf>::eq(cx, step.stride, next) {
+                    Decision::Known(true) => {
+                        found = Some(k);
+                        break;
+                    }
+                    Decision::Known(false) => {}
+                    Decision::Needs(fact) => unclear = Some(fact),
+                }
+            }
+            let Some(k) = found else {
+                if let Some(fact) = unclear {
+                    return Err(LayoutError::NeedsFact { fact });
                 }
                 break;
+            };
+            let step = steps.remove(k);
+            push(cx, &mut inverse, step.extent, step.before)?;
+            // A reach that does not fit is no mode's stride.
+            match L::mul(cx, step.extent, step.stride) {
+                Ok(reach) => next = reach,
+                Err(LayoutError::Overflow { .. }) => break,
+                Err(error) => return Err(error),
             }
-            let Some(reach) = extent.checked_mul(stride) else { break };
-            inverse.push((extent, prefix));
-            next = reach;
         }
-        // Cannot fail: the inverse reaches no index beyond the size.
-        Layout::from_leaves(&inverse).map_or_else(|_| self.clone(), |inverse| inverse.coalesce())
+        Layout::from_leaves(&inverse)
     }
 
     /// The layout that undoes this one on its image; replicas (stride 0) go to the first of them.
     ///
     /// # Errors
     /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::Indivisible`] where the
-    /// strides do not divide one another, [`LayoutError::NegativeStride`].
-    pub fn left_inverse(&self) -> Result<Layout<i64>, LayoutError> {
-        let coalesced = self.coalesce();
-        let mut modes = coalesced.with_prefixes();
-        modes.retain(|(_, stride, _)| *stride != 0);
-        modes.sort_by_key(|(_, stride, _)| *stride);
-        // Between one stride and the next lies the digit of the mode, its radix their quotient.
-        let mut before = (1i64, 1i64, 0i64);
-        let mut inverse = Vec::new();
-        for mode in modes {
-            let (extent, stride, _) = mode;
-            if stride < 0 {
-                return Err(LayoutError::NegativeStride { mode: format!("{extent}:{stride}") });
+    /// strides do not divide one another, [`LayoutError::NegativeStride`] where strides have both
+    /// signs, [`LayoutError::NeedsFact`].
+    pub fn left_inverse_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
+        let zero = L::constant(0);
+        let mut steps: SmallVec<[Step<L>; 8]> = SmallVec::new();
+        let mut down = None;
+        for step in self.steps(cx)? {
+            let negative = L::lt(cx, step.stride, zero).require()?;
+            if down.replace(negative).is_some_and(|before| before != negative) {
+                let mode = format!("{}:{}", step.extent.show(cx), step.stride.show(cx));
+                return Err(LayoutError::NegativeStride { mode });
             }
-            let radix = stride / before.1;
-            if radix < before.0 {
-                return Err(LayoutError::NotInjective { layout: self.to_string() });
+            let stride = if negative { L::sub(cx, zero, step.stride)? } else { step.stride };
+            let mut place = steps.len();
+            while place > 0 && L::lt(cx, stride, steps[place - 1].stride).require()? {
+                place -= 1;
             }
-            if stride % before.1 != 0 {
-                let outer = format!("{extent}:{stride}");
-                let inner = format!("{}:{}", before.0, before.1);
-                return Err(LayoutError::Indivisible { outer, inner });
-            }
-            inverse.push((radix, before.2));
-            before = mode;
+            steps.insert(place, Step { stride, ..step });
         }
-        inverse.push((before.0, before.2));
-        Ok(Layout::from_leaves(&inverse)?.coalesce())
+        // Between one stride and the next lies the digit of the mode, its radix their quotient.
+        let one = L::constant(1);
+        let mut last = Step { extent: one, stride: one, before: zero };
+        let mut inverse = Leaves::new();
+        for step in steps {
+            let divides = L::divides(cx, last.stride, step.stride);
+            let radix = if divides.is_true() { Some(L::div(cx, step.stride, last.stride)?) } else { None };
+            let overlaps = match radix {
+                Some(radix) => L::lt(cx, radix, last.extent).require()?,
+                None => L::lt(cx, step.stride, L::mul(cx, last.stride, last.extent)?).require()?,
+            };
+            if overlaps {
+                return Err(LayoutError::NotInjective { layout: self.display_in(cx) });
+            }
+            let Some(radix) = radix else {
+                divides.require()?;
+                let mode = |s: &Step<L>| format!("{}:{}", s.extent.show(cx), s.stride.show(cx));
+                let (below, above) = (last.stride.show(cx), mode(&step));
+                let fix = format!("make the stride of `{above}` a multiple of {below}");
+                return Err(LayoutError::clash(above, mode(&last), fix));
+            };
+            push(cx, &mut inverse, radix, last.before)?;
+            last = step;
+        }
+        push(cx, &mut inverse, last.extent, last.before)?;
+        if down == Some(true) {
+            for mode in &mut inverse {
+                mode.1 = L::sub(cx, zero, mode.1)?;
+            }
+        }
+        Layout::from_leaves(&inverse)
     }
 
-    /// The leaves as (extent, stride, product of the extents before).
-    fn with_prefixes(&self) -> Vec<(i64, i64, i64)> {
-        let mut prefix = 1i64;
-        let mut modes = Vec::new();
-        for (extent, stride) in self.leaves() {
-            modes.push((extent, stride, prefix));
-            prefix = prefix.saturating_mul(extent); // Below the size, which fits.
+    /// The coalesced leaves that move, each with the product of the extents before.
+    fn steps(&self, cx: &L::Cx) -> Result<SmallVec<[Step<L>; 8]>, LayoutError> {
+        let moving = self.leaves.iter().filter(|l| l.0.known() != Some(1));
+        let mut before = L::constant(1);
+        let mut steps = SmallVec::new();
+        for (extent, stride) in super::coalesce::merge(cx, moving)? {
+            if stride.known() != Some(0) {
+                steps.push(Step { extent, stride, before });
+            }
+            before = L::mul(cx, before, extent)?;
         }
-        modes
+        Ok(steps)
+    }
+}
+
+/// Appends a mode, coalescing.
+fn push<L: Leaf>(
+    cx: &L::Cx,
+    modes: &mut Leaves<L>,
+    extent: L,
+    stride: L,
+) -> Result<(), LayoutError> {
+    if extent.known() == Some(1) {
+        return Ok(());
+    }
+    if let Some(last) = modes.last_mut() {
+        let next = L::mul(cx, last.0, last.1);
+        if next.is_ok_and(|next| <L as Leaf>::eq(cx, next, stride).is_true()) {
+            last.0 = L::mul(cx, last.0, extent)?;
+            return Ok(());
+        }
+    }
+    modes.push((extent, stride));
+    Ok(())
+}
+
+impl Layout<i64> {
+    /// A layout that this one undoes, as large as whole modes of this one make it; at least `1:0`.
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let a: Layout = "(4,8):(8,1)".parse()?;
+    /// assert_eq!(a.right_inverse().to_string(), "(8,4):(4,1)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    #[must_use]
+    pub fn right_inverse(&self) -> Layout<i64> {
+        // Cannot fail: the inverse reaches no index beyond the size.
+        self.right_inverse_in(&()).unwrap_or_else(|_| Layout::trivial())
+    }
+
+    /// The layout that undoes this one on its image; replicas (stride 0) go to the first of them.
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let a: Layout = "4:2".parse()?;
+    /// assert_eq!(a.left_inverse()?.to_string(), "(2,4):(0,1)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::Indivisible`] where the
+    /// strides do not divide one another, [`LayoutError::NegativeStride`] for both signs at once.
+    pub fn left_inverse(&self) -> Result<Layout<i64>, LayoutError> {
+        self.left_inverse_in(&())
     }
 }

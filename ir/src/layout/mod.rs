@@ -4,40 +4,72 @@
 //! Order is column-major: the first mode of a one-dimensional index varies fastest, and the last
 //! leaf goes on beyond its extent.
 //!
-//! Invariant: shape and stride are congruent, at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep;
-//! constant extents are at least 1, and every index below the size fits in 64 bits.
+//! A layout keeps one [`Profile`] (how the leaves are nested) and its leaves as (extent, stride), inline
+//! for up to eight: shape and stride are congruent by construction, and most operations on layouts
+//! of that size allocate nothing.
+//!
+//! Invariant: a layout is at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep; constant extents are at
+//! least 1, and every index below the size fits in 64 bits.
 //! Invariant: an operation gives the exact function it promises or a [`LayoutError`], never a
 //! nearby one. Laws hold for symbolic extents of at least 1.
 
 pub mod bijection;
 pub mod coalesce;
+pub mod common;
 pub mod complement;
 pub mod compose;
 pub mod composed;
 pub mod divide;
+mod enumerate;
 mod error;
+pub mod filter;
 pub mod index;
 pub mod inverse;
 pub mod modes;
+pub mod ordered;
 pub mod product;
+mod profile;
+pub mod recast;
+pub mod shapes;
+pub mod slice;
+pub mod stride;
 pub mod swizzle;
 pub(crate) mod text;
 pub mod tiler;
+pub mod tv;
 
 pub use composed::ComposedLayout;
 pub use error::LayoutError;
+pub use profile::Profile;
+pub use stride::{Basis, Stride};
 pub use swizzle::Swizzle;
 pub use tiler::Tiler;
 
 use crate::expr::{Dim, ExprArena};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
+use profile::ModeAt;
+use smallvec::SmallVec;
 
-/// A function from coordinates to indices. Strides count elements of whatever is indexed.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Layout<L = i64> {
-    shape: IntTuple<L>,
-    stride: IntTuple<L>,
+/// Leaves as (extent, stride).
+pub(crate) type Leaves<L, D = L> = SmallVec<[(L, D); 8]>;
+
+/// A function from coordinates to indices. Strides count elements of whatever is indexed; with
+/// [`Basis`] strides the indices are coordinates.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Layout<L: Leaf = i64, D: Stride<L> = L> {
+    profile: Profile,
+    leaves: Leaves<L, D>,
+}
+
+/// A layout whose indices are coordinates.
+pub type CoordLayout<L = i64> = Layout<L, Basis<L>>;
+
+impl<L: Leaf, D: Stride<L>> Clone for Layout<L, D> {
+    fn clone(&self) -> Self {
+        // Copies bytes, where the derived one would clone leaf by leaf.
+        Layout { profile: self.profile.clone(), leaves: SmallVec::from_slice(&self.leaves) }
+    }
 }
 
 impl<L: Leaf> Layout<L> {
@@ -50,18 +82,7 @@ impl<L: Leaf> Layout<L> {
         shape: impl Into<IntTuple<L>>,
         stride: impl Into<IntTuple<L>>,
     ) -> Result<Self, LayoutError> {
-        let (shape, stride) = (shape.into(), stride.into());
-        shape.check_limits()?;
-        stride.check_limits()?;
-        if !shape.congruent(&stride) {
-            let text = |t: &IntTuple<L>| {
-                t.map(&mut |l| l.known().map_or("?".to_owned(), |v| v.to_string())).to_string()
-            };
-            return Err(LayoutError::Incongruent { shape: text(&shape), other: text(&stride) });
-        }
-        let layout = Layout { shape, stride };
-        layout.check_constants()?;
-        Ok(layout)
+        Layout::with_strides(&shape.into(), &stride.into())
     }
 
     /// As [`Layout::new`], with the symbols named in errors and extents checked by their range.
@@ -82,71 +103,138 @@ impl<L: Leaf> Layout<L> {
             return Err(LayoutError::Incongruent { shape, other });
         }
         let layout = Layout::new(shape, stride)?;
-        for extent in layout.shape.flatten() {
-            if L::lt(cx, L::constant(0), extent).is_false() {
+        for (extent, _) in layout.leaves() {
+            if L::lt(cx, L::constant(0), *extent).is_false() {
                 return Err(LayoutError::Extent { extent: extent.known().unwrap_or(0) });
             }
         }
         Ok(layout)
     }
 
+}
+
+impl<L: Leaf, D: Stride<L>> Layout<L, D> {
+    /// As [`Layout::new`], with any kind of stride.
+    ///
+    /// # Errors
+    /// Those of [`Layout::new`].
+    pub fn with_strides(shape: &IntTuple<L>, stride: &IntTuple<D>) -> Result<Self, LayoutError> {
+        shape.check_limits()?;
+        stride.check_limits()?;
+        if !shape.congruent(stride) {
+            let known = |v: Option<i64>| v.map_or("?".to_owned(), |v| v.to_string());
+            return Err(LayoutError::Incongruent {
+                shape: shape.map(&mut |l| known(l.known())).to_string(),
+                other: stride.map(&mut |d| known(d.number())).to_string(),
+            });
+        }
+        let mut extents: SmallVec<[L; 8]> = SmallVec::new();
+        let profile = Profile::of(shape, &mut |l| extents.push(l));
+        let mut leaves = Leaves::with_capacity(extents.len());
+        let mut extents = extents.into_iter();
+        stride.for_each(&mut |d| leaves.extend(extents.next().map(|l| (l, *d))));
+        Layout::checked(profile, leaves)
+    }
+
+    /// A layout of as many leaves as the profile has.
+    pub(crate) fn checked(profile: Profile, leaves: Leaves<L, D>) -> Result<Self, LayoutError> {
+        profile.check_limits()?;
+        let layout = Layout { profile, leaves };
+        layout.check_constants()?;
+        Ok(layout)
+    }
+
+    /// The layout of one mode.
+    ///
+    /// # Errors
+    /// As [`Layout::new`].
+    pub fn of_mode(extent: L, stride: D) -> Result<Self, LayoutError> {
+        Layout::checked(Profile::leaf(), SmallVec::from_slice(&[(extent, stride)]))
+    }
+
     /// The shape.
     #[must_use]
-    pub fn shape(&self) -> &IntTuple<L> {
-        &self.shape
+    pub fn shape(&self) -> IntTuple<L> {
+        self.profile.tuple(self.leaves.iter().map(|l| l.0))
     }
 
     /// The stride, congruent with the shape.
     #[must_use]
-    pub fn stride(&self) -> &IntTuple<L> {
-        &self.stride
+    pub fn stride(&self) -> IntTuple<D> {
+        self.profile.tuple(self.leaves.iter().map(|l| l.1))
+    }
+
+    /// How the leaves are nested.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     /// The leaves as (extent, stride), in order.
     #[must_use]
-    pub fn leaves(&self) -> Vec<(L, L)> {
-        self.shape.flatten().into_iter().zip(self.stride.flatten()).collect()
+    pub fn leaves(&self) -> &[(L, D)] {
+        &self.leaves
     }
 
     /// The text of the layout, its symbols named by `cx`.
     #[must_use]
     pub fn display_in(&self, cx: &L::Cx) -> String {
-        format!("{}:{}", self.shape.display_in(cx), self.stride.display_in(cx))
+        let shape = self.shape().display_in(cx);
+        format!("{shape}:{}", self.stride().map(&mut |d| d.text_in(cx)))
     }
 
     /// The flat layout of these leaves; a single leaf becomes a number, none becomes `1:0`.
-    pub(crate) fn from_leaves(leaves: &[(L, L)]) -> Result<Self, LayoutError> {
+    pub(crate) fn from_leaves(leaves: &[(L, D)]) -> Result<Self, LayoutError> {
         match leaves {
-            [] => Layout::new(L::constant(1), L::constant(0)),
-            [(extent, stride)] => Layout::new(*extent, *stride),
-            _ => {
-                let (shape, stride): (Vec<L>, Vec<L>) = leaves.iter().copied().unzip();
-                Layout::new(shape, stride)
-            }
+            [] => Layout::of_mode(L::constant(1), D::zero()),
+            [(extent, stride)] => Layout::of_mode(*extent, *stride),
+            _ => Layout::checked(Profile::flat(leaves.len()), SmallVec::from_slice(leaves)),
         }
     }
 
-    /// The layout of a known-congruent part of a checked layout.
-    fn part(shape: &IntTuple<L>, stride: &IntTuple<L>) -> Self {
-        Layout { shape: shape.clone(), stride: stride.clone() }
+    /// `1:0`.
+    #[must_use]
+    pub fn trivial() -> Self {
+        let one = [(L::constant(1), D::zero())];
+        Layout { profile: Profile::leaf(), leaves: SmallVec::from_slice(&one) }
+    }
+
+    /// One mode of a checked layout.
+    fn part(&self, at: ModeAt) -> Self {
+        Layout {
+            profile: self.profile.part(at.tokens),
+            leaves: SmallVec::from_slice(&self.leaves[at.leaves]),
+        }
     }
 
     fn check_constants(&self) -> Result<(), LayoutError> {
-        let overflow = LayoutError::Overflow { what: "the size or an index of a layout" };
+        let overflow = || LayoutError::Overflow { what: "the size or an index of a layout" };
         let (mut size, mut low, mut high) = (1i64, 0i64, 1i64);
-        for (extent, stride) in self.leaves() {
+        for (extent, stride) in &self.leaves {
             let Some(extent) = extent.known() else { continue };
             if extent < 1 {
                 return Err(LayoutError::Extent { extent });
             }
-            size = size.checked_mul(extent).ok_or(overflow.clone())?;
-            let Some(stride) = stride.known() else { continue };
-            let reach = (extent - 1).checked_mul(stride).ok_or(overflow.clone())?;
+            size = size.checked_mul(extent).ok_or_else(overflow)?;
+            let Some(stride) = stride.number() else { continue };
+            let reach = (extent - 1).checked_mul(stride).ok_or_else(overflow)?;
             let bound = if reach < 0 { &mut low } else { &mut high };
-            *bound = bound.checked_add(reach).ok_or(overflow.clone())?;
+            *bound = bound.checked_add(reach).ok_or_else(overflow)?;
         }
         // The distance from the lowest to the highest index is used too.
-        high.checked_sub(low).ok_or(overflow).map(|_| ())
+        high.checked_sub(low).ok_or_else(overflow).map(|_| ())
+    }
+}
+
+impl<L: Leaf> CoordLayout<L> {
+    /// The layout that maps every coordinate of a shape to itself: `(4,5):(1@0,1@1)`.
+    ///
+    /// # Errors
+    /// Limits, and shapes nested deeper than [`stride::MAX_AXES`].
+    pub fn identity(shape: impl Into<IntTuple<L>>) -> Result<Self, LayoutError> {
+        let shape = shape.into();
+        let stride = stride::basis_like(&shape)?;
+        Layout::with_strides(&shape, &stride)
     }
 }
 
@@ -154,15 +242,16 @@ impl Layout<Dim> {
     /// The same layout over plain numbers, if no leaf holds a symbol.
     #[must_use]
     pub fn to_fixed(&self) -> Option<Layout<i64>> {
-        let fixed = |t: &IntTuple<Dim>| t.try_map(&mut |l| l.known().ok_or(())).ok();
-        Some(Layout { shape: fixed(&self.shape)?, stride: fixed(&self.stride)? })
+        let fixed = |(n, d): &(Dim, Dim)| Some((n.known()?, d.known()?));
+        let leaves = self.leaves.iter().map(fixed).collect::<Option<_>>()?;
+        Some(Layout { profile: self.profile.clone(), leaves })
     }
 
     /// The same layout over symbolic leaves, all constant.
     #[must_use]
     pub fn from_fixed(layout: &Layout<i64>) -> Self {
-        let dims = |t: &IntTuple<i64>| t.map(&mut |l| Dim::Const(*l));
-        Layout { shape: dims(&layout.shape), stride: dims(&layout.stride) }
+        let dims = layout.leaves.iter().map(|(n, d)| (Dim::Const(*n), Dim::Const(*d)));
+        Layout { profile: layout.profile.clone(), leaves: dims.collect() }
     }
 
     /// The layout with every symbol replaced by its value.
@@ -174,7 +263,10 @@ impl Layout<Dim> {
         arena: &ExprArena,
         value: &dyn Fn(crate::expr::VarId) -> Option<i64>,
     ) -> Result<Layout<i64>, LayoutError> {
-        let fixed = |t: &IntTuple<Dim>| t.try_map(&mut |l| arena.eval(*l, value));
-        Layout::new(fixed(&self.shape)?, fixed(&self.stride)?)
+        let mut leaves = Leaves::with_capacity(self.leaves.len());
+        for (extent, stride) in &self.leaves {
+            leaves.push((arena.eval(*extent, value)?, arena.eval(*stride, value)?));
+        }
+        Layout::checked(self.profile.clone(), leaves)
     }
 }

@@ -1,11 +1,13 @@
 //! Products: a layout repeated as another one says.
 //!
 //! Invariant: `logical_product(a, b)` has `a` as mode 0, and mode 1 walks over copies of `a` that
-//! do not overlap, in the order of `b`.
+//! do not overlap, in the order of `b`. The other products only regroup its modes.
 
 use super::divide::unzip;
+use super::shapes::{ceil_div_by_in, evenly_divides_in, product_each_in};
 use super::{Layout, LayoutError, Tiler};
 use crate::leaf::Leaf;
+use crate::tuple::IntTuple;
 
 impl<L: Leaf> Layout<L> {
     /// Each tiled mode becomes (mode, copies).
@@ -17,7 +19,7 @@ impl<L: Leaf> Layout<L> {
         cx: &L::Cx,
         tiler: impl Into<Tiler<L>>,
     ) -> Result<Layout<L>, LayoutError> {
-        tiler.into().transform(self, 0, &mut |mode, tile| {
+        tiler.into().transform(self, 0, false, &mut |mode, tile| {
             let target = L::mul(cx, mode.size_in(cx)?, tile.cosize_in(cx)?)?;
             let copies = mode.complement_in(cx, target)?.compose_in(cx, tile)?;
             Layout::concat(&[mode.clone(), copies])
@@ -36,17 +38,138 @@ impl<L: Leaf> Layout<L> {
         let tiler = tiler.into();
         unzip(&self.logical_product_in(cx, tiler.clone())?, &tiler)
     }
+
+    /// As [`Layout::zipped_product_in`], with the copies as modes of their own.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product_in`].
+    pub fn tiled_product_in(
+        &self,
+        cx: &L::Cx,
+        tiler: impl Into<Tiler<L>>,
+    ) -> Result<Layout<L>, LayoutError> {
+        self.zipped_product_in(cx, tiler)?.unpacked(false)
+    }
+
+    /// As [`Layout::tiled_product_in`], with the originals as modes of their own too.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product_in`].
+    pub fn flat_product_in(
+        &self,
+        cx: &L::Cx,
+        tiler: impl Into<Tiler<L>>,
+    ) -> Result<Layout<L>, LayoutError> {
+        self.zipped_product_in(cx, tiler)?.unpacked(true)
+    }
+
+    /// The block repeated over the tiler, mode by mode: mode `k` is (block mode, copies along it).
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product_in`].
+    pub fn blocked_product_in(
+        &self,
+        cx: &L::Cx,
+        tiler: &Layout<L>,
+    ) -> Result<Layout<L>, LayoutError> {
+        self.mode_by_mode(cx, tiler, false)
+    }
+
+    /// As [`Layout::blocked_product_in`], the copies interleaved: mode `k` is (copies, block mode).
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product_in`].
+    pub fn raked_product_in(
+        &self,
+        cx: &L::Cx,
+        tiler: &Layout<L>,
+    ) -> Result<Layout<L>, LayoutError> {
+        self.mode_by_mode(cx, tiler, true)
+    }
+
+    fn mode_by_mode(
+        &self,
+        cx: &L::Cx,
+        tiler: &Layout<L>,
+        raked: bool,
+    ) -> Result<Layout<L>, LayoutError> {
+        let rank = self.rank().max(tiler.rank());
+        let product = self.padded(rank)?.logical_product_in(cx, tiler.padded(rank)?)?;
+        let blocks = product.mode(0)?.modes();
+        let copies = product.mode(1)?.modes();
+        let mut modes = Vec::with_capacity(rank);
+        for (block, copy) in blocks.into_iter().zip(copies) {
+            let pair = if raked { [copy, block] } else { [block, copy] };
+            modes.push(Layout::concat(&pair)?);
+        }
+        Layout::concat(&modes)
+    }
+
+    /// The layout as a tuple of at least `rank` modes, those added being `1:0`.
+    fn padded(&self, rank: usize) -> Result<Layout<L>, LayoutError> {
+        let mut modes = self.modes();
+        if modes.len() >= rank {
+            return Ok(self.clone());
+        }
+        modes.resize_with(rank, Layout::trivial);
+        Layout::concat(&modes)
+    }
+
+    /// The block repeated until it fills a shape, along the modes in the order given (the lowest
+    /// number first; by default from the first mode on).
+    ///
+    /// # Errors
+    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it does
+    /// not divide the shape, and those of the product.
+    pub fn tile_to_shape_in(
+        &self,
+        cx: &L::Cx,
+        shape: &IntTuple<L>,
+        order: Option<&IntTuple>,
+    ) -> Result<Layout<L>, LayoutError> {
+        let rank = shape.rank();
+        if self.rank() > rank {
+            return Err(LayoutError::Rank { mode: self.rank() - 1, rank });
+        }
+        let block = self.padded(rank)?;
+        let (tile, target) =
+            (product_each_in(cx, &block.shape())?, product_each_in(cx, shape)?);
+        let mut tilers = Vec::with_capacity(rank);
+        for extent in tile.flatten() {
+            tilers.push(Tiler::Layout(Layout::of_mode(extent, L::constant(1))?));
+        }
+        let tiler = match (tilers.len(), tile.is_leaf()) {
+            (1, true) => tilers.swap_remove(0),
+            _ => Tiler::Modes(tilers),
+        };
+        if !evenly_divides_in(cx, &target, &tiler)?.require()? {
+            let (shape, block) = (target.display_in(cx), tile.display_in(cx));
+            let fix = format!("make every extent of {shape} a multiple of that of {block}");
+            return Err(LayoutError::clash(shape, block, fix));
+        }
+        let copies = ceil_div_by_in(cx, &target, &tile)?;
+        let copies = match order {
+            Some(order) => Layout::ordered_in(cx, copies.clone(), order)?,
+            None => Layout::col_major_in(cx, copies.clone())?,
+        };
+        block.blocked_product_in(cx, &copies)
+    }
 }
 
 impl Layout<i64> {
     /// Each tiled mode becomes (mode, copies).
     ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let a: Layout = "(2,2):(4,1)".parse()?;
+    /// let copies: Layout = "6:1".parse()?;
+    /// assert_eq!(a.logical_product(&copies)?.to_string(), "((2,2),(2,3)):((4,1),(2,8))");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
-    pub fn logical_product(
-        &self,
-        tiler: impl Into<Tiler<i64>>,
-    ) -> Result<Layout<i64>, LayoutError> {
+    pub fn logical_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.logical_product_in(&(), tiler)
     }
 
@@ -54,7 +177,61 @@ impl Layout<i64> {
     ///
     /// # Errors
     /// Those of [`Layout::logical_product`].
-    pub fn zipped_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout<i64>, LayoutError> {
+    pub fn zipped_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.zipped_product_in(&(), tiler)
+    }
+
+    /// As [`Layout::zipped_product`], with the copies as modes of their own.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product`].
+    pub fn tiled_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
+        self.tiled_product_in(&(), tiler)
+    }
+
+    /// As [`Layout::tiled_product`], with the originals as modes of their own too.
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product`].
+    pub fn flat_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
+        self.flat_product_in(&(), tiler)
+    }
+
+    /// The block repeated over the tiler, mode by mode: mode `k` is (block mode, copies along it).
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product`].
+    pub fn blocked_product(&self, tiler: &Layout) -> Result<Layout, LayoutError> {
+        self.blocked_product_in(&(), tiler)
+    }
+
+    /// As [`Layout::blocked_product`], the copies interleaved: mode `k` is (copies, block mode).
+    ///
+    /// # Errors
+    /// Those of [`Layout::logical_product`].
+    pub fn raked_product(&self, tiler: &Layout) -> Result<Layout, LayoutError> {
+        self.raked_product_in(&(), tiler)
+    }
+
+    /// The block repeated until it fills a shape, along the modes in the order given (the lowest
+    /// number first; by default from the first mode on).
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let block: Layout = "(8,8):(8,1)".parse()?;
+    /// let tiled = block.tile_to_shape(&"(32,64)".parse()?, None)?;
+    /// assert_eq!(tiled.to_string(), "((8,4),(8,8)):((8,64),(1,256))");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it does
+    /// not divide the shape, and those of the product.
+    pub fn tile_to_shape(
+        &self,
+        shape: &IntTuple,
+        order: Option<&IntTuple>,
+    ) -> Result<Layout, LayoutError> {
+        self.tile_to_shape_in(&(), shape, order)
     }
 }

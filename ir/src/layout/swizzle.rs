@@ -1,10 +1,11 @@
 //! Swizzles: involutions of indices that spread accesses over memory banks.
 //!
 //! `Sw<bits,base,shift>` flips the `bits` bits above the lowest `base` ones by the `bits` bits that
-//! lie `shift` higher. Invariant: the two fields do not overlap, so applying it twice changes
-//! nothing and it permutes every aligned run of [`Swizzle::period`] indices.
+//! lie `shift` higher. With a negative shift the higher bits are flipped by the lower ones. Invariant: the
+//! two fields do not overlap, so applying it twice changes nothing and it permutes every aligned run
+//! of [`Swizzle::period`] indices.
 
-use super::LayoutError;
+use super::{Layout, LayoutError};
 use std::fmt;
 
 /// `x ^ ((x >> shift) & mask)`, the mask being `bits` ones above `base` zeros.
@@ -12,7 +13,7 @@ use std::fmt;
 pub struct Swizzle {
     bits: u32,
     base: u32,
-    shift: u32,
+    shift: i32,
 }
 
 impl Swizzle {
@@ -21,15 +22,28 @@ impl Swizzle {
     /// # Errors
     /// [`LayoutError::Swizzle`] where the fields overlap or reach beyond 62 bits.
     pub fn new(bits: u32, base: u32, shift: u32) -> Result<Self, LayoutError> {
-        let swizzle = Swizzle { bits, base, shift };
-        let refuse = |reason| Err(LayoutError::Swizzle { swizzle: swizzle.to_string(), reason });
-        if bits > shift {
-            return refuse("has a shift smaller than its bits");
-        }
-        if bits > 62 || base > 62 || shift > 62 || bits + base + shift > 62 {
+        Swizzle::of_fields(bits.into(), base.into(), shift.into())
+    }
+
+    /// As [`Swizzle::new`]; a negative shift flips the higher field by the lower one.
+    ///
+    /// # Errors
+    /// Those of [`Swizzle::new`], and for negative bits or base.
+    pub fn of_fields(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
+        let refuse = |reason| {
+            Err(LayoutError::Swizzle { swizzle: format!("Sw<{bits},{base},{shift}>"), reason })
+        };
+        let fields = 0..=62;
+        if !fields.contains(&bits) || !fields.contains(&base) || !(-62..=62).contains(&shift) {
             return refuse("reaches beyond 62 bits");
         }
-        Ok(swizzle)
+        if bits > shift.abs() {
+            return refuse("has a shift smaller than its bits");
+        }
+        if bits + base + shift.abs() > 62 {
+            return refuse("reaches beyond 62 bits");
+        }
+        Ok(Swizzle { bits: bits as u32, base: base as u32, shift: shift as i32 })
     }
 
     /// The swizzle that changes nothing.
@@ -50,9 +64,9 @@ impl Swizzle {
         self.base
     }
 
-    /// How far above the flipped bits the deciding ones are.
+    /// How far above the flipped bits the deciding ones are; below them, if negative.
     #[must_use]
-    pub fn shift(self) -> u32 {
+    pub fn shift(self) -> i32 {
         self.shift
     }
 
@@ -66,13 +80,14 @@ impl Swizzle {
     #[must_use]
     pub fn apply(self, x: i64) -> i64 {
         let mask = ((1i64 << self.bits) - 1) << self.base;
-        x ^ ((x >> self.shift) & mask)
+        let distance = self.shift.unsigned_abs();
+        if self.shift >= 0 { x ^ ((x >> distance) & mask) } else { x ^ ((x & mask) << distance) }
     }
 
     /// After how many indices the pattern repeats; memory must be aligned to as many.
     #[must_use]
     pub fn period(self) -> i64 {
-        if self.is_none() { 1 } else { 1 << (self.bits + self.base + self.shift) }
+        if self.is_none() { 1 } else { 1 << (self.bits + self.base + self.shift.unsigned_abs()) }
     }
 
     /// The same swizzle of memory, for indices of elements `new_bits` wide instead of `old_bits`.
@@ -91,12 +106,95 @@ impl Swizzle {
         }
         let step = (large / small).trailing_zeros();
         if new_bits <= old_bits {
-            return Swizzle::new(self.bits, self.base + step, self.shift);
+            return Swizzle::of_fields(
+                self.bits.into(),
+                i64::from(self.base + step),
+                self.shift.into(),
+            );
         }
         match self.base.checked_sub(step) {
-            Some(base) => Swizzle::new(self.bits, base, self.shift),
+            Some(base) => Ok(Swizzle { base, ..self }),
             None => refuse("would tear the wider elements apart"),
         }
+    }
+}
+
+impl Swizzle {
+    /// The swizzle that undoes what another of the same base and shift leaves over: `self ∘ other`.
+    pub(crate) fn merged(self, other: Swizzle) -> Option<Swizzle> {
+        if self.is_none() || other.is_none() {
+            return Some(if self.is_none() { other } else { self });
+        }
+        // The lower bits of both fields cancel.
+        let low = self.bits.min(other.bits);
+        let same = (self.base, self.shift) == (other.base, other.shift);
+        let bits = self.bits.max(other.bits) - low;
+        same.then_some(match bits {
+            0 => Swizzle::none(),
+            _ => Swizzle { bits, base: self.base + low, shift: self.shift },
+        })
+    }
+
+    /// Whether it permutes `0..n`.
+    pub(crate) fn permutes_below(self, n: i64) -> bool {
+        let small = n <= super::enumerate::MAX_ENUMERATED;
+        n % self.period() == 0
+            || (self.shift >= 0 && n.count_ones() == 1)
+            || (small && (0..n).all(|i| self.apply(i) < n))
+    }
+
+    /// The swizzle of indices that does what this one does to coordinates: `s` with
+    /// `s.apply(layout.at(i)) == layout.at(self.apply(i))` for every `i` below the size.
+    ///
+    /// # Errors
+    /// [`LayoutError::Swizzled`] where the layout takes the two fields apart.
+    pub fn through(self, layout: &Layout) -> Result<Swizzle, LayoutError> {
+        if self.is_none() {
+            return Ok(self);
+        }
+        let what = "the composition with a swizzle";
+        let refuse = || LayoutError::Swizzled { what, layout: format!("{layout} o {self}") };
+        // What each bit of the coordinate is worth, as far as extents are powers of two.
+        let (mut worth, mut whole) = (Vec::new(), true);
+        for &(extent, stride) in layout.leaves() {
+            whole &= extent.count_ones() == 1;
+            if whole {
+                (0..extent.trailing_zeros()).for_each(|k| worth.push(stride.checked_shl(k)));
+            }
+        }
+        let n = worth.len() as u32;
+        let distance = self.shift.unsigned_abs();
+        let (low, high) = (self.base, self.base + distance);
+        // Bits that are never set decide nothing.
+        let bits = if self.shift >= 0 { self.bits.min(n.saturating_sub(high)) } else { self.bits };
+        if bits == 0 {
+            return Ok(Swizzle::none());
+        }
+        let place = |bit: u32| -> Option<u32> {
+            let worth = (*worth.get(bit as usize)?)?;
+            (worth > 0 && worth.count_ones() == 1).then(|| worth.trailing_zeros())
+        };
+        let fields = (place(low), place(high));
+        let (Some(to_low), Some(to_high)) = fields else { return Err(refuse()) };
+        let together = (0..bits)
+            .all(|j| (place(low + j), place(high + j)) == (Some(to_low + j), Some(to_high + j)));
+        if !together {
+            return Err(refuse());
+        }
+        let flips_low = self.shift >= 0;
+        let (flipped, deciding) = if flips_low { (to_low, to_high) } else { (to_high, to_low) };
+        let shift = i64::from(deciding) - i64::from(flipped);
+        let base = flipped.min(deciding);
+        let found = Swizzle::of_fields(bits.into(), base.into(), shift).map_err(|_| refuse())?;
+        // A permutation of bits is exact; other layouts are looked at index by index.
+        let mut places: Vec<Option<u32>> = (0..n).map(place).collect();
+        places.sort_unstable();
+        let permutes = whole
+            && places.first().is_none_or(Option::is_some)
+            && places.windows(2).all(|pair| pair[0] != pair[1]);
+        let exact = |i| found.apply(layout.at(i)) == layout.at(self.apply(i));
+        let small = layout.size() <= super::enumerate::MAX_ENUMERATED;
+        if permutes || (small && (0..layout.size()).all(exact)) { Ok(found) } else { Err(refuse()) }
     }
 }
 

@@ -1,12 +1,12 @@
 //! What a layout can be divided or composed by: a layout over all of it, or one tiler per mode.
 
-use super::{Layout, LayoutError};
+use super::{Layout, LayoutError, Stride};
 use crate::leaf::Leaf;
 use crate::tuple::MAX_DEPTH;
 
 /// The right operand of division, product and composition by mode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Tiler<L = i64> {
+pub enum Tiler<L: Leaf = i64> {
     /// Acts on the whole mode as a one-dimensional function.
     Layout(Layout<L>),
     /// One tiler for each of the first modes; further modes are left alone.
@@ -39,17 +39,19 @@ impl<L: Leaf> Tiler<L> {
     /// # Errors
     /// [`LayoutError::Extent`] for constant extents below 1.
     pub fn tile(extents: &[L]) -> Result<Self, LayoutError> {
-        let mode = |&extent| Ok(Tiler::Layout(Layout::new(extent, L::constant(1))?));
+        let mode = |&extent| Ok(Tiler::Layout(Layout::of_mode(extent, L::constant(1))?));
         extents.iter().map(mode).collect::<Result<_, _>>().map(Tiler::Modes)
     }
 
-    /// Applies `leaf` at every layout of the tiler and `keep` where a mode is left alone.
-    pub(crate) fn transform(
+    /// Applies `leaf` at every layout of the tiler; a mode that is left alone stays, and those that the
+    /// tiler does not reach stay or are dropped.
+    pub(crate) fn transform<D: Stride<L>>(
         &self,
-        layout: &Layout<L>,
+        layout: &Layout<L, D>,
         depth: usize,
-        leaf: &mut impl FnMut(&Layout<L>, &Layout<L>) -> Result<Layout<L>, LayoutError>,
-    ) -> Result<Layout<L>, LayoutError> {
+        drop: bool,
+        leaf: &mut impl FnMut(&Layout<L, D>, &Layout<L>) -> Result<Layout<L, D>, LayoutError>,
+    ) -> Result<Layout<L, D>, LayoutError> {
         match self {
             Tiler::Keep => Ok(layout.clone()),
             Tiler::Layout(tile) => leaf(layout, tile),
@@ -60,7 +62,10 @@ impl<L: Leaf> Tiler<L> {
                     return Err(LayoutError::Rank { mode: tilers.len() - 1, rank: modes.len() });
                 }
                 for (mode, tiler) in modes.iter_mut().zip(tilers) {
-                    *mode = tiler.transform(mode, depth + 1, leaf)?;
+                    *mode = tiler.transform(mode, depth + 1, drop, leaf)?;
+                }
+                if drop {
+                    modes.truncate(tilers.len());
                 }
                 Layout::concat(&modes)
             }

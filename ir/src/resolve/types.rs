@@ -109,7 +109,7 @@ impl Resolver {
             let strides = dims.strides.as_ref().map(|s| self.modes(s)).transpose()?;
             for (i, (shape, mode)) in shapes.iter().zip(layout.modes()).enumerate() {
                 let size = |t: &IntTuple<Dim>| t.size_in(cx).map_err(|e| overflow(dims.span, &e));
-                let (w, f) = (size(shape)?, size(mode.shape())?);
+                let (w, f) = (size(shape)?, size(&mode.shape())?);
                 if !Leaf::eq(cx, w, f).is_true() {
                     return fail(mismatch(
                         dims.span,

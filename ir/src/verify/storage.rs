@@ -147,7 +147,7 @@ impl Verifier<'_> {
 /// Whether the layout without its modes of stride 0 is a bijection onto `0..n`.
 fn covers(tv: &Layout<i64>, n: i64) -> Result<(), String> {
     let mut leaves: Vec<(i64, i64)> =
-        tv.leaves().into_iter().filter(|(n, s)| *n > 1 && *s != 0).collect();
+        tv.leaves().iter().copied().filter(|(n, s)| *n > 1 && *s != 0).collect();
     leaves.sort_by_key(|(_, s)| *s);
     let size = leaves.iter().fold(1i64, |a, (n, _)| a.saturating_mul(*n));
     if size != n {

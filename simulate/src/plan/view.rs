@@ -56,7 +56,7 @@ impl View {
         layout: &Layout<i64>,
         dist: Option<usize>,
     ) -> Self {
-        let leaves = layout.leaves();
+        let leaves = layout.leaves().to_vec();
         let modes = layout.modes().iter().map(Layout::size).collect();
         let size = layout.size();
         let mut view =

@@ -1,0 +1,165 @@
+//! Recasting: the same memory seen as elements of another width.
+//!
+//! Invariant: with `w = a.upcast(n)` and `c'` the coordinate `c` with every digit divided by how many of
+//! its steps one wide element holds, `w.at(c') == a.at(c) / n`, rounded down: the wide element that holds
+//! the narrow one. `downcast(n)` names the `n` narrow elements of each wide one: the digit of the mode
+//! of stride 1 is multiplied by `n`. Widths are bits, so that elements below a byte are elements as well.
+
+use super::shapes::gcd;
+use super::{Layout, LayoutError, Leaves};
+use crate::leaf::Leaf;
+
+impl<L: Leaf> Layout<L> {
+    /// The layout of elements `n` times as wide.
+    ///
+    /// # Errors
+    /// [`LayoutError::Recast`] where a wide element would be torn apart, [`LayoutError::NeedsFact`].
+    pub fn upcast_in(&self, cx: &L::Cx, n: i64) -> Result<Layout<L>, LayoutError> {
+        positive(n)?;
+        let (factor, zero, one) = (L::constant(n), L::constant(0), L::constant(1));
+        // What the modes below a wide element add up to inside of it.
+        let mut inside = zero;
+        let mut leaves = Leaves::new();
+        for &(extent, stride) in &self.leaves {
+            if stride.known() == Some(0) {
+                leaves.push((extent, stride));
+                continue;
+            }
+            let refuse = |reason| self.recast_error(cx, (extent, stride), n, reason);
+            let down = L::lt(cx, stride, zero).require()?;
+            let size = if down { L::sub(cx, zero, stride)? } else { stride };
+            let whole = L::divides(cx, factor, size);
+            let (extent, size) = if whole.is_true() {
+                (extent, L::div(cx, size, factor)?)
+            } else if !L::divides(cx, size, factor).is_true() {
+                whole.require()?;
+                return Err(refuse("its stride is neither a multiple nor a divisor of it"));
+            } else {
+                if down && extent.known() != Some(1) {
+                    return Err(refuse("it steps downwards inside of a wide element"));
+                }
+                // So many steps stay within a wide element.
+                let steps = L::div(cx, factor, size)?;
+                let turns = L::divides(cx, steps, extent);
+                let (outer, within) = if turns.is_true() {
+                    (L::div(cx, extent, steps)?, steps)
+                } else if L::divides(cx, extent, steps).is_true() {
+                    (one, extent)
+                } else {
+                    turns.require()?;
+                    return Err(refuse("its extent does not fill whole wide elements"));
+                };
+                let reach = L::mul(cx, size, L::sub(cx, within, one)?)?;
+                inside = L::add(cx, inside, reach)?;
+                if !L::lt(cx, inside, factor).require()? {
+                    return Err(refuse("modes together leave the wide element"));
+                }
+                (outer, one)
+            };
+            leaves.push((extent, if down { L::sub(cx, zero, size)? } else { size }));
+        }
+        Layout::checked(self.profile.clone(), leaves)
+    }
+
+    /// The layout of elements of which `n` make one of these.
+    ///
+    /// # Errors
+    /// [`LayoutError::Recast`] where no mode, or more than one, has stride 1; overflow.
+    pub fn downcast_in(&self, cx: &L::Cx, n: i64) -> Result<Layout<L>, LayoutError> {
+        positive(n)?;
+        if n == 1 {
+            return Ok(self.clone());
+        }
+        let factor = L::constant(n);
+        let mut leaves = Leaves::new();
+        let mut unit = None;
+        for &(extent, stride) in &self.leaves {
+            match stride.known() {
+                Some(1) => {
+                    let moves = extent.known() != Some(1);
+                    if unit.replace(moves || unit == Some(true)) == Some(true) && moves {
+                        let reason = "two modes have stride 1";
+                        return Err(self.recast_error(cx, (extent, stride), n, reason));
+                    }
+                    leaves.push((L::mul(cx, extent, factor)?, stride));
+                }
+                _ => leaves.push((extent, L::mul(cx, stride, factor)?)),
+            }
+        }
+        if unit.is_none() {
+            let all = self.leaves.first().copied();
+            let first = all.unwrap_or((L::constant(1), L::constant(0)));
+            let reason = "no mode has stride 1, so the parts of an element have no coordinate";
+            return Err(self.recast_error(cx, first, n, reason));
+        }
+        Layout::checked(self.profile.clone(), leaves)
+    }
+
+    /// The layout of elements of `new` bits instead of `old`.
+    ///
+    /// # Errors
+    /// [`LayoutError::Argument`] for widths below 1, and those of [`Layout::upcast_in`] and
+    /// [`Layout::downcast_in`].
+    pub fn recast_in(&self, cx: &L::Cx, old: i64, new: i64) -> Result<Layout<L>, LayoutError> {
+        positive(old)?;
+        positive(new)?;
+        let common = gcd(old, new);
+        // First to the wider elements: then none is torn that need not be.
+        self.upcast_in(cx, new / common)?.downcast_in(cx, old / common)
+    }
+
+    #[cold]
+    fn recast_error(&self, cx: &L::Cx, mode: (L, L), n: i64, reason: &'static str) -> LayoutError {
+        let mode = format!("{}:{}", mode.0.show(cx), mode.1.show(cx));
+        LayoutError::Recast { mode, factor: n.to_string(), reason }
+    }
+}
+
+fn positive(n: i64) -> Result<(), LayoutError> {
+    if n >= 1 {
+        return Ok(());
+    }
+    let found = n.to_string();
+    Err(LayoutError::Argument { what: "the factor or width", found, wanted: "1 or more" })
+}
+
+impl Layout<i64> {
+    /// The layout of elements `n` times as wide.
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let halves: Layout = "(8,4):(1,16)".parse()?;
+    /// assert_eq!(halves.upcast(8)?.to_string(), "(1,4):(1,2)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::Recast`] where a wide element would be torn apart.
+    pub fn upcast(&self, n: i64) -> Result<Layout, LayoutError> {
+        self.upcast_in(&(), n)
+    }
+
+    /// The layout of elements of which `n` make one of these.
+    ///
+    /// # Errors
+    /// [`LayoutError::Recast`] where no mode, or more than one, has stride 1; overflow.
+    pub fn downcast(&self, n: i64) -> Result<Layout, LayoutError> {
+        self.downcast_in(&(), n)
+    }
+
+    /// The layout of elements of `new` bits instead of `old`.
+    ///
+    /// ```
+    /// # use carbyne_ir::layout::Layout;
+    /// let nibbles: Layout = "(32,2):(1,64)".parse()?;
+    /// assert_eq!(nibbles.recast(4, 16)?.to_string(), "(8,2):(1,16)");
+    /// # Ok::<(), carbyne_ir::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::Argument`] for widths below 1, and those of [`Layout::upcast`] and
+    /// [`Layout::downcast`].
+    pub fn recast(&self, old: i64, new: i64) -> Result<Layout, LayoutError> {
+        self.recast_in(&(), old, new)
+    }
+}

@@ -1,0 +1,223 @@
+//! Functions of shapes and coordinates alone: quotients, products, who is compatible with whom.
+//!
+//! Invariant: quotients of a tuple by a number go mode by mode from the first, each taking as much of the
+//! divisor as it can. `ceil_div` rounds up in every mode; `shape_div` wants exact quotients.
+
+use super::{Layout, LayoutError, Leaves, Tiler};
+use crate::leaf::{Decision, Leaf};
+use crate::tuple::IntTuple;
+
+/// `shape / divisor` with every quotient rounded up: `(10,7) / 3 = (4,7)`.
+///
+/// # Errors
+/// Overflow, divisors that are not positive, and limits.
+pub fn ceil_div_in<L: Leaf>(
+    cx: &L::Cx,
+    shape: &IntTuple<L>,
+    divisor: L,
+) -> Result<IntTuple<L>, LayoutError> {
+    let mut rest = divisor;
+    shape.try_map(&mut |extent| {
+        let quotient = L::ceil_div(cx, *extent, rest)?;
+        rest = L::ceil_div(cx, rest, *extent)?;
+        Ok(quotient)
+    })
+}
+
+/// `shape / divisor`, where each mode divides what is left of the divisor or is divided by it:
+/// `(3,4) / 6 = (1,2)`.
+///
+/// # Errors
+/// [`LayoutError::Indivisible`], [`LayoutError::NeedsFact`], divisors that are not positive.
+pub fn shape_div_in<L: Leaf>(
+    cx: &L::Cx,
+    shape: &IntTuple<L>,
+    divisor: L,
+) -> Result<IntTuple<L>, LayoutError> {
+    let mut rest = divisor;
+    shape.try_map(&mut |extent| {
+        let (quotient, next) = quotients(cx, *extent, rest)?;
+        rest = next;
+        Ok(quotient)
+    })
+}
+
+/// `(a / b, b / a)` where one divides the other; the smaller quotient is 1.
+pub(crate) fn quotients<L: Leaf>(cx: &L::Cx, a: L, b: L) -> Result<(L, L), LayoutError> {
+    let one = L::constant(1);
+    let down = L::divides(cx, b, a);
+    if down.is_true() {
+        return Ok((L::div(cx, a, b)?, one));
+    }
+    let up = L::divides(cx, a, b);
+    if up.is_true() {
+        return Ok((one, L::div(cx, b, a)?));
+    }
+    match (down, up) {
+        (Decision::Needs(fact), _) | (_, Decision::Needs(fact)) => {
+            Err(LayoutError::NeedsFact { fact })
+        }
+        _ => {
+            let (a, b) = (a.show(cx), b.show(cx));
+            let fix = format!("make {a} a multiple or a divisor of {b}");
+            Err(LayoutError::clash(a, b, fix))
+        }
+    }
+}
+
+/// `shape / divisor` mode by mode, each exact: tuples of the same nesting, or a number below.
+///
+/// # Errors
+/// Those of [`shape_div_in`], and [`LayoutError::Incongruent`].
+pub fn shape_div_by_in<L: Leaf>(
+    cx: &L::Cx,
+    shape: &IntTuple<L>,
+    divisor: &IntTuple<L>,
+) -> Result<IntTuple<L>, LayoutError> {
+    by_mode(cx, shape, divisor, &|shape, divisor| match divisor {
+        IntTuple::Leaf(divisor) => shape_div_in(cx, shape, *divisor),
+        // A number over a tuple: by the whole of it.
+        tuple => shape_div_in(cx, shape, tuple.size_in(cx)?),
+    })
+}
+
+/// `shape / divisor` mode by mode, rounded up. A divisor with fewer modes leaves the others as they are.
+///
+/// # Errors
+/// Those of [`ceil_div_in`], and [`LayoutError::Incongruent`].
+pub fn ceil_div_by_in<L: Leaf>(
+    cx: &L::Cx,
+    shape: &IntTuple<L>,
+    divisor: &IntTuple<L>,
+) -> Result<IntTuple<L>, LayoutError> {
+    by_mode(cx, shape, divisor, &|shape, divisor| match divisor {
+        IntTuple::Leaf(divisor) => ceil_div_in(cx, shape, *divisor),
+        tuple => ceil_div_in(cx, shape, tuple.size_in(cx)?),
+    })
+}
+
+fn by_mode<L: Leaf>(
+    cx: &L::Cx,
+    a: &IntTuple<L>,
+    b: &IntTuple<L>,
+    leaf: &impl Fn(&IntTuple<L>, &IntTuple<L>) -> Result<IntTuple<L>, LayoutError>,
+) -> Result<IntTuple<L>, LayoutError> {
+    match (a, b) {
+        (IntTuple::Tuple(a), IntTuple::Tuple(b)) if b.len() <= a.len() => {
+            let mut out = Vec::with_capacity(a.len());
+            for (k, a) in a.iter().enumerate() {
+                out.push(b.get(k).map_or_else(|| Ok(a.clone()), |b| by_mode(cx, a, b, leaf))?);
+            }
+            Ok(IntTuple::Tuple(out))
+        }
+        (IntTuple::Tuple(_), IntTuple::Tuple(_)) => Err(LayoutError::Incongruent {
+            shape: a.display_in(cx),
+            other: b.display_in(cx),
+        }),
+        _ => leaf(a, b),
+    }
+}
+
+/// The sum of the products of corresponding leaves: `((2,3),4) · ((2,1),2) = 15`.
+///
+/// # Errors
+/// [`LayoutError::Incongruent`] and overflow.
+pub fn inner_product_in<L: Leaf>(
+    cx: &L::Cx,
+    a: &IntTuple<L>,
+    b: &IntTuple<L>,
+) -> Result<L, LayoutError> {
+    if !a.congruent(b) {
+        return Err(LayoutError::Incongruent { shape: a.display_in(cx), other: b.display_in(cx) });
+    }
+    let mut sum = L::constant(0);
+    for (a, b) in a.flatten().into_iter().zip(b.flatten()) {
+        sum = L::add(cx, sum, L::mul(cx, a, b)?)?;
+    }
+    Ok(sum)
+}
+
+/// The size of every mode: `((2,3),4)` to `(6,4)`; a number stays.
+///
+/// # Errors
+/// Overflow.
+pub fn product_each_in<L: Leaf>(
+    cx: &L::Cx,
+    shape: &IntTuple<L>,
+) -> Result<IntTuple<L>, LayoutError> {
+    match shape {
+        IntTuple::Leaf(_) => Ok(shape.clone()),
+        IntTuple::Tuple(modes) => {
+            let sizes = modes.iter().map(|m| m.size_in(cx)).collect::<Result<Vec<L>, _>>()?;
+            Ok(sizes.into())
+        }
+    }
+}
+
+/// Whether the tiler cuts a shape into whole tiles.
+///
+/// # Errors
+/// Overflow, and what the complement of a tiler refuses.
+pub fn evenly_divides_in<L: Leaf>(
+    cx: &L::Cx,
+    shape: &IntTuple<L>,
+    tiler: &Tiler<L>,
+) -> Result<Decision, LayoutError> {
+    match tiler {
+        Tiler::Keep => Ok(Decision::Known(true)),
+        Tiler::Layout(tile) => {
+            let rest = tile.complement_in(cx, shape.clone())?;
+            let tiled = L::mul(cx, tile.size_in(cx)?, rest.size_in(cx)?)?;
+            Ok(<L as Leaf>::eq(cx, shape.size_in(cx)?, tiled))
+        }
+        Tiler::Modes(tilers) => {
+            if tilers.len() > shape.rank() {
+                return Ok(Decision::Known(false));
+            }
+            let mut all = Decision::Known(true);
+            for (mode, tiler) in shape.modes().iter().zip(tilers) {
+                match evenly_divides_in(cx, mode, tiler)? {
+                    Decision::Known(true) => {}
+                    Decision::Known(false) => return Ok(Decision::Known(false)),
+                    needs @ Decision::Needs(_) => all = needs,
+                }
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// A layout of at most `n` coordinates of a shape, spread over its modes from the first: tiling by it
+/// gives tiles of that size, wherever they come from.
+///
+/// # Errors
+/// [`LayoutError::Argument`] for `n` below 1, overflow.
+pub fn domain_distribute(shape: &IntTuple, n: i64) -> Result<Layout, LayoutError> {
+    if n < 1 {
+        let found = n.to_string();
+        return Err(LayoutError::Argument { what: "the number", found, wanted: "1 or more" });
+    }
+    let (mut rest, mut before) = (n, 1i64);
+    let mut leaves = Leaves::new();
+    for extent in shape.flatten() {
+        if extent < 1 {
+            return Err(LayoutError::Extent { extent });
+        }
+        let part = gcd(extent, rest);
+        leaves.push((part, before));
+        rest /= part;
+        before = before
+            .checked_mul(extent)
+            .ok_or(LayoutError::Overflow { what: "the size of a shape" })?;
+    }
+    Layout::from_leaves(&leaves).map(|l| l.coalesce())
+}
+
+/// The greatest common divisor, never negative.
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(i64::MAX)
+}

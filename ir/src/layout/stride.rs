@@ -1,0 +1,237 @@
+//! What a stride can be: a number, or a number of steps along an axis of a coordinate (`2@1`).
+//!
+//! Layouts whose strides are basis elements give coordinates: `(4,5):(1@0,1@1)` is the identity. Such are
+//! the coordinate tensors of predicates and of TMA, whose instructions take coordinates and no addresses.
+//!
+//! Invariant: strides are a module over the leaves. `times` distributes over `plus`; a sum of steps along
+//! two axes is no stride, and refused.
+
+use super::LayoutError;
+use crate::leaf::{Decision, Leaf};
+use crate::tuple::IntTuple;
+use std::fmt;
+use std::hash::Hash;
+
+/// What a step along a mode is worth.
+pub trait Stride<L: Leaf>: Copy + Eq + Hash + fmt::Debug + Send + Sync + 'static {
+    /// No step.
+    fn zero() -> Self;
+    /// Whether it is known to be zero.
+    fn is_zero(self) -> bool;
+    /// The constant, if it is a number.
+    fn number(self) -> Option<i64>;
+    /// The stride that is a constant number.
+    fn from_number(v: i64) -> Self;
+    /// `self * by`. Errors: overflow, arena limits.
+    fn times(cx: &L::Cx, a: Self, by: L) -> Result<Self, LayoutError>;
+    /// `a + b`. Errors: overflow, arena limits, steps along two axes.
+    fn plus(cx: &L::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
+    /// Whether the two are equal.
+    fn same(cx: &L::Cx, a: Self, b: Self) -> Decision;
+    /// The text.
+    fn text_in(self, cx: &L::Cx) -> String;
+}
+
+impl<L: Leaf> Stride<L> for L {
+    fn zero() -> Self {
+        <L as Leaf>::constant(0)
+    }
+    fn is_zero(self) -> bool {
+        self.known() == Some(0)
+    }
+    fn number(self) -> Option<i64> {
+        self.known()
+    }
+    fn from_number(v: i64) -> Self {
+        <L as Leaf>::constant(v)
+    }
+    fn times(cx: &L::Cx, a: Self, by: L) -> Result<Self, LayoutError> {
+        L::mul(cx, a, by)
+    }
+    fn plus(cx: &L::Cx, a: Self, b: Self) -> Result<Self, LayoutError> {
+        L::add(cx, a, b)
+    }
+    fn same(cx: &L::Cx, a: Self, b: Self) -> Decision {
+        <L as Leaf>::eq(cx, a, b)
+    }
+    fn text_in(self, cx: &L::Cx) -> String {
+        <L as Leaf>::show(self, cx)
+    }
+}
+
+/// The longest path of an axis, `1@a@b@c@d`.
+pub const MAX_AXES: usize = 4;
+
+/// `value` steps along an axis; without an axis, a number. `2@1@0` steps along mode 1 of mode 0.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Basis<L = i64> {
+    value: L,
+    /// Outermost mode first: the reverse of the text.
+    path: [u16; MAX_AXES],
+    depth: u8,
+}
+
+impl<L: Leaf> Basis<L> {
+    /// `value` steps along the mode that the path leads to, outermost mode first.
+    ///
+    /// # Errors
+    /// [`LayoutError::TooDeep`] for more than [`MAX_AXES`] modes, [`LayoutError::TooLarge`] for a mode
+    /// beyond 65535.
+    pub fn along(value: L, path: &[usize]) -> Result<Self, LayoutError> {
+        if path.len() > MAX_AXES {
+            return Err(LayoutError::TooDeep { limit: MAX_AXES });
+        }
+        let mut out = Basis { value, path: [0; MAX_AXES], depth: path.len() as u8 };
+        for (to, from) in out.path.iter_mut().zip(path) {
+            *to = u16::try_from(*from).map_err(|_| LayoutError::TooLarge {
+                what: "the number of a mode",
+                limit: usize::from(u16::MAX),
+            })?;
+        }
+        Ok(out)
+    }
+
+    /// A plain number.
+    #[must_use]
+    pub fn plain(value: L) -> Self {
+        Basis { value, path: [0; MAX_AXES], depth: 0 }
+    }
+
+    /// How many steps.
+    #[must_use]
+    pub fn value(self) -> L {
+        self.value
+    }
+
+    /// The mode stepped along, outermost first; empty for a plain number.
+    #[must_use]
+    pub fn path(&self) -> Vec<usize> {
+        self.path[..usize::from(self.depth)].iter().map(|p| usize::from(*p)).collect()
+    }
+
+    fn text(self, value: &str) -> String {
+        let mut out = value.to_owned();
+        for axis in self.path[..usize::from(self.depth)].iter().rev() {
+            out.push('@');
+            out.push_str(&axis.to_string());
+        }
+        out
+    }
+}
+
+impl<L: Leaf> Stride<L> for Basis<L> {
+    fn zero() -> Self {
+        Basis::plain(<L as Leaf>::constant(0))
+    }
+    fn is_zero(self) -> bool {
+        self.value.known() == Some(0)
+    }
+    fn number(self) -> Option<i64> {
+        if self.depth == 0 || self.is_zero() { self.value.known() } else { None }
+    }
+    fn from_number(v: i64) -> Self {
+        Basis::plain(<L as Leaf>::constant(v))
+    }
+    fn times(cx: &L::Cx, a: Self, by: L) -> Result<Self, LayoutError> {
+        Ok(Basis { value: L::mul(cx, a.value, by)?, ..a })
+    }
+    fn plus(cx: &L::Cx, a: Self, b: Self) -> Result<Self, LayoutError> {
+        if a.is_zero() {
+            return Ok(b);
+        }
+        if b.is_zero() {
+            return Ok(a);
+        }
+        if (a.path, a.depth) != (b.path, b.depth) {
+            let (a, b) = (a.text_in(cx), b.text_in(cx));
+            return Err(LayoutError::TwoAxes { a, b });
+        }
+        Ok(Basis { value: L::add(cx, a.value, b.value)?, ..a })
+    }
+    fn same(cx: &L::Cx, a: Self, b: Self) -> Decision {
+        if (a.path, a.depth) != (b.path, b.depth) {
+            return Decision::Known(a.is_zero() && b.is_zero());
+        }
+        <L as Leaf>::eq(cx, a.value, b.value)
+    }
+    fn text_in(self, cx: &L::Cx) -> String {
+        self.text(&self.value.show(cx))
+    }
+}
+
+impl<L: Leaf + fmt::Display> fmt::Display for Basis<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(&self.value.to_string()))
+    }
+}
+
+/// The basis elements of a shape, `1@k` for its mode `k`, to any depth.
+///
+/// # Errors
+/// As [`Basis::along`].
+pub fn basis_like<L: Leaf>(shape: &IntTuple<L>) -> Result<IntTuple<Basis<L>>, LayoutError> {
+    fn walk<L: Leaf>(
+        shape: &IntTuple<L>,
+        path: &mut Vec<usize>,
+    ) -> Result<IntTuple<Basis<L>>, LayoutError> {
+        match shape {
+            IntTuple::Leaf(_) => {
+                Ok(IntTuple::Leaf(Basis::along(<L as Leaf>::constant(1), path)?))
+            }
+            IntTuple::Tuple(modes) => {
+                let mut out = Vec::with_capacity(modes.len());
+                for (k, mode) in modes.iter().enumerate() {
+                    path.push(k);
+                    // Before going down: no path is longer than the limit.
+                    if path.len() > MAX_AXES {
+                        return Err(LayoutError::TooDeep { limit: MAX_AXES });
+                    }
+                    out.push(walk(mode, path)?);
+                    path.pop();
+                }
+                Ok(IntTuple::Tuple(out))
+            }
+        }
+    }
+    walk(shape, &mut vec![])
+}
+
+/// Sums of steps along several axes: a coordinate as it is put together.
+pub(crate) enum CoordSum<L> {
+    Number(L),
+    Modes(Vec<CoordSum<L>>),
+}
+
+impl<L: Leaf> CoordSum<L> {
+    /// Adds `digit` steps of a stride.
+    pub(crate) fn add(&mut self, cx: &L::Cx, digit: L, step: Basis<L>) -> Result<(), LayoutError> {
+        let amount = L::mul(cx, digit, step.value)?;
+        let mut here = self;
+        for axis in step.path[..usize::from(step.depth)].iter().map(|a| usize::from(*a)) {
+            if let CoordSum::Number(n) = here {
+                let first = CoordSum::Number(*n);
+                *here = CoordSum::Modes(vec![first]);
+            }
+            let CoordSum::Modes(modes) = here else { return Ok(()) };
+            while modes.len() <= axis {
+                modes.push(CoordSum::Number(<L as Leaf>::constant(0)));
+            }
+            here = &mut modes[axis];
+        }
+        // A plain number goes to the first mode.
+        while let CoordSum::Modes(modes) = here {
+            here = &mut modes[0];
+        }
+        if let CoordSum::Number(n) = here {
+            *n = L::add(cx, *n, amount)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tuple(&self) -> IntTuple<L> {
+        match self {
+            CoordSum::Number(n) => IntTuple::Leaf(*n),
+            CoordSum::Modes(modes) => IntTuple::Tuple(modes.iter().map(CoordSum::tuple).collect()),
+        }
+    }
+}
