@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// List the instructions of an architecture.
     Atoms(Atoms),
+    /// Calculate with layouts.
+    Layout(Layout),
     /// Explain an error code.
     Explain(Explain),
 }
@@ -148,6 +150,28 @@ pub(crate) struct Atoms {
     pub(crate) arch: Option<String>,
     /// Everything about one instruction.
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Group)]
+#[command(
+    after_help = "`A = (4,8):(8,1); A o right_inverse(A)` binds a name; docs/layout.md says all."
+)]
+pub(crate) struct Layout {
+    /// Such as `composition((6,2):(8,2), (4,3):(3,1))`; `-` answers every line of standard input.
+    #[arg(required_unless_present_any = ["list", "json"], allow_negative_numbers = true)]
+    pub(crate) expression: Option<String>,
+    /// List the operations, each with an example.
+    #[arg(long, conflicts_with_all = ["expression", "json", "table", "eval"])]
+    pub(crate) list: bool,
+    /// Print all values of the layout as a grid, mode 0 downward.
+    #[arg(long, conflicts_with_all = ["eval", "json"])]
+    pub(crate) table: bool,
+    /// Print all values of the layout as a list.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) eval: bool,
+    /// Answer requests, one JSON object a line of standard input, with one JSON value a line.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Group)]

@@ -11,11 +11,13 @@
 #![warn(missing_docs)]
 
 mod args;
+pub mod calculator;
 mod commands;
 mod failure;
 mod human;
 mod input;
 mod json;
+mod lines;
 mod output;
 mod panics;
 mod pipeline;

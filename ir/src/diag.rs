@@ -1,7 +1,8 @@
 //! The one shape of an error: a code, a headline, a span, what was found and wanted, a way out.
 //!
 //! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
-//! verify, `L` layout algebra, `D` decompose, `C` code generation, `S` simulate, `X` limits.
+//! verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S` simulate,
+//! `X` limits.
 
 use crate::span::Span;
 use std::fmt;
@@ -137,6 +138,24 @@ codes! {
     UnknownArch = "V0226" "The architecture is not one that the atom table knows.",
     ReadOnly = "V0227" "A tensor is written that the enclosing spec only reads, or read that it does not name.",
     LayoutRefused = "L0101" "A layout operation has no exact result.",
+    LayoutOverflow = "L0102" "A size or an index of a layout does not fit 64 bits.",
+    LayoutIncongruent = "L0103" "A shape and its stride or coordinate are nested differently.",
+    LayoutRank = "L0104" "A layout does not have the mode that is asked for.",
+    LayoutText = "L0105" "A text is no layout or tuple.",
+    LayoutTooDeep = "L0106" "A layout or tuple nests too deep.",
+    LayoutTooLarge = "L0107" "A layout or tuple is too large.",
+    LayoutNeedsFact = "L0108" "A layout operation depends on what is not known of a symbol.",
+    LayoutNotInjective = "L0109" "A layout sends two coordinates to one index where it must not.",
+    LayoutExtent = "L0110" "An extent of a layout is not positive.",
+    LayoutDivisor = "L0111" "A division by what is not positive.",
+    LayoutNegativeStride = "L0112" "A stride is negative where only others have a meaning.",
+    LayoutVariable = "L0113" "A symbol has no value, or none is possible.",
+    LayoutSwizzle = "L0114" "A swizzle's bit fields overlap or do not fit.",
+    CalcSyntax = "K0601" "An expression of the layout calculator does not follow its grammar.",
+    CalcName = "K0602" "A name stands in an expression that is neither an operation nor bound.",
+    CalcArguments = "K0603" "An operation of the layout calculator does not take these arguments.",
+    CalcTooLarge = "K0604" "A calculation with layouts is too large.",
+    CalcPending = "K0605" "An operation of the layout calculator is not available yet.",
     NoAtom = "D0301" "No atom of the architecture implements the spec.",
     AtomMismatch = "D0302" "The pinned atom does not implement the spec.",
     NoStrategy = "D0303" "No strategy decomposes the spec.",

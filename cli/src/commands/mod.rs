@@ -6,6 +6,7 @@ mod compile;
 mod decompose;
 mod explain;
 mod fmt;
+mod layout;
 mod simulate;
 
 use crate::Io;
@@ -21,6 +22,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Compile(a) => compile::run(a, args.message_format, io),
         Command::Simulate(a) => simulate::run(a, args.message_format, io),
         Command::Atoms(a) => atoms::run(a, io),
+        Command::Layout(a) => layout::run(a, args.message_format, io),
         Command::Explain(a) => explain::run(a, io),
     }
 }

@@ -10,6 +10,7 @@ fn pages_are_fresh() {
         ("atoms.md", carbyne_atoms::docs::atoms_markdown()),
         ("errors.md", errors()),
         ("grammar.md", grammar()),
+        ("layout.md", carbyne::calculator::markdown()),
     ];
     let compared = pages.iter().map(|(name, text)| golden(&folder.join(name), text));
     none(
@@ -21,11 +22,12 @@ fn pages_are_fresh() {
 }
 
 /// Families in order of appearance in [`Code::ALL`], with their headings.
-const FAMILIES: [(&str, &str); 8] = [
+const FAMILIES: [(&str, &str); 9] = [
     ("P", "Parsing"),
     ("X", "Limits"),
     ("V", "Verifying"),
     ("L", "Layout algebra"),
+    ("K", "Calculating with layouts"),
     ("D", "Decomposing"),
     ("C", "Code generation"),
     ("S", "Simulating"),

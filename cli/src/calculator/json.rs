@@ -1,0 +1,164 @@
+//! The calculator for programs: one JSON request a line, one JSON answer a line.
+//!
+//! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are expressions,
+//! arrays tuples or tilers by mode, `null` is `_`. The answer is a string (layouts), a number, a boolean, an
+//! array, `{"skip":true}` for an operation that there is not, or
+//! `{"error":true,"code":..,"message":..,"help":..}`.
+//!
+//! Invariant: every line has exactly one answer, whatever stands in it.
+
+use super::eval::{Session, apply};
+use super::fault::{Call, Fault, refused};
+use super::ops;
+use super::value::Value;
+use crate::panics;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::limits::MAX_NESTING;
+use carbyne_ir::span::Span;
+use serde_json::{Map, Value as Json, json};
+
+/// Most numbers and strings of a request.
+const MAX_ITEMS: usize = 1 << 16;
+
+/// The answer to one line.
+pub(crate) fn answer(line: &str) -> Json {
+    let (answered, _) = panics::caught(|| respond(line));
+    match answered {
+        Ok(Ok(value)) => to_json(&value),
+        Ok(Err(Refusal::Skip)) => json!({ "skip": true }),
+        Ok(Err(Refusal::Error(d))) => error(&d),
+        Err(what) => error(&Diagnostic::new(Code::Internal, Span::default(), what)),
+    }
+}
+
+/// An error as an answer.
+pub(crate) fn error(d: &Diagnostic) -> Json {
+    let span = (d.span.end > 0).then(|| json!([d.span.start, d.span.end]));
+    json!({
+        "error": true,
+        "code": d.code.as_str(),
+        "message": d.message,
+        "help": d.help,
+        "span": span,
+        "notes": d.notes,
+    })
+}
+
+enum Refusal {
+    /// There is no such operation, or not yet.
+    Skip,
+    Error(Box<Diagnostic>),
+}
+
+fn respond(line: &str) -> Result<Value, Refusal> {
+    let request = parse(line).map_err(Refusal::Error)?;
+    let wrong = |message: &str| Refusal::Error(bad(Code::CalcSyntax, message.to_owned()));
+    let Some(name) = request.get("op").and_then(Json::as_str) else {
+        return Err(wrong("the request has no string `op`"));
+    };
+    let Some(args) = request.get("args").and_then(Json::as_array) else {
+        return Err(wrong("the request has no array `args`"));
+    };
+    let Some(op) = ops::find(name).filter(|op| !op.is_pending()) else {
+        return Err(Refusal::Skip);
+    };
+    let mut items = 0;
+    let values = args.iter().enumerate().map(|(k, v)| {
+        let within =
+            |d: Box<Diagnostic>| Refusal::Error(Box::new(d.note(format!("in argument {}", k + 1))));
+        value(v, &mut items).map_err(within)
+    });
+    let values: Vec<Value> = values.collect::<Result<_, _>>()?;
+    apply(op, &values).map_err(|fault| match fault {
+        Fault::Pending => Refusal::Skip,
+        fault => {
+            let call = Call { op, span: Span::default(), args: &values, spans: &[] };
+            Refusal::Error(fault.diagnostic(&call))
+        }
+    })
+}
+
+fn bad(code: Code, message: String) -> Box<Diagnostic> {
+    let help = r#"write one object a line: {"id":1,"op":"size","args":["(4,8):(8,1)"]}"#;
+    Box::new(Diagnostic::new(code, Span::default(), message).help(help))
+}
+
+fn parse(line: &str) -> Result<Map<String, Json>, Box<Diagnostic>> {
+    if depth(line) >= MAX_NESTING {
+        let message = format!("brackets nest deeper than {MAX_NESTING} levels");
+        return Err(bad(Code::TooDeep, message));
+    }
+    match serde_json::from_str(line) {
+        Ok(Json::Object(object)) => Ok(object),
+        Ok(_) => Err(bad(Code::CalcSyntax, "the line is JSON, but no object".to_owned())),
+        Err(e) => {
+            let message = format!("the line is not JSON at character {}", e.column());
+            Err(bad(Code::CalcSyntax, message))
+        }
+    }
+}
+
+/// The deepest nesting of brackets outside of strings.
+fn depth(line: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0usize, 0, false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn value(v: &Json, items: &mut usize) -> Result<Value, Box<Diagnostic>> {
+    *items += 1;
+    if *items > MAX_ITEMS {
+        let message = format!("the arguments have more than {MAX_ITEMS} items");
+        return Err(bad(Code::CalcTooLarge, message));
+    }
+    match v {
+        Json::Null => Ok(Value::Hole),
+        Json::Bool(b) => Ok(Value::Bool(*b)),
+        Json::Number(n) => n.as_i64().map(Value::Int).ok_or_else(|| {
+            // Numbers are written as they came, at most some twenty digits.
+            bad(Code::Number, format!("{n} is no integer of 64 bits"))
+        }),
+        Json::String(text) => {
+            let worth = Session::default().line(text)?;
+            let worth = worth.ok_or_else(|| {
+                bad(Code::CalcSyntax, "a string without an expression".to_owned())
+            })?;
+            *items += worth.cost();
+            Ok(worth)
+        }
+        Json::Array(all) => {
+            let all: Result<Vec<Value>, _> = all.iter().map(|v| value(v, items)).collect();
+            Value::nested(all?, true).map_err(|e| Box::new(refused(&e, Span::default())))
+        }
+        Json::Object(_) => Err(bad(
+            Code::CalcArguments,
+            "an object is no argument; a layout is a string, a tuple an array".to_owned(),
+        )),
+    }
+}
+
+fn to_json(v: &Value) -> Json {
+    match v {
+        Value::Int(v) => json!(v),
+        Value::Bool(v) => json!(v),
+        Value::Hole => Json::Null,
+        Value::Tuple(items) | Value::List(items) => items.iter().map(to_json).collect(),
+        Value::Layout(_)
+        | Value::BasisLayout(..)
+        | Value::Composed(_)
+        | Value::Swizzle(_)
+        | Value::Basis(..) => json!(v.to_string()),
+    }
+}

@@ -1,0 +1,75 @@
+//! Layouts from shapes and from other layouts.
+//!
+//! Invariant: none of these composes; what they give is stated by their operands alone.
+
+use super::{Operation, Param, op, pending};
+use crate::calculator::value::{Kind, Value};
+use carbyne_ir::layout::Layout;
+
+const L: &[Param] = &[("L", Kind::Layout)];
+const S: &[Param] = &[("shape", Kind::Shape)];
+const SWIZZLE: &[Param] =
+    &[("bits", Kind::Int), ("base", Kind::Int), ("shift", Kind::Int), ("offset", Kind::Int)];
+
+pub(super) const ALL: &[Operation] = &[
+    op(
+        "make_layout",
+        L,
+        "the layout whose modes are these",
+        ("make_layout(3:1, 4:3)", "(3,4):(1,3)"),
+        |a| {
+            let modes = (0..a.values.len()).map(|k| a.layout(k));
+            Ok(Layout::concat(&modes.collect::<Result<Vec<_>, _>>()?)?.into())
+        },
+    )
+    .alias(&["concat"])
+    .many(),
+    op(
+        "col_major",
+        S,
+        "the compact layout, first mode fastest",
+        ("col_major((4,8))", "(4,8):(1,4)"),
+        |a| Ok(Layout::col_major(a.shape(0)?)?.into()),
+    ),
+    op(
+        "row_major",
+        S,
+        "the compact layout, last mode fastest",
+        ("row_major((4,8))", "(4,8):(8,1)"),
+        |a| Ok(Layout::row_major(a.shape(0)?)?.into()),
+    ),
+    op(
+        "make_ordered_layout",
+        &[("shape", Kind::Shape), ("order", Kind::Shape)],
+        "the compact layout whose modes go from fast to slow as the order says",
+        ("make_ordered_layout((2,2,2,2), (0,2,3,1))", "(2,2,2,2):(1,4,8,2)"),
+        pending,
+    )
+    .alias(&["ordered"]),
+    op(
+        "make_layout_like",
+        L,
+        "the compact layout of the same shape, with the strides in the same order",
+        ("make_layout_like((2,3,4,5):(0,42,1,0))", "(2,3,4,5):(0,4,1,0)"),
+        pending,
+    )
+    .alias(&["make_like"]),
+    op(
+        "tile_to_shape",
+        &[("block", Kind::Layout), ("shape", Kind::Shape), ("order", Kind::Shape)],
+        "the block repeated until it has the shape, along modes in the order given",
+        ("tile_to_shape((8,8):(8,1), (32,64))", "((8,4),(8,8)):((8,64),(1,256))"),
+        pending,
+    )
+    .optional(1),
+    op(
+        "swizzle",
+        SWIZZLE,
+        "the index to which the swizzle moves the offset",
+        ("swizzle(3,0,3,9)", "8"),
+        |a| {
+            let fields = [a.int(0)?, a.int(1)?, a.int(2)?];
+            Ok(Value::Int(crate::calculator::eval::swizzle(fields)?.apply(a.int(3)?)))
+        },
+    ),
+];

@@ -1,0 +1,66 @@
+//! Measures of a layout: sizes, shape, predicates.
+//!
+//! Invariant: all of these read; none makes another function.
+
+use super::{Args, Operation, Param, op, pending};
+use crate::calculator::eval::extents;
+use crate::calculator::fault::Fault;
+use crate::calculator::value::{Kind, Value};
+use carbyne_ir::tuple::IntTuple;
+
+const ANY: &[Param] = &[("L", Kind::Any)];
+const L: &[Param] = &[("L", Kind::Layout)];
+
+pub(super) const ALL: &[Operation] = &[
+    op("size", ANY, "the number of coordinates", ("size((4,8):(8,1))", "32"), |a| {
+        Ok(Value::Int(shape(a)?.size()?))
+    }),
+    op(
+        "cosize",
+        L,
+        "one more than the distance between the lowest and the highest index",
+        ("cosize((2,4):(12,1))", "16"),
+        |a| Ok(Value::Int(a.layout(0)?.cosize())),
+    ),
+    op("rank", ANY, "the number of modes", ("rank((2,(2,2)):(4,(2,1)))", "2"), |a| {
+        Ok(Value::Int(shape(a)?.rank() as i64))
+    }),
+    op("depth", ANY, "the levels of nesting", ("depth((2,(2,2)):(4,(2,1)))", "2"), |a| {
+        Ok(Value::Int(shape(a)?.depth() as i64))
+    }),
+    op("shape", ANY, "the extents", ("shape((2,(2,2)):(4,(2,1)))", "(2,(2,2))"), |a| {
+        Ok(Value::from(&shape(a)?))
+    }),
+    op(
+        "stride",
+        ANY,
+        "the strides, nested as the shape is",
+        ("stride((2,(2,2)):(4,(2,1)))", "(4,(2,1))"),
+        |a| match a.value(0)? {
+            Value::BasisLayout(_, stride) => Ok((**stride).clone()),
+            _ => Ok(Value::from(&a.function(0)?.layout.stride().clone())),
+        },
+    ),
+    op(
+        "is_injective",
+        L,
+        "whether no two coordinates share an index",
+        ("is_injective((4,4):(1,2))", "false"),
+        |a| Ok(Value::Bool(a.layout(0)?.is_injective()?)),
+    ),
+    op(
+        "max_alignment",
+        L,
+        "how many consecutive elements start at a multiple of their number, wherever the layout is cut",
+        ("max_alignment((4,8):(1,8))", "4"),
+        pending,
+    ),
+];
+
+/// The shape of whatever layout it is.
+fn shape(a: &Args<'_>) -> Result<IntTuple, Fault> {
+    match extents(a.value(0)?) {
+        Some(shape) => Ok(shape.clone()),
+        None => Ok(a.function(0)?.layout.shape().clone()),
+    }
+}

@@ -1,0 +1,87 @@
+//! Tuples of integers: shapes without strides.
+//!
+//! Invariant: tuples are column-major as everywhere; nothing here makes a layout but
+//! `domain_distribute`.
+
+use super::{Operation, Param, op, pending};
+use crate::calculator::value::{Kind, Value};
+use carbyne_ir::layout::Layout;
+
+const A: &[Param] = &[("shape", Kind::Shape)];
+const A_B: &[Param] = &[("a", Kind::Shape), ("b", Kind::Shape)];
+
+pub(super) const ALL: &[Operation] = &[
+    op("product", A, "the product of all leaves", ("product(((2,3),4))", "24"), |a| {
+        Ok(Value::Int(a.shape(0)?.size()?))
+    }),
+    op(
+        "inner_product",
+        A_B,
+        "the sum of the products of leaves",
+        ("inner_product((1,2), (3,2))", "7"),
+        pending,
+    ),
+    op(
+        "shape_div",
+        A_B,
+        "the shape divided by a number, first mode first",
+        ("shape_div((6,(3,4)), 36)", "(1,(1,2))"),
+        pending,
+    ),
+    op(
+        "ceil_div",
+        A_B,
+        "each leaf divided, rounded up",
+        ("ceil_div((41,55), (4,8))", "(11,7)"),
+        pending,
+    ),
+    op(
+        "compact_col_major",
+        A,
+        "compact strides, first mode fastest",
+        ("compact_col_major((3,2,4))", "(1,3,6)"),
+        |a| Ok(Value::from(&Layout::col_major(a.shape(0)?)?.stride().clone())),
+    ),
+    op(
+        "compact_row_major",
+        A,
+        "compact strides, last mode fastest",
+        ("compact_row_major((4,8,2))", "(16,2,1)"),
+        |a| Ok(Value::from(&Layout::row_major(a.shape(0)?)?.stride().clone())),
+    ),
+    op(
+        "compatible",
+        A_B,
+        "whether every coordinate of `a` is one of `b`",
+        ("compatible(24, (4,6))", "true"),
+        |a| Ok(Value::Bool(a.shape(0)?.compatible(&a.shape(1)?))),
+    ),
+    op(
+        "congruent",
+        A_B,
+        "whether both are nested alike",
+        ("congruent((4,6), (1,(2,3)))", "false"),
+        |a| Ok(Value::Bool(a.shape(0)?.congruent(&a.shape(1)?))),
+    ),
+    op(
+        "weakly_congruent",
+        A_B,
+        "whether `b` is nested as `a` is, or deeper",
+        ("weakly_congruent((4,6), (1,(2,3)))", "true"),
+        |a| Ok(Value::Bool(a.shape(0)?.weakly_congruent(&a.shape(1)?))),
+    ),
+    op(
+        "evenly_divides",
+        &[("shape", Kind::Shape), ("tiler", Kind::Tiler)],
+        "whether the tiler fits the shape without a rest",
+        ("evenly_divides(16, 12)", "false"),
+        pending,
+    ),
+    op(
+        "domain_distribute",
+        &[("shape", Kind::Shape), ("n", Kind::Int)],
+        "the layout that spreads a shape over `n` threads",
+        ("domain_distribute(((64,3),(8,8)), 128)", "(64,2):(1,192)"),
+        pending,
+    ),
+];

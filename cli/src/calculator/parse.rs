@@ -1,0 +1,248 @@
+//! Expressions of the calculator as trees.
+//!
+//! ```text
+//! line  = [step {";" step}] [";"]          step = [NAME "="] chain
+//! chain = pair {"o" pair}                  pair = item [":" item]
+//! item  = INT {"@" INT} | "_" | "Sw" "<" INT "," INT "," INT ">" | "true" | "false"
+//!       | "(" [chain {"," chain}] ")" | "[" [chain {"," chain}] "]"
+//!       | NAME | NAME "(" [chain {"," chain}] ")"
+//! ```
+//! `_4` is `4`, `∘` is `o`; what follows `//` or `#` is a comment.
+//!
+//! Invariant: nesting is bounded by [`MAX_NESTING`] and the number of items by [`MAX_ITEMS`] before
+//! anything is built, so no text exhausts the stack or memory.
+
+use super::scan::{Scanner, Sign};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::limits::MAX_NESTING;
+use carbyne_ir::span::Span;
+
+/// Most items in one line.
+const MAX_ITEMS: usize = 1 << 16;
+
+/// A part of an expression and its place.
+#[derive(Debug)]
+pub(super) struct Expr {
+    pub(super) span: Span,
+    pub(super) kind: Kind,
+}
+
+/// What a part is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Int(i64),
+    Bool(bool),
+    Hole,
+    Basis(i64, Vec<u32>),
+    Tuple(Vec<Expr>),
+    List(Vec<Expr>),
+    /// Shape and stride.
+    Pair(Box<Expr>, Box<Expr>),
+    /// What stands between `o`, at least two.
+    Chain(Vec<Expr>),
+    /// The three fields of a swizzle.
+    Swizzle([i64; 3]),
+    Name(String),
+    /// The name with its place, and the arguments.
+    Call(String, Span, Vec<Expr>),
+}
+
+/// An expression and the name that it is bound to, if any.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: Option<(String, Span)>,
+    pub(super) expr: Expr,
+}
+
+type Parsed<T> = Result<T, Box<Diagnostic>>;
+
+/// The steps of a line, none if it is blank or a comment.
+pub(super) fn line(text: &str) -> Parsed<Vec<Step>> {
+    let mut parser = Parser { scan: Scanner::new(text)?, items: 0 };
+    let mut steps = vec![];
+    while !parser.at(&Sign::End) {
+        let name = match (parser.scan.sign.clone(), parser.scan.peek()?) {
+            (Sign::Word(name), Sign::Is) => {
+                let span = parser.scan.span;
+                parser.advance()?;
+                parser.advance()?;
+                Some((name, span))
+            }
+            _ => None,
+        };
+        steps.push(Step { name, expr: parser.chain(0)? });
+        if !parser.eat(&Sign::Semicolon)? && !parser.at(&Sign::End) {
+            return Err(parser.unexpected("`;`, `o`, `:` or the end"));
+        }
+    }
+    Ok(steps)
+}
+
+struct Parser<'a> {
+    scan: Scanner<'a>,
+    items: usize,
+}
+
+impl Parser<'_> {
+    fn chain(&mut self, depth: usize) -> Parsed<Expr> {
+        let first = self.pair(depth)?;
+        if !self.at_o() {
+            return Ok(first);
+        }
+        let mut span = first.span;
+        let mut all = vec![first];
+        while self.at_o() {
+            self.advance()?;
+            let next = self.pair(depth)?;
+            span = span.to(next.span);
+            all.push(next);
+        }
+        Ok(Expr { span, kind: Kind::Chain(all) })
+    }
+
+    fn at_o(&self) -> bool {
+        matches!(&self.scan.sign, Sign::Word(w) if w == "o") || self.at(&Sign::Ring)
+    }
+
+    fn pair(&mut self, depth: usize) -> Parsed<Expr> {
+        let shape = self.item(depth)?;
+        if !self.eat(&Sign::Colon)? {
+            return Ok(shape);
+        }
+        let stride = self.item(depth)?;
+        let span = shape.span.to(stride.span);
+        Ok(Expr { span, kind: Kind::Pair(Box::new(shape), Box::new(stride)) })
+    }
+
+    fn item(&mut self, depth: usize) -> Parsed<Expr> {
+        self.count()?;
+        let start = self.scan.span;
+        let kind = match self.scan.sign.clone() {
+            Sign::Int(scale) => {
+                self.advance()?;
+                let mut path = vec![];
+                while self.eat(&Sign::At)? {
+                    let (n, span) = self.int("the number of a mode after `@`")?;
+                    path.push(u32::try_from(n).map_err(|_| wrong(span, "a mode's number", &n))?);
+                    self.count()?;
+                }
+                if path.is_empty() { Kind::Int(scale) } else { Kind::Basis(scale, path) }
+            }
+            Sign::Hole => {
+                self.advance()?;
+                Kind::Hole
+            }
+            Sign::Open(open @ ('(' | '[')) => {
+                let items = self.items(depth)?;
+                if open == '(' { Kind::Tuple(items) } else { Kind::List(items) }
+            }
+            Sign::Word(word) => {
+                self.advance()?;
+                match (word.as_str(), &self.scan.sign) {
+                    ("Sw", Sign::Open('<')) => Kind::Swizzle(self.swizzle()?),
+                    ("true", _) => Kind::Bool(true),
+                    ("false", _) => Kind::Bool(false),
+                    (_, Sign::Open('(')) => Kind::Call(word, start, self.items(depth)?),
+                    _ => Kind::Name(word),
+                }
+            }
+            _ => return Err(self.unexpected("a layout, a tuple, a number or an operation")),
+        };
+        Ok(Expr { span: start.to(self.scan.before), kind })
+    }
+
+    /// One more item, if there may be.
+    fn count(&mut self) -> Parsed<()> {
+        self.items += 1;
+        if self.items <= MAX_ITEMS {
+            return Ok(());
+        }
+        let message = format!("the line has more than {MAX_ITEMS} items");
+        let d = Diagnostic::new(Code::CalcTooLarge, self.scan.span, message)
+            .label("too many from here on")
+            .help("split the calculation into several lines");
+        Err(Box::new(d))
+    }
+
+    /// What stands in parentheses or brackets, with them.
+    fn items(&mut self, depth: usize) -> Parsed<Vec<Expr>> {
+        let open = self.scan.span;
+        if depth >= MAX_NESTING {
+            let message = format!("brackets nest deeper than {MAX_NESTING} levels");
+            let d = Diagnostic::new(Code::TooDeep, open, message)
+                .label("one level too many")
+                .help("bind the inner part to a name first: `A = ...; size(A)`");
+            return Err(Box::new(d));
+        }
+        let close = if self.at(&Sign::Open('(')) { ')' } else { ']' };
+        self.advance()?;
+        let mut items = vec![];
+        while !self.eat(&Sign::Close(close))? {
+            items.push(self.chain(depth + 1)?);
+            if !self.eat(&Sign::Comma)? && !self.at(&Sign::Close(close)) {
+                let mut d = self.unexpected(&format!("`,` or `{close}`"));
+                *d = d.related(open, "opened here");
+                return Err(d);
+            }
+        }
+        Ok(items)
+    }
+
+    fn swizzle(&mut self) -> Parsed<[i64; 3]> {
+        let mut fields = [0; 3];
+        for (i, field) in fields.iter_mut().enumerate() {
+            let (sign, wanted) =
+                if i == 0 { (Sign::Open('<'), "`<`") } else { (Sign::Comma, "`,`") };
+            if !self.eat(&sign)? {
+                return Err(self.unexpected(wanted));
+            }
+            *field = self.int("one of the three numbers of a swizzle")?.0;
+        }
+        if self.eat(&Sign::Close('>'))? { Ok(fields) } else { Err(self.unexpected("`>`")) }
+    }
+
+    fn int(&mut self, wanted: &str) -> Parsed<(i64, Span)> {
+        let Sign::Int(v) = self.scan.sign else { return Err(self.unexpected(wanted)) };
+        let span = self.scan.span;
+        self.advance()?;
+        Ok((v, span))
+    }
+
+    fn at(&self, sign: &Sign) -> bool {
+        self.scan.sign == *sign
+    }
+
+    fn eat(&mut self, sign: &Sign) -> Parsed<bool> {
+        let here = self.at(sign);
+        if here {
+            self.advance()?;
+        }
+        Ok(here)
+    }
+
+    fn advance(&mut self) -> Parsed<()> {
+        self.scan.advance()
+    }
+
+    fn unexpected(&self, wanted: &str) -> Box<Diagnostic> {
+        let found = self.scan.sign.to_string();
+        // Nothing can be shown at the end, so the last sign is.
+        let span = if self.at(&Sign::End) { self.scan.before } else { self.scan.span };
+        let message = format!("expected {wanted}, found {found}");
+        let d = Diagnostic::new(Code::CalcSyntax, span, message);
+        let help = match &self.scan.sign {
+            Sign::Close(_) => "every closing bracket needs its opening one",
+            Sign::Is => "a binding is a name, `=` and an expression: `A = (4,8):(8,1); size(A)`",
+            Sign::End => "the expression is not complete",
+            _ => "write such as `composition((6,2):(8,2), (4,3):(3,1))`",
+        };
+        let after = if self.at(&Sign::End) { " after this" } else { "" };
+        Box::new(d.label(format!("wanted {wanted}{after}")).help(help))
+    }
+}
+
+fn wrong(span: Span, what: &str, found: &i64) -> Box<Diagnostic> {
+    let message = format!("{found} is not {what}");
+    let d = Diagnostic::new(Code::CalcSyntax, span, message).label("out of range");
+    Box::new(d.help("modes count from 0: `1@0` is the stride along mode 0"))
+}

@@ -1,0 +1,148 @@
+//! Signs of the calculator's expressions: words, numbers, brackets.
+//!
+//! Invariant: spans are byte ranges of whole characters; no character is taken for another.
+
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
+use std::fmt;
+
+/// Longest name.
+const MAX_NAME: usize = 64;
+
+/// A word, a number or a mark.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Sign {
+    Word(String),
+    Int(i64),
+    /// `_`
+    Hole,
+    /// `(`, `[` or `<`
+    Open(char),
+    /// `)`, `]` or `>`
+    Close(char),
+    Comma,
+    Colon,
+    Semicolon,
+    /// `@`
+    At,
+    /// `=`
+    Is,
+    /// `∘`
+    Ring,
+    End,
+}
+
+impl fmt::Display for Sign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sign::Word(w) => write!(f, "`{w}`"),
+            Sign::Int(v) => write!(f, "`{v}`"),
+            Sign::Hole => f.write_str("`_`"),
+            Sign::Open(c) | Sign::Close(c) => write!(f, "`{c}`"),
+            Sign::Comma => f.write_str("`,`"),
+            Sign::Colon => f.write_str("`:`"),
+            Sign::Semicolon => f.write_str("`;`"),
+            Sign::At => f.write_str("`@`"),
+            Sign::Is => f.write_str("`=`"),
+            Sign::Ring => f.write_str("`∘`"),
+            Sign::End => f.write_str("the end"),
+        }
+    }
+}
+
+/// The current sign of a text, and where it and the one before it stand.
+#[derive(Clone)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    pub(super) sign: Sign,
+    pub(super) span: Span,
+    pub(super) before: Span,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the first sign of the text.
+    pub(super) fn new(text: &'a str) -> Result<Self, Box<Diagnostic>> {
+        let span = Span::new(0, 0);
+        let mut scanner = Scanner { text, at: 0, sign: Sign::End, span, before: span };
+        scanner.advance()?;
+        Ok(scanner)
+    }
+
+    /// The sign after the current one.
+    pub(super) fn peek(&self) -> Result<Sign, Box<Diagnostic>> {
+        let mut ahead = Scanner { text: self.text, at: self.at, sign: Sign::End, ..*self };
+        // What is wrong there is said when it is the current one.
+        Ok(ahead.advance().map_or(Sign::End, |()| ahead.sign))
+    }
+
+    /// To the next sign.
+    pub(super) fn advance(&mut self) -> Result<(), Box<Diagnostic>> {
+        let rest = &self.text[self.at..];
+        let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+        let start = self.at + blanks;
+        let rest = &self.text[start..];
+        self.before = self.span;
+        let mut chars = rest.chars();
+        let first = chars.next();
+        let second = chars.next();
+        let digits =
+            |from: usize| from + rest[from..].bytes().take_while(u8::is_ascii_digit).count();
+        let (sign, length) = match (first, second) {
+            (None, _) | (Some('#'), _) | (Some('/'), Some('/')) => (Sign::End, 0),
+            (Some('_'), Some('0'..='9')) => number(&rest[1..digits(1)], 1, start)?,
+            (Some('_'), Some('-')) if digits(2) > 2 => number(&rest[1..digits(2)], 1, start)?,
+            (Some('_'), _) => (Sign::Hole, 1),
+            (Some('0'..='9'), _) => number(&rest[..digits(0)], 0, start)?,
+            (Some('-'), Some('0'..='9')) => number(&rest[..digits(1)], 0, start)?,
+            (Some(c @ ('(' | '[' | '<')), _) => (Sign::Open(c), 1),
+            (Some(c @ (')' | ']' | '>')), _) => (Sign::Close(c), 1),
+            (Some(','), _) => (Sign::Comma, 1),
+            (Some(':'), _) => (Sign::Colon, 1),
+            (Some(';'), _) => (Sign::Semicolon, 1),
+            (Some('@'), _) => (Sign::At, 1),
+            (Some('='), _) => (Sign::Is, 1),
+            (Some('∘'), _) => (Sign::Ring, '∘'.len_utf8()),
+            (Some('a'..='z' | 'A'..='Z'), _) => word(rest, start)?,
+            (Some(c), _) => {
+                let span = Span::new(start, start + c.len_utf8());
+                let d = Diagnostic::new(Code::CalcSyntax, span, "a character without a meaning")
+                    .label("no sign of a layout expression")
+                    .help("expressions are made of names, numbers and `( ) [ ] < > , : ; = @ _`");
+                return Err(Box::new(d));
+            }
+        };
+        self.sign = sign;
+        self.span = Span::new(start, start + length);
+        self.at = start + length;
+        Ok(())
+    }
+}
+
+fn word(rest: &str, start: usize) -> Result<(Sign, usize), Box<Diagnostic>> {
+    let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+    if length > MAX_NAME {
+        let span = Span::new(start, start + length);
+        let message = format!("a name of {length} characters");
+        let d = Diagnostic::new(Code::CalcSyntax, span, message)
+            .label(format!("at most {MAX_NAME} are allowed"))
+            .help("shorten the name");
+        return Err(Box::new(d));
+    }
+    Ok((Sign::Word(rest[..length].to_owned()), length))
+}
+
+/// The number `digits` after a mark of `mark` bytes.
+fn number(digits: &str, mark: usize, start: usize) -> Result<(Sign, usize), Box<Diagnostic>> {
+    let length = mark + digits.len();
+    match digits.parse() {
+        Ok(v) => Ok((Sign::Int(v), length)),
+        Err(_) => {
+            let span = Span::new(start, start + length);
+            let d = Diagnostic::new(Code::Number, span, "the integer does not fit 64 bits")
+                .label("too large")
+                .help("integers go from -9223372036854775808 to 9223372036854775807");
+            Err(Box::new(d))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! All values of a small layout, as a list or as a grid.
+//!
+//! Invariant: a grid has one row for each coordinate of mode 0 and one column for each of what is left.
+
+use super::fault::Fault;
+use super::ops::values;
+use super::value::Value;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
+
+/// Most values that are printed as a grid.
+const MAX_GRID: i64 = 1 << 14;
+
+/// All values of a layout as a list.
+pub(crate) fn eval(value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
+    of(value, text, i64::MAX).map(|(values, _)| format!("{}\n", Value::List(values)))
+}
+
+/// All values of a layout, mode 0 downward and the others to the right.
+pub(crate) fn grid(value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
+    let (values, rows) = of(value, text, MAX_GRID)?;
+    let cells: Vec<String> = values.iter().map(Value::to_string).collect();
+    let columns = cells.len() / rows.max(1);
+    let width = cells.iter().map(String::len).max().unwrap_or(0);
+    let width = width.max(columns.saturating_sub(1).to_string().len());
+    let margin = rows.saturating_sub(1).to_string().len();
+    let mut out = " ".repeat(margin) + " |";
+    (0..columns).for_each(|c| out.push_str(&format!(" {c:>width$}")));
+    out.push_str(&format!("\n{}-+{}\n", "-".repeat(margin), "-".repeat(columns * (width + 1))));
+    for row in 0..rows {
+        out.push_str(&format!("{row:>margin$} |"));
+        for cell in cells.iter().skip(row).step_by(rows) {
+            out.push_str(&format!(" {cell:>width$}"));
+        }
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// The values and how many rows they make.
+fn of(value: &Value, text: &str, limit: i64) -> Result<(Vec<Value>, usize), Box<Diagnostic>> {
+    let span = Span::new(0, text.trim_end().len());
+    let Ok(f) = value.function() else {
+        let message = format!("only a layout has values to list, found {}", value.words());
+        let d = Diagnostic::new(Code::CalcArguments, span, message)
+            .label("not a layout of integers")
+            .help("leave `--table` and `--eval` out, or let the last expression be a layout");
+        return Err(Box::new(d));
+    };
+    let size = f.layout.size();
+    let listed =
+        if size > limit { Err(Fault::TooLarge { values: size, limit }) } else { values(&f) };
+    match listed {
+        Ok(Value::List(values)) => {
+            let mode = f.layout.mode(0).map_or(1, |mode| mode.size());
+            let rows = if f.layout.rank() == 1 { 1 } else { mode };
+            Ok((values, usize::try_from(rows).unwrap_or(1)))
+        }
+        Err(Fault::TooLarge { values, limit }) => {
+            let message = format!("the layout has {values} values, more than {limit}");
+            let d = Diagnostic::new(Code::CalcTooLarge, span, message)
+                .label("too many values")
+                .help("list a part: compose the layout with a smaller one first");
+            Err(Box::new(d))
+        }
+        // Not reached: a layout has a list of values or too many.
+        _ => Ok((vec![], 1)),
+    }
+}

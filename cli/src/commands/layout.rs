@@ -1,0 +1,134 @@
+//! `carbyne layout`: what expressions of layout algebra are worth.
+
+use crate::args::{Layout, MessageFormat};
+use crate::calculator::{self, Session, json, table};
+use crate::failure::{Failure, Outcome, Source};
+use crate::lines::{Line, Lines};
+use crate::{Io, human, output, panics};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::limits::MAX_TEXT_BYTES;
+use carbyne_ir::span::Span;
+
+pub(super) fn run(args: &Layout, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    if args.list {
+        return output::write(None, calculator::list().as_bytes(), io);
+    }
+    let mut session = Session::default();
+    match args.expression.as_deref() {
+        None => requests(io),
+        Some("-") if args.json => requests(io),
+        Some(_) if args.json => Err(Failure::usage_help(
+            "requests are read from standard input",
+            "leave the expression out, or `--json`",
+        )),
+        Some("-") => lines(args, &mut session, format, io),
+        Some(text) => {
+            let source = Source { name: "<expression>".to_owned(), text: text.to_owned() };
+            let d = match text.len() > MAX_TEXT_BYTES {
+                true => Err(too_long()),
+                false => answer(args, &mut session, text),
+            };
+            let d =
+                d.and_then(|answer| if answer.is_empty() { Err(nothing()) } else { Ok(answer) });
+            let answer = d.map_err(|d| Failure::one(&source, *d))?;
+            output::write(None, answer.as_bytes(), io)
+        }
+    }
+}
+
+/// Answers every line of standard input; what is wrong with one is said, and the next is read.
+fn lines(args: &Layout, session: &mut Session, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    let (mut input, mut number, mut failed) = (Lines::default(), 0usize, false);
+    while let Some(line) = input.next(&mut *io.stdin)? {
+        number += 1;
+        let ends = line != Line::TooLong { ends: false };
+        let (text, answered) = match whole(line) {
+            Ok(text) => {
+                let (answered, _) = panics::caught(|| answer(args, session, &text));
+                let defect =
+                    |what| Err(Box::new(Diagnostic::new(Code::Internal, Span::default(), what)));
+                (text, answered.unwrap_or_else(defect))
+            }
+            Err(d) => (String::new(), Err(d)),
+        };
+        match answered {
+            // A line without an expression keeps its place.
+            Ok(answer) if answer.is_empty() => output::write(None, b"\n", io)?,
+            Ok(answer) => output::write(None, answer.as_bytes(), io)?,
+            Err(d) => {
+                failed = true;
+                output::write(None, format!("error {}\n", d.code).as_bytes(), io)?;
+                let source = Source { name: format!("<stdin>:{number}"), text };
+                let failure = Failure::one(&source, *d);
+                // Where standard error is closed, the answer is what is left to say.
+                let _ = match format {
+                    MessageFormat::Human => human::failure(&failure, io),
+                    MessageFormat::Json => crate::json::failure(&failure, io),
+                };
+            }
+        }
+        io.stdout.flush().map_err(Failure::written)?;
+        if !ends {
+            break;
+        }
+    }
+    if failed { Err(Failure::Said) } else { Ok(()) }
+}
+
+/// Answers every request of standard input. A refusal is an answer.
+fn requests(io: &mut Io<'_>) -> Outcome {
+    let mut input = Lines::default();
+    while let Some(line) = input.next(&mut *io.stdin)? {
+        let ends = line != Line::TooLong { ends: false };
+        let answer = match whole(line) {
+            Ok(text) => json::answer(&text),
+            Err(d) => json::error(&d),
+        };
+        output::write(None, format!("{answer}\n").as_bytes(), io)?;
+        io.stdout.flush().map_err(Failure::written)?;
+        if !ends {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What is printed for a line: nothing for a blank one.
+fn answer(args: &Layout, session: &mut Session, text: &str) -> Result<String, Box<Diagnostic>> {
+    match session.line(text)? {
+        None => Ok(String::new()),
+        Some(value) if args.table => table::grid(&value, text),
+        Some(value) if args.eval => table::eval(&value, text),
+        Some(value) => Ok(format!("{value}\n")),
+    }
+}
+
+/// The line's text, if it has one.
+fn whole(line: Line) -> Result<String, Box<Diagnostic>> {
+    match line {
+        Line::Text(text) => Ok(text),
+        Line::NotUtf8(at) => {
+            let d = Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the line is not UTF-8")
+                .label(format!("byte {at} is no part of a character"))
+                .help("write the line as UTF-8");
+            Err(Box::new(d))
+        }
+        Line::TooLong { .. } => Err(too_long()),
+    }
+}
+
+fn too_long() -> Box<Diagnostic> {
+    let span = Span::new(MAX_TEXT_BYTES, MAX_TEXT_BYTES + 1);
+    let message = format!("the line is longer than {MAX_TEXT_BYTES} bytes");
+    let d = Diagnostic::new(Code::TextTooLong, span, message)
+        .label("too much from here on")
+        .help("bind parts of it to names on lines of their own");
+    Box::new(d)
+}
+
+fn nothing() -> Box<Diagnostic> {
+    let d = Diagnostic::new(Code::CalcSyntax, Span::default(), "there is no expression")
+        .label("wanted a layout, a tuple, a number or an operation")
+        .help("write such as `composition((6,2):(8,2), (4,3):(3,1))`");
+    Box::new(d)
+}
