@@ -155,7 +155,6 @@ codes! {
     CalcName = "K0602" "A name stands in an expression that is neither an operation nor bound.",
     CalcArguments = "K0603" "An operation of the layout calculator does not take these arguments.",
     CalcTooLarge = "K0604" "A calculation with layouts is too large.",
-    CalcPending = "K0605" "An operation of the layout calculator is not available yet.",
     NoAtom = "D0301" "No atom of the architecture implements the spec.",
     AtomMismatch = "D0302" "The pinned atom does not implement the spec.",
     NoStrategy = "D0303" "No strategy decomposes the spec.",

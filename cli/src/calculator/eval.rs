@@ -9,9 +9,8 @@ use super::ops::{self, Args, Operation};
 use super::parse::{self, Expr, Kind, Step};
 use super::value::{Misfit, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::layout::{ComposedLayout, Layout, LayoutError, Swizzle};
+use carbyne_ir::layout::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError, Swizzle};
 use carbyne_ir::span::Span;
-use carbyne_ir::tuple::IntTuple;
 use std::collections::BTreeMap;
 
 /// Most calls of operations in one line.
@@ -93,7 +92,11 @@ impl Line<'_> {
             Kind::Int(v) => Ok(Value::Int(*v)),
             Kind::Bool(v) => Ok(Value::Bool(*v)),
             Kind::Hole => Ok(Value::Hole),
-            Kind::Basis(scale, path) => Ok(Value::Basis(*scale, path.clone())),
+            Kind::Basis(scale, path) => {
+                // In the text the innermost mode stands first.
+                let path: Vec<usize> = path.iter().rev().map(|n| *n as usize).collect();
+                Basis::along(*scale, &path).map(Value::Basis).map_err(|e| refuse(&e))
+            }
             Kind::Tuple(items) => {
                 // Parentheses around a layout only group; around a number they are a tuple of one.
                 let mut values = self.all(items)?;
@@ -148,12 +151,11 @@ impl Line<'_> {
         };
         let extents = tuple(&d, shape, "a shape")?;
         if has_basis(&s) {
-            if congruent(&d, &s) {
-                return Ok(Value::BasisLayout(extents, Box::new(s)));
-            }
+            let refuse = |e| Box::new(refused(&e, span).label("refused"));
             let other = short(s.to_string());
-            let e = LayoutError::Incongruent { shape: short(d.to_string()), other };
-            return Err(Box::new(refused(&e, span).label("nested differently")));
+            let wrong = LayoutError::Incongruent { shape: short(d.to_string()), other };
+            let strides = s.basis().ok_or(wrong).map_err(refuse)?;
+            return CoordLayout::with_strides(&extents, &strides).map(Value::Coords).map_err(refuse);
         }
         let strides = tuple(&s, stride, "a stride")?;
         Layout::new(extents, strides).map(Value::Layout).map_err(|e| {
@@ -257,19 +259,7 @@ pub(super) fn apply(op: &'static Operation, args: &[Value]) -> Result<Value, Fau
 /// The swizzle of these fields.
 pub(super) fn swizzle(fields: [i64; 3]) -> Result<Swizzle, LayoutError> {
     let [bits, base, shift] = fields;
-    let text = || format!("Sw<{bits},{base},{shift}>");
-    let field = |v: i64| {
-        u32::try_from(v).map_err(|_| LayoutError::Swizzle {
-            swizzle: text(),
-            reason: if v < 0 { "has a negative field" } else { "reaches beyond 62 bits" },
-        })
-    };
-    let (bits, base, shift) = (field(bits)?, field(base)?, field(shift)?);
-    if bits > 62 || base > 62 || shift > 62 {
-        // Checked here as well, so that no sum of fields overflows.
-        return Err(LayoutError::Swizzle { swizzle: text(), reason: "reaches beyond 62 bits" });
-    }
-    Swizzle::new(bits, base, shift)
+    Swizzle::of_fields(bits, base, shift)
 }
 
 /// The layout shifted by the offset and swizzled.
@@ -283,7 +273,7 @@ pub(super) fn composed(
     if offset.checked_add(reach).is_none() || offset.checked_sub(reach).is_none() {
         return Err(LayoutError::Overflow { what: "an index after the offset" });
     }
-    Ok(ComposedLayout { swizzle, offset, layout })
+    Ok(ComposedLayout::new(swizzle, offset, layout))
 }
 
 fn swizzled(swizzle: Option<&Value>, offset: i64, layout: &Value, at: Span) -> Worth {
@@ -293,6 +283,17 @@ fn swizzled(swizzle: Option<&Value>, offset: i64, layout: &Value, at: Span) -> W
             composed
                 .map(|c| Value::Composed(Box::new(c)))
                 .map_err(|e| Box::new(refused(&e, at).label("refused")))
+        }
+        (Some(Value::Swizzle(swizzle)), Value::Composed(inner)) => {
+            // Every index must fit, also behind the offset.
+            let refuse = |e| Box::new(refused(&e, at).label("refused"));
+            let reach = inner.reach().map_err(refuse)?;
+            if offset.checked_add(reach).is_none() || offset.checked_sub(reach).is_none() {
+                let what = "an index after the offset";
+                return Err(refuse(LayoutError::Overflow { what }));
+            }
+            let twisted = ComposedLayout::twisted(*swizzle, offset, inner);
+            twisted.map(|c| Value::Composed(Box::new(c))).map_err(refuse)
         }
         (_, other) => {
             let message =
@@ -333,7 +334,7 @@ fn is_whole(v: &Value) -> bool {
     matches!(
         v,
         Value::Layout(_)
-            | Value::BasisLayout(..)
+            | Value::Coords(_)
             | Value::Composed(_)
             | Value::Swizzle(_)
             | Value::List(_)
@@ -347,7 +348,7 @@ fn kind_of(v: &Value) -> &'static str {
 
 fn has_basis(v: &Value) -> bool {
     match v {
-        Value::Basis(..) => true,
+        Value::Basis(_) => true,
         Value::Tuple(items) | Value::List(items) => items.iter().any(has_basis),
         _ => false,
     }
@@ -361,30 +362,11 @@ fn has_hole(v: &Value) -> bool {
     }
 }
 
-/// Whether integers and basis strides are nested as the shape is.
-fn congruent(shape: &Value, stride: &Value) -> bool {
-    match (shape, stride) {
-        (Value::Tuple(a) | Value::List(a), Value::Tuple(b) | Value::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| congruent(a, b))
-        }
-        (Value::Int(_), Value::Int(_) | Value::Basis(..)) => true,
-        _ => false,
-    }
-}
-
 /// Where this number stands.
 fn leaf(expr: &Expr, number: i64) -> Option<Span> {
     match &expr.kind {
         Kind::Int(v) if *v == number => Some(expr.span),
         Kind::Tuple(items) | Kind::List(items) => items.iter().find_map(|e| leaf(e, number)),
-        _ => None,
-    }
-}
-
-/// The extents of a basis layout; used where only the shape matters.
-pub(super) fn extents(v: &Value) -> Option<&IntTuple> {
-    match v {
-        Value::BasisLayout(shape, _) => Some(shape),
         _ => None,
     }
 }

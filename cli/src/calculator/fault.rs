@@ -39,8 +39,6 @@ pub(crate) enum Fault {
         /// How many there may be.
         limit: i64,
     },
-    /// Nothing answers yet.
-    Pending,
 }
 
 impl From<LayoutError> for Fault {
@@ -54,7 +52,6 @@ impl Misfit {
     pub(crate) fn of(self, arg: usize, wanted: Kind) -> Fault {
         match self {
             Misfit::Other => Fault::Type { arg, wanted },
-            Misfit::Pending => Fault::Pending,
             Misfit::Refused(e) => Fault::Refused(e),
         }
     }
@@ -128,12 +125,6 @@ impl Fault {
                 Diagnostic::new(Code::CalcTooLarge, call.span, message)
                     .label("too many values")
                     .help("list a part: compose the layout with a smaller one first")
-            }
-            Fault::Pending => {
-                let message = format!("`{name}` is not available yet for these arguments");
-                Diagnostic::new(Code::CalcPending, call.span, message)
-                    .label("nothing answers this yet")
-                    .help("`carbyne layout --list` says what there is")
             }
         })
     }

@@ -8,7 +8,7 @@
 //! Invariant: every line has exactly one answer, whatever stands in it.
 
 use super::eval::{Session, apply};
-use super::fault::{Call, Fault, refused};
+use super::fault::{Call, refused};
 use super::ops;
 use super::value::Value;
 use crate::panics;
@@ -45,7 +45,7 @@ pub(crate) fn error(d: &Diagnostic) -> Json {
 }
 
 enum Refusal {
-    /// There is no such operation, or not yet.
+    /// There is no such operation.
     Skip,
     Error(Box<Diagnostic>),
 }
@@ -59,7 +59,7 @@ fn respond(line: &str) -> Result<Value, Refusal> {
     let Some(args) = request.get("args").and_then(Json::as_array) else {
         return Err(wrong("the request has no array `args`"));
     };
-    let Some(op) = ops::find(name).filter(|op| !op.is_pending()) else {
+    let Some(op) = ops::find(name) else {
         return Err(Refusal::Skip);
     };
     let mut items = 0;
@@ -69,12 +69,9 @@ fn respond(line: &str) -> Result<Value, Refusal> {
         value(v, &mut items).map_err(within)
     });
     let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-    apply(op, &values).map_err(|fault| match fault {
-        Fault::Pending => Refusal::Skip,
-        fault => {
-            let call = Call { op, span: Span::default(), args: &values, spans: &[] };
-            Refusal::Error(fault.diagnostic(&call))
-        }
+    apply(op, &values).map_err(|fault| {
+        let call = Call { op, span: Span::default(), args: &values, spans: &[] };
+        Refusal::Error(fault.diagnostic(&call))
     })
 }
 
@@ -156,9 +153,9 @@ fn to_json(v: &Value) -> Json {
         Value::Hole => Json::Null,
         Value::Tuple(items) | Value::List(items) => items.iter().map(to_json).collect(),
         Value::Layout(_)
-        | Value::BasisLayout(..)
+        | Value::Coords(_)
         | Value::Composed(_)
         | Value::Swizzle(_)
-        | Value::Basis(..) => json!(v.to_string()),
+        | Value::Basis(_) => json!(v.to_string()),
     }
 }

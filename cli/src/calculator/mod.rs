@@ -63,9 +63,6 @@ fn also(op: &ops::Operation, quote: &str) -> String {
         let names: Vec<String> = op.aliases.iter().map(|a| format!("{quote}{a}{quote}")).collect();
         said.push(format!("also {}", names.join(", ")));
     }
-    if op.is_pending() {
-        said.push("not available yet".to_owned());
-    }
     if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) }
 }
 

@@ -47,13 +47,13 @@ fn of(value: &Value, text: &str, limit: i64) -> Result<(Vec<Value>, usize), Box<
             .help("leave `--table` and `--eval` out, or let the last expression be a layout");
         return Err(Box::new(d));
     };
-    let size = f.layout.size();
+    let size = f.layout().size();
     let listed =
         if size > limit { Err(Fault::TooLarge { values: size, limit }) } else { values(&f) };
     match listed {
         Ok(Value::List(values)) => {
-            let mode = f.layout.mode(0).map_or(1, |mode| mode.size());
-            let rows = if f.layout.rank() == 1 { 1 } else { mode };
+            let mode = f.layout().mode(0).map_or(1, |mode| mode.size());
+            let rows = if f.layout().rank() == 1 { 1 } else { mode };
             Ok((values, usize::try_from(rows).unwrap_or(1)))
         }
         Err(Fault::TooLarge { values, limit }) => {

@@ -3,7 +3,8 @@
 //! Invariant: tuples nest at most [`MAX_DEPTH`] levels, so every function here may recurse.
 //! Invariant: a value prints as text that the calculator reads back as the same value.
 
-use carbyne_ir::layout::{ComposedLayout, Layout, LayoutError, Swizzle, Tiler};
+use carbyne_ir::layout::slice::Holes;
+use carbyne_ir::layout::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError, Swizzle, Tiler};
 use carbyne_ir::tuple::{IntTuple, MAX_DEPTH};
 use std::fmt;
 
@@ -16,16 +17,16 @@ pub(crate) enum Value {
     Bool(bool),
     /// `_`, in coordinates and tilers.
     Hole,
-    /// `2@1@0`, a stride along a basis vector: its scale and path.
-    Basis(i64, Vec<u32>),
+    /// `2@1@0`, a stride along an axis.
+    Basis(Basis),
     /// `(4,(2,_))`
     Tuple(Vec<Value>),
     /// `[8,4:2,_]`
     List(Vec<Value>),
     /// `(4,8):(8,1)`
     Layout(Layout),
-    /// `(4,8):(1@0,1@1)`: a shape and strides of which some go along basis vectors.
-    BasisLayout(IntTuple, Box<Value>),
+    /// `(4,8):(1@0,1@1)`: a layout whose indices are coordinates.
+    Coords(CoordLayout),
     /// `Sw<3,4,3> o 0 o (8,64):(64,1)`
     Composed(Box<ComposedLayout>),
     /// `Sw<3,4,3>`
@@ -43,6 +44,8 @@ pub(crate) enum Kind {
     Any,
     /// A layout over everything, or one for every mode.
     Tiler,
+    /// A tiler, or a layout of any kind: what can stand on the right of a composition.
+    Composable,
     /// An integer, or a tuple of such: a shape, an order, a profile.
     Shape,
     /// As a shape, with `_` for modes that are not fixed.
@@ -61,6 +64,7 @@ impl Kind {
             Kind::Function => "a layout or a swizzled layout",
             Kind::Any => "a layout of any kind",
             Kind::Tiler => "a tiler",
+            Kind::Composable => "a layout or a tiler",
             Kind::Shape => "an integer or a tuple of integers",
             Kind::Coord => "a coordinate",
             Kind::Int => "an integer",
@@ -73,7 +77,7 @@ impl Kind {
         match self {
             Kind::Layout | Kind::Any => "`(4,8):(8,1)`",
             Kind::Function => "`(4,8):(8,1)` or `Sw<2,0,3> o 0 o (8,8):(8,1)`",
-            Kind::Tiler => "`4:2`, or `[8, 4:2, _]` for one tiler a mode",
+            Kind::Tiler | Kind::Composable => "`4:2`, or `[8, 4:2, _]` for one tiler a mode",
             Kind::Shape => "`8` or `(4,(2,2))`",
             Kind::Coord => "`3` or `(1,(_,0))`",
             Kind::Int => "`4`",
@@ -87,8 +91,6 @@ impl Kind {
 pub(crate) enum Misfit {
     /// It is something else.
     Other,
-    /// It would be right, but nothing is known to do with it yet.
-    Pending,
     /// It is no value of that kind after all.
     Refused(LayoutError),
 }
@@ -100,11 +102,11 @@ impl Value {
             Value::Int(_) => "an integer",
             Value::Bool(_) => "a boolean",
             Value::Hole => "`_`",
-            Value::Basis(..) => "a basis stride",
+            Value::Basis(_) => "a basis stride",
             Value::Tuple(_) => "a tuple",
             Value::List(_) => "a list",
             Value::Layout(_) => "a layout",
-            Value::BasisLayout(..) => "a layout with basis strides",
+            Value::Coords(_) => "a layout of coordinates",
             Value::Composed(_) => "a swizzled layout",
             Value::Swizzle(_) => "a swizzle",
         }
@@ -122,10 +124,10 @@ impl Value {
             Value::Tuple(items) | Value::List(items) => {
                 1 + items.iter().map(Value::cost).sum::<usize>()
             }
-            Value::Layout(l) => 2 * nodes(&l.shape().clone()),
-            Value::Composed(c) => 2 * nodes(&c.layout.shape().clone()),
-            Value::BasisLayout(shape, _) => 2 * nodes(shape),
-            Value::Basis(_, path) => 1 + path.len(),
+            Value::Layout(l) => 2 * nodes(&l.shape()),
+            Value::Composed(c) => 2 * nodes(&c.layout().shape()),
+            Value::Coords(l) => 4 * nodes(&l.shape()),
+            Value::Basis(b) => 1 + b.path().len(),
             Value::Int(_) | Value::Bool(_) | Value::Hole | Value::Swizzle(_) => 1,
         }
     }
@@ -188,7 +190,6 @@ impl Value {
         match self {
             Value::Layout(l) => Ok(l.clone()),
             Value::Int(extent) => Layout::new(*extent, 1).map_err(Misfit::Refused),
-            Value::Composed(_) | Value::BasisLayout(..) => Err(Misfit::Pending),
             _ => Err(Misfit::Other),
         }
     }
@@ -214,11 +215,33 @@ impl Value {
     }
 
     /// As a coordinate.
-    pub(crate) fn coord(&self) -> Result<(), Misfit> {
+    pub(crate) fn coord(&self) -> Result<Holes, Misfit> {
+        let coord = self.coord_within()?;
+        coord.check_limits().map_err(Misfit::Refused)?;
+        Ok(coord)
+    }
+
+    fn coord_within(&self) -> Result<Holes, Misfit> {
         match self {
-            Value::Hole | Value::Int(_) => Ok(()),
-            Value::Tuple(items) | Value::List(items) => items.iter().try_for_each(Value::coord),
+            Value::Hole => Ok(IntTuple::Leaf(None)),
+            Value::Int(v) => Ok(IntTuple::Leaf(Some(*v))),
+            Value::Tuple(items) | Value::List(items) => {
+                let items = items.iter().map(Value::coord_within);
+                Ok(IntTuple::Tuple(items.collect::<Result<_, _>>()?))
+            }
             _ => Err(Misfit::Other),
+        }
+    }
+
+    /// As strides of which some are steps along axes.
+    pub(crate) fn basis(&self) -> Option<IntTuple<Basis>> {
+        match self {
+            Value::Int(v) => Some(IntTuple::Leaf(Basis::plain(*v))),
+            Value::Basis(b) => Some(IntTuple::Leaf(*b)),
+            Value::Tuple(items) | Value::List(items) => {
+                Some(IntTuple::Tuple(items.iter().map(Value::basis).collect::<Option<_>>()?))
+            }
+            _ => None,
         }
     }
 
@@ -227,11 +250,12 @@ impl Value {
         match kind {
             Kind::Layout => self.layout().map(drop),
             Kind::Function => self.function().map(drop),
-            Kind::Any if matches!(self, Value::BasisLayout(..)) => Ok(()),
+            Kind::Any if matches!(self, Value::Coords(_)) => Ok(()),
             Kind::Any => self.function().map(drop),
-            Kind::Tiler => self.tiler().map(drop),
+            Kind::Composable if matches!(self, Value::Coords(_) | Value::Composed(_)) => Ok(()),
+            Kind::Tiler | Kind::Composable => self.tiler().map(drop),
             Kind::Shape => self.shape().map(drop),
-            Kind::Coord => self.coord(),
+            Kind::Coord => self.coord().map(drop),
             Kind::Int => self.int().map(drop),
             Kind::Modes => self.modes().map(drop),
         }
@@ -243,6 +267,22 @@ impl From<&IntTuple> for Value {
         match tuple {
             IntTuple::Leaf(v) => Value::Int(*v),
             IntTuple::Tuple(modes) => Value::Tuple(modes.iter().map(Value::from).collect()),
+        }
+    }
+}
+
+impl From<CoordLayout> for Value {
+    fn from(layout: CoordLayout) -> Self {
+        Value::Coords(layout)
+    }
+}
+
+impl From<ComposedLayout> for Value {
+    /// Without swizzle or offset, a plain layout.
+    fn from(composed: ComposedLayout) -> Self {
+        match composed.plain() {
+            Some(layout) => Value::Layout(layout.clone()),
+            None => Value::Composed(Box::new(composed)),
         }
     }
 }
@@ -267,14 +307,11 @@ impl fmt::Display for Value {
             Value::Int(v) => write!(f, "{v}"),
             Value::Bool(v) => write!(f, "{v}"),
             Value::Hole => f.write_str("_"),
-            Value::Basis(scale, path) => {
-                write!(f, "{scale}")?;
-                path.iter().try_for_each(|n| write!(f, "@{n}"))
-            }
+            Value::Basis(b) => write!(f, "{b}"),
             Value::Tuple(modes) => items(modes, "(", ")"),
             Value::List(modes) => items(modes, "[", "]"),
             Value::Layout(l) => write!(f, "{l}"),
-            Value::BasisLayout(shape, stride) => write!(f, "{shape}:{stride}"),
+            Value::Coords(l) => write!(f, "{l}"),
             Value::Composed(c) => write!(f, "{c}"),
             Value::Swizzle(s) => write!(f, "{s}"),
         }

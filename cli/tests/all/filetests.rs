@@ -48,7 +48,6 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::CalcName, "calculator"),
     (Code::CalcArguments, "calculator"),
     (Code::CalcTooLarge, "calculator"),
-    (Code::CalcPending, "calculator"),
 ];
 
 #[test]

@@ -7,6 +7,7 @@ mod docs;
 mod examples;
 mod expand;
 mod filetests;
+mod golden;
 mod numpy;
 mod streams;
 mod support;

@@ -30,7 +30,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// that depends on symbols.
     pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Self, LayoutError> {
         let outer = self.extending_leaves(cx)?;
-        match compose_leaves(cx, &outer, inner) {
+        match compose_leaves(cx, &outer, &outer, inner) {
             // Beyond the rule of divisibility there are a few more layouts, found one by one.
             Err(LayoutError::Indivisible(clash)) => match self.enumerated(inner) {
                 Some(layout) => Ok(layout),
@@ -65,10 +65,12 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     }
 }
 
-/// Composes leaves, taken as they are, with a layout.
+/// Composes leaves, taken as they are, with a layout. What a leaf of extent 1 steps by, which is nobody's
+/// business, follows from `beyond`.
 pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
     cx: &L::Cx,
     outer: &[(L, D)],
+    beyond: &[(L, D)],
     inner: &Layout<L>,
 ) -> Result<Layout<L, D>, LayoutError> {
     let zero = L::constant(0);
@@ -77,6 +79,7 @@ pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
     let mut walk = Walk {
         cx,
         digits,
+        beyond: &beyond[..digits.len().min(beyond.len())],
         last: last.1,
         reach: SmallVec::from_elem(zero, digits.len()),
         sign: None,
@@ -113,6 +116,7 @@ struct Walk<'a, L: Leaf, D: Stride<L>> {
     cx: &'a L::Cx,
     /// The modes of the outer layout but for the last.
     digits: &'a [(L, D)],
+    beyond: &'a [(L, D)],
     /// The stride of the last mode.
     last: D,
     /// For each digit the largest value that the leaves so far give it together.
@@ -185,7 +189,7 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
     /// The stride beyond its extent of a leaf that never moves; any would do.
     fn beyond(&self, stride: L) -> Result<D, LayoutError> {
         let Some(mut rate) = stride.known() else { return Ok(D::zero()) };
-        for (s, _) in self.digits {
+        for (s, _) in self.beyond {
             let Some(s) = s.known() else { return Ok(D::zero()) };
             rate = rate.signum() * i64::ceil_div(&(), rate.checked_abs().unwrap_or(0), s)?;
         }

@@ -89,7 +89,7 @@ impl<L: Leaf> ComposedLayout<L> {
         &self,
         f: impl FnOnce(&Layout<L>) -> Result<Layout<L>, LayoutError>,
     ) -> Result<Self, LayoutError> {
-        Ok(self.over(f(&self.layout)?))
+        f(&self.layout).map(|layout| self.over(layout))
     }
 
     /// The layout `self ∘ inner`, under the same swizzles.
@@ -137,8 +137,11 @@ impl<L: Leaf> ComposedLayout<L> {
             let error = || LayoutError::Argument { what: "a width", found: bits.to_string(), wanted };
             u32::try_from(bits).ok().filter(|b| (1..=1 << 16).contains(b)).ok_or_else(error)
         };
-        let (old_bits, new_bits) = (width(old)?, width(new)?);
         let mut out = self.over(self.layout.recast_in(cx, old, new)?);
+        if out.twists.is_empty() {
+            return Ok(out);
+        }
+        let (old_bits, new_bits) = (width(old)?, width(new)?);
         for (swizzle, offset) in &mut out.twists {
             *swizzle = swizzle.recast(old_bits, new_bits)?;
             let bits = L::mul(cx, *offset, L::constant(old))?;
@@ -188,6 +191,27 @@ impl ComposedLayout<i64> {
     #[must_use]
     pub fn size(&self) -> i64 {
         self.layout.size()
+    }
+
+    /// A bound of how far from 0 indices lie.
+    ///
+    /// # Errors
+    /// Overflow.
+    pub fn reach(&self) -> Result<i64, LayoutError> {
+        let chain = self.twists.iter().rev();
+        chain.into_iter().try_fold(self.layout.cosize(), |reach, (swizzle, offset)| {
+            let moved = i64::add(&(), reach, offset.saturating_abs())?;
+            // A swizzle moves nothing out of its period.
+            i64::add(&(), moved, swizzle.period())
+        })
+    }
+
+    /// The layout of elements of `new` bits instead of `old`, under swizzles of such elements.
+    ///
+    /// # Errors
+    /// Those of [`Layout::recast`] and [`Swizzle::recast`]; an offset inside of a wide element.
+    pub fn recast(&self, old: i64, new: i64) -> Result<Self, LayoutError> {
+        self.recast_in(&(), old, new)
     }
 
     /// The layout `self ∘ inner`, under the same swizzles.

@@ -64,8 +64,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The second of two modes, and perhaps the first, replaced by what it consists of.
     pub(crate) fn unpacked(&self, both: bool) -> Result<Self, LayoutError> {
         let (first, second) = (self.mode(0)?, self.mode(1)?);
-        let mut modes = if both { first.modes() } else { vec![first] };
-        modes.extend(second.modes());
+        // A single mode stays within its tuple, as in CuTe.
+        let open = |mode: Self| if mode.rank() == 1 { vec![mode] } else { mode.modes() };
+        let mut modes = if both { open(first) } else { vec![first] };
+        modes.extend(open(second));
         Layout::concat(&modes)
     }
 }
@@ -87,6 +89,7 @@ fn divide<L: Leaf, D: Stride<L>>(
     let (_, mut left) = tile.gaps(cx)?;
     let (one, n) = (L::constant(1), modes.len());
     let mut ragged = false;
+    let whole = modes.clone();
     for mode in &mut modes[..n - 1] {
         let extent = mode.0;
         let within = L::lt(cx, left, extent);
@@ -97,7 +100,7 @@ fn divide<L: Leaf, D: Stride<L>>(
         }
         left = if left == one { one } else { L::ceil_div(cx, left, extent)? };
     }
-    if ragged && let Ok(result) = compose_leaves(cx, &modes, &both) {
+    if ragged && let Ok(result) = compose_leaves(cx, &modes, &whole, &both) {
         return Ok(result);
     }
     layout.compose_in(cx, &both)

@@ -80,6 +80,10 @@ impl<L: Leaf> Layout<L> {
             }
             steps.insert(place, Step { stride, ..step });
         }
+        if steps.is_empty() {
+            // Every index is that of the first coordinate.
+            return Layout::of_mode(self.size_in(cx)?, zero);
+        }
         // Between one stride and the next lies the digit of the mode, its radix their quotient.
         let one = L::constant(1);
         let mut last = Step { extent: one, stride: one, before: zero };

@@ -2,17 +2,17 @@
 //!
 //! Invariant: an answer is the exact function that the line promises.
 
-use super::{Args, Operation, Param, op, pending};
+use super::{Args, Operation, Param, on_domain, op};
 use crate::calculator::fault::Fault;
 use crate::calculator::value::{Kind, Value};
-use carbyne_ir::layout::ComposedLayout;
 
-const L: &[Param] = &[("L", Kind::Layout)];
+const F: &[Param] = &[("L", Kind::Function)];
+const ANY: &[Param] = &[("L", Kind::Any)];
 
 pub(super) const ALL: &[Operation] = &[
     op(
         "composition",
-        &[("L", Kind::Function), ("tiler", Kind::Tiler)],
+        &[("L", Kind::Any), ("tiler", Kind::Composable)],
         "the layout of `L(tiler(i))`, also written `L o tiler`",
         ("composition((6,2):(8,2), (4,3):(3,1))", "((2,2),3):((24,2),8)"),
         composition,
@@ -20,18 +20,18 @@ pub(super) const ALL: &[Operation] = &[
     .alias(&["o", "compose"]),
     op(
         "right_inverse",
-        L,
+        F,
         "a layout `R` with `L(R(i)) == i`, as large as whole modes make it",
         ("right_inverse((4,8):(8,1))", "(8,4):(4,1)"),
-        |a| Ok(a.layout(0)?.right_inverse().into()),
+        |a| Ok(a.function(0)?.right_inverse()?.into()),
     )
     .alias(&["inverse"]),
     op(
         "left_inverse",
-        L,
+        F,
         "a layout `R` with `L(R(L(i))) == L(i)`",
         ("left_inverse((4,8):(16,2))", "(2,8,4):(0,4,1)"),
-        |a| Ok(a.layout(0)?.left_inverse()?.into()),
+        |a| Ok(a.function(0)?.left_inverse()?.into()),
     ),
     op(
         "complement",
@@ -44,27 +44,35 @@ pub(super) const ALL: &[Operation] = &[
                 let wanted = "a shape with extents of 1 or more";
                 return Err(Fault::Range { arg: 1, wanted });
             }
-            let cotarget = cotarget.size()?;
             Ok(a.layout(0)?.complement(cotarget)?.into())
         },
     )
     .optional(1),
     op(
         "nullspace",
-        L,
+        ANY,
         "the layout of the one-dimensional indices that go to 0",
         ("nullspace((7,5,16):(3,1,0))", "16:35"),
-        pending,
+        nullspace,
     ),
 ];
 
 fn composition(a: &Args<'_>) -> Result<Value, Fault> {
-    let tiler = a.tiler(1)?;
-    match a.value(0)? {
-        Value::Composed(f) => {
-            let layout = f.layout.compose_by_mode(tiler)?;
-            Ok(Value::Composed(Box::new(ComposedLayout { layout, ..(**f).clone() })))
+    match (a.value(0)?, a.value(1)?) {
+        (Value::Composed(l), Value::Coords(m)) => {
+            Ok(l.map(|l| l.compose_coord_in(&(), m))?.into())
         }
-        _ => Ok(a.layout(0)?.compose_by_mode(tiler)?.into()),
+        (Value::Coords(l), Value::Coords(m)) => Ok(l.compose_coord_in(&(), m)?.into()),
+        (_, Value::Coords(m)) => Ok(a.layout(0)?.compose_coord_in(&(), m)?.into()),
+        (Value::Coords(_), Value::Composed(_)) => Err(Fault::Type { arg: 1, wanted: Kind::Tiler }),
+        (_, Value::Composed(m)) => Ok(a.function(0)?.compose_twisted(m)?.into()),
+        _ => Ok(on_domain!(a, 0, |l| l.compose_by_mode(a.tiler(1)?)?)),
+    }
+}
+
+fn nullspace(a: &Args<'_>) -> Result<Value, Fault> {
+    match a.value(0)? {
+        Value::Coords(l) => Ok(l.nullspace().into()),
+        _ => Ok(a.layout(0)?.nullspace().into()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no list is longer than [`MAX_VALUES`], nor takes more than [`MAX_STEPS`] steps.
 
-use super::{Args, Operation, Param, op, pending};
+use super::{Args, Operation, Param, on_domain, op};
 use crate::calculator::eval::{composed, swizzle};
 use crate::calculator::fault::Fault;
 use crate::calculator::value::{Kind, Value};
@@ -14,7 +14,7 @@ const MAX_VALUES: i64 = 1 << 16;
 /// Most leaves visited for a list.
 const MAX_STEPS: i64 = 1 << 24;
 
-const CRD_L: &[Param] = &[("coord", Kind::Coord), ("L", Kind::Layout)];
+const CRD_L: &[Param] = &[("coord", Kind::Coord), ("L", Kind::Any)];
 const SWIZZLE_L: &[Param] = &[
     ("bits", Kind::Int),
     ("base", Kind::Int),
@@ -26,10 +26,13 @@ const SWIZZLE_L: &[Param] = &[
 pub(super) const ALL: &[Operation] = &[
     op(
         "crd2idx",
-        &[("coord", Kind::Shape), ("L", Kind::Function)],
+        &[("coord", Kind::Shape), ("L", Kind::Any)],
         "the index of a coordinate; a number may stand for any mode",
         ("crd2idx((1,(1,2)), (3,(2,3)):(3,(12,1)))", "17"),
-        |a| Ok(Value::Int(a.function(1)?.at_coord(&a.shape(0)?)?)),
+        |a| match a.value(1)? {
+            Value::Coords(l) => Ok(Value::from(&l.at_coord(&a.shape(0)?)?)),
+            _ => Ok(Value::Int(a.function(1)?.at_coord(&a.shape(0)?)?)),
+        },
     )
     .alias(&["at"]),
     op(
@@ -63,35 +66,35 @@ pub(super) const ALL: &[Operation] = &[
         CRD_L,
         "the layout of what `_` leaves open",
         ("slice((2,_), ((3,2),(2,5,2)):((4,1),(2,13,100)))", "((2,5,2)):((2,13,100))"),
-        pending,
+        slice,
     ),
     op(
         "slice_offset",
         CRD_L,
         "the index of the coordinate with 0 for every `_`",
         ("slice_offset((2,_), ((3,2),(2,5,2)):((4,1),(2,13,100)))", "8"),
-        pending,
+        |a| Ok(Value::Int(a.layout(1)?.slice_offset(&a.coord(0)?)?)),
     ),
     op(
         "dice",
         CRD_L,
         "the layout of what the coordinate fixes",
         ("dice((2,_), ((3,2),(2,5,2)):((4,1),(2,13,100)))", "((3,2)):((4,1))"),
-        pending,
+        |a| Ok(on_domain!(a, 1, |l| l.dice(&a.coord(0)?)?)),
     ),
     op(
         "with_shape",
-        &[("L", Kind::Function), ("shape", Kind::Shape)],
+        &[("L", Kind::Any), ("shape", Kind::Shape)],
         "the same function of one-dimensional indices under another shape",
         ("with_shape(12:2, (3,4))", "(3,4):(2,6)"),
-        with_shape,
+        |a| Ok(on_domain!(a, 0, |l| l.with_shape(a.shape(1)?)?)),
     ),
 ];
 
 /// All values of the function, if they are few enough to list.
 pub(crate) fn values(f: &ComposedLayout) -> Result<Value, Fault> {
-    let size = f.layout.size();
-    let leaves = (f.layout.leaves().len() as i64).max(1);
+    let size = f.size();
+    let leaves = (f.layout().leaves().len() as i64).max(1);
     let limit = MAX_VALUES.min(MAX_STEPS / leaves);
     if size > limit {
         return Err(Fault::TooLarge { values: size, limit });
@@ -99,11 +102,11 @@ pub(crate) fn values(f: &ComposedLayout) -> Result<Value, Fault> {
     Ok(Value::List((0..size).map(|i| Value::Int(f.at(i))).collect()))
 }
 
-fn with_shape(a: &Args<'_>) -> Result<Value, Fault> {
-    let f = a.function(0)?;
-    let layout = f.layout.with_shape(a.shape(1)?)?;
-    match a.value(0)? {
-        Value::Composed(_) => Ok(Value::Composed(Box::new(ComposedLayout { layout, ..f }))),
-        _ => Ok(layout.into()),
+fn slice(a: &Args<'_>) -> Result<Value, Fault> {
+    let coord = a.coord(0)?;
+    match a.value(1)? {
+        Value::Composed(c) => Ok(c.slice_in(&(), &coord)?.into()),
+        Value::Coords(l) => Ok(l.slice(&coord)?.into()),
+        _ => Ok(a.layout(1)?.slice(&coord)?.into()),
     }
 }

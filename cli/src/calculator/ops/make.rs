@@ -2,7 +2,8 @@
 //!
 //! Invariant: none of these composes; what they give is stated by their operands alone.
 
-use super::{Operation, Param, op, pending};
+use super::{Args, Operation, Param, op};
+use crate::calculator::fault::Fault;
 use crate::calculator::value::{Kind, Value};
 use carbyne_ir::layout::Layout;
 
@@ -43,7 +44,7 @@ pub(super) const ALL: &[Operation] = &[
         &[("shape", Kind::Shape), ("order", Kind::Shape)],
         "the compact layout whose modes go from fast to slow as the order says",
         ("make_ordered_layout((2,2,2,2), (0,2,3,1))", "(2,2,2,2):(1,4,8,2)"),
-        pending,
+        |a| Ok(Layout::ordered(a.shape(0)?, &a.shape(1)?)?.into()),
     )
     .alias(&["ordered"]),
     op(
@@ -51,15 +52,15 @@ pub(super) const ALL: &[Operation] = &[
         L,
         "the compact layout of the same shape, with the strides in the same order",
         ("make_layout_like((2,3,4,5):(0,42,1,0))", "(2,3,4,5):(0,4,1,0)"),
-        pending,
+        |a| Ok(a.layout(0)?.make_like()?.into()),
     )
     .alias(&["make_like"]),
     op(
         "tile_to_shape",
-        &[("block", Kind::Layout), ("shape", Kind::Shape), ("order", Kind::Shape)],
+        &[("block", Kind::Function), ("shape", Kind::Shape), ("order", Kind::Shape)],
         "the block repeated until it has the shape, along modes in the order given",
         ("tile_to_shape((8,8):(8,1), (32,64))", "((8,4),(8,8)):((8,64),(1,256))"),
-        pending,
+        tile_to_shape,
     )
     .optional(1),
     op(
@@ -73,3 +74,9 @@ pub(super) const ALL: &[Operation] = &[
         },
     ),
 ];
+
+fn tile_to_shape(a: &Args<'_>) -> Result<Value, Fault> {
+    let (block, shape) = (a.function(0)?, a.shape(1)?);
+    let order = if a.get(2).is_some() { Some(a.shape(2)?) } else { None };
+    Ok(block.map(|l| l.tile_to_shape(&shape, order.as_ref()))?.into())
+}

@@ -2,10 +2,10 @@
 //!
 //! Invariant: all of these read; none makes another function.
 
-use super::{Args, Operation, Param, op, pending};
-use crate::calculator::eval::extents;
+use super::{Args, Operation, Param, op};
 use crate::calculator::fault::Fault;
 use crate::calculator::value::{Kind, Value};
+use carbyne_ir::layout::Basis;
 use carbyne_ir::tuple::IntTuple;
 
 const ANY: &[Param] = &[("L", Kind::Any)];
@@ -37,8 +37,8 @@ pub(super) const ALL: &[Operation] = &[
         "the strides, nested as the shape is",
         ("stride((2,(2,2)):(4,(2,1)))", "(4,(2,1))"),
         |a| match a.value(0)? {
-            Value::BasisLayout(_, stride) => Ok((**stride).clone()),
-            _ => Ok(Value::from(&a.function(0)?.layout.stride().clone())),
+            Value::Coords(l) => Ok(steps(&l.stride())),
+            _ => Ok(Value::from(&a.function(0)?.layout().stride())),
         },
     ),
     op(
@@ -53,14 +53,22 @@ pub(super) const ALL: &[Operation] = &[
         L,
         "how many consecutive elements start at a multiple of their number, wherever the layout is cut",
         ("max_alignment((4,8):(1,8))", "4"),
-        pending,
+        |a| Ok(Value::Int(a.layout(0)?.max_alignment())),
     ),
 ];
 
 /// The shape of whatever layout it is.
 fn shape(a: &Args<'_>) -> Result<IntTuple, Fault> {
-    match extents(a.value(0)?) {
-        Some(shape) => Ok(shape.clone()),
-        None => Ok(a.function(0)?.layout.shape().clone()),
+    match a.value(0)? {
+        Value::Coords(l) => Ok(l.shape()),
+        _ => Ok(a.function(0)?.layout().shape()),
+    }
+}
+
+fn steps(stride: &IntTuple<Basis>) -> Value {
+    match stride {
+        IntTuple::Leaf(step) if step.path().is_empty() => Value::Int(step.value()),
+        IntTuple::Leaf(step) => Value::Basis(*step),
+        IntTuple::Tuple(modes) => Value::Tuple(modes.iter().map(steps).collect()),
     }
 }

@@ -2,33 +2,34 @@
 //!
 //! Invariant: no operation here changes the index of a leaf coordinate that remains.
 
-use super::{Operation, Param, op, pending};
+use super::{Args, Operation, Param, on_domain, op};
 use crate::calculator::fault::Fault;
 use crate::calculator::value::{Kind, Value};
+use carbyne_ir::layout::{CoordLayout, Layout, LayoutError};
 
-const L: &[Param] = &[("L", Kind::Layout)];
-const L_L: &[Param] = &[("L", Kind::Layout), ("M", Kind::Layout)];
-const L_PROFILE: &[Param] = &[("L", Kind::Layout), ("profile", Kind::Shape)];
-const L_RANGE: &[Param] = &[("L", Kind::Layout), ("begin", Kind::Int), ("end", Kind::Int)];
+const L: &[Param] = &[("L", Kind::Any)];
+const L_L: &[Param] = &[("L", Kind::Any), ("M", Kind::Any)];
+const L_PROFILE: &[Param] = &[("L", Kind::Any), ("profile", Kind::Shape)];
+const L_RANGE: &[Param] = &[("L", Kind::Any), ("begin", Kind::Int), ("end", Kind::Int)];
 
 pub(super) const ALL: &[Operation] = &[
     op(
         "get",
-        &[("L", Kind::Layout), ("path", Kind::Modes)],
+        &[("L", Kind::Any), ("path", Kind::Modes)],
         "the mode that the path leads to",
         ("get((4,(3,6)):(1,(4,12)), [1, 0])", "3:4"),
         |a| {
             let path = a.modes(1)?;
-            Ok(path.iter().try_fold(a.layout(0)?, |mode, &k| mode.mode(k))?.into())
+            Ok(on_domain!(a, 0, |l| path.iter().try_fold(l.clone(), |mode, &k| mode.mode(k))?))
         },
     )
     .alias(&["mode"]),
     op(
         "select",
-        &[("L", Kind::Layout), ("modes", Kind::Modes)],
+        &[("L", Kind::Any), ("modes", Kind::Modes)],
         "the chosen modes in the order given",
         ("select((2,3,5,7):(1,2,6,30), [1, 3])", "(3,7):(2,30)"),
-        |a| Ok(a.layout(0)?.select(&a.modes(1)?)?.into()),
+        |a| Ok(on_domain!(a, 0, |l| l.select(&a.modes(1)?)?)),
     ),
     op(
         "take",
@@ -36,12 +37,11 @@ pub(super) const ALL: &[Operation] = &[
         "the modes from `begin` to before `end`",
         ("take((2,3,5,7):(1,2,6,30), 1, 3)", "(3,5):(2,6)"),
         |a| {
-            let (layout, begin, end) = (a.layout(0)?, a.index(1)?, a.index(2)?);
-            if end > layout.rank() || begin >= end {
-                let wanted = "above `begin`, and no more than the number of modes";
-                return Err(Fault::Range { arg: 2, wanted });
+            let (begin, end) = (a.index(1)?, a.index(2)?);
+            if begin >= end {
+                return Err(Fault::Range { arg: 2, wanted: "above `begin`" });
             }
-            Ok(layout.select(&(begin..end).collect::<Vec<_>>())?.into())
+            Ok(on_domain!(a, 0, |l| l.take(begin, end)?))
         },
     ),
     op(
@@ -49,69 +49,91 @@ pub(super) const ALL: &[Operation] = &[
         L_RANGE,
         "the modes from `begin` to before `end` gathered into one",
         ("group((2,3,5,7):(1,2,6,30), 0, 2)", "((2,3),5,7):((1,2),6,30)"),
-        |a| Ok(a.layout(0)?.group(a.index(1)?, a.index(2)?)?.into()),
+        |a| Ok(on_domain!(a, 0, |l| l.group(a.index(1)?, a.index(2)?)?)),
     ),
     op(
         "append",
         L_L,
         "the layout with another mode at the end",
         ("append(3:1, 4:3)", "(3,4):(1,3)"),
-        pending,
+        |a| joined(a, 0, 1, |l, m| l.append(m), |l, m| l.append(m)),
     ),
     op(
         "prepend",
         L_L,
         "the layout with another mode in front",
         ("prepend(3:1, 4:3)", "(4,3):(3,1)"),
-        pending,
+        |a| joined(a, 0, 1, |l, m| l.prepend(m), |l, m| l.prepend(m)),
     ),
     op(
         "replace",
-        &[("L", Kind::Layout), ("n", Kind::Int), ("M", Kind::Layout)],
+        &[("L", Kind::Any), ("n", Kind::Int), ("M", Kind::Any)],
         "the layout with mode `n` exchanged for `M`",
         ("replace((3,4,(3,4)):(1,3,(1,3)), 2, 4:3)", "(3,4,4):(1,3,3)"),
-        pending,
+        |a| {
+            let n = a.index(1)?;
+            joined(a, 0, 2, |l, m| l.replace(n, m), |l, m| l.replace(n, m))
+        },
     ),
     op(
         "flatten",
         L,
         "the same leaves without nesting",
         ("flatten(((2,3),5):((1,2),6))", "(2,3,5):(1,2,6)"),
-        |a| Ok(a.layout(0)?.flatten().into()),
+        |a| Ok(on_domain!(a, 0, |l| l.flatten())),
     ),
     op(
         "coalesce",
         L,
         "the same function of one-dimensional indices, with as few modes as possible",
         ("coalesce((2,(1,6)):(1,(6,2)))", "12:1"),
-        |a| Ok(a.layout(0)?.coalesce().into()),
+        |a| Ok(on_domain!(a, 0, |l| l.coalesce())),
     ),
     op(
         "coalesce_by",
         L_PROFILE,
         "every leaf of the profile coalesced on its own",
         ("coalesce_by((2,(1,6)):(1,(6,2)), (1,1))", "(2,6):(1,2)"),
-        pending,
+        |a| Ok(on_domain!(a, 0, |l| l.coalesce_by(&a.shape(1)?)?)),
     ),
     op(
         "filter",
         L,
         "without modes of stride 0 and of extent 1, coalesced",
         ("filter((2,4,3):(1,0,2))", "6:1"),
-        |a| Ok(Value::Layout(a.layout(0)?.filter_zeros())),
+        |a| Ok(on_domain!(a, 0, |l| l.filter_zeros())),
     ),
     op(
         "filter_by",
         L_PROFILE,
         "every leaf of the profile filtered on its own",
         ("filter_by((2,(4,3)):(1,(0,2)), (1,1))", "(2,3):(1,2)"),
-        pending,
+        |a| Ok(on_domain!(a, 0, |l| l.filter_by(&a.shape(1)?)?)),
     ),
     op(
         "filter_zeros",
         L,
         "with extent 1 wherever the stride is 0",
         ("filter_zeros((2,4,3):(1,0,2))", "(2,1,3):(1,0,2)"),
-        pending,
+        |a| Ok(on_domain!(a, 0, |l| l.collapse_zeros())),
     ),
 ];
+
+/// Two layouts of the same kind made into one. Under a swizzle there is no second layout.
+fn joined(
+    a: &Args<'_>,
+    k: usize,
+    m: usize,
+    plain: impl Fn(&Layout, &Layout) -> Result<Layout, LayoutError>,
+    coords: impl Fn(&CoordLayout, &CoordLayout) -> Result<CoordLayout, LayoutError>,
+) -> Result<Value, Fault> {
+    match (a.value(k)?, a.value(m)?) {
+        (Value::Coords(l), Value::Coords(other)) => Ok(coords(l, other)?.into()),
+        (Value::Composed(c), _) => {
+            let other = a.layout(m)?;
+            Ok(c.map(|l| plain(l, &other))?.into())
+        }
+        (Value::Coords(_), _) => Err(Fault::Type { arg: m, wanted: Kind::Any }),
+        _ => Ok(plain(&a.layout(k)?, &a.layout(m)?)?.into()),
+    }
+}

@@ -2,11 +2,13 @@
 //!
 //! Invariant: a tiler in brackets acts by mode, a layout on the whole as a one-dimensional function.
 
-use super::{Operation, Param, op, pending};
-use crate::calculator::value::Kind;
+use super::{Operation, Param, on_domain, op};
+use crate::calculator::value::{Kind, Value};
+use carbyne_ir::layout::Layout;
 
-const TILED: &[Param] = &[("L", Kind::Layout), ("tiler", Kind::Tiler)];
-const BLOCKS: &[Param] = &[("block", Kind::Layout), ("tiler", Kind::Layout)];
+const TILED: &[Param] = &[("L", Kind::Any), ("tiler", Kind::Tiler)];
+const REPEATED: &[Param] = &[("L", Kind::Function), ("tiler", Kind::Tiler)];
+const BLOCKS: &[Param] = &[("block", Kind::Function), ("tiler", Kind::Layout)];
 const TV: &[Param] = &[("thr", Kind::Layout), ("val", Kind::Layout)];
 
 pub(super) const ALL: &[Operation] = &[
@@ -15,7 +17,7 @@ pub(super) const ALL: &[Operation] = &[
         TILED,
         "every tiled mode becomes (tile, rest)",
         ("logical_divide((8,24):(1,8), [4, 8])", "((4,2),(8,3)):((1,4),(8,64))"),
-        |a| Ok(a.layout(0)?.logical_divide(a.tiler(1)?)?.into()),
+        |a| Ok(on_domain!(a, 0, |l| l.logical_divide(a.tiler(1)?)?)),
     )
     .alias(&["divide"]),
     op(
@@ -23,70 +25,88 @@ pub(super) const ALL: &[Operation] = &[
         TILED,
         "as `logical_divide`, gathered as (tiles, rests)",
         ("zipped_divide((8,24):(1,8), [4, 8])", "((4,8),(2,3)):((1,8),(4,64))"),
-        |a| Ok(a.layout(0)?.zipped_divide(a.tiler(1)?)?.into()),
+        |a| Ok(on_domain!(a, 0, |l| l.zipped_divide(a.tiler(1)?)?)),
     ),
     op(
         "tiled_divide",
         TILED,
         "as `zipped_divide`, the rests side by side: (tiles, rest, rest, ...)",
         ("tiled_divide((8,24):(1,8), [4, 8])", "((4,8),2,3):((1,8),4,64)"),
-        pending,
+        |a| Ok(on_domain!(a, 0, |l| l.tiled_divide(a.tiler(1)?)?)),
     ),
     op(
         "flat_divide",
         TILED,
         "as `zipped_divide`, all side by side: (tile, tile, ..., rest, rest, ...)",
         ("flat_divide((8,24):(1,8), [4, 8])", "(4,8,2,3):(1,8,4,64)"),
-        pending,
+        |a| Ok(on_domain!(a, 0, |l| l.flat_divide(a.tiler(1)?)?)),
     ),
     op(
         "logical_product",
-        TILED,
+        REPEATED,
         "every tiled mode becomes (mode, copies)",
         ("logical_product((2,5):(5,1), 3:1)", "((2,5),3):((5,1),10)"),
-        |a| Ok(a.layout(0)?.logical_product(a.tiler(1)?)?.into()),
+        |a| {
+            let tiler = a.tiler(1)?;
+            Ok(a.function(0)?.map(|l| l.logical_product(tiler))?.into())
+        },
     ),
     op(
         "zipped_product",
-        TILED,
+        REPEATED,
         "as `logical_product`, gathered as (modes, copies)",
         ("zipped_product((2,5):(5,1), (3,4):(1,3))", "((2,5),(3,4)):((5,1),(10,30))"),
-        |a| Ok(a.layout(0)?.zipped_product(a.tiler(1)?)?.into()),
+        |a| {
+            let tiler = a.tiler(1)?;
+            Ok(a.function(0)?.map(|l| l.zipped_product(tiler))?.into())
+        },
     ),
     op(
         "tiled_product",
-        TILED,
+        REPEATED,
         "as `zipped_product`, the copies side by side",
         ("tiled_product((2,5):(5,1), (3,4):(1,3))", "((2,5),3,4):((5,1),10,30)"),
-        pending,
+        |a| {
+            let tiler = a.tiler(1)?;
+            Ok(a.function(0)?.map(|l| l.tiled_product(tiler))?.into())
+        },
     ),
     op(
         "flat_product",
-        TILED,
+        REPEATED,
         "as `zipped_product`, all side by side",
         ("flat_product((2,5):(5,1), (3,4):(1,3))", "(2,5,3,4):(5,1,10,30)"),
-        pending,
+        |a| {
+            let tiler = a.tiler(1)?;
+            Ok(a.function(0)?.map(|l| l.flat_product(tiler))?.into())
+        },
     ),
     op(
         "blocked_product",
         BLOCKS,
         "copies of the block as the tiler says, mode by mode, each block kept together",
         ("blocked_product((2,5):(5,1), (3,4):(1,3))", "((2,3),(5,4)):((5,10),(1,30))"),
-        pending,
+        |a| {
+            let tiler = a.layout(1)?;
+            Ok(a.function(0)?.map(|l| l.blocked_product(&tiler))?.into())
+        },
     ),
     op(
         "raked_product",
         BLOCKS,
         "as `blocked_product`, the blocks interleaved",
         ("raked_product((2,5):(5,1), (3,4):(1,3))", "((3,2),(4,5)):((10,5),(30,1))"),
-        pending,
+        |a| {
+            let tiler = a.layout(1)?;
+            Ok(a.function(0)?.map(|l| l.raked_product(&tiler))?.into())
+        },
     ),
     op(
         "make_layout_tv",
         TV,
         "(thread, value) to the coordinate in the tile that both make together",
         ("make_layout_tv((32,8):(1,32), (4,1):(1,4))", "(256,4):(4,1)"),
-        pending,
+        |a| Ok(Layout::tv(&a.layout(0)?, &a.layout(1)?)?.into()),
     )
     .alias(&["tv"]),
     op(
@@ -94,7 +114,7 @@ pub(super) const ALL: &[Operation] = &[
         TV,
         "the tile that threads and values make together",
         ("make_layout_tv_tiler((32,8):(1,32), (4,1):(1,4))", "(128,8)"),
-        pending,
+        |a| Ok(Value::from(&Layout::tv_tiler(&a.layout(0)?, &a.layout(1)?)?)),
     )
     .alias(&["tv_tiler"]),
 ];

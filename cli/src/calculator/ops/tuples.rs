@@ -3,9 +3,9 @@
 //! Invariant: tuples are column-major as everywhere; nothing here makes a layout but
 //! `domain_distribute`.
 
-use super::{Operation, Param, op, pending};
+use super::{Operation, Param, op};
 use crate::calculator::value::{Kind, Value};
-use carbyne_ir::layout::Layout;
+use carbyne_ir::layout::{Layout, shapes};
 
 const A: &[Param] = &[("shape", Kind::Shape)];
 const A_B: &[Param] = &[("a", Kind::Shape), ("b", Kind::Shape)];
@@ -19,35 +19,35 @@ pub(super) const ALL: &[Operation] = &[
         A_B,
         "the sum of the products of leaves",
         ("inner_product((1,2), (3,2))", "7"),
-        pending,
+        |a| Ok(Value::Int(shapes::inner_product_in(&(), &a.shape(0)?, &a.shape(1)?)?)),
     ),
     op(
         "shape_div",
         A_B,
         "the shape divided by a number, first mode first",
         ("shape_div((6,(3,4)), 36)", "(1,(1,2))"),
-        pending,
+        |a| Ok(Value::from(&shapes::shape_div_by_in(&(), &a.shape(0)?, &a.shape(1)?)?)),
     ),
     op(
         "ceil_div",
         A_B,
         "each leaf divided, rounded up",
         ("ceil_div((41,55), (4,8))", "(11,7)"),
-        pending,
+        |a| Ok(Value::from(&shapes::ceil_div_by_in(&(), &a.shape(0)?, &a.shape(1)?)?)),
     ),
     op(
         "compact_col_major",
         A,
         "compact strides, first mode fastest",
         ("compact_col_major((3,2,4))", "(1,3,6)"),
-        |a| Ok(Value::from(&Layout::col_major(a.shape(0)?)?.stride().clone())),
+        |a| Ok(Value::from(&Layout::col_major(a.shape(0)?)?.stride())),
     ),
     op(
         "compact_row_major",
         A,
         "compact strides, last mode fastest",
         ("compact_row_major((4,8,2))", "(16,2,1)"),
-        |a| Ok(Value::from(&Layout::row_major(a.shape(0)?)?.stride().clone())),
+        |a| Ok(Value::from(&Layout::row_major(a.shape(0)?)?.stride())),
     ),
     op(
         "compatible",
@@ -75,13 +75,16 @@ pub(super) const ALL: &[Operation] = &[
         &[("shape", Kind::Shape), ("tiler", Kind::Tiler)],
         "whether the tiler fits the shape without a rest",
         ("evenly_divides(16, 12)", "false"),
-        pending,
+        |a| {
+            let even = shapes::evenly_divides_in(&(), &a.shape(0)?, &a.tiler(1)?)?;
+            Ok(Value::Bool(even.is_true()))
+        },
     ),
     op(
         "domain_distribute",
         &[("shape", Kind::Shape), ("n", Kind::Int)],
         "the layout that spreads a shape over `n` threads",
         ("domain_distribute(((64,3),(8,8)), 128)", "(64,2):(1,192)"),
-        pending,
+        |a| Ok(shapes::domain_distribute(&a.shape(0)?, a.int(1)?)?.into()),
     ),
 ];

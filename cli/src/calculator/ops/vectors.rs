@@ -2,11 +2,11 @@
 //!
 //! Invariant: widths and factors are positive; the library checks that they divide.
 
-use super::{Operation, Param, op, pending};
-use crate::calculator::value::Kind;
+use super::{Operation, Param, op};
+use crate::calculator::value::{Kind, Value};
 
-const L_L: &[Param] = &[("L", Kind::Layout), ("M", Kind::Layout)];
-const L_N: &[Param] = &[("L", Kind::Layout), ("n", Kind::Int)];
+const L_L: &[Param] = &[("L", Kind::Function), ("M", Kind::Function)];
+const L_N: &[Param] = &[("L", Kind::Function), ("n", Kind::Int)];
 
 pub(super) const ALL: &[Operation] = &[
     op(
@@ -14,34 +14,34 @@ pub(super) const ALL: &[Operation] = &[
         L_L,
         "how many elements both layouts keep consecutive",
         ("max_common_vector((4,2):(1,4), (4,2):(1,8))", "4"),
-        pending,
+        |a| Ok(Value::Int(a.function(0)?.max_common_vector(&a.function(1)?)?)),
     ),
     op(
         "max_common_layout",
         L_L,
         "the largest layout that both make consecutive",
         ("max_common_layout((4,2):(1,4), (4,2):(1,8))", "4:1"),
-        pending,
+        |a| Ok(a.function(0)?.max_common_layout(&a.function(1)?)?.into()),
     ),
     op(
         "upcast",
         L_N,
         "over elements `n` times as wide",
         ("upcast((8,4):(1,8), 2)", "(4,4):(1,4)"),
-        pending,
+        |a| Ok(a.function(0)?.recast(1, a.int(1)?)?.into()),
     ),
     op(
         "downcast",
         L_N,
         "over elements of an `n`-th of the width",
         ("downcast((4,4):(1,4), 2)", "(8,4):(1,8)"),
-        pending,
+        |a| Ok(a.function(0)?.recast(a.int(1)?, 1)?.into()),
     ),
     op(
         "recast",
-        &[("L", Kind::Layout), ("old_bits", Kind::Int), ("new_bits", Kind::Int)],
+        &[("L", Kind::Function), ("old_bits", Kind::Int), ("new_bits", Kind::Int)],
         "over elements of another width",
         ("recast((8,4):(1,8), 16, 32)", "(4,4):(1,4)"),
-        pending,
+        |a| Ok(a.function(0)?.recast(a.int(1)?, a.int(2)?)?.into()),
     ),
 ];
