@@ -56,20 +56,23 @@ pub enum Decision {
 impl Decision {
     /// Whether the answer is a certain yes.
     #[must_use]
+    #[inline]
     pub fn is_true(&self) -> bool {
-        *self == Decision::Known(true)
+        matches!(self, Decision::Known(true))
     }
 
     /// Whether the answer is a certain no.
     #[must_use]
+    #[inline]
     pub fn is_false(&self) -> bool {
-        *self == Decision::Known(false)
+        matches!(self, Decision::Known(false))
     }
 
     /// The answer, or an error that names the missing fact.
     ///
     /// # Errors
     /// [`LayoutError::NeedsFact`].
+    #[inline]
     pub fn require(self) -> Result<bool, LayoutError> {
         match self {
             Decision::Known(answer) => Ok(answer),
@@ -124,56 +127,84 @@ impl fmt::Display for Fact {
 impl Leaf for i64 {
     type Cx = ();
 
+    #[inline]
     fn constant(v: i64) -> Self {
         v
     }
+    #[inline]
     fn known(self) -> Option<i64> {
         Some(self)
     }
+    #[inline]
     fn show(self, (): &()) -> String {
         self.to_string()
     }
 
+    #[inline]
     fn add((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         a.checked_add(b).ok_or(LayoutError::Overflow { what: "a sum" })
     }
+    #[inline]
     fn sub((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         a.checked_sub(b).ok_or(LayoutError::Overflow { what: "a difference" })
     }
+    #[inline]
     fn mul((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         a.checked_mul(b).ok_or(LayoutError::Overflow { what: "a product" })
     }
+    #[inline]
     fn div((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         positive(b)?;
-        Ok(a.div_euclid(b))
+        Ok(if is_power(b) { a >> b.trailing_zeros() } else { a.div_euclid(b) })
     }
+    #[inline]
     fn rem((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         positive(b)?;
-        Ok(a.rem_euclid(b))
+        Ok(if is_power(b) { a & (b - 1) } else { a.rem_euclid(b) })
     }
+    #[inline]
     fn ceil_div((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         positive(b)?;
+        if is_power(b) {
+            return Ok((a >> b.trailing_zeros()) + i64::from(a & (b - 1) != 0));
+        }
         Ok(a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0))
     }
+    #[inline]
     fn min((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         Ok(Ord::min(a, b))
     }
+    #[inline]
     fn max((): &(), a: Self, b: Self) -> Result<Self, LayoutError> {
         Ok(Ord::max(a, b))
     }
 
+    #[inline]
     fn divides((): &(), a: Self, b: Self) -> Decision {
+        if a > 0 && is_power(a) {
+            return Decision::Known(b & (a - 1) == 0);
+        }
         // `checked_rem` is `None` for a zero divisor and for MIN % -1, where -1 does divide.
         Decision::Known(if a == 0 { b == 0 } else { b.checked_rem(a).unwrap_or(0) == 0 })
     }
+    #[inline]
     fn lt((): &(), a: Self, b: Self) -> Decision {
         Decision::Known(a < b)
     }
+    #[inline]
     fn eq((): &(), a: Self, b: Self) -> Decision {
         Decision::Known(a == b)
     }
 }
 
+/// Whether a positive number is a power of two. Most extents are, and a division takes as long as a
+/// whole leaf of the rest of the work; a shift rounds down as well.
+#[inline]
+fn is_power(v: i64) -> bool {
+    v & (v - 1) == 0
+}
+
+#[inline]
 fn positive(divisor: i64) -> Result<(), LayoutError> {
     if divisor > 0 { Ok(()) } else { Err(LayoutError::Divisor { divisor: divisor.to_string() }) }
 }

@@ -155,7 +155,9 @@ impl Line<'_> {
             let other = short(s.to_string());
             let wrong = LayoutError::Incongruent { shape: short(d.to_string()), other };
             let strides = s.basis().ok_or(wrong).map_err(refuse)?;
-            return CoordLayout::with_strides(&extents, &strides).map(Value::Coords).map_err(refuse);
+            return CoordLayout::with_strides(&extents, &strides)
+                .map(Value::Coords)
+                .map_err(refuse);
         }
         let strides = tuple(&s, stride, "a stride")?;
         Layout::new(extents, strides).map(Value::Layout).map_err(|e| {

@@ -13,9 +13,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     ///
     /// # Errors
     /// Overflow and the arena's limits, for symbolic leaves only.
+    #[inline]
     pub fn coalesce_in(&self, cx: &L::Cx) -> Result<Self, LayoutError> {
         let moving = self.leaves.iter().filter(|(extent, _)| extent.known() != Some(1));
-        Layout::from_leaves(&merge(cx, moving)?)
+        Ok(Layout::trusted(merge(cx, moving)?))
     }
 
     /// Every mode coalesced on its own, down to the leaves of the profile; modes beyond it stay.
@@ -60,6 +61,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     }
 }
 
+#[inline]
 pub(crate) fn merge<'a, L: Leaf, D: Stride<L>>(
     cx: &L::Cx,
     leaves: impl Iterator<Item = &'a (L, D)>,
@@ -86,6 +88,7 @@ pub(crate) fn merge<'a, L: Leaf, D: Stride<L>>(
 impl<D: Stride<i64>> Layout<i64, D> {
     /// The same function on indices below the size, flat, without modes of extent 1.
     #[must_use]
+    #[inline]
     pub fn coalesce(&self) -> Self {
         // Cannot fail: merging changes neither the size nor the reach.
         self.coalesce_in(&()).unwrap_or_else(|_| self.clone())

@@ -9,7 +9,6 @@ use super::shapes::ceil_div_in;
 use super::{Layout, LayoutError, Leaves};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
-use smallvec::SmallVec;
 
 impl<L: Leaf> Layout<L> {
     /// The complement with respect to `0..cotarget`. A tuple is divided mode by mode, rounding each
@@ -18,6 +17,7 @@ impl<L: Leaf> Layout<L> {
     /// # Errors
     /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::NegativeStride`], and
     /// [`LayoutError::NeedsFact`] where the order of the strides depends on symbols.
+    #[inline]
     pub fn complement_in(
         &self,
         cx: &L::Cx,
@@ -41,8 +41,10 @@ impl<L: Leaf> Layout<L> {
     }
 
     /// The gaps between the modes by increasing stride, and the reach of the last of them.
+    #[inline]
     pub(crate) fn gaps(&self, cx: &L::Cx) -> Result<(Leaves<L>, L), LayoutError> {
-        let modes = sorted(cx, &self.moving_leaves(cx)?)?;
+        let mut modes = self.moving_leaves(cx)?;
+        sort(cx, &mut modes)?;
         let mut current = L::constant(1);
         let mut gaps = Leaves::new();
         for (extent, stride) in modes {
@@ -58,6 +60,7 @@ impl<L: Leaf> Layout<L> {
 }
 
 /// Appends a mode, coalescing.
+#[inline]
 fn push<L: Leaf>(
     cx: &L::Cx,
     modes: &mut Leaves<L>,
@@ -78,21 +81,23 @@ fn push<L: Leaf>(
     Ok(())
 }
 
-/// Moving leaves by increasing stride.
-fn sorted<L: Leaf>(cx: &L::Cx, leaves: &[(L, L)]) -> Result<SmallVec<[(L, L); 8]>, LayoutError> {
-    let mut sorted: SmallVec<[(L, L); 8]> = SmallVec::new();
-    for &(extent, stride) in leaves {
-        if L::lt(cx, stride, L::constant(0)).require()? {
-            let mode = format!("{}:{}", extent.show(cx), stride.show(cx));
+/// Sorts moving leaves by increasing stride; there are few.
+#[inline]
+fn sort<L: Leaf>(cx: &L::Cx, leaves: &mut [(L, L)]) -> Result<(), LayoutError> {
+    for k in 0..leaves.len() {
+        let leaf = leaves[k];
+        if L::lt(cx, leaf.1, L::constant(0)).require()? {
+            let mode = format!("{}:{}", leaf.0.show(cx), leaf.1.show(cx));
             return Err(LayoutError::NegativeStride { mode });
         }
-        let mut place = sorted.len();
-        while place > 0 && L::lt(cx, stride, sorted[place - 1].1).require()? {
+        let mut place = k;
+        while place > 0 && L::lt(cx, leaf.1, leaves[place - 1].1).require()? {
+            leaves[place] = leaves[place - 1];
             place -= 1;
         }
-        sorted.insert(place, (extent, stride));
+        leaves[place] = leaf;
     }
-    Ok(sorted)
+    Ok(())
 }
 
 impl Layout<i64> {

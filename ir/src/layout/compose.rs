@@ -129,12 +129,7 @@ struct Walk<'a, L: Leaf, D: Stride<L>> {
 
 impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
     /// Composes one leaf of the inner layout, and says how many leaves it became.
-    fn leaf(
-        &mut self,
-        extent: L,
-        stride: L,
-        out: &mut Leaves<L, D>,
-    ) -> Result<usize, LayoutError> {
+    fn leaf(&mut self, extent: L, stride: L, out: &mut Leaves<L, D>) -> Result<usize, LayoutError> {
         let cx = self.cx;
         if extent.known() == Some(1) {
             out.push((extent, self.beyond(stride)?));
@@ -208,6 +203,11 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
             if piece.rate == zero {
                 continue;
             }
+            if let Some(split) = Split::of_constants(piece.rate, piece.extent, s) {
+                self.split(k, at - 1, split)?;
+                at += usize::from(split.turn.is_some());
+                continue;
+            }
             let (m, q) = split_rate(cx, piece.rate, s)?;
             if m == zero {
                 self.pieces[at - 1].rate = q;
@@ -255,6 +255,33 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
         Ok(())
     }
 
+    /// Moves piece `at`, whose numbers are constant, past digit `k`.
+    #[inline]
+    fn split(&mut self, k: usize, at: usize, split: Split) -> Result<(), LayoutError> {
+        let cx = self.cx;
+        let piece = self.pieces[at];
+        let (m, q) = (L::constant(split.m), L::constant(split.q));
+        if split.m == 0 {
+            self.pieces[at].rate = q;
+            return Ok(());
+        }
+        self.reach[k] = L::add(cx, self.reach[k], L::constant(split.reach))?;
+        let stride = self.digits[k].1;
+        let Some((turn, turns, carried)) = split.turn else {
+            self.pieces[at] = piece.advance(cx, m, q, stride)?;
+            return Ok(());
+        };
+        let carried = Piece {
+            extent: L::constant(turns),
+            rate: L::constant(carried),
+            stride: D::times(cx, piece.stride, L::constant(turn))?,
+        };
+        let inside = Piece { extent: L::constant(turn), ..piece };
+        self.pieces[at] = inside.advance(cx, m, q, stride)?;
+        self.pieces.insert(at + 1, carried);
+        Ok(())
+    }
+
     /// Refuses leaves that carry together though each of them does not.
     fn check_joint(&self, inner: &Layout<L>) -> Result<(), LayoutError> {
         let cx = self.cx;
@@ -278,6 +305,48 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
     fn mixed(&self, extent: L, stride: L) -> LayoutError {
         let (s, d) = self.digits[0];
         LayoutError::indivisible(self.cx, (s, d), (extent, stride), (stride, extent))
+    }
+}
+
+/// How a piece of constant numbers passes a digit: the case that the solver's inner loop is made of.
+#[derive(Copy, Clone)]
+struct Split {
+    /// What goes to the digit, and what goes on.
+    m: i64,
+    q: i64,
+    /// The largest value that the digit gets.
+    reach: i64,
+    /// Where the piece is split: after how many steps, how often, and the rate of the outer part.
+    turn: Option<(i64, i64, i64)>,
+}
+
+impl Split {
+    /// `None` where numbers are symbols, or where the piece does not pass: the general case says why.
+    #[inline]
+    fn of_constants<L: Leaf>(rate: L, extent: L, s: L) -> Option<Split> {
+        let (rate, extent, s) = (rate.known()?, extent.known()?, s.known()?);
+        let (m, q) = if (0..s).contains(&rate) {
+            (rate, 0)
+        } else {
+            (i64::rem(&(), rate, s).ok()?, i64::div(&(), rate, s).ok()?)
+        };
+        if m == 0 {
+            return Some(Split { m, q, reach: 0, turn: None });
+        }
+        if let Some(reach) = m.checked_mul(extent - 1).filter(|r| *r < s) {
+            return Some(Split { m, q, reach, turn: None });
+        }
+        if !i64::divides(&(), m, s).is_true() {
+            return None;
+        }
+        let turn = i64::div(&(), s, m).ok()?;
+        if !i64::divides(&(), turn, extent).is_true() {
+            return None;
+        }
+        let turns = i64::div(&(), extent, turn).ok()?;
+        // After `turn` steps the digit is back at zero and has carried exactly once.
+        let carried = q.checked_mul(turn)?.checked_add(1)?;
+        Some(Split { m, q, reach: m * (turn - 1), turn: Some((turn, turns, carried)) })
     }
 }
 
@@ -375,7 +444,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
             if paths.contains(&path) {
                 continue;
             }
-            if let Some(other) = paths.iter().find(|p| p.starts_with(&path) || path.starts_with(p)) {
+            if let Some(other) = paths.iter().find(|p| p.starts_with(&path) || path.starts_with(p))
+            {
                 let one = super::Basis::along(L::constant(1), other)?;
                 return Err(LayoutError::TwoAxes { a: stride.text_in(cx), b: one.text_in(cx) });
             }
@@ -388,10 +458,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
             let along: Vec<usize> = (0..inner.leaves.len())
                 .filter(|k| moves(&&inner.leaves[*k]) && inner.leaves[*k].1.path() == *path)
                 .collect();
-            let steps: Leaves<L> = along
-                .iter()
-                .map(|k| (inner.leaves[*k].0, inner.leaves[*k].1.value()))
-                .collect();
+            let steps: Leaves<L> =
+                along.iter().map(|k| (inner.leaves[*k].0, inner.leaves[*k].1.value())).collect();
             let steps = Layout::checked(super::Profile::flat(steps.len()), steps)?;
             for (k, part) in along.into_iter().zip(mode.compose_in(cx, &steps)?.modes()) {
                 parts[k] = Some(part);

@@ -134,7 +134,8 @@ impl<L: Leaf> ComposedLayout<L> {
     pub fn recast_in(&self, cx: &L::Cx, old: i64, new: i64) -> Result<Self, LayoutError> {
         let width = |bits: i64| {
             let wanted = "from 1 to 65536";
-            let error = || LayoutError::Argument { what: "a width", found: bits.to_string(), wanted };
+            let error =
+                || LayoutError::Argument { what: "a width", found: bits.to_string(), wanted };
             u32::try_from(bits).ok().filter(|b| (1..=1 << 16).contains(b)).ok_or_else(error)
         };
         let mut out = self.over(self.layout.recast_in(cx, old, new)?);

@@ -167,4 +167,3 @@ impl<D: Stride<i64>> Layout<i64, D> {
         self.flat_divide_in(&(), tiler)
     }
 }
-

@@ -72,11 +72,7 @@ impl<L: Leaf> CoordLayout<L> {
     ///
     /// # Errors
     /// [`LayoutError::Incongruent`], overflow and the arena's limits.
-    pub fn crd2crd_in(
-        &self,
-        cx: &L::Cx,
-        coord: &IntTuple<L>,
-    ) -> Result<IntTuple<L>, LayoutError> {
+    pub fn crd2crd_in(&self, cx: &L::Cx, coord: &IntTuple<L>) -> Result<IntTuple<L>, LayoutError> {
         let coord = idx2crd_in(cx, coord, &self.shape())?;
         let mut sum = CoordSum::Number(L::constant(0));
         for (digit, (_, stride)) in coord.flatten().into_iter().zip(&self.leaves) {

@@ -21,40 +21,36 @@ impl<L: Leaf> Layout<L> {
     ///
     /// # Errors
     /// [`LayoutError::NeedsFact`] where it depends on symbols whether a mode continues the others.
+    #[inline]
     pub fn right_inverse_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
-        let mut steps = self.steps(cx)?;
+        let moving = self.leaves.iter().filter(|l| l.0.known() != Some(1));
+        let mut modes = super::coalesce::merge(cx, moving)?;
+        let mut before: SmallVec<[L; 8]> = SmallVec::from_elem(L::constant(1), modes.len());
+        let mut size = L::constant(1);
+        for (before, mode) in before.iter_mut().zip(&modes) {
+            *before = size;
+            size = L::mul(cx, size, mode.0)?;
+        }
         let mut next = L::constant(1);
         let mut inverse = Leaves::new();
         // Each round takes the mode that continues what is there.
-        loop {
-            let mut found = None;
-            let mut unclear = None;
-            for (k, step) in steps.iter().enumerate() {
-                match <L as Leaf>::eq(cx, step.stride, next) {
-                    Decision::Known(true) => {
-                        found = Some(k);
-                        break;
-                    }
-                    Decision::Known(false) => {}
-                    Decision::Needs(fact) => unclear = Some(fact),
-                }
-            }
-            let Some(k) = found else {
-                if let Some(fact) = unclear {
-                    return Err(LayoutError::NeedsFact { fact });
-                }
-                break;
-            };
-            let step = steps.remove(k);
-            push(cx, &mut inverse, step.extent, step.before)?;
+        while let Some(k) = modes.iter().position(|m| <L as Leaf>::eq(cx, m.1, next).is_true()) {
+            let (extent, stride) = modes[k];
+            modes[k].1 = L::constant(0); // Taken: nothing continues with it.
+            // Only neighbours could continue each other, and those are coalesced.
+            inverse.push((extent, before[k]));
             // A reach that does not fit is no mode's stride.
-            match L::mul(cx, step.extent, step.stride) {
+            match L::mul(cx, extent, stride) {
                 Ok(reach) => next = reach,
-                Err(LayoutError::Overflow { .. }) => break,
+                Err(LayoutError::Overflow { .. }) => return Ok(Layout::trusted(inverse)),
                 Err(error) => return Err(error),
             }
         }
-        Layout::from_leaves(&inverse)
+        // What is left must be known to continue nothing.
+        for mode in modes.iter().filter(|m| m.1.known().is_none() || next.known().is_none()) {
+            <L as Leaf>::eq(cx, mode.1, next).require()?;
+        }
+        Ok(Layout::trusted(inverse))
     }
 
     /// The layout that undoes this one on its image; replicas (stride 0) go to the first of them.
@@ -90,7 +86,8 @@ impl<L: Leaf> Layout<L> {
         let mut inverse = Leaves::new();
         for step in steps {
             let divides = L::divides(cx, last.stride, step.stride);
-            let radix = if divides.is_true() { Some(L::div(cx, step.stride, last.stride)?) } else { None };
+            let radix =
+                if divides.is_true() { Some(L::div(cx, step.stride, last.stride)?) } else { None };
             let overlaps = match radix {
                 Some(radix) => L::lt(cx, radix, last.extent).require()?,
                 None => L::lt(cx, step.stride, L::mul(cx, last.stride, last.extent)?).require()?,
@@ -118,6 +115,7 @@ impl<L: Leaf> Layout<L> {
     }
 
     /// The coalesced leaves that move, each with the product of the extents before.
+    #[inline]
     fn steps(&self, cx: &L::Cx) -> Result<SmallVec<[Step<L>; 8]>, LayoutError> {
         let moving = self.leaves.iter().filter(|l| l.0.known() != Some(1));
         let mut before = L::constant(1);
@@ -133,6 +131,7 @@ impl<L: Leaf> Layout<L> {
 }
 
 /// Appends a mode, coalescing.
+#[inline]
 fn push<L: Leaf>(
     cx: &L::Cx,
     modes: &mut Leaves<L>,

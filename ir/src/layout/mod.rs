@@ -110,7 +110,6 @@ impl<L: Leaf> Layout<L> {
         }
         Ok(layout)
     }
-
 }
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
@@ -137,6 +136,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     }
 
     /// A layout of as many leaves as the profile has.
+    #[inline]
     pub(crate) fn checked(profile: Profile, leaves: Leaves<L, D>) -> Result<Self, LayoutError> {
         profile.check_limits()?;
         let layout = Layout { profile, leaves };
@@ -184,12 +184,24 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     }
 
     /// The flat layout of these leaves; a single leaf becomes a number, none becomes `1:0`.
+    #[inline]
     pub(crate) fn from_leaves(leaves: &[(L, D)]) -> Result<Self, LayoutError> {
         match leaves {
             [] => Layout::of_mode(L::constant(1), D::zero()),
             [(extent, stride)] => Layout::of_mode(*extent, *stride),
             _ => Layout::checked(Profile::flat(leaves.len()), SmallVec::from_slice(leaves)),
         }
+    }
+
+    /// As [`Layout::from_leaves`], of leaves whose size and reach are known to be those of some layout.
+    #[inline]
+    pub(crate) fn trusted(leaves: Leaves<L, D>) -> Self {
+        let profile = match leaves.len() {
+            0 => return Layout::trivial(),
+            1 => Profile::leaf(),
+            n => Profile::flat(n),
+        };
+        Layout { profile, leaves }
     }
 
     /// `1:0`.
@@ -207,6 +219,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         }
     }
 
+    #[inline]
     fn check_constants(&self) -> Result<(), LayoutError> {
         let overflow = || LayoutError::Overflow { what: "the size or an index of a layout" };
         let (mut size, mut low, mut high) = (1i64, 0i64, 1i64);

@@ -132,8 +132,7 @@ impl<L: Leaf> Layout<L> {
             return Err(LayoutError::Rank { mode: self.rank() - 1, rank });
         }
         let block = self.padded(rank)?;
-        let (tile, target) =
-            (product_each_in(cx, &block.shape())?, product_each_in(cx, shape)?);
+        let (tile, target) = (product_each_in(cx, &block.shape())?, product_each_in(cx, shape)?);
         let mut tilers = Vec::with_capacity(rank);
         for extent in tile.flatten() {
             tilers.push(Tiler::Layout(Layout::of_mode(extent, L::constant(1))?));

@@ -40,13 +40,26 @@ pub(crate) struct ModeAt {
 impl Profile {
     /// That of a number.
     #[must_use]
+    #[inline]
     pub fn leaf() -> Self {
         Profile { tokens: SmallVec::from_slice(&[Token::Leaf]) }
     }
 
     /// That of a tuple of `n` numbers.
     #[must_use]
+    #[inline]
     pub fn flat(n: usize) -> Self {
+        const FLAT: [Token; 32] = {
+            let mut tokens = [Token::Leaf; 32];
+            tokens[0] = Token::Open;
+            tokens
+        };
+        if n + 2 <= FLAT.len() {
+            let mut tokens = SmallVec::from(FLAT);
+            tokens[n + 1] = Token::Close;
+            tokens.truncate(n + 2);
+            return Profile { tokens };
+        }
         let mut tokens = SmallVec::from_elem(Token::Leaf, n + 2);
         tokens[0] = Token::Open;
         tokens[n + 1] = Token::Close;
@@ -156,6 +169,7 @@ impl Profile {
     }
 
     /// Refuses what is nested too deeply or has too many nodes.
+    #[inline]
     pub(crate) fn check_limits(&self) -> Result<(), LayoutError> {
         // Few tokens cannot break a limit.
         if self.tokens.len() <= MAX_DEPTH {

@@ -110,10 +110,9 @@ fn by_mode<L: Leaf>(
             }
             Ok(IntTuple::Tuple(out))
         }
-        (IntTuple::Tuple(_), IntTuple::Tuple(_)) => Err(LayoutError::Incongruent {
-            shape: a.display_in(cx),
-            other: b.display_in(cx),
-        }),
+        (IntTuple::Tuple(_), IntTuple::Tuple(_)) => {
+            Err(LayoutError::Incongruent { shape: a.display_in(cx), other: b.display_in(cx) })
+        }
         _ => leaf(a, b),
     }
 }

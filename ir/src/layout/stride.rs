@@ -33,27 +33,35 @@ pub trait Stride<L: Leaf>: Copy + Eq + Hash + fmt::Debug + Send + Sync + 'static
 }
 
 impl<L: Leaf> Stride<L> for L {
+    #[inline]
     fn zero() -> Self {
         <L as Leaf>::constant(0)
     }
+    #[inline]
     fn is_zero(self) -> bool {
         self.known() == Some(0)
     }
+    #[inline]
     fn number(self) -> Option<i64> {
         self.known()
     }
+    #[inline]
     fn from_number(v: i64) -> Self {
         <L as Leaf>::constant(v)
     }
+    #[inline]
     fn times(cx: &L::Cx, a: Self, by: L) -> Result<Self, LayoutError> {
         L::mul(cx, a, by)
     }
+    #[inline]
     fn plus(cx: &L::Cx, a: Self, b: Self) -> Result<Self, LayoutError> {
         L::add(cx, a, b)
     }
+    #[inline]
     fn same(cx: &L::Cx, a: Self, b: Self) -> Decision {
         <L as Leaf>::eq(cx, a, b)
     }
+    #[inline]
     fn text_in(self, cx: &L::Cx) -> String {
         <L as Leaf>::show(self, cx)
     }
@@ -175,9 +183,7 @@ pub fn basis_like<L: Leaf>(shape: &IntTuple<L>) -> Result<IntTuple<Basis<L>>, La
         path: &mut Vec<usize>,
     ) -> Result<IntTuple<Basis<L>>, LayoutError> {
         match shape {
-            IntTuple::Leaf(_) => {
-                Ok(IntTuple::Leaf(Basis::along(<L as Leaf>::constant(1), path)?))
-            }
+            IntTuple::Leaf(_) => Ok(IntTuple::Leaf(Basis::along(<L as Leaf>::constant(1), path)?)),
             IntTuple::Tuple(modes) => {
                 let mut out = Vec::with_capacity(modes.len());
                 for (k, mode) in modes.iter().enumerate() {

@@ -59,9 +59,7 @@ pub(super) const ALL: &[Operation] = &[
 
 fn composition(a: &Args<'_>) -> Result<Value, Fault> {
     match (a.value(0)?, a.value(1)?) {
-        (Value::Composed(l), Value::Coords(m)) => {
-            Ok(l.map(|l| l.compose_coord_in(&(), m))?.into())
-        }
+        (Value::Composed(l), Value::Coords(m)) => Ok(l.map(|l| l.compose_coord_in(&(), m))?.into()),
         (Value::Coords(l), Value::Coords(m)) => Ok(l.compose_coord_in(&(), m)?.into()),
         (_, Value::Coords(m)) => Ok(a.layout(0)?.compose_coord_in(&(), m)?.into()),
         (Value::Coords(_), Value::Composed(_)) => Err(Fault::Type { arg: 1, wanted: Kind::Tiler }),
