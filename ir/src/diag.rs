@@ -1,7 +1,7 @@
 //! The one shape of an error: a code, a headline, a span, what was found and wanted, a way out.
 //!
 //! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
-//! verify, `L` layout algebra, `D` decompose, `C` code generation, `S` simulate, `X` limits.
+//! verify, `L` layout algebra, `D` decompose, `C` code generation, `S` simulate, `G` draw, `X` limits.
 
 use crate::span::Span;
 use std::fmt;
@@ -109,6 +109,7 @@ codes! {
     TooManyThreads = "X0005" "A block has more threads than the hardware allows.",
     StepBudget = "X0006" "The simulation would take more steps than its budget.",
     TooLarge = "X0007" "A tensor is too large to address.",
+    PictureTooLarge = "X0008" "A picture would have more cells than anybody can read.",
     UnknownName = "V0201" "A name is used that nothing defines.",
     Redefined = "V0202" "A name is defined twice in one scope.",
     WrongRank = "V0203" "The number of modes or indices does not fit the tensor.",
@@ -154,6 +155,7 @@ codes! {
     NoDenotation = "S0506" "The spec has neither a body, nor an atom, nor a meaning of its own.",
     BadInput = "S0507" "An input array does not fit its tensor.",
     Misaligned = "S0508" "An access is not aligned as its atom demands.",
+    Undrawable = "G0601" "What is asked for cannot be drawn as asked.",
     Internal = "I0901" "A defect of carbyne itself.",
 }
 
