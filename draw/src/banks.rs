@@ -51,38 +51,52 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
         "a warp accesses {bytes} bytes a lane of a tile of {}-bit elements: {} of up to {} lanes; \
          {} banks of {} bytes",
         field.bits,
-        plural(LANES as usize / BANKS.lanes_per_phase(bytes), "phase"),
+        plural(access.starts.len().div_ceil(BANKS.lanes_per_phase(bytes)), "phase"),
         BANKS.lanes_per_phase(bytes),
         BANKS.n,
         BANKS.bytes
     )];
-    let mut lines = vec![];
+    let phases: Vec<Vec<Phase>> = addresses.iter().map(|a| phases(a, bytes)).collect();
+    let n_phases = phases.first().map_or(0, Vec::len);
+    let mut lines: Vec<Vec<Panel>> = vec![];
+    for n in 0..n_phases {
+        let panel = |(phases, side): (&Vec<Phase>, &bool)| {
+            phases[n].panel(&format!("{}phase {n}", side_name(field, *side)))
+        };
+        lines.push(phases.iter().zip(sides).map(panel).collect());
+    }
+    notes.push("phases: a column is a bank, a row a wavefront, a cell the lane served".to_owned());
     if extents.len() <= 2 && extents.first().is_none_or(|r| *r <= MAX_MAP_ROWS) {
-        let maps = sides.iter().map(|side| map(field, &extents, &access, *side)).collect();
-        lines.push(maps);
+        let map = |side: &bool| map(field, &extents, &access, *side);
+        lines.push(sides.iter().map(map).collect());
         notes.push(
-            "the tile, a cell a vector: the bank where it begins (a color is a place in the banks), \
-             and the lane that accesses it"
+            "tile: a cell is a vector, with the bank where it begins (also its color) and its lane"
                 .to_owned(),
         );
     }
-    let phases: Vec<Vec<Phase>> = addresses.iter().map(|a| phases(a, bytes)).collect();
-    let n_phases = phases.first().map_or(0, Vec::len);
-    for n in 0..n_phases {
-        lines.push(phases.iter().map(|side| side[n].panel(n)).collect());
-    }
-    notes.push("the phases, a column a bank: the lanes that it serves, one wavefront a row".to_owned());
     for (side, phases) in sides.iter().zip(&phases) {
         let total: i64 = phases.iter().map(|p| p.ways).sum();
-        let name = if *side { "swizzled" } else { "without a swizzle" };
-        let worst = phases.iter().map(|p| p.ways).max().unwrap_or(1);
+        let worst = match phases.iter().map(|p| p.ways).max() {
+            None | Some(0 | 1) => "no conflicts".to_owned(),
+            Some(worst) => format!("conflicts up to {worst}-way"),
+        };
         notes.push(format!(
-            "{name}: {} for {}, at worst {worst}-way",
+            "{}{} for {}, {worst}",
+            side_name(field, *side),
             plural(total as usize, "wavefront"),
             plural(n_phases, "phase")
         ));
     }
     Ok(Picture { title: field.notation(), notes, lines })
+}
+
+/// Which of two sides a panel is on; nothing where there is one.
+fn side_name(field: &Field, swizzled: bool) -> String {
+    match (field.swizzle.is_none(), swizzled) {
+        (true, _) => String::new(),
+        (_, false) => "without swizzle: ".to_owned(),
+        (_, true) => format!("{}: ", field.swizzle),
+    }
 }
 
 fn plural(n: usize, what: &str) -> String {
@@ -206,11 +220,7 @@ fn map(field: &Field, extents: &[i64], access: &Access, swizzled: bool) -> Panel
             cells.push(Cell { text: vec![text], hover, fill, ..Cell::default() });
         }
     }
-    let title = match (field.swizzle.is_none(), swizzled) {
-        (true, _) => "the tile".to_owned(),
-        (_, false) => "the tile, without the swizzle".to_owned(),
-        (_, true) => format!("the tile under {}", field.swizzle),
-    };
+    let title = format!("{}tile", side_name(field, swizzled));
     let mut panel = Panel::numbered(title, rows as usize, cols as usize, cells);
     let numbers = |n: i64, mode: usize| -> Vec<String> {
         let scale = if mode == access.mode { access.elements } else { 1 };
@@ -259,7 +269,7 @@ fn phases(addresses: &[i64], bytes: i64) -> Vec<Phase> {
 }
 
 impl Phase {
-    fn panel(&self, n: usize) -> Panel {
+    fn panel(&self, name: &str) -> Panel {
         let (rows, cols) = (self.ways.max(1) as usize, BANKS.n as usize);
         let mut cells = vec![Cell::default(); rows * cols];
         let mut used = vec![0usize; cols];
@@ -274,8 +284,11 @@ impl Phase {
                 0 => first.to_string(),
                 _ => format!("{first}+{others}"),
             }];
-            cell.hover =
-                format!("bank {bank}, bytes from {} -> lane {}", word * BANKS.bytes, names.join(", "));
+            cell.hover = format!(
+                "bank {bank}, bytes from {} -> lane {}",
+                word * BANKS.bytes,
+                names.join(", ")
+            );
             cell.fill = Fill::hue(first as i64);
         }
         let how = match self.ways {
@@ -283,7 +296,7 @@ impl Phase {
             ways => format!("{ways}-way conflict"),
         };
         let (first, last) = (self.lanes.start, self.lanes.end.saturating_sub(1));
-        let title = format!("phase {n}, lanes {first} to {last}: {how}");
+        let title = format!("{name}, lanes {first} to {last}: {how}");
         Panel::numbered(title, rows, cols, cells)
     }
 }

@@ -39,7 +39,9 @@ pub enum DrawError {
         rank: usize,
     },
     /// A thread-value layout that leaves its tile.
-    #[error("thread {thread} holds element {index} as value {value}, and the tile has {size} elements")]
+    #[error(
+        "thread {thread} holds element {index} as value {value}, and the tile has {size} elements"
+    )]
     OutsideTile {
         /// Who.
         thread: i64,
@@ -69,7 +71,9 @@ pub enum DrawError {
         bits: i64,
     },
     /// An access whose elements are not side by side.
-    #[error("the {bytes} bytes that lane {lane} accesses from element {element} on are not side by side, or not aligned")]
+    #[error(
+        "the {bytes} bytes that lane {lane} accesses from element {element} on are not side by side, or not aligned"
+    )]
     NotConsecutive {
         /// Who.
         lane: usize,
@@ -143,6 +147,15 @@ impl DrawError {
             DrawError::TooManyCells { .. } => format!(
                 "draw a tile of it: a picture holds up to {MAX_PICTURE_CELLS} cells, such as 256×256"
             ),
+            DrawError::Layout(LayoutError::TooLarge { .. }) => "draw a part of it".to_owned(),
+            DrawError::Layout(LayoutError::TooDeep { .. }) => "nest less deep".to_owned(),
+            DrawError::Layout(LayoutError::Overflow { .. }) => "choose smaller numbers".to_owned(),
+            DrawError::Layout(LayoutError::Rank { .. }) => {
+                "give no more tilers than there are modes".to_owned()
+            }
+            DrawError::Layout(LayoutError::Swizzle { .. }) => {
+                "the bits that a swizzle reads lie above those that it flips".to_owned()
+            }
             DrawError::Layout(e) => return e.help(),
             DrawError::Syntax { .. } => {
                 "write `((2,2),8):((1,16),2)`, or `Sw<3,4,3> o 0 o (8,64):(64,1)`".to_owned()
@@ -158,14 +171,13 @@ impl DrawError {
                 "`--access` is 1, 2, 4, 8 or 16 bytes, and a whole number of elements".to_owned()
             }
             DrawError::NotConsecutive { .. } => {
-                "choose a narrower `--access`, or a swizzle that keeps the bytes together".to_owned()
+                "choose a narrower `--access`, or a swizzle that keeps the bytes together"
+                    .to_owned()
             }
             DrawError::LaneOutside { .. } => {
                 "`--lanes` sends 32 lanes to column-major indices of the tile".to_owned()
             }
-            DrawError::Open { .. } => {
-                "draw the program that `carbyne decompose` prints".to_owned()
-            }
+            DrawError::Open { .. } => "draw the program that `carbyne decompose` prints".to_owned(),
             DrawError::Symbolic { .. } => "draw a tensor whose sizes are numbers".to_owned(),
         })
     }

@@ -114,7 +114,11 @@ impl Field {
             [one] => one.to_string(),
             _ => format!("({})", join(&flat)),
         };
-        if flat == nested || format!("({flat})") == nested { flat } else { format!("{flat} = {nested}") }
+        if flat == nested || format!("({flat})") == nested {
+            flat
+        } else {
+            format!("{flat} = {nested}")
+        }
     }
 }
 

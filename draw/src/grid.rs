@@ -43,15 +43,18 @@ pub fn layout(field: &Field, unit: Unit) -> Result<Picture, DrawError> {
         panel.outline(1, &lines);
         panels.push(panel);
     }
-    let mut notes = vec![cells_hold(field, unit)];
+    let color = match field.swizzle.is_none() {
+        true => "the darker, the higher the offset",
+        false => "a color is a chunk's place in its row of memory, after the swizzle",
+    };
+    let mut notes = vec![cells_hold(field, unit), color.to_owned()];
     notes.extend(page_note(page));
     Ok(Picture { title: field.notation(), notes, lines: Picture::arrange(panels, LINE) })
 }
 
 /// `4×8 elements; cells hold offsets in elements`.
 pub(crate) fn cells_hold(field: &Field, unit: Unit) -> String {
-    let extents: Vec<String> =
-        extents(&field.layout).iter().map(i64::to_string).collect();
+    let extents: Vec<String> = extents(&field.layout).iter().map(i64::to_string).collect();
     let bits = match unit {
         Unit::Element => String::new(),
         Unit::Byte => format!(" of {} bits", field.bits),
@@ -90,7 +93,8 @@ pub(crate) fn colors(field: &Field) -> impl Fn(i64) -> Fill + '_ {
         if field.swizzle.is_none() {
             return Fill::shade(element(i).saturating_sub(low), span);
         }
-        let index = if field.swizzles_bytes { field.bit(i, true).div_euclid(8) } else { element(i) };
+        let index =
+            if field.swizzles_bytes { field.bit(i, true).div_euclid(8) } else { element(i) };
         Fill::hue((index >> field.swizzle.base()) & ((1 << field.swizzle.bits()) - 1))
     }
 }

@@ -55,9 +55,9 @@ mod tests {
     use super::*;
 
     fn channels(color: u32) -> [f64; 3] {
-        [16, 8, 0].map(|shift| f64::from(color >> shift & 255) / 255.0).map(|c| {
-            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-        })
+        [16, 8, 0]
+            .map(|shift| f64::from(color >> shift & 255) / 255.0)
+            .map(|c| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) })
     }
 
     fn luminance(color: u32) -> f64 {

@@ -111,12 +111,21 @@ fn body(picture: &Picture, hover: bool) -> String {
     let mut y = MARGIN;
     if heads == 1 {
         y += TITLE_LINE - 4;
-        let _ = writeln!(out, "<text class=\"t\" x=\"{MARGIN}\" y=\"{y}\">{}</text>", escaped(&picture.title));
+        let _ = writeln!(
+            out,
+            "<text class=\"t\" x=\"{MARGIN}\" y=\"{y}\">{}</text>",
+            escaped(&picture.title)
+        );
         y += 6;
     }
     for note in &picture.notes {
         y += LINE + 3;
-        let _ = writeln!(out, "<text class=\"n\" x=\"{MARGIN}\" y=\"{}\">{}</text>", y - 3, escaped(note));
+        let _ = writeln!(
+            out,
+            "<text class=\"n\" x=\"{MARGIN}\" y=\"{}\">{}</text>",
+            y - 3,
+            escaped(note)
+        );
     }
     placed.iter().for_each(|p| write_panel(&mut out, p, hover));
     out.push_str("</svg>\n");
@@ -157,7 +166,8 @@ fn write_panel(out: &mut String, at: &Placed<'_>, hover: bool) {
         let (r, c) = (i / panel.cols.max(1), i % panel.cols.max(1));
         let (x, y) = (x + c * w, y + r * h);
         let class = class(cell.fill);
-        let _ = write!(out, "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"");
+        let _ =
+            write!(out, "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"");
         match hover && !cell.hover.is_empty() {
             true => {
                 let _ = writeln!(out, "><title>{}</title></rect>", escaped(&cell.hover));
@@ -197,14 +207,22 @@ fn outlines(at: &Placed<'_>, weight: u8) -> String {
     let Placed { panel, x, y, cell: (w, h) } = at;
     let mut out = String::new();
     for r in 0..panel.rows {
-        runs(panel.cols, |c| panel.cells[r * panel.cols + c].below == weight, |from, to| {
-            let _ = write!(out, "M{} {}H{}", x + from * w, y + (r + 1) * h, x + to * w);
-        });
+        runs(
+            panel.cols,
+            |c| panel.cells[r * panel.cols + c].below == weight,
+            |from, to| {
+                let _ = write!(out, "M{} {}H{}", x + from * w, y + (r + 1) * h, x + to * w);
+            },
+        );
     }
     for c in 0..panel.cols {
-        runs(panel.rows, |r| panel.cells[r * panel.cols + c].right == weight, |from, to| {
-            let _ = write!(out, "M{} {}V{}", x + (c + 1) * w, y + from * h, y + to * h);
-        });
+        runs(
+            panel.rows,
+            |r| panel.cells[r * panel.cols + c].right == weight,
+            |from, to| {
+                let _ = write!(out, "M{} {}V{}", x + (c + 1) * w, y + from * h, y + to * h);
+            },
+        );
     }
     out
 }

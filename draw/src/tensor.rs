@@ -187,9 +187,7 @@ fn over_root(
     if page.rank < 2 {
         panel.row_labels = vec![String::new()];
     }
-    panel.outline(2, |r, c| {
-        tiles[page.index(r as i64, c as i64, 0) as usize].unwrap_or(-1)
-    });
+    panel.outline(2, |r, c| tiles[page.index(r as i64, c as i64, 0) as usize].unwrap_or(-1));
     let notes = vec![
         format!("drawn over %{}; a color is a tile", p.buffer_of(id).name),
         grid::cells_hold(&root, unit),
@@ -295,7 +293,9 @@ pub fn atom(row: &Atom) -> Result<Picture, DrawError> {
     }
     let mut notes: Vec<String> =
         row.operands.iter().map(|o| format!("{}: tv={}", o.name, o.tv)).collect();
-    notes.push("rows are the first mode of a tile; a color is a thread, repeating every 8".to_owned());
+    notes.push(
+        "rows are the first mode of a tile; a color is a thread, repeating every 8".to_owned(),
+    );
     let title = format!("{}: {}, {}", row.name, row.op, row.req);
     Ok(Picture { title, notes, lines: Picture::arrange(panels, LINE / 2) })
 }

@@ -117,8 +117,7 @@ fn places(mode: usize, extent: i64, tilers: &[Option<&Layout>]) -> Result<Places
             out.iter_mut().for_each(|p| p.insert(p.len() - 1, 0));
             continue;
         };
-        let ragged =
-            || DrawError::Ragged { tile: tiler.to_string(), extent: size, mode };
+        let ragged = || DrawError::Ragged { tile: tiler.to_string(), extent: size, mode };
         let inner = tiler.size();
         if inner > size || size % inner != 0 {
             return Err(ragged());

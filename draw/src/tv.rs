@@ -64,13 +64,15 @@ pub(crate) fn panels(tv: &Layout, shape: &[i64], title: &str) -> Result<Vec<Pane
 fn cell(shape: &[i64], i: i64, owners: &mut [(i64, i64)]) -> Cell {
     owners.sort_unstable();
     let coordinate = join(&crate::field::flat_coordinate(shape, i));
-    let named: Vec<String> =
-        owners.iter().take(NAMED).map(|(t, v)| format!("T{t} V{v}")).collect();
+    let named: Vec<String> = owners.iter().take(NAMED).map(|(t, v)| format!("T{t} V{v}")).collect();
     let more = match owners.len().saturating_sub(NAMED) {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
-    let hover = format!("({coordinate}) -> {}{more}", if named.is_empty() { "nobody".to_owned() } else { named.join(", ") });
+    let hover = format!(
+        "({coordinate}) -> {}{more}",
+        if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }
+    );
     let rest = match owners.len().saturating_sub(SHOWN) {
         0 => String::new(),
         n => format!(" +{n}"),

@@ -96,11 +96,8 @@ fn by_offset(
     if args.tile.is_empty() {
         return grid::layout(field, unit(args)).map_err(failed);
     }
-    let tilings: Result<Vec<_>, _> = args
-        .tile
-        .iter()
-        .map(|t| parse::tilers(t).map_err(|e| refused("--tile", t, &e)))
-        .collect();
+    let tilings: Result<Vec<_>, _> =
+        args.tile.iter().map(|t| parse::tilers(t).map_err(|e| refused("--tile", t, &e))).collect();
     tiling::tiled(field, &tilings?, unit(args)).map_err(failed)
 }
 
@@ -131,9 +128,8 @@ fn of_file(path: &Path, args: &Draw, io: &mut Io<'_>) -> Result<Picture, Failure
     let source = input::read(path, io)?;
     let (_, program) = pipeline::verified(&source)?;
     let (named, span) = find(&source, &program, args)?;
-    let failed = |e: DrawError| {
-        Failure::one(&source, coded(&e, span.start as usize, span.end as usize))
-    };
+    let failed =
+        |e: DrawError| Failure::one(&source, coded(&e, span.start as usize, span.end as usize));
     match named {
         Named::Threads(_) if args.banks || !args.tile.is_empty() => Err(Failure::usage_help(
             "threads have no banks, and their tiles are in the program",
@@ -161,9 +157,10 @@ fn wants_field(args: &Draw) -> bool {
 
 /// The tensor of that name, with the place that defines it.
 fn find(source: &Source, p: &Program, args: &Draw) -> Result<(Named, Span), Failure> {
-    let data = p.tensors.iter().filter_map(|(id, t)| {
-        t.name.as_ref().map(|n| (format!("%{n}"), Named::Data(id), t.span))
-    });
+    let data = p
+        .tensors
+        .iter()
+        .filter_map(|(id, t)| t.name.as_ref().map(|n| (format!("%{n}"), Named::Data(id), t.span)));
     let threads = p.threads.iter().filter_map(|(id, t)| {
         t.name.as_ref().map(|n| (format!("#{n}"), Named::Threads(id), t.span))
     });

@@ -21,7 +21,7 @@ fn pages_are_fresh() {
 }
 
 /// Families in order of appearance in [`Code::ALL`], with their headings.
-const FAMILIES: [(&str, &str); 8] = [
+const FAMILIES: [(&str, &str); 9] = [
     ("P", "Parsing"),
     ("X", "Limits"),
     ("V", "Verifying"),
@@ -29,6 +29,7 @@ const FAMILIES: [(&str, &str); 8] = [
     ("D", "Decomposing"),
     ("C", "Code generation"),
     ("S", "Simulating"),
+    ("G", "Drawing"),
     ("I", "Carbyne itself"),
 ];
 

@@ -3,6 +3,7 @@
 mod bad_input;
 mod damaged;
 mod docs;
+mod draw;
 mod examples;
 mod expand;
 mod filetests;
