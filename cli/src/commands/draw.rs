@@ -38,11 +38,13 @@ fn by_name(to: Option<&Path>) -> PictureFormat {
     }
 }
 
-/// A layout has a `:`; the name of a program seldom does.
+/// A layout has a `:` or begins as one; the name of a program seldom does.
 fn is_file(what: &str, args: &Draw) -> bool {
     let path = Path::new(what);
     let named = input::is_stdin(path) || path.extension().is_some_and(|e| e == "cby");
-    args.tensor.is_some() || named || !what.contains(':')
+    let layout =
+        what.contains(':') || what.trim_start().starts_with('(') || what.starts_with("Sw<");
+    args.tensor.is_some() || named || !layout
 }
 
 fn unit(args: &Draw) -> carbyne_draw::Unit {
