@@ -40,7 +40,7 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
     let extents = extents(&field.layout);
     bounded("the tile", &extents)?;
     let access = access(field, &extents, bytes, lanes)?;
-    let swizzled = !field.swizzle.is_none();
+    let swizzled = !field.swizzle().is_none();
     let sides: &[bool] = if swizzled { &[false, true] } else { &[false] };
     let mut addresses = vec![];
     for side in sides {
@@ -92,10 +92,10 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
 
 /// Which of two sides a panel is on; nothing where there is one.
 fn side_name(field: &Field, swizzled: bool) -> String {
-    match (field.swizzle.is_none(), swizzled) {
+    match (field.swizzle().is_none(), swizzled) {
         (true, _) => String::new(),
         (_, false) => "without swizzle: ".to_owned(),
-        (_, true) => format!("{}: ", field.swizzle),
+        (_, true) => format!("{}: ", field.swizzle()),
     }
 }
 

@@ -108,6 +108,27 @@ pub enum DrawError {
     },
 }
 
+/// Help where the algebra itself has none.
+fn smaller(e: &LayoutError) -> Option<String> {
+    let help = match e {
+        LayoutError::TooLarge { .. } => "draw a part of it",
+        LayoutError::TooDeep { .. } => "nest less deep",
+        LayoutError::Overflow { .. } => "choose smaller numbers",
+        LayoutError::Rank { .. } => "give no more tilers than there are modes",
+        LayoutError::Swizzle { .. } => {
+            "the bits that a swizzle reads lie above those that it flips"
+        }
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
+/// The code of that text; the family's first where the table does not have it.
+fn of_algebra(e: &LayoutError) -> Code {
+    let known = Code::ALL.iter().find(|(_, text, _)| *text == e.code());
+    known.map_or(Code::LayoutRefused, |(code, ..)| *code)
+}
+
 fn product(extents: &[i64]) -> String {
     extents.iter().map(i64::to_string).collect::<Vec<_>>().join("×")
 }
@@ -118,7 +139,10 @@ impl DrawError {
     pub fn code(&self) -> Code {
         match self {
             DrawError::TooManyCells { .. } => Code::PictureTooLarge,
-            DrawError::Layout(_) | DrawError::Syntax { .. } => Code::LayoutRefused,
+            DrawError::Layout(e) => of_algebra(e),
+            DrawError::Syntax { at, expected, .. } => {
+                of_algebra(&LayoutError::Parse { at: *at, expected })
+            }
             DrawError::NotThreadValue { .. } | DrawError::OutsideTile { .. } => Code::TvLayout,
             DrawError::Ragged { .. } => Code::TileDivides,
             DrawError::AccessWidth { .. }
@@ -134,7 +158,6 @@ impl DrawError {
     pub fn label(&self) -> String {
         match self {
             DrawError::TooManyCells { .. } => format!("more than {MAX_PICTURE_CELLS} cells"),
-            DrawError::Layout(e) => format!("layout error {}", e.code()),
             DrawError::Syntax { expected, .. } => format!("expected {expected}"),
             _ => "drawn from this".to_owned(),
         }
@@ -147,16 +170,7 @@ impl DrawError {
             DrawError::TooManyCells { .. } => format!(
                 "draw a tile of it: a picture holds up to {MAX_PICTURE_CELLS} cells, such as 256×256"
             ),
-            DrawError::Layout(LayoutError::TooLarge { .. }) => "draw a part of it".to_owned(),
-            DrawError::Layout(LayoutError::TooDeep { .. }) => "nest less deep".to_owned(),
-            DrawError::Layout(LayoutError::Overflow { .. }) => "choose smaller numbers".to_owned(),
-            DrawError::Layout(LayoutError::Rank { .. }) => {
-                "give no more tilers than there are modes".to_owned()
-            }
-            DrawError::Layout(LayoutError::Swizzle { .. }) => {
-                "the bits that a swizzle reads lie above those that it flips".to_owned()
-            }
-            DrawError::Layout(e) => return e.help(),
+            DrawError::Layout(e) => return e.help().or_else(|| smaller(e)),
             DrawError::Syntax { .. } => {
                 "write `((2,2),8):((1,16),2)`, or `Sw<3,4,3> o 0 o (8,64):(64,1)`".to_owned()
             }

@@ -3,7 +3,8 @@
 //! Invariant: a rank of one is a row; of two, rows and columns; modes after the second are panels, or
 //! columns where there would be more than [`MAX_PANELS`] panels.
 
-use carbyne_ir::layout::{ComposedLayout, Layout, Swizzle};
+use crate::parse::Twisted;
+use carbyne_ir::layout::{Layout, Swizzle};
 
 /// The most panels that modes after the second make.
 pub const MAX_PANELS: i64 = 64;
@@ -33,43 +34,50 @@ impl Unit {
 pub struct Field {
     /// From coordinates to elements.
     pub layout: Layout,
-    /// Added, in elements.
-    pub offset: i64,
-    /// Applied last.
-    pub swizzle: Swizzle,
-    /// Whether the swizzle acts on byte addresses, as that of a tensor in shared memory does, and not
-    /// on indices of elements, as that of a composed layout does.
-    pub swizzles_bytes: bool,
+    /// Swizzles of indices of elements with the offset before each, outermost first.
+    pub twists: Vec<(Swizzle, i64)>,
+    /// On byte addresses, as that of a tensor in shared memory; applied last.
+    pub on_bytes: Swizzle,
     /// Of one element.
     pub bits: i64,
 }
 
 impl Field {
-    /// The tile that a composed layout describes, of elements of so many bits.
+    /// The tile that a layout describes, of elements of so many bits.
     #[must_use]
-    pub fn of(layout: ComposedLayout, bits: i64) -> Self {
+    pub fn of(layout: Twisted, bits: i64) -> Self {
         Field {
             layout: layout.layout,
-            offset: layout.offset,
-            swizzle: layout.swizzle,
-            swizzles_bytes: false,
+            twists: layout.twists,
+            on_bytes: Swizzle::none(),
             bits: bits.clamp(1, 1 << 20),
         }
+    }
+
+    /// The swizzle that is applied last; none where nothing is moved.
+    #[must_use]
+    pub fn swizzle(&self) -> Swizzle {
+        let all = std::iter::once(self.on_bytes).chain(self.twists.iter().map(|t| t.0));
+        all.into_iter().find(|s| !s.is_none()).unwrap_or(Swizzle::none())
+    }
+
+    /// The index of the `i`-th element, before the swizzle of bytes.
+    fn element(&self, i: i64, swizzled: bool) -> i64 {
+        self.twists.iter().rev().fold(self.layout.at(i), |at, (swizzle, offset)| {
+            let at = at.saturating_add(*offset);
+            if swizzled { swizzle.apply(at) } else { at }
+        })
     }
 
     /// The bit at which the `i`-th element begins.
     #[must_use]
     pub fn bit(&self, i: i64, swizzled: bool) -> i64 {
-        let element = self.offset.saturating_add(self.layout.at(i));
-        let linear = element.saturating_mul(self.bits);
-        match (swizzled && !self.swizzle.is_none(), self.swizzles_bytes) {
-            (false, _) => linear,
-            (true, false) => self.swizzle.apply(element).saturating_mul(self.bits),
-            (true, true) => {
-                let byte = self.swizzle.apply(linear.div_euclid(8));
-                byte.saturating_mul(8).saturating_add(linear.rem_euclid(8))
-            }
+        let linear = self.element(i, swizzled).saturating_mul(self.bits);
+        if !swizzled || self.on_bytes.is_none() {
+            return linear;
         }
+        let byte = self.on_bytes.apply(linear.div_euclid(8));
+        byte.saturating_mul(8).saturating_add(linear.rem_euclid(8))
     }
 
     /// Where the `i`-th element is, as it stands in a cell.
@@ -94,12 +102,15 @@ impl Field {
     #[must_use]
     pub fn notation(&self) -> String {
         let mut out = String::new();
-        if !self.swizzle.is_none() {
-            let of = if self.swizzles_bytes { " on bytes" } else { "" };
-            out.push_str(&format!("{}{of} o ", self.swizzle));
+        if !self.on_bytes.is_none() {
+            out.push_str(&format!("{} on bytes o ", self.on_bytes));
         }
-        if self.offset != 0 || !self.swizzle.is_none() {
-            out.push_str(&format!("{} o ", self.offset));
+        for (swizzle, offset) in &self.twists {
+            match swizzle.is_none() {
+                true if *offset == 0 => {}
+                true => out.push_str(&format!("{offset} o ")),
+                false => out.push_str(&format!("{swizzle} o {offset} o ")),
+            }
         }
         out.push_str(&self.layout.to_string());
         out

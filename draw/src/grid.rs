@@ -43,7 +43,7 @@ pub fn layout(field: &Field, unit: Unit) -> Result<Picture, DrawError> {
         panel.outline(1, &lines);
         panels.push(panel);
     }
-    let color = match field.swizzle.is_none() {
+    let color = match field.swizzle().is_none() {
         true => "the darker, the higher the offset",
         false => "a color is a chunk's place in its row of memory, after the swizzle",
     };
@@ -89,13 +89,14 @@ pub(crate) fn colors(field: &Field) -> impl Fn(i64) -> Fill + '_ {
         high = high.max(element(i));
     }
     let span = high.saturating_sub(low).saturating_add(1);
+    let swizzle = field.swizzle();
     move |i| {
-        if field.swizzle.is_none() {
+        if swizzle.is_none() {
             return Fill::shade(element(i).saturating_sub(low), span);
         }
-        let index =
-            if field.swizzles_bytes { field.bit(i, true).div_euclid(8) } else { element(i) };
-        Fill::hue((index >> field.swizzle.base()) & ((1 << field.swizzle.bits()) - 1))
+        let bytes = !field.on_bytes.is_none();
+        let index = if bytes { field.bit(i, true).div_euclid(8) } else { element(i) };
+        Fill::hue((index >> swizzle.base()) & ((1 << swizzle.bits()) - 1))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ((2,2),8):((1,16),2)              a layout
-//! Sw<3,4,3> o 0 o (8,64):(64,1)     under an offset and a swizzle
+//! Sw<3,4,3> o 0 o (8,64):(64,1)     under an offset and a swizzle, or several of them
 //! (4,8):(8,1) o (2,2):(1,4)         one after the other, as the algebra composes them
 //! (4,8)    2:1,4:2    _,8           a tile; one tiler for each mode; `_` keeps a mode
 //! ```
@@ -10,7 +10,7 @@
 //! Invariant: every text gives a value or a [`DrawError`] that names the place.
 
 use crate::error::DrawError;
-use carbyne_ir::layout::{ComposedLayout, Layout, LayoutError, Swizzle};
+use carbyne_ir::layout::{Layout, LayoutError, Swizzle};
 use carbyne_ir::tuple::IntTuple;
 
 /// The longest text of a layout that is read.
@@ -31,11 +31,20 @@ fn placed(text: &str, from: usize, e: LayoutError) -> DrawError {
     }
 }
 
+/// A layout under swizzles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Twisted {
+    /// Swizzles with the offset before each, outermost first.
+    pub twists: Vec<(Swizzle, i64)>,
+    /// Applied first.
+    pub layout: Layout,
+}
+
 /// A layout: `A`, `Sw<..> o 0 o A`, `Sw<..> o A`, each with further layouts composed from the right.
 ///
 /// # Errors
 /// [`DrawError::Syntax`], and those of the layout algebra.
-pub fn layout(text: &str) -> Result<ComposedLayout, DrawError> {
+pub fn layout(text: &str) -> Result<Twisted, DrawError> {
     if text.len() > MAX_TEXT {
         return Err(syntax(text, MAX_TEXT, "a shorter text"));
     }
@@ -50,17 +59,20 @@ pub fn layout(text: &str) -> Result<ComposedLayout, DrawError> {
         }
     }
     let mut rest = parts.as_slice();
-    let mut out = (Swizzle::none(), 0i64);
-    if let [(at, first), more @ ..] = rest
-        && first.starts_with("Sw")
-    {
-        out.0 = swizzle(text, *at, first)?;
-        rest = more;
-        if let [(_, offset), more @ ..] = rest
-            && let Ok(offset) = offset.parse()
-        {
-            out.1 = offset;
+    let mut twists: Vec<(Swizzle, i64)> = vec![];
+    // Swizzles, each with an offset or without, and offsets alone.
+    while let [(at, first), more @ ..] = rest {
+        let offset = |part: &[(usize, &str)]| part.first().and_then(|p| p.1.parse::<i64>().ok());
+        if first.starts_with("Sw") {
+            let swizzle = swizzle(text, *at, first)?;
+            let found = offset(more);
+            rest = if found.is_some() { &more[1..] } else { more };
+            twists.push((swizzle, found.unwrap_or(0)));
+        } else if let Some(offset) = offset(rest) {
             rest = more;
+            twists.push((Swizzle::none(), offset));
+        } else {
+            break;
         }
     }
     let mut layout: Option<Layout> = None;
@@ -72,7 +84,7 @@ pub fn layout(text: &str) -> Result<ComposedLayout, DrawError> {
         });
     }
     match layout {
-        Some(layout) => Ok(ComposedLayout { swizzle: out.0, offset: out.1, layout }),
+        Some(layout) => Ok(Twisted { twists, layout }),
         None => Err(syntax(text, text.len(), "`o` and a layout")),
     }
 }

@@ -34,9 +34,8 @@ pub fn field(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawErro
     let (offset, notes) = offset(p, tensor.offset, "elements");
     let field = Field {
         layout: if let [one] = levels.as_slice() { one.clone() } else { Layout::concat(&modes)? },
-        offset,
-        swizzle: buffer.swizzle.unwrap_or(Swizzle::none()),
-        swizzles_bytes: true,
+        twists: if offset == 0 { vec![] } else { vec![(Swizzle::none(), offset)] },
+        on_bytes: buffer.swizzle.unwrap_or(Swizzle::none()),
         bits: buffer.scalar.bits(),
     };
     Ok((field, notes))
@@ -97,10 +96,10 @@ pub fn tensor(p: &Program, id: TensorId, unit: Unit) -> Result<Picture, DrawErro
             }
         },
     };
-    let swizzle = match field.swizzle.is_none() {
+    let swizzle = match field.on_bytes.is_none() {
         true => String::new(),
         false => {
-            let s = field.swizzle;
+            let s = field.on_bytes;
             format!("{{swizzle=({},{},{})}}", s.bits(), s.base(), s.shift())
         }
     };
@@ -142,7 +141,7 @@ fn over_root(
 ) -> Result<Option<Picture>, DrawError> {
     let tensor = &p.tensors[id];
     let root = &p.tensors[p.buffer_of(id).tensor];
-    let ([layout], Some(0), Some(_)) =
+    let ([layout], Some(0), Some(offset)) =
         (root.levels.as_slice(), root.offset.known(), tensor.offset.known())
     else {
         return Ok(None);
@@ -151,7 +150,7 @@ fn over_root(
     if layout.size() > MAX_PICTURE_CELLS || layout.rank() > 2 {
         return Ok(None);
     }
-    let root = Field { layout, offset: 0, ..field.clone() };
+    let root = Field { layout, twists: vec![], ..field.clone() };
     let page = Page::new(&extents(&root.layout));
     let mut at = BTreeMap::new();
     for i in 0..root.layout.size() {
@@ -164,7 +163,7 @@ fn over_root(
     // The tile of each element of the root.
     let mut tiles: Vec<Option<i64>> = vec![None; root.layout.size() as usize];
     for i in 0..field.layout.size() {
-        let Some(place) = at.get(&field.layout.at(i).saturating_add(field.offset)) else {
+        let Some(place) = at.get(&field.layout.at(i).saturating_add(offset)) else {
             return Ok(None);
         };
         tiles[*place as usize] = Some(i % n_outer);

@@ -74,7 +74,7 @@ fn of_layout(what: &str, args: &Draw) -> Result<Picture, Failure> {
     let layout = parse::layout(what).map_err(failed)?;
     if let Some(shape) = args.shape.as_deref().filter(|_| args.tv) {
         let shape = parse::shape(shape).map_err(|e| refused("--shape", shape, &e))?;
-        if !layout.swizzle.is_none() || layout.offset != 0 {
+        if !layout.twists.is_empty() {
             return Err(Failure::usage_help(
                 "a thread-value layout has neither a swizzle nor an offset",
                 "leave out `--tv`, or everything before the layout",
