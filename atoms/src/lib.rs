@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 pub mod arch;
+pub mod banks;
 mod convert;
 mod cp_async;
 pub mod docs;
@@ -27,6 +28,7 @@ pub mod table;
 pub mod template;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
+pub use banks::{BANKS, Banks};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,

@@ -6,6 +6,7 @@
 //! estimates elsewhere. A number that only one part has (how many multiprocessors) is not here.
 
 use crate::arch::Arch;
+use crate::banks::BANKS;
 
 /// Sizes and speeds of one architecture.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +109,8 @@ static SM_70: ArchLimits = ArchLimits {
     max_threads_per_block: 1024,
     warps_per_sm: 64,
     blocks_per_sm: 32,
-    smem_banks: 32,
-    bank_bytes: 4,
+    smem_banks: BANKS.n,
+    bank_bytes: BANKS.bytes,
     source: "CUDA C++ Programming Guide, Technical Specifications per Compute Capability",
     timing: Timing {
         schedulers: 4.0,

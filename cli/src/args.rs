@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Compile(Compile),
     /// Execute a program on the CPU, thread by thread, and compare it with what its specs mean.
     Simulate(Simulate),
+    /// Draw a layout, a tensor of a program or the operands of an instruction.
+    Draw(Draw),
     /// List the instructions of an architecture.
     Atoms(Atoms),
     /// Calculate with layouts.
@@ -178,4 +180,73 @@ pub(crate) struct Layout {
 pub(crate) struct Explain {
     /// The code, such as `V0204`.
     pub(crate) code: String,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Draw {
+    /// A layout such as `((2,2),8):((1,16),2)` or `Sw<3,4,3> o 0 o (8,64):(64,1)`, or a program.
+    #[arg(value_name = "LAYOUT|FILE", required_unless_present = "atom", conflicts_with = "atom")]
+    pub(crate) what: Option<String>,
+    /// Which tensor (`%As`) or thread tensor (`#warps`) of the program.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tensor: Option<String>,
+    /// The line that defines it, where several have the name.
+    #[arg(long, value_name = "N", requires = "tensor")]
+    pub(crate) line: Option<usize>,
+    /// Draw the thread-value layouts of this instruction's operands.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) atom: Option<String>,
+    /// The instruction of this architecture; the first that has it where left out.
+    #[arg(long, value_name = "ARCH", requires = "atom")]
+    pub(crate) arch: Option<String>,
+    /// The layout is a thread-value layout onto a tile of `--shape`.
+    #[arg(long, requires = "shape", conflicts_with_all = ["tile", "banks", "tensor", "atom"])]
+    pub(crate) tv: bool,
+    /// The extents of the tile of `--tv`.
+    #[arg(long, value_name = "M,N", requires = "tv")]
+    pub(crate) shape: Option<String>,
+    /// Outline tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; again for tiles in tiles.
+    #[arg(long, value_name = "TILE", conflicts_with_all = ["banks", "atom"])]
+    pub(crate) tile: Vec<String>,
+    /// Draw which banks of shared memory a warp's access touches, before and after the swizzle.
+    #[arg(long, conflicts_with = "atom")]
+    pub(crate) banks: bool,
+    /// Bytes that each lane accesses for `--banks`: 1, 2, 4, 8 or 16.
+    #[arg(long, value_name = "BYTES", requires = "banks", default_value_if("banks", "true", "16"))]
+    pub(crate) access: Option<i64>,
+    /// Where lanes begin for `--banks`: a layout from lanes to column-major indices of the tile.
+    #[arg(long, value_name = "LAYOUT", requires = "banks")]
+    pub(crate) lanes: Option<String>,
+    /// What offsets count.
+    #[arg(long, value_enum, default_value = "element")]
+    pub(crate) unit: Unit,
+    /// Bits of an element of a layout; a tensor has those of its type.
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(i64).range(1..=128))]
+    pub(crate) bits: i64,
+    /// How the picture is written; by the name of `--output` where left out, else text.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<PictureFormat>,
+    /// Write to this file instead of standard output; `.svg` and `.html` choose the format.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What offsets of a picture count.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unit {
+    /// Elements.
+    Element,
+    /// Bytes.
+    Byte,
+}
+
+/// How a picture is written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PictureFormat {
+    /// SVG, for light and dark screens.
+    Svg,
+    /// One page that names coordinate, offset, thread and bank of the cell pointed at.
+    Html,
+    /// Characters, in color on a terminal.
+    Text,
 }

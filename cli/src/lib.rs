@@ -42,12 +42,14 @@ pub struct Io<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether diagnostics are colored.
     pub color: bool,
+    /// Whether results are, where a command colors them.
+    pub stdout_color: bool,
 }
 
-/// Whether standard error is a terminal and nobody asked for plain text (`NO_COLOR`).
+/// Whether this stream of the process is a terminal and nobody asked for plain text (`NO_COLOR`).
 #[must_use]
-pub fn wants_color() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::io::stderr().is_terminal()
+pub fn wants_color(stream: &impl IsTerminal) -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }
 
 /// Runs the command line without color. The first argument is the program's own name.
@@ -61,7 +63,7 @@ where
     I: IntoIterator<Item = A>,
     A: Into<OsString>,
 {
-    run_on(args, &mut Io { stdin, stdout, stderr, color: false })
+    run_on(args, &mut Io { stdin, stdout, stderr, color: false, stdout_color: false })
 }
 
 /// Runs the command line. The first argument is the program's own name.

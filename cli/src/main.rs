@@ -10,7 +10,8 @@ fn main() {
             stdin: &mut io::stdin().lock(),
             stdout: &mut io::BufWriter::new(io::stdout().lock()),
             stderr: &mut io::stderr(),
-            color: carbyne::wants_color(),
+            color: carbyne::wants_color(&io::stderr()),
+            stdout_color: carbyne::wants_color(&io::stdout()),
         },
     );
     std::process::exit(code);

@@ -2,7 +2,7 @@
 //!
 //! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
 //! verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S` simulate,
-//! `X` limits.
+//! `G` draw, `X` limits.
 
 use crate::span::Span;
 use std::fmt;
@@ -110,6 +110,7 @@ codes! {
     TooManyThreads = "X0005" "A block has more threads than the hardware allows.",
     StepBudget = "X0006" "The simulation would take more steps than its budget.",
     TooLarge = "X0007" "A tensor is too large to address.",
+    PictureTooLarge = "X0008" "A picture would have more cells than anybody can read.",
     UnknownName = "V0201" "A name is used that nothing defines.",
     Redefined = "V0202" "A name is defined twice in one scope.",
     WrongRank = "V0203" "The number of modes or indices does not fit the tensor.",
@@ -151,6 +152,10 @@ codes! {
     LayoutNegativeStride = "L0112" "A stride is negative where only others have a meaning.",
     LayoutVariable = "L0113" "A symbol has no value, or none is possible.",
     LayoutSwizzle = "L0114" "A swizzle's bit fields overlap or do not fit.",
+    LayoutTwoAxes = "L0115" "A stride would step along two axes of a coordinate at once.",
+    LayoutRecast = "L0116" "Elements of one width are not whole elements of another.",
+    LayoutSwizzled = "L0117" "An operation on a swizzled layout has no result that is one.",
+    LayoutArgument = "L0118" "A number is outside of what a layout operation takes.",
     CalcSyntax = "K0601" "An expression of the layout calculator does not follow its grammar.",
     CalcName = "K0602" "A name stands in an expression that is neither an operation nor bound.",
     CalcArguments = "K0603" "An operation of the layout calculator does not take these arguments.",
@@ -172,6 +177,7 @@ codes! {
     NoDenotation = "S0506" "The spec has neither a body, nor an atom, nor a meaning of its own.",
     BadInput = "S0507" "An input array does not fit its tensor.",
     Misaligned = "S0508" "An access is not aligned as its atom demands.",
+    Undrawable = "G0601" "What is asked for cannot be drawn as asked.",
     Internal = "I0901" "A defect of carbyne itself.",
 }
 

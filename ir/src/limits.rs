@@ -16,3 +16,5 @@ pub const MAX_ERRORS: usize = 20;
 pub const MAX_BLOCK_THREADS: i64 = 1024;
 /// Most 32-bit registers of one thread (same table).
 pub const MAX_THREAD_REGISTERS: i64 = 255;
+/// Most cells of one picture: 256 × 256.
+pub const MAX_PICTURE_CELLS: i64 = 65_536;

@@ -359,13 +359,14 @@ fn concat_levels(levels: &[Layout<Dim>]) -> Layout<Dim> {
     Layout::concat(&modes).expect("resolve checked the limits")
 }
 
-/// `[2,2].[(8,8):(8,1)]`: levels in the text format.
+/// `[2,2].[(8,8):(8,1)]`: levels in the text format. A level of one nested mode keeps its parentheses,
+/// `[((4,2)):((1,16))]`, without which it would be two modes.
 pub fn show_levels(cx: &ExprArena, levels: &[Layout<Dim>]) -> String {
     if levels.is_empty() {
         return "[]".to_owned();
     }
     let one = |l: &Layout<Dim>| match l.modes().as_slice() {
-        [only] => format!("[{}]", only.display_in(cx)),
+        [only] if only.depth() == 0 => format!("[{}]", only.display_in(cx)),
         _ => format!("[{}]", l.display_in(cx)),
     };
     levels.iter().map(one).collect::<Vec<_>>().join(".")

@@ -17,20 +17,25 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
+/// No row has the name.
+pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
+    let shown: String = name.chars().take(64).collect();
+    let near = tables.last().map(|t| t.nearest_names(name)).unwrap_or_default();
+    let near: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
+    let of = match tables {
+        [only] => format!(" of {}", only.arch),
+        _ => String::new(),
+    };
+    Failure::usage_help(
+        format!("no atom{of} has the name `{shown}`"),
+        format!("the nearest are {}", near.join(", ")),
+    )
+}
+
 /// The section of `docs/atoms.md` about one row.
 fn one(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
     if !tables.iter().any(|t| t.get(name).is_some()) {
-        let shown: String = name.chars().take(64).collect();
-        let near = tables.last().map(|t| t.nearest_names(name)).unwrap_or_default();
-        let near: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
-        let of = match tables {
-            [only] => format!(" of {}", only.arch),
-            _ => String::new(),
-        };
-        return Err(Failure::usage_help(
-            format!("no atom{of} has the name `{shown}`"),
-            format!("the nearest are {}", near.join(", ")),
-        ));
+        return Err(unknown(name, tables));
     }
     let page = docs::atoms_markdown();
     let heading = format!("\n## `{name}`\n");

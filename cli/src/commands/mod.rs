@@ -4,6 +4,7 @@ mod atoms;
 mod check;
 mod compile;
 mod decompose;
+mod draw;
 mod explain;
 mod fmt;
 mod layout;
@@ -21,6 +22,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Decompose(a) => decompose::run(a, io),
         Command::Compile(a) => compile::run(a, args.message_format, io),
         Command::Simulate(a) => simulate::run(a, args.message_format, io),
+        Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),
         Command::Explain(a) => explain::run(a, io),

@@ -107,12 +107,13 @@ fn every_command_survives_them() {
     files.extend(texts_under(&root().join("cli/tests/filetests")));
     files.extend(texts_under(&root().join("codegen/tests/kernels")));
     let texts: Vec<String> = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 6] = [
         &["check", "-"],
         &["fmt", "-", "--expand"],
         &["compile", "-", "--arch", "sm_80"],
         &["compile", "-", "--arch", "sm_70"],
         &["simulate", "-", "--arch", "sm_80", "--blocks", "1", "--budget", "100000"],
+        &["draw", "-", "--tensor", "%A"],
     ];
     let mut n_valid = 0;
     let mut wrong = vec![];

@@ -31,6 +31,7 @@ const FAMILIES: [(&str, &str); 9] = [
     ("D", "Decomposing"),
     ("C", "Code generation"),
     ("S", "Simulating"),
+    ("G", "Drawing"),
     ("I", "Carbyne itself"),
 ];
 

@@ -4,6 +4,7 @@ mod bad_input;
 mod calculator;
 mod damaged;
 mod docs;
+mod draw;
 mod examples;
 mod expand;
 mod filetests;

@@ -9,6 +9,8 @@
 use super::tv::mode;
 use carbyne_ir::layout::{Layout, Swizzle};
 
+pub use carbyne_atoms::Banks;
+
 /// Digits (extent, step in the column-major index) that must be consecutive in memory.
 pub type Run = Vec<(i64, i64)>;
 
@@ -152,15 +154,6 @@ fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<
     Ok(())
 }
 
-/// Banks of shared memory and their width, from the architecture's limits.
-#[derive(Copy, Clone, Debug)]
-pub struct Banks {
-    /// How many.
-    pub n: i64,
-    /// Bytes of one.
-    pub bytes: i64,
-}
-
 /// Byte addresses of an access under a layout, before swizzling.
 struct Addresses {
     lanes: Vec<Vec<i64>>,
@@ -208,8 +201,7 @@ fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> f64 
     let mut total = 0.0;
     let mut phase = vec![];
     for access in accesses {
-        // One wavefront serves all banks once at most: 8 lanes of 16 bytes, 16 of 8, 32 of 4.
-        let lanes_each = (banks.n * banks.bytes / access.bytes).clamp(1, 32) as usize;
+        let lanes_each = banks.lanes_per_phase(access.bytes);
         let mut sum = 0i64;
         for lanes in &access.lanes {
             for chunk in lanes.chunks(lanes_each) {
@@ -227,17 +219,13 @@ fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> f64 
 fn conflicts(addresses: &[i64], bytes: i64, banks: Banks) -> i64 {
     let mut words: Vec<i64> = Vec::with_capacity(addresses.len() * 4);
     for a in addresses {
-        for w in (a / banks.bytes)..=((a + bytes - 1) / banks.bytes) {
+        for w in banks.words(*a, bytes) {
             if !words.contains(&w) {
                 words.push(w);
             }
         }
     }
-    let mut count = vec![0i64; banks.n as usize];
-    for w in words {
-        count[(w % banks.n) as usize] += 1;
-    }
-    count.into_iter().max().unwrap_or(1).max(1)
+    banks.wavefronts(&words).max(1)
 }
 
 /// The swizzle with the fewest wavefronts; the smallest among equals, none if none helps.
@@ -253,7 +241,7 @@ pub fn best_swizzle(
     let ideal: f64 = at
         .iter()
         .map(|a| {
-            let each = (banks.n * banks.bytes / a.bytes).clamp(1, 32) as usize;
+            let each = banks.lanes_per_phase(a.bytes);
             a.lanes.iter().map(|l| l.len().div_ceil(each) as f64).sum::<f64>() * a.weight
         })
         .sum();

@@ -5,7 +5,7 @@
 //! `a.at(l.at(a.at(i))) == a.at(i)` for every `i < a.size()`, so `l` undoes an injective `a`.
 
 use super::{Layout, LayoutError, Leaves};
-use crate::leaf::{Decision, Leaf};
+use crate::leaf::Leaf;
 use smallvec::SmallVec;
 
 /// A leaf and the product of the extents before it.

@@ -1,8 +1,6 @@
-//! Shared memory has 32 banks of 4 bytes: how many wavefronts a warp's access takes.
-//!
-//! The hardware serves at most 128 bytes a wavefront; wider accesses are split by lanes first (a quarter
-//! warp for 16 bytes a lane). Within a part, lanes that want different words of one bank wait for each
-//! other, lanes that want the same word do not.
+//! How many wavefronts a warp's accesses to shared memory take, counted as [`carbyne_atoms::banks`] says.
+
+use carbyne_atoms::BANKS;
 
 /// Accesses of one statement.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -18,18 +16,14 @@ pub struct BankCount {
 impl BankCount {
     /// Counts an access of a warp: the byte address of each active lane, and bytes per lane.
     pub fn add(&mut self, addresses: &[i64], bytes: i64) {
-        let bytes = bytes.clamp(1, 128);
-        let lanes = (128 / bytes).clamp(1, 32) as usize;
+        let bytes = bytes.clamp(1, BANKS.n * BANKS.bytes);
         self.accesses += 1;
-        for part in addresses.chunks(lanes) {
-            let mut words: Vec<i64> =
-                part.iter().flat_map(|a| a.div_euclid(4)..=(a + bytes - 1).div_euclid(4)).collect();
+        for part in addresses.chunks(BANKS.lanes_per_phase(bytes)) {
+            let mut words: Vec<i64> = part.iter().flat_map(|a| BANKS.words(*a, bytes)).collect();
             words.sort_unstable();
             words.dedup();
-            let mut banks = [0u64; 32];
-            words.iter().for_each(|w| banks[w.rem_euclid(32) as usize] += 1);
-            self.wavefronts += banks.iter().max().copied().unwrap_or(0);
-            self.ideal += (words.len() as u64).div_ceil(32);
+            self.wavefronts += BANKS.wavefronts(&words) as u64;
+            self.ideal += words.len().div_ceil(BANKS.n as usize) as u64;
         }
     }
 

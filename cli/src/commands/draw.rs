@@ -1,0 +1,241 @@
+//! `carbyne draw`: a layout, a tensor or an instruction as a picture.
+
+use crate::args::{Draw, PictureFormat, Unit};
+use crate::calculator::Session;
+use crate::failure::{Failure, Outcome, Source};
+use crate::{Io, input, output, pipeline};
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_draw::{DrawError, Field, Picture, banks, grid, parse, svg, tensor, text, tiling, tv};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::{ComposedLayout, Layout};
+use carbyne_ir::program::{Program, TensorId, ThreadsId};
+use carbyne_ir::span::Span;
+use std::path::Path;
+
+/// The longest expression.
+const MAX_TEXT: usize = 1 << 16;
+
+pub(super) fn run(args: &Draw, io: &mut Io<'_>) -> Outcome {
+    let picture = match (&args.atom, &args.what) {
+        (Some(name), _) => atom(name, args)?,
+        (None, Some(what)) if is_file(what, args) => of_file(Path::new(what), args, io)?,
+        (None, Some(what)) => of_layout(what, args)?,
+        // The parser of the command line asks for one of them.
+        (None, None) => return Err(Failure::usage("there is nothing to draw")),
+    };
+    let to = args.output.as_deref().filter(|p| !input::is_stdin(p));
+    let format = args.format.unwrap_or_else(|| by_name(to));
+    let written = match format {
+        PictureFormat::Svg => svg::svg(&picture),
+        PictureFormat::Html => svg::html(&picture),
+        PictureFormat::Text => text::text(&picture, to.is_none() && io.stdout_color),
+    };
+    output::write(to, written.as_bytes(), io)
+}
+
+fn by_name(to: Option<&Path>) -> PictureFormat {
+    let extension = to.and_then(Path::extension).map(|e| e.to_string_lossy().to_ascii_lowercase());
+    match extension.as_deref() {
+        Some("svg") => PictureFormat::Svg,
+        Some("html" | "htm") => PictureFormat::Html,
+        _ => PictureFormat::Text,
+    }
+}
+
+/// A layout has a `:` or begins as one; the name of a program seldom does.
+fn is_file(what: &str, args: &Draw) -> bool {
+    let path = Path::new(what);
+    let named = input::is_stdin(path) || path.extension().is_some_and(|e| e == "cby");
+    let layout =
+        what.contains(':') || what.trim_start().starts_with('(') || what.starts_with("Sw<");
+    args.tensor.is_some() || named || !layout
+}
+
+fn unit(args: &Draw) -> carbyne_draw::Unit {
+    match args.unit {
+        Unit::Element => carbyne_draw::Unit::Element,
+        Unit::Byte => carbyne_draw::Unit::Byte,
+    }
+}
+
+/// An error about a text of the command line, which stands for the source.
+fn refused(name: &str, text: &str, e: &DrawError) -> Failure {
+    let (start, end) = match e {
+        DrawError::Syntax { at, .. } => (*at, (*at + 1).min(text.len())),
+        _ => (0, text.len()),
+    };
+    Failure::one(&Source { name: name.to_owned(), text: text.to_owned() }, coded(e, start, end))
+}
+
+fn coded(e: &DrawError, start: usize, end: usize) -> Diagnostic {
+    let mut d = Diagnostic::new(e.code(), Span::new(start, end), e.to_string()).label(e.label());
+    d.help = e.help();
+    d
+}
+
+fn of_layout(what: &str, args: &Draw) -> Result<Picture, Failure> {
+    let failed = |e: DrawError| refused("<layout>", what, &e);
+    let layout = evaluated("<layout>", what)?;
+    if let Some(shape) = args.shape.as_deref().filter(|_| args.tv) {
+        let shape = parse::shape(shape).map_err(|e| refused("--shape", shape, &e))?;
+        if layout.plain().is_none() {
+            return Err(Failure::usage_help(
+                "a thread-value layout has neither a swizzle nor an offset",
+                "leave out `--tv`, or everything before the layout",
+            ));
+        }
+        return tv::tv(layout.layout(), &shape).map_err(failed);
+    }
+    by_offset(&Field::of(&layout, args.bits), args, failed)
+}
+
+/// The pictures of what has offsets.
+fn by_offset(
+    field: &Field,
+    args: &Draw,
+    failed: impl Fn(DrawError) -> Failure,
+) -> Result<Picture, Failure> {
+    if args.banks {
+        let lanes = args.lanes.as_deref().map(lanes).transpose()?;
+        return banks::banks(field, args.access.unwrap_or(16), lanes.as_ref()).map_err(failed);
+    }
+    if args.tile.is_empty() {
+        return grid::layout(field, unit(args)).map_err(failed);
+    }
+    let tilings: Result<Vec<_>, _> =
+        args.tile.iter().map(|t| parse::tilers(t).map_err(|e| refused("--tile", t, &e))).collect();
+    tiling::tiled(field, &tilings?, unit(args)).map_err(failed)
+}
+
+fn lanes(text: &str) -> Result<Layout, Failure> {
+    Ok(evaluated("--lanes", text)?.layout().clone())
+}
+
+/// The layout that an expression of the calculator is worth.
+fn evaluated(name: &str, text: &str) -> Result<ComposedLayout, Failure> {
+    let source = || Source { name: name.to_owned(), text: text.to_owned() };
+    if text.len() > MAX_TEXT {
+        return Err(Failure::usage_help("the layout is too long", "give 64 KiB at most"));
+    }
+    let value = Session::default().line(text).map_err(|d| Failure::one(&source(), *d))?;
+    match value.map(|v| v.function()) {
+        Some(Ok(layout)) => Ok(layout),
+        _ => {
+            let d = Diagnostic::new(
+                Code::CalcArguments,
+                Span::new(0, text.len()),
+                "this is no layout of numbers",
+            )
+            .label("worth something else")
+            .help("write an expression whose worth is a layout: `(4,8):(8,1)`, `A = 8:1; A o 4:2`");
+            Err(Failure::one(&source(), d))
+        }
+    }
+}
+
+fn atom(name: &str, args: &Draw) -> Result<Picture, Failure> {
+    let tables: Vec<AtomTable> = match &args.arch {
+        Some(arch) => vec![pipeline::table(arch)?],
+        None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
+    };
+    let Some(row) = tables.iter().find_map(|t| t.get(name)) else {
+        return Err(super::atoms::unknown(name, &tables));
+    };
+    tensor::atom(row).map_err(|e| refused("--atom", name, &e))
+}
+
+/// A tensor or a thread tensor.
+#[derive(Copy, Clone)]
+enum Named {
+    Data(TensorId),
+    Threads(ThreadsId),
+}
+
+fn of_file(path: &Path, args: &Draw, io: &mut Io<'_>) -> Result<Picture, Failure> {
+    let source = input::read(path, io)?;
+    let (_, program) = pipeline::verified(&source)?;
+    let (named, span) = find(&source, &program, args)?;
+    let failed =
+        |e: DrawError| Failure::one(&source, coded(&e, span.start as usize, span.end as usize));
+    match named {
+        Named::Threads(_) if args.banks || !args.tile.is_empty() => Err(Failure::usage_help(
+            "threads have no banks, and their tiles are in the program",
+            "leave out `--banks` and `--tile`",
+        )),
+        Named::Threads(id) => tensor::threads(&program, id).map_err(failed),
+        Named::Data(id) if program.tensors[id].dist.is_none() && wants_field(args) => {
+            let (field, notes) = tensor::field(&program, id).map_err(failed)?;
+            let mut picture = by_offset(&field, args, failed)?;
+            picture.title = format!("{}: {}", program.tensor_name(id), picture.title);
+            picture.notes.extend(notes);
+            Ok(picture)
+        }
+        Named::Data(id) if wants_field(args) => Err(Failure::usage_help(
+            format!("`{}` is spread over threads and has no offsets", program.tensor_name(id)),
+            "leave out `--banks` and `--tile`, or draw the tensor in shared memory",
+        )),
+        Named::Data(id) => tensor::tensor(&program, id, unit(args)).map_err(failed),
+    }
+}
+
+fn wants_field(args: &Draw) -> bool {
+    args.banks || !args.tile.is_empty()
+}
+
+/// The tensor of that name, with the place that defines it.
+fn find(source: &Source, p: &Program, args: &Draw) -> Result<(Named, Span), Failure> {
+    let data = p
+        .tensors
+        .iter()
+        .filter_map(|(id, t)| t.name.as_ref().map(|n| (format!("%{n}"), Named::Data(id), t.span)));
+    let threads = p.threads.iter().filter_map(|(id, t)| {
+        t.name.as_ref().map(|n| (format!("#{n}"), Named::Threads(id), t.span))
+    });
+    let all: Vec<(String, Named, Span)> = data.chain(threads).collect();
+    let line_of = |span: Span| span.line_col(&source.text).0;
+    let Some(asked) = &args.tensor else {
+        return Err(Failure::usage_help(
+            "which tensor of the program?",
+            format!("`--tensor NAME` is one of {}", names(&all)),
+        ));
+    };
+    let shown: String = asked.chars().take(64).collect();
+    let of_name: Vec<&(String, Named, Span)> = all.iter().filter(|(n, ..)| n == asked).collect();
+    let found: Vec<_> = match args.line {
+        Some(line) => of_name.iter().filter(|(.., span)| line_of(*span) == line).collect(),
+        None => of_name.iter().collect(),
+    };
+    let lines: Vec<String> = of_name.iter().map(|(.., span)| line_of(*span).to_string()).collect();
+    match (found.as_slice(), of_name.len()) {
+        ([(_, named, span)], _) => Ok((*named, *span)),
+        (_, 0) => Err(Failure::usage_help(
+            format!("`{}` has no tensor `{shown}`", source.name),
+            format!("it has {}", names(&all)),
+        )),
+        ([], _) => Err(Failure::usage_help(
+            format!("no tensor `{shown}` is defined on that line"),
+            format!("it is defined on the lines {}", lines.join(", ")),
+        )),
+        ([(_, named, span), ..], _) if args.line.is_some() => Ok((*named, *span)),
+        _ => Err(Failure::usage_help(
+            format!("{} tensors have the name `{shown}`", of_name.len()),
+            format!("choose one with `--line`: {}", lines.join(", ")),
+        )),
+    }
+}
+
+/// The names, each once, in text order; long lists are cut.
+fn names(all: &[(String, Named, Span)]) -> String {
+    const MOST: usize = 40;
+    let mut out: Vec<&str> = vec![];
+    for (name, ..) in all {
+        if !out.contains(&name.as_str()) {
+            out.push(name);
+        }
+        if out.len() > MOST {
+            break;
+        }
+    }
+    let cut = if out.len() > MOST { ", ..." } else { "" };
+    format!("{}{cut}", out[..out.len().min(MOST)].join(", "))
+}

@@ -1,0 +1,138 @@
+//! What a picture is before it is SVG, HTML or text: panels of cells with labels, colors and outlines.
+//!
+//! Invariant: a panel has `rows * cols` cells, row after row; the whole picture at most
+//! [`MAX_PICTURE_CELLS`]. Whoever makes one asks `bounded` first.
+
+use crate::error::DrawError;
+use carbyne_ir::limits::MAX_PICTURE_CELLS;
+
+/// A picture: panels side by side, in lines one under the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picture {
+    /// What is drawn, in its own notation.
+    pub title: String,
+    /// What the cells hold, and what had to be assumed.
+    pub notes: Vec<String>,
+    /// Lines of panels.
+    pub lines: Vec<Vec<Panel>>,
+}
+
+/// A grid of cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Panel {
+    /// Said above it; may be empty.
+    pub title: String,
+    /// How many rows.
+    pub rows: usize,
+    /// How many columns.
+    pub cols: usize,
+    /// Beside each row.
+    pub row_labels: Vec<String>,
+    /// Above each column.
+    pub col_labels: Vec<String>,
+    /// Row after row.
+    pub cells: Vec<Cell>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// One or two short lines.
+    pub text: Vec<String>,
+    /// All that is known of it, for whoever points at it.
+    pub hover: String,
+    /// Its color.
+    pub fill: Fill,
+    /// The line to the right neighbor: 0 thin, 1 the edge of an inner tile, 2 of an outer one.
+    pub right: u8,
+    /// The line to the neighbor below, alike.
+    pub below: u8,
+}
+
+/// A color, by what it means.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fill {
+    /// Nothing is here.
+    #[default]
+    Empty,
+    /// One of [`crate::palette::HUES`]: things that are told apart.
+    Hue(u8),
+    /// One of [`crate::palette::SHADES`]: more or less of something.
+    Shade(u8),
+}
+
+impl Fill {
+    /// The color of the `i`-th of things that are told apart.
+    pub(crate) fn hue(i: i64) -> Self {
+        Fill::Hue(i.rem_euclid(crate::palette::HUES.len() as i64) as u8)
+    }
+
+    /// The shade of `i` among `n`.
+    pub(crate) fn shade(i: i64, n: i64) -> Self {
+        let last = crate::palette::SHADES.len() as i64;
+        let at = i128::from(i.max(0)) * i128::from(last) / i128::from(n.max(1));
+        Fill::Shade(at.clamp(0, i128::from(last - 1)) as u8)
+    }
+}
+
+/// Refuses a picture of more cells than [`MAX_PICTURE_CELLS`].
+pub(crate) fn bounded(what: &str, extents: &[i64]) -> Result<(), DrawError> {
+    let cells = extents.iter().try_fold(1i64, |n, e| n.checked_mul(*e));
+    match cells {
+        Some(n) if n <= MAX_PICTURE_CELLS => Ok(()),
+        _ => Err(DrawError::TooManyCells { what: what.to_owned(), extents: extents.to_vec() }),
+    }
+}
+
+impl Panel {
+    /// A panel with plain numbers as labels.
+    pub(crate) fn numbered(title: String, rows: usize, cols: usize, cells: Vec<Cell>) -> Self {
+        let numbers = |n: usize| (0..n).map(|i| i.to_string()).collect();
+        Panel { title, rows, cols, row_labels: numbers(rows), col_labels: numbers(cols), cells }
+    }
+
+    /// Thickens the lines between neighbors with different ids; of two tilings the outer one wins.
+    pub(crate) fn outline(&mut self, weight: u8, id: impl Fn(usize, usize) -> i64) {
+        let (rows, cols) = (self.rows, self.cols);
+        for r in 0..rows {
+            for c in 0..cols {
+                let cell = &mut self.cells[r * cols + c];
+                if c + 1 < cols && id(r, c) != id(r, c + 1) {
+                    cell.right = cell.right.max(weight);
+                }
+                if r + 1 < rows && id(r, c) != id(r + 1, c) {
+                    cell.below = cell.below.max(weight);
+                }
+            }
+        }
+    }
+
+    /// The most lines in a cell.
+    pub(crate) fn lines_each(&self) -> usize {
+        self.cells.iter().map(|c| c.text.len()).max().unwrap_or(0).max(1)
+    }
+}
+
+impl Picture {
+    /// All panels in reading order.
+    pub(crate) fn panels(&self) -> impl Iterator<Item = &Panel> {
+        self.lines.iter().flatten()
+    }
+
+    /// Panels side by side where their widths allow, at most `width` columns a line.
+    pub(crate) fn arrange(panels: Vec<Panel>, width: usize) -> Vec<Vec<Panel>> {
+        let mut lines: Vec<Vec<Panel>> = vec![];
+        let mut used = 0;
+        for panel in panels {
+            used += panel.cols + 2;
+            match lines.last_mut() {
+                Some(line) if used <= width => line.push(panel),
+                _ => {
+                    used = panel.cols + 2;
+                    lines.push(vec![panel]);
+                }
+            }
+        }
+        lines
+    }
+}
