@@ -22,7 +22,7 @@ fn pages_are_fresh() {
 }
 
 /// Families in order of appearance in [`Code::ALL`], with their headings.
-const FAMILIES: [(&str, &str); 9] = [
+const FAMILIES: [(&str, &str); 10] = [
     ("P", "Parsing"),
     ("X", "Limits"),
     ("V", "Verifying"),
