@@ -50,8 +50,7 @@ fn shrinks_to<S: Strategy>(
         loop {
             let value = tree.current();
             assert_eq!(admissible(&value), Ok(Outcome::Holds), "{value:?}");
-            let moved =
-                if leaves(&value) >= wanted { tree.simplify() } else { tree.complicate() };
+            let moved = if leaves(&value) >= wanted { tree.simplify() } else { tree.complicate() };
             if !moved {
                 break;
             }

@@ -11,6 +11,9 @@ use super::tiling::Tiling;
 /// The extent of a leaf by its choice; simple ones first.
 const EXTENTS: [i64; 16] = [1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 8, 12, 16, 32];
 
+/// How many times its size a layout may reach, so that its inverse and complement can be enumerated.
+const MAX_GAPS: i64 = 32;
+
 /// What is chosen for one leaf; all numbers below 16.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LeafChoice {
@@ -74,12 +77,13 @@ pub(crate) fn leaves(choices: &[LeafChoice], style: Style, budget: i64) -> Vec<(
     if style.permuted {
         order.sort_by_key(|&k| choices[k].order);
     }
-    let mut next = 1;
+    let (mut next, mut gaps) = (1, 1);
     for k in order {
         let extent = leaves[k].0;
         let spread = i64::from(choices[k].spread % 16);
         leaves[k].1 = match spread {
-            9..=11 if style.padded && next < 1 << 20 => {
+            9..=11 if style.padded && gaps * (spread - 7) <= MAX_GAPS => {
+                gaps *= spread - 7;
                 next *= spread - 7;
                 next
             }
@@ -97,7 +101,8 @@ pub(crate) fn leaves(choices: &[LeafChoice], style: Style, budget: i64) -> Vec<(
 /// The leaves nested as chosen: each choice but 0 gathers up to four neighbors. No leaves make `1:0`, a
 /// single leaf is a number until it is gathered.
 pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8]) -> Plain {
-    let mut modes: Vec<_> = leaves.iter().map(|&(extent, stride)| Plain::new(extent, stride)).collect();
+    let mut modes: Vec<_> =
+        leaves.iter().map(|&(extent, stride)| Plain::new(extent, stride)).collect();
     if modes.is_empty() {
         modes.push(Plain::new(1, 0));
     }
@@ -208,7 +213,12 @@ pub(crate) fn tiling_of(
 
 /// What repeats `block`, which nests, at most `most` times, so that the product exists: runs of digits of
 /// its complement, the highest of them without bound.
-pub(crate) fn copies_of(block: &Plain, top: &[LeafChoice], choice: &DigitChoice, most: i64) -> Plain {
+pub(crate) fn copies_of(
+    block: &Plain,
+    top: &[LeafChoice],
+    choice: &DigitChoice,
+    most: i64,
+) -> Plain {
     let mut digits = block.gaps().map_or(vec![], |(gaps, _)| gaps);
     digits.extend(extents(top, most).into_iter().filter(|extent| *extent > 1));
     let mut size = 1i64;

@@ -39,8 +39,11 @@ fn layout_choice() -> impl Strategy<Value = LayoutChoice> {
 
 fn digit_choice() -> impl Strategy<Value = DigitChoice> {
     let uses = vec((0u8..18, 0u8..16, 0u8..16), 0..7);
-    (vec((0u8..16, 0u8..16), 0..3), uses, nesting())
-        .prop_map(|(cuts, uses, nesting)| DigitChoice { cuts, uses, nesting })
+    (vec((0u8..16, 0u8..16), 0..3), uses, nesting()).prop_map(|(cuts, uses, nesting)| DigitChoice {
+        cuts,
+        uses,
+        nesting,
+    })
 }
 
 fn styled(style: Style, budget: i64) -> impl Strategy<Value = Plain> {
@@ -146,10 +149,12 @@ pub fn division_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Pla
 /// `(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of what
 /// the block leaves out, and makes at most 64 times the budget of copies.
 pub fn product(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (nested_strides(budget), leaf_choices(3), digit_choice()).prop_map(move |(block, top, choice)| {
-        let tiler = choices::copies_of(&block, &top, &choice, 64 * budget);
-        (block, tiler)
-    })
+    (nested_strides(budget), leaf_choices(3), digit_choice()).prop_map(
+        move |(block, top, choice)| {
+            let tiler = choices::copies_of(&block, &top, &choice, 64 * budget);
+            (block, tiler)
+        },
+    )
 }
 
 /// A layout and a tiling by mode, mode by mode as for [`product`].
@@ -181,8 +186,7 @@ pub fn upcast(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
 
 /// A layout and `n`, where each element can be taken apart into `n`.
 pub fn downcast(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 1i64..6)
-        .prop_map(|(large, n)| (choices::parts_of(&large, 1, 1), n))
+    (nested_strides(budget), 1i64..6).prop_map(|(large, n)| (choices::parts_of(&large, 1, 1), n))
 }
 
 /// A layout of elements, their width in bits, and another width in which it can be seen.

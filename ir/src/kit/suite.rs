@@ -12,9 +12,7 @@ use super::like::LayoutLike;
 use super::strategies as s;
 use super::tiling::Tiling;
 use proptest::strategy::Strategy;
-use proptest::test_runner::{
-    Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
-};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -132,7 +132,11 @@ pub fn law_swizzle<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
         case.same("the index moved twice", &apply(moved)?, &index)?;
         let period = 1i64 << (swizzle.bits + swizzle.base + swizzle.shift);
         case.same("the period of the index", &(moved / period), &(index / period))?;
-        case.same("an index below the base", &(moved % (1 << swizzle.base)), &(index % (1 << swizzle.base)))
+        case.same(
+            "an index below the base",
+            &(moved % (1 << swizzle.base)),
+            &(index % (1 << swizzle.base)),
+        )
     })
 }
 

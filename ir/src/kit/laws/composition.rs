@@ -3,7 +3,7 @@
 //! Invariant: a point is judged only where the inner index lies inside the outer layout; beyond it
 //! libraries extend their functions differently.
 
-use crate::kit::error::{Demand, LawResult, Case, Stop, judge, judge_as};
+use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
 use crate::kit::like::LayoutLike;
 use crate::kit::plain::{Plain, col_major, distinct, size_of};
 use crate::kit::strategies::ThreadValue;
@@ -107,7 +107,8 @@ pub fn law_thread_value<T: LayoutLike>(tv: &ThreadValue) -> LawResult {
         let column = Plain::new(tv.tile.clone(), col_major(&tv.tile));
         let column_values = case.values(&column)?;
         let tile: T = case.build(&column)?;
-        let (c, found) = case.table("composition", tile.composition(&Tiling::Layout(built.clone())))?;
+        let (c, found) =
+            case.table("composition", tile.composition(&Tiling::Layout(built.clone())))?;
         let wanted: Vec<i64> = values.iter().map(|&i| column_values[i as usize]).collect();
         case.agree("the element of a thread", &found, &wanted)?;
         case.holds("the rank stays", c.shape.rank() == layout.shape.rank())?;

@@ -25,7 +25,8 @@ pub fn law_complement<T: LayoutLike>(a: &Plain, cotarget: i64, demand: Demand) -
         if image.len() * rest.len() > crate::kit::MAX_POINTS {
             return Ok(()); // Too many sums to enumerate; the order was checked.
         }
-        let mut sums: Vec<i64> = rest.iter().flat_map(|r| image.iter().map(move |i| i + r)).collect();
+        let mut sums: Vec<i64> =
+            rest.iter().flat_map(|r| image.iter().map(move |i| i + r)).collect();
         sums.sort_unstable();
         if let Some(pair) = sums.windows(2).find(|pair| pair[0] == pair[1]) {
             let at = Some(format!("index {}", pair[0]));

@@ -6,6 +6,8 @@
 //! Invariant: a law asks of admissible operands an answer, and of every answer that it is exact. Where
 //! libraries differ for good reasons (the nesting of a result, functions beyond their size), it asks
 //! nothing.
+//! Invariant: a result with more than [`MAX_POINTS`](super::MAX_POINTS) coordinates counts as wrong: the
+//! strategies make no operands that have one.
 
 mod bits;
 mod composition;
