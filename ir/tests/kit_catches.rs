@@ -1,5 +1,6 @@
 //! The kit finds the bugs of the example, and shows them on small layouts.
 
+#[expect(dead_code, unreachable_pub, reason = "the example is a program of its own")]
 #[path = "../examples/broken_layout.rs"]
 mod broken_layout;
 

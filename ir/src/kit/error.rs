@@ -54,7 +54,7 @@ pub enum Outcome {
 }
 
 /// What a law returns.
-pub type LawResult = Result<Outcome, LawError>;
+pub type LawResult = Result<Outcome, Box<LawError>>;
 
 /// Whether a library may refuse the operands of a law.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -98,7 +98,7 @@ pub(crate) fn judge_as(
     match body(&mut Case { law, inputs, demand, result: None }) {
         Ok(()) => Ok(Outcome::Holds),
         Err(Stop::Early(outcome)) => Ok(outcome),
-        Err(Stop::Broken(error)) => Err(*error),
+        Err(Stop::Broken(error)) => Err(error),
     }
 }
 

@@ -277,7 +277,7 @@ fn open(
         IntTuple::Tuple(modes) if whole || pick >= 8 => {
             IntTuple::Tuple(modes.iter().map(|mode| open(mode, picks, false)).collect())
         }
-        _ if pick % 2 == 0 => IntTuple::Leaf(None),
+        _ if pick.is_multiple_of(2) => IntTuple::Leaf(None),
         _ => {
             let size = super::plain::size_of(shape).unwrap_or(1);
             IntTuple::Leaf(Some(i64::from(pick / 2) % size))

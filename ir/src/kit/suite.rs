@@ -137,7 +137,7 @@ pub fn judge<S: Strategy>(
         }
         Err(TestError::Fail(why, operands)) => {
             let again = catch_unwind(AssertUnwindSafe(|| law(&operands)));
-            let error = again.ok().and_then(Result::err);
+            let error = again.ok().and_then(Result::err).map(|error| *error);
             let shown = format!("{operands:?}");
             let text = match &error {
                 Some(error) => error.to_string(),
