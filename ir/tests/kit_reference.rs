@@ -55,7 +55,7 @@ impl Naive {
     }
 
     fn interleaved(&self, tiler: &Naive, block_first: bool) -> Answer<Naive> {
-        let product = ours(&self.0).logical_product(&ours(&tiler.0));
+        let product = ours(&self.0).logical_product(ours(&tiler.0));
         Answer::from(product).map(|p| {
             let halves = LayoutLike::plain(&p).modes();
             // A single number may have become several leaves; it is one mode still.

@@ -18,7 +18,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Cases of each law where nothing else is said.
-pub const CASES: u32 = 256;
+pub const CASES: u32 = 2048;
 
 /// How a law fared over generated operands.
 #[derive(Clone, Debug)]
