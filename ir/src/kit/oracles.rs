@@ -1,4 +1,4 @@
-//! The bodies of fuzz targets about layouts, for the targets in `fuzz/` and for the tests.
+//! The bodies of fuzz targets about layouts and texts, for the targets in `fuzz/` and for the tests.
 //!
 //! Each takes any bytes and says what is wrong, if anything is. Invariant: bytes are decoded to
 //! operands by the constructions of the strategies, so that mutation moves among admissible operands;
@@ -243,4 +243,37 @@ pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), String> {
     let _ = (a.flatten(), a.filter_zeros(), a.right_inverse(), a.left_inverse(), a.complement(64));
     let _ = (a.at(a.size() - 1), a.coord(a.size() - 1), a.modes(), a.compose(&a));
     Ok(())
+}
+
+/// Every byte string is answered, with a module or with errors that lie inside it.
+///
+/// # Errors
+/// The error that lies elsewhere.
+pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
+    let Err(errors) = crate::text::parse_bytes(bytes) else { return Ok(()) };
+    let inside = |s: crate::span::Span| s.start <= s.end && s.end as usize <= bytes.len();
+    match errors.iter().find(|e| !inside(e.span)) {
+        Some(e) => Err(format!("{e:?} lies outside the text")),
+        None => Ok(()),
+    }
+}
+
+/// What is read prints to a text that reads as the same module and prints as itself.
+///
+/// # Errors
+/// What differs.
+pub fn print_parse_identity(bytes: &[u8]) -> Result<(), String> {
+    let Ok(module) = crate::text::parse_bytes(bytes) else { return Ok(()) };
+    let printed = crate::text::print(&module);
+    if printed.len() > crate::limits::MAX_TEXT_BYTES {
+        return Ok(()); // Spaces can push a dense text over the limit.
+    }
+    match crate::text::parse(&printed) {
+        Err(errors) => Err(format!("printed text does not parse: {errors:?}\n{printed}")),
+        Ok(again) if again != module => Err(format!("printed text is another module:\n{printed}")),
+        Ok(again) if crate::text::print(&again) != printed => {
+            Err(format!("printed again, the text differs:\n{printed}"))
+        }
+        Ok(_) => Ok(()),
+    }
 }
