@@ -11,6 +11,8 @@ pub mod expand;
 pub mod expr;
 #[cfg(any(test, feature = "proptest"))]
 pub mod generate;
+#[cfg(any(test, feature = "proptest"))]
+pub mod kit;
 pub mod layout;
 pub mod leaf;
 pub mod limits;

@@ -2,6 +2,7 @@
 //! found.
 
 mod ci;
+mod fuzz;
 mod process;
 mod setup;
 mod tidy;
@@ -36,6 +37,14 @@ enum Command {
     },
     /// Regenerate the pages under docs/.
     Docs,
+    /// Run a fuzz target for some seconds; needs a C++ compiler, and no nightly toolchain.
+    Fuzz {
+        /// A file of fuzz/fuzz_targets without its ending.
+        target: String,
+        /// For how long.
+        #[arg(default_value_t = 60)]
+        seconds: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -49,6 +58,7 @@ fn main() -> ExitCode {
         Command::Docs => cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
             .env("BLESS", "1")
             .done("the pages are fresh"),
+        Command::Fuzz { target, seconds } => fuzz::fuzz(&target, seconds),
     };
     match done {
         Ok(line) => {

@@ -41,10 +41,27 @@ fn program_named(name: &OsStr, shown: &str, arguments: &[&str]) -> Run {
 }
 
 impl Run {
+    /// Adds arguments.
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.command.args(arguments);
+        self.shown = format!("{} {}", self.shown, arguments.join(" "));
+        self
+    }
+
     /// Sets an environment variable.
     pub(crate) fn env(mut self, key: &str, value: &str) -> Self {
         self.command.env(key, value);
         self
+    }
+
+    /// Runs to the end and keeps what it wrote to standard error; whether it succeeded comes with it.
+    pub(crate) fn errors(mut self) -> Result<(bool, String), String> {
+        match self.command.output() {
+            Ok(out) => {
+                Ok((out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned()))
+            }
+            Err(e) => Err(format!("`{}` cannot be run: {e}", self.shown)),
+        }
     }
 
     /// Runs to the end; `line` where all went well.

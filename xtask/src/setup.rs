@@ -45,7 +45,7 @@ pub(crate) fn setup() -> Step {
 }
 
 /// The build folder: that of this very program.
-fn target() -> Result<PathBuf, String> {
+pub(crate) fn target() -> Result<PathBuf, String> {
     let program =
         std::env::current_exe().map_err(|e| format!("the build folder is unknown: {e}"))?;
     let profile = program.parent().and_then(Path::parent);
@@ -53,6 +53,6 @@ fn target() -> Result<PathBuf, String> {
 }
 
 /// The path as seen from the workspace.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(crate::root()).unwrap_or(path).display().to_string()
 }

@@ -172,12 +172,12 @@ fn what_is_not_drawn_has_a_code() {
     refused(&["(4294967296,2147483647):(0,0)"], "X0008");
     refused(&["(256,257):(257,1)", "--banks"], "X0008");
     refused(&["(1048576,1048576):(0,0)", "--tv", "--shape", "4,4"], "L01");
-    refused(&["(4,8):(1,4", "--unit", "byte"], "L01");
-    refused(&["Sw<3,4> o 4:1"], "L01");
+    refused(&["(4,8):(1,4", "--unit", "byte"], "K0601");
+    refused(&["Sw<3,4> o 4:1"], "K0601");
     refused(&["Sw<3,1,1> o 0 o 4:1"], "L01");
-    refused(&["4:1 o"], "L01");
-    refused(&[&format!("{}:1", "9".repeat(5000))], "L01");
-    refused(&[&format!("{}:1", "(".repeat(60_000))], "L01");
+    refused(&["4:1 o"], "K0601");
+    refused(&[&format!("{}:1", "9".repeat(5000))], "P0004");
+    refused(&[&format!("{}:1", "(".repeat(60_000))], "X0002");
     refused(&["(4,8):(1,4)", "--tile", "3,2"], "V0204");
     refused(&["(4,8):(1,4)", "--tile", "2:3,2"], "V0204");
     refused(&["(4,8):(1,4)", "--tile", "2,2,"], "L01");

@@ -94,7 +94,10 @@ impl<L: Leaf> Layout<L> {
         raked: bool,
     ) -> Result<Layout<L>, LayoutError> {
         let rank = self.rank().max(tiler.rank());
-        let product = self.padded(rank)?.logical_product_in(cx, tiler.padded(rank)?)?;
+        // As tuples, so that mode `k` of the copies belongs to mode `k` of the block.
+        let (block, tiler) = (self.padded(rank)?, tiler.padded(rank)?);
+        let (block, tiler) = (Layout::concat(&block.modes())?, Layout::concat(&tiler.modes())?);
+        let product = block.logical_product_in(cx, tiler)?;
         let blocks = product.mode(0)?.modes();
         let copies = product.mode(1)?.modes();
         let mut modes = Vec::with_capacity(rank);

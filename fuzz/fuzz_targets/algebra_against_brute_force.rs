@@ -1,0 +1,11 @@
+//! Oracle: the layout algebra is exact where it answers, by enumeration, and answers what is admissible.
+#![no_main]
+
+use carbyne_ir::kit::oracles::algebra_against_brute_force;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Err(wrong) = algebra_against_brute_force(bytes) {
+        panic!("{wrong}");
+    }
+});

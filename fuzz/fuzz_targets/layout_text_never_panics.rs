@@ -1,0 +1,11 @@
+//! Oracle: every text is refused or is a layout that reads as itself and that every operation answers.
+#![no_main]
+
+use carbyne_ir::kit::oracles::layout_text_never_panics;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Err(wrong) = layout_text_never_panics(bytes) {
+        panic!("{wrong}");
+    }
+});

@@ -1,0 +1,260 @@
+//! Independent choices and what is made of them: the constructions behind the strategies and the fuzz
+//! targets.
+//!
+//! Invariant: every function here is total. Whatever the choices, the result is admissible in the
+//! sense that its function states, so whatever shrinks the choices shrinks within what is admissible.
+//! Invariant: choices of 0, and missing ones, make the simplest result.
+
+use super::plain::Plain;
+use super::tiling::Tiling;
+
+/// The extent of a leaf by its choice; simple ones first.
+const EXTENTS: [i64; 16] = [1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 8, 12, 16, 32];
+
+/// How many times its size a layout may reach, so that its inverse and complement can be enumerated.
+const MAX_GAPS: i64 = 32;
+
+/// What is chosen for one leaf; all numbers below 16.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LeafChoice {
+    pub(crate) extent: u8,
+    pub(crate) order: u8,
+    pub(crate) spread: u8,
+}
+
+/// What is chosen for one layout.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LayoutChoice {
+    pub(crate) leaves: Vec<LeafChoice>,
+    pub(crate) nesting: Vec<u8>,
+}
+
+/// What is chosen for a layout made of digits of another one.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct DigitChoice {
+    /// Which digits are cut in two, and where.
+    pub(crate) cuts: Vec<(u8, u8)>,
+    /// What becomes of each digit: its use, its place, where it is truncated.
+    pub(crate) uses: Vec<(u8, u8, u8)>,
+    pub(crate) nesting: Vec<u8>,
+}
+
+/// Which strides a layout may have.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Style {
+    pub(crate) permuted: bool,
+    pub(crate) padded: bool,
+    pub(crate) broadcast: bool,
+    pub(crate) wild: bool,
+}
+
+impl Style {
+    pub(crate) const COMPACT: Style =
+        Style { permuted: false, padded: false, broadcast: false, wild: false };
+    pub(crate) const PERMUTED: Style = Style { permuted: true, ..Style::COMPACT };
+    pub(crate) const PADDED: Style = Style { padded: true, ..Style::PERMUTED };
+    pub(crate) const BROADCAST: Style = Style { broadcast: true, ..Style::PERMUTED };
+    pub(crate) const NESTED: Style = Style { broadcast: true, ..Style::PADDED };
+    pub(crate) const ANY: Style = Style { wild: true, ..Style::NESTED };
+}
+
+/// Extents whose product is at most `budget`.
+fn extents(choices: &[LeafChoice], budget: i64) -> Vec<i64> {
+    let mut left = budget.max(1);
+    let fit = |choice: &LeafChoice| {
+        let extent = EXTENTS[usize::from(choice.extent) % 16].min(left);
+        left /= extent;
+        extent
+    };
+    choices.iter().map(fit).collect()
+}
+
+/// The leaves of a layout of at most `budget` coordinates. Unless wild, they nest: every stride but 0
+/// is a multiple of the reach of the one before it.
+pub(crate) fn leaves(choices: &[LeafChoice], style: Style, budget: i64) -> Vec<(i64, i64)> {
+    let mut leaves: Vec<_> = extents(choices, budget).into_iter().map(|e| (e, 0)).collect();
+    let mut order: Vec<usize> = (0..leaves.len()).collect();
+    if style.permuted {
+        order.sort_by_key(|&k| choices[k].order);
+    }
+    let (mut next, mut gaps) = (1, 1);
+    for k in order {
+        let extent = leaves[k].0;
+        let spread = i64::from(choices[k].spread % 16);
+        leaves[k].1 = match spread {
+            9..=11 if style.padded && gaps * (spread - 7) <= MAX_GAPS => {
+                gaps *= spread - 7;
+                next *= spread - 7;
+                next
+            }
+            12 | 13 if style.broadcast => 0,
+            14 | 15 if style.wild => i64::from(choices[k].order % 16) * (1 + (spread - 14) * 6),
+            _ => next,
+        };
+        if leaves[k].1 == next {
+            next *= extent;
+        }
+    }
+    leaves
+}
+
+/// The leaves nested as chosen: each choice but 0 gathers up to four neighbors. No leaves make `1:0`, a
+/// single leaf is a number until it is gathered.
+pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8]) -> Plain {
+    let mut modes: Vec<_> =
+        leaves.iter().map(|&(extent, stride)| Plain::new(extent, stride)).collect();
+    if modes.is_empty() {
+        modes.push(Plain::new(1, 0));
+    }
+    for &choice in nesting.iter().filter(|c| **c > 0).take(4) {
+        let begin = usize::from(choice / 4) % modes.len();
+        let end = (begin + 1 + usize::from(choice % 4)).min(modes.len());
+        let inner: Vec<_> = modes.drain(begin..end).collect();
+        modes.insert(begin, Plain::concat(&inner));
+    }
+    if modes.len() == 1 { modes.swap_remove(0) } else { Plain::concat(&modes) }
+}
+
+/// A layout of at most `budget` coordinates.
+pub(crate) fn layout(choice: &LayoutChoice, style: Style, budget: i64) -> Plain {
+    nest(&leaves(&choice.leaves, style, budget), &choice.nesting)
+}
+
+/// The same layout with its outermost level a tuple.
+pub(crate) fn with_modes(a: Plain) -> Plain {
+    if a.shape.is_leaf() { Plain::concat(&[a]) } else { a }
+}
+
+/// The extents of the modes that are left where continuing ones are merged: the radices in which the
+/// layout writes an index.
+fn radices(a: &Plain) -> Vec<i64> {
+    let mut merged: Vec<(i64, i64)> = vec![];
+    for (extent, stride) in a.leaves() {
+        match merged.last_mut() {
+            _ if extent == 1 => {}
+            Some(last) if last.0.checked_mul(last.1) == Some(stride) => last.0 *= extent,
+            _ => merged.push((extent, stride)),
+        }
+    }
+    merged.into_iter().map(|(extent, _)| extent).collect()
+}
+
+/// The radices, some cut into two factors.
+fn cut(mut radices: Vec<i64>, cuts: &[(u8, u8)]) -> Vec<i64> {
+    for &(which, place) in cuts {
+        if radices.is_empty() || place == 0 {
+            continue;
+        }
+        let k = usize::from(which) % radices.len();
+        let radix = radices[k];
+        let divisors: Vec<i64> = (2..radix).filter(|d| radix % d == 0).collect();
+        if !divisors.is_empty() {
+            let inner = divisors[usize::from(place - 1) % divisors.len()];
+            radices[k] = inner;
+            radices.insert(k + 1, radix / inner);
+        }
+    }
+    radices
+}
+
+/// Runs of neighboring digits as leaves over the index they write, `(extent, stride)`; different leaves
+/// use different digits. With `truncate`, the highest digit of a run may stop short of its radix, and
+/// leaves of stride 0 may be among them.
+fn runs(radices: &[i64], choice: &DigitChoice, truncate: bool) -> Vec<(i64, i64)> {
+    let mut leaves: Vec<(u8, i64, i64)> = vec![];
+    let (mut prefix, mut open) = (1i64, false);
+    for (&radix, &(used, order, short)) in radices.iter().zip(&choice.uses) {
+        let shorter = truncate && short >= 13 && radix > 2;
+        let extent = if shorter { 1 + i64::from(order) % (radix - 1) } else { radix };
+        match (used % 16, leaves.last_mut()) {
+            (0..=2, _) => open = false,
+            (12.., Some(last)) if open => {
+                last.1 *= extent;
+                open = !shorter;
+            }
+            _ => {
+                leaves.push((order, extent, prefix));
+                open = !shorter;
+            }
+        }
+        prefix *= radix;
+    }
+    if truncate && let Some(&(16.., order, short)) = choice.uses.last() {
+        leaves.push((order, 2 + i64::from(short % 3), 0));
+    }
+    leaves.sort_by_key(|&(order, ..)| order);
+    leaves.into_iter().map(|(_, extent, stride)| (extent, stride)).collect()
+}
+
+/// An inner layout that composes with `outer`: its leaves are runs of digits of `outer`.
+pub(crate) fn inner_of(outer: &Plain, choice: &DigitChoice) -> Plain {
+    let digits = cut(radices(outer), &choice.cuts);
+    nest(&runs(&digits, choice, true), &choice.nesting)
+}
+
+/// A tile that divides `whole` without rest: whole digits, each once.
+pub(crate) fn tile_of(whole: &Plain, choice: &DigitChoice) -> Plain {
+    let digits = cut(radices(whole), &choice.cuts);
+    nest(&runs(&digits, choice, false), &choice.nesting)
+}
+
+/// A tiling of the modes of `whole`, which is a tuple; the choices are dealt out to the modes.
+pub(crate) fn tiling_of(
+    whole: &Plain,
+    choices: &[DigitChoice],
+    tile: impl Fn(&Plain, &DigitChoice) -> Plain,
+) -> Tiling<Plain> {
+    let tile = |(mode, choice): (&Plain, &DigitChoice)| match choice.cuts.first() {
+        Some((15, _)) => Tiling::Keep,
+        _ => Tiling::Layout(tile(mode, choice)),
+    };
+    Tiling::Modes(whole.modes().iter().zip(choices).map(tile).collect())
+}
+
+/// What repeats `block`, which nests, at most `most` times, so that the product exists: runs of digits of
+/// its complement, the highest of them without bound.
+pub(crate) fn copies_of(
+    block: &Plain,
+    top: &[LeafChoice],
+    choice: &DigitChoice,
+    most: i64,
+) -> Plain {
+    let mut digits = block.gaps().map_or(vec![], |(gaps, _)| gaps);
+    digits.extend(extents(top, most).into_iter().filter(|extent| *extent > 1));
+    let mut size = 1i64;
+    // Only leading digits: once the product is too large it stays so.
+    digits.retain(|digit| {
+        size = size.saturating_mul(*digit);
+        size <= most
+    });
+    nest(&runs(&digits, choice, false), &choice.nesting)
+}
+
+/// A shape under which `a` has the same function: consecutive digits in order.
+pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice) -> Plain {
+    let digits = cut(radices(a), &choice.cuts);
+    let mut leaves: Vec<(i64, i64)> = vec![];
+    for (k, digit) in digits.into_iter().enumerate() {
+        match (choice.uses.get(k), leaves.last_mut()) {
+            (Some((used, ..)), Some(last)) if used % 16 >= 12 => last.0 *= digit,
+            _ => leaves.push((digit, 0)),
+        }
+    }
+    nest(&leaves, &choice.nesting)
+}
+
+/// A layout in elements of which `n` make a larger one exactly, from one of larger elements: strides
+/// times `n`, and the leaf of stride 1, or a new one, counts the parts of stride `n / parts`.
+pub(crate) fn parts_of(large: &Plain, n: i64, parts: i64) -> Plain {
+    let mut leaves = large.leaves();
+    let unit = leaves.iter().position(|&(extent, stride)| extent > 1 && stride == 1);
+    for leaf in &mut leaves {
+        leaf.1 *= n;
+    }
+    match unit {
+        Some(k) => leaves[k] = (leaves[k].0 * parts, n / parts),
+        None => leaves.insert(0, (parts, n / parts)),
+    }
+    leaves.retain(|&(extent, _)| extent > 1);
+    nest(&leaves, &[])
+}

@@ -1,0 +1,161 @@
+//! Layouts of the same memory in larger or smaller elements, common vectors, swizzles.
+//!
+//! Invariant: both sides of a recast name the same bits: element `x` of the smaller kind lies in the
+//! element of the larger kind whose digits are those of `x`, divided.
+
+use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
+use crate::kit::like::{Bits, LayoutLike};
+use crate::kit::plain::Plain;
+
+/// `small` counts elements of which `n` make one of `large`; both have the same leaves but for extents.
+/// For every coordinate of `small`, its index divided by `n` is that of `large`; with `whole`, the
+/// remainder counts the parts in order.
+fn same_memory(
+    case: &Case<'_>,
+    small: &Plain,
+    large: &Plain,
+    n: i64,
+    whole: bool,
+) -> Result<(), Stop> {
+    case.holds("shapes are nested alike", small.shape.congruent(&large.shape))?;
+    let mut wanted = vec![0i64];
+    for ((extent, _), (larger, stride)) in small.leaves().into_iter().zip(large.leaves()) {
+        case.holds("an extent divides that of smaller elements", extent % larger == 0)?;
+        let parts = extent / larger;
+        let before = wanted.len();
+        for digit in 1..extent {
+            let step = (digit / parts).wrapping_mul(stride).wrapping_mul(n);
+            let part = if whole { digit % parts } else { 0 };
+            for k in 0..before {
+                wanted.push(wanted[k].wrapping_add(step).wrapping_add(part));
+            }
+        }
+    }
+    let mut found = case.values(small)?;
+    if !whole {
+        found.iter_mut().for_each(|index| *index -= index.rem_euclid(n));
+    }
+    case.agree("the memory of an element", &found, &wanted)
+}
+
+/// The number of parts is kept: a downcast leaf of stride 1 has `n` times its elements.
+fn parts_counted(case: &Case<'_>, small: &Plain, large: &Plain, n: i64) -> Result<(), Stop> {
+    let splits = large.leaves().iter().any(|&(_, stride)| stride == 1);
+    let wanted = large.count() * if splits { n } else { 1 };
+    case.same("the number of parts", &small.count(), &wanted)
+}
+
+/// Groups of `n` elements: element `x` lies in the group with the index of `x`, divided by `n`.
+pub fn law_upcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
+    judge("upcast", &[("a", a), ("n", &n)], |case| {
+        let built: T = case.build(a)?;
+        let large = case.get("upcast", built.upcast(n))?;
+        same_memory(case, a, &large, n, false)
+    })
+}
+
+/// Without a mode of stride 1 the parts of an element have no coordinate: that may be refused.
+fn parts_of(a: &Plain, n: i64) -> Demand {
+    let split = n == 1 || a.leaves().iter().any(|&(_, stride)| stride == 1);
+    if split { Demand::Answer } else { Demand::ExactOrRefuse }
+}
+
+/// `n` parts of each element: the parts of the element at `i` are at `n * i`, `n * i + 1`, and so on.
+pub fn law_downcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
+    judge_as("downcast", parts_of(a, n), &[("a", a), ("n", &n)], |case| {
+        let built: T = case.build(a)?;
+        let small = case.get("downcast", built.downcast(n))?;
+        parts_counted(case, &small, a, n)?;
+        same_memory(case, &small, a, n, true)
+    })
+}
+
+/// Another width names the same bits.
+pub fn law_recast<T: LayoutLike>(a: &Plain, old_bits: i64, new_bits: i64) -> LawResult {
+    let inputs: [(&'static str, &dyn std::fmt::Display); 3] =
+        [("a", a), ("old bits", &old_bits), ("new bits", &new_bits)];
+    let parts = if new_bits >= old_bits { 1 } else { old_bits / new_bits };
+    judge_as("recast", parts_of(a, parts), &inputs, |case| {
+        let built: T = case.build(a)?;
+        let other = case.get("recast", built.recast(old_bits, new_bits))?;
+        if new_bits >= old_bits {
+            return same_memory(case, a, &other, new_bits / old_bits, false);
+        }
+        parts_counted(case, &other, a, old_bits / new_bits)?;
+        same_memory(case, &other, a, old_bits / new_bits, true)
+    })
+}
+
+/// The common layout leads to indices 0, 1, 2, ... in both layouts.
+pub fn law_max_common_layout<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
+    judge("max_common_layout", &[("a", a), ("b", b)], |case| {
+        let (left, right): (T, T) = (case.build(a)?, case.build(b)?);
+        let (_, common) = case.table("max_common_layout", left.max_common_layout(&right))?;
+        for of in [a, b] {
+            let values = case.values(of)?;
+            for (i, &at) in common.iter().enumerate() {
+                let found = usize::try_from(at).ok().and_then(|at| values.get(at)).copied();
+                let what = "the index at a common coordinate";
+                case.point(what, || i.to_string(), found.unwrap_or(-1), i as i64)?;
+            }
+        }
+        if a == b && a.injective() && a.cosize() == a.count() {
+            case.same("the size, of one bijection", &(common.len() as i64), &a.count())?;
+        }
+        Ok(())
+    })
+}
+
+/// The common vector is no longer than the run of indices that both layouts give the same coordinates;
+/// of one bijection with itself it is everything.
+pub fn law_max_common_vector<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
+    judge("max_common_vector", &[("a", a), ("b", b)], |case| {
+        let (left, right): (T, T) = (case.build(a)?, case.build(b)?);
+        let n = case.must("max_common_vector", left.max_common_vector(&right))?;
+        let (x, y) = (case.values(a)?, case.values(b)?);
+        let together = |i: i64| x.iter().zip(&y).any(|(&x, &y)| x == i && y == i);
+        let longest = (0..x.len() as i64).take_while(|&i| together(i)).count() as i64;
+        case.holds("1 or more", n >= 1)?;
+        case.same("no longer than the common run", &n, &n.min(longest.max(1)))?;
+        if a == b && a.injective() && a.cosize() == a.count() {
+            case.same("the length, of one bijection", &n, &a.count())?;
+        }
+        Ok(())
+    })
+}
+
+/// What a swizzle does to an index, from its definition.
+fn swizzled(swizzle: Bits, index: i64) -> i64 {
+    let mask = ((1i64 << swizzle.bits) - 1) << swizzle.base;
+    index ^ ((index >> swizzle.shift) & mask)
+}
+
+/// A swizzle is what its definition says, its own inverse, and permutes each of its periods.
+pub fn law_swizzle<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
+    judge("swizzle", &[("swizzle", &swizzle), ("index", &index)], |case| {
+        let apply = |index| case.must("swizzle", T::swizzle(swizzle, index));
+        let moved = apply(index)?;
+        case.same("the index", &moved, &swizzled(swizzle, index))?;
+        case.same("the index moved twice", &apply(moved)?, &index)?;
+        let period = 1i64 << (swizzle.bits + swizzle.base + swizzle.shift);
+        case.same("the period of the index", &(moved / period), &(index / period))?;
+        case.same(
+            "an index below the base",
+            &(moved % (1 << swizzle.base)),
+            &(index % (1 << swizzle.base)),
+        )
+    })
+}
+
+/// A layout under a swizzle is the layout, then the offset, then the swizzle.
+pub fn law_swizzled_eval<T: LayoutLike>(swizzle: Bits, offset: i64, a: &Plain) -> LawResult {
+    judge("swizzled_eval", &[("swizzle", &swizzle), ("offset", &offset), ("a", a)], |case| {
+        let built: T = case.build(a)?;
+        for (i, &index) in case.values(a)?.iter().enumerate() {
+            let found = built.swizzled_eval(swizzle, offset, i as i64);
+            let found = case.must("swizzled_eval", found)?;
+            case.point("the value", || i.to_string(), found, swizzled(swizzle, offset + index))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,257 @@
+//! What a layout library shows to the kit: [`LayoutLike`], and how it answers: [`Answer`].
+//!
+//! Invariant: three methods are required, to build a layout and to read it back. All others answer
+//! [`Answer::Unsupported`] until somebody implements them, and the laws about them are skipped.
+
+use super::plain::Plain;
+use super::tiling::Tiling;
+use crate::tuple::IntTuple;
+use std::fmt;
+
+/// What a library says to a question.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer<T> {
+    /// The result.
+    Got(T),
+    /// There is no result for these operands, says the library, and why.
+    Refused(String),
+    /// The library has no such operation, or not for operands like these.
+    Unsupported,
+}
+
+impl<T> Answer<T> {
+    /// The answer with its result changed by `f`.
+    #[must_use]
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Answer<U> {
+        match self {
+            Answer::Got(result) => Answer::Got(f(result)),
+            Answer::Refused(why) => Answer::Refused(why),
+            Answer::Unsupported => Answer::Unsupported,
+        }
+    }
+}
+
+/// `Ok` is an answer, an error is a refusal in the error's words.
+impl<T, E: fmt::Display> From<Result<T, E>> for Answer<T> {
+    fn from(result: Result<T, E>) -> Self {
+        match result {
+            Ok(result) => Answer::Got(result),
+            Err(why) => Answer::Refused(why.to_string()),
+        }
+    }
+}
+
+/// A layout of some library. Operations are those of CuTe, under its names; the first mode of a
+/// one-dimensional index varies fastest.
+///
+/// ```
+/// use carbyne_ir::kit::{Answer, LayoutLike, Plain, laws};
+/// use carbyne_ir::tuple::IntTuple;
+///
+/// #[derive(Clone, Debug)]
+/// struct Mine(IntTuple, IntTuple);
+///
+/// impl LayoutLike for Mine {
+///     fn build(shape: &IntTuple, stride: &IntTuple) -> Answer<Self> {
+///         Answer::Got(Mine(shape.clone(), stride.clone()))
+///     }
+///     fn shape(&self) -> IntTuple {
+///         self.0.clone()
+///     }
+///     fn stride(&self) -> IntTuple {
+///         self.1.clone()
+///     }
+///     fn flatten(&self) -> Answer<Self> {
+///         Answer::Got(Mine(self.0.flatten().into(), self.1.flatten().into()))
+///     }
+/// }
+///
+/// assert!(laws::law_flatten::<Mine>(&Plain::flat(&[(2, 1), (3, 4)])).is_ok());
+/// ```
+#[expect(unused_variables, reason = "the defaults answer without looking at their operands")]
+pub trait LayoutLike: Sized + Clone + fmt::Debug {
+    /// The layout of this shape and stride, which are nested alike; extents are 1 or more, strides
+    /// 0 or more. Kinds of layouts that the library does not have are [`Answer::Unsupported`].
+    fn build(shape: &IntTuple<i64>, stride: &IntTuple<i64>) -> Answer<Self>;
+    /// The shape.
+    fn shape(&self) -> IntTuple<i64>;
+    /// The stride, nested as the shape is.
+    fn stride(&self) -> IntTuple<i64>;
+
+    /// The index of the `i`-th coordinate, below the size.
+    fn eval(&self, i: i64) -> Answer<i64> {
+        Answer::Unsupported
+    }
+    /// The index of a coordinate; a number may stand for a tuple.
+    fn eval_at(&self, coord: &IntTuple<i64>) -> Answer<i64> {
+        Answer::Unsupported
+    }
+
+    /// The same function of one-dimensional indices with as few modes as possible.
+    fn coalesce(&self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// Each mode at a leaf of the profile coalesced on its own.
+    fn coalesce_by(&self, profile: &IntTuple<i64>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// Without the leaves of stride 0 and extent 1, coalesced.
+    fn filter(&self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The same leaves without nesting.
+    fn flatten(&self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// `self` after the tiler: function composition, per mode where the tiler is by mode.
+    fn composition(&self, inner: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// What fills the gaps of this layout up to `cotarget`.
+    fn complement(&self, cotarget: i64) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// `self(result(i)) == i`.
+    fn right_inverse(&self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// `self(result(self(i))) == self(i)`.
+    fn left_inverse(&self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The coordinates that differ in stride-0 leaves only: `self(result(i)) == 0`.
+    fn nullspace(&self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+
+    /// Each tiled mode becomes (tile, rest).
+    fn logical_divide(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// ((tiles), (rests)).
+    fn zipped_divide(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// ((tiles), rest, rest, ...).
+    fn tiled_divide(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// (tile, tile, ..., rest, rest, ...).
+    fn flat_divide(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// Each tiled mode becomes (mode, copies).
+    fn logical_product(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// ((modes), (copies)).
+    fn zipped_product(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// ((modes), copies, copies, ...).
+    fn tiled_product(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// (mode, mode, ..., copies, copies, ...).
+    fn flat_product(&self, tiler: &Tiling<Self>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// Copies of this block beside each other: mode k is (block k, tiler k).
+    fn blocked_product(&self, tiler: &Self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// Copies of this block interleaved: mode k is (tiler k, block k).
+    fn raked_product(&self, tiler: &Self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+
+    /// The same function under another shape of the same or a smaller size.
+    fn with_shape(&self, shape: &IntTuple<i64>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// Copies of this block that fill a flat shape, first mode first.
+    fn tile_to_shape(&self, shape: &IntTuple<i64>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// How many indices from 0 on belong to the same coordinates in both.
+    fn max_common_vector(&self, other: &Self) -> Answer<i64> {
+        Answer::Unsupported
+    }
+    /// The coordinates of those indices: `self(result(i)) == other(result(i)) == i`.
+    fn max_common_layout(&self, other: &Self) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The layout of groups of `n` consecutive elements.
+    fn upcast(&self, n: i64) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The layout of the `n` parts of each element.
+    fn downcast(&self, n: i64) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The layout of the same memory in elements of another width.
+    fn recast(&self, old_bits: i64, new_bits: i64) -> Answer<Self> {
+        Answer::Unsupported
+    }
+
+    /// Modes `begin..end` gathered into one.
+    fn group(&self, begin: usize, end: usize) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The layout whose modes are these.
+    fn concat(modes: &[Self]) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The modes where the coordinate is `None`.
+    fn slice(&self, coord: &IntTuple<Option<i64>>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// The modes where the coordinate is a number.
+    fn dice(&self, coord: &IntTuple<Option<i64>>) -> Answer<Self> {
+        Answer::Unsupported
+    }
+
+    /// Whether two shapes are nested alike.
+    fn congruent(a: &IntTuple<i64>, b: &IntTuple<i64>) -> Answer<bool> {
+        Answer::Unsupported
+    }
+    /// Whether `b` refines the nesting of `a`.
+    fn weakly_congruent(a: &IntTuple<i64>, b: &IntTuple<i64>) -> Answer<bool> {
+        Answer::Unsupported
+    }
+    /// Whether every coordinate into `a` is one into `b`.
+    fn compatible(a: &IntTuple<i64>, b: &IntTuple<i64>) -> Answer<bool> {
+        Answer::Unsupported
+    }
+
+    /// `index ^ ((index >> shift) & mask)`, the mask being `bits` ones above `base` zeros.
+    fn swizzle(swizzle: Bits, index: i64) -> Answer<i64> {
+        Answer::Unsupported
+    }
+    /// `swizzle(offset + self(i))`, as a layout composed with a swizzle has it.
+    fn swizzled_eval(&self, swizzle: Bits, offset: i64, i: i64) -> Answer<i64> {
+        Answer::Unsupported
+    }
+
+    /// The plain data of this layout.
+    fn plain(&self) -> Plain {
+        Plain { shape: self.shape(), stride: self.stride() }
+    }
+}
+
+/// The three numbers of a swizzle, `Sw<bits,base,shift>`; `bits` is at most `shift`.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Bits {
+    /// How many bits are flipped.
+    pub bits: u32,
+    /// How many low bits stay.
+    pub base: u32,
+    /// How far above the flipped bits the deciding ones are.
+    pub shift: u32,
+}
+
+impl fmt::Display for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sw<{},{},{}>", self.bits, self.base, self.shift)
+    }
+}

@@ -1,0 +1,283 @@
+//! The bodies of fuzz targets about layouts and texts, for the targets in `fuzz/` and for the tests.
+//!
+//! Each takes any bytes and says what is wrong, if anything is. Invariant: bytes are decoded to
+//! operands by the constructions of the strategies, so that mutation moves among admissible operands;
+//! a second part takes numbers as they come, where only a coded refusal or an exact answer is asked.
+
+use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
+use super::error::{Demand, LawResult};
+use super::plain::Plain;
+use super::tiling::Tiling;
+use super::{laws, like::Bits};
+use crate::layout::{Layout, LayoutError, Tiler};
+use crate::tuple::IntTuple;
+
+/// Reads choices off bytes; zeros follow the end.
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.bytes.split_first() else { return 0 };
+        self.bytes = rest;
+        first
+    }
+
+    fn list<T>(&mut self, most: u8, item: impl Fn(&mut Self) -> T) -> Vec<T> {
+        let n = self.byte() % (most + 1);
+        (0..n).map(|_| item(self)).collect()
+    }
+
+    fn layout(&mut self) -> LayoutChoice {
+        let leaves = self.list(6, |r| LeafChoice {
+            extent: r.byte() % 16,
+            order: r.byte() % 16,
+            spread: r.byte() % 16,
+        });
+        LayoutChoice { leaves, nesting: self.list(3, |r| r.byte() % 24) }
+    }
+
+    fn digits(&mut self) -> DigitChoice {
+        let cuts = self.list(3, |r| (r.byte() % 16, r.byte() % 16));
+        let uses = self.list(7, |r| (r.byte() % 18, r.byte() % 16, r.byte() % 16));
+        DigitChoice { cuts, uses, nesting: self.list(2, |r| r.byte() % 24) }
+    }
+
+    /// A number of any magnitude, near a power of two as often as not.
+    fn number(&mut self) -> i64 {
+        let (kind, low) = (self.byte(), i64::from(self.byte()));
+        match kind % 4 {
+            0 => low,
+            1 => low - 128,
+            2 => (1i64 << (kind / 4)).saturating_sub(low - 128),
+            _ => i64::from_le_bytes(std::array::from_fn(|_| self.byte())),
+        }
+    }
+
+    /// A layout of numbers as they come, if it is one.
+    fn hostile(&mut self) -> Result<Layout, LayoutError> {
+        let leaves = self.list(5, |r| (r.number(), r.number()));
+        let p = choices::nest(&leaves, &self.list(3, |r| r.byte()));
+        Layout::new(p.shape, p.stride)
+    }
+}
+
+/// An operation chosen by the first byte, on operands chosen by the others: an admissible operand gets an
+/// exact answer, any operand an exact answer or a refusal, and no number whatever makes one panic.
+///
+/// # Errors
+/// What is wrong, in the words of the law.
+pub fn algebra_against_brute_force(bytes: &[u8]) -> Result<(), String> {
+    let mut r = Reader { bytes };
+    let operation = r.byte();
+    if operation >= 192 {
+        return numbers_as_they_come(&mut r);
+    }
+    admissible(&mut r, operation % 25).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
+    const BUDGET: i64 = 512;
+    type T = Layout;
+    let choice = r.layout();
+    let styled = |style| choices::layout(&choice, style, BUDGET);
+    let any = styled(Style::ANY);
+    let small = choices::layout(&choice, Style::NESTED, 32);
+    let by_mode = |r: &mut Reader<'_>, whole: &Plain, tile: fn(&Plain, &DigitChoice) -> Plain| {
+        let digits = r.list(3, Reader::digits);
+        choices::tiling_of(whole, &digits, tile)
+    };
+    match operation {
+        0 => laws::law_build::<T>(&any),
+        1 => laws::law_eval::<T>(&any),
+        2 => laws::law_eval_at::<T>(&any),
+        3 => laws::law_coalesce::<T>(&any),
+        4 => laws::law_filter::<T>(&any),
+        5 => laws::law_flatten::<T>(&any),
+        6 | 7 => {
+            let inner = choices::inner_of(&any, &r.digits());
+            laws::law_composition::<T>(&any, &inner, Demand::Answer)
+        }
+        8 | 9 => {
+            let other = choices::layout(&r.layout(), Style::ANY, BUDGET);
+            laws::law_composition::<T>(&any, &other, Demand::ExactOrRefuse)
+        }
+        10 => {
+            let whole = choices::with_modes(any);
+            let tiling = by_mode(r, &whole, choices::inner_of);
+            laws::law_composition_by_mode::<T>(&whole, &tiling)
+        }
+        11 => {
+            let target = 1 + i64::from(r.byte()) * i64::from(r.byte() % 8);
+            laws::law_complement::<T>(&styled(Style::NESTED), target, Demand::Answer)
+        }
+        12 => {
+            let target = 1 + i64::from(r.byte()) * i64::from(r.byte() % 8);
+            laws::law_complement::<T>(&any, target, Demand::ExactOrRefuse)
+        }
+        13 => laws::law_right_inverse::<T>(&any),
+        14 => laws::law_left_inverse::<T>(&styled(Style::PADDED), Demand::Answer),
+        15 => laws::law_left_inverse::<T>(&any, Demand::ExactOrRefuse),
+        16 => {
+            let tile = choices::tile_of(&any, &r.digits());
+            laws::law_logical_divide::<T>(&any, &Tiling::Layout(tile))
+        }
+        17 | 18 => {
+            let whole = choices::with_modes(any);
+            let tiling = by_mode(r, &whole, choices::tile_of);
+            if operation == 17 {
+                laws::law_logical_divide::<T>(&whole, &tiling)
+            } else {
+                laws::law_zipped_divide::<T>(&whole, &tiling)
+            }
+        }
+        19 | 20 => {
+            let top = r.layout();
+            let tiler = choices::copies_of(&small, &top.leaves, &r.digits(), 1024);
+            let tiling = Tiling::Layout(tiler);
+            if operation == 19 {
+                laws::law_logical_product::<T>(&small, &tiling)
+            } else {
+                laws::law_zipped_product::<T>(&small, &tiling)
+            }
+        }
+        21 => {
+            let shape = choices::shape_of(&any, &r.digits()).shape;
+            laws::law_with_shape::<T>(&any, &shape)
+        }
+        22 => {
+            let other = choices::layout(&r.layout(), Style::ANY, 64);
+            laws::law_concat::<T>(&small, &other)
+        }
+        23 => laws::law_nullspace::<T>(&any),
+        _ => {
+            let (bits, base) = (u32::from(r.byte() % 4), u32::from(r.byte() % 5));
+            let swizzle = Bits { bits, base, shift: bits + u32::from(r.byte() % 4) };
+            laws::law_swizzled_eval::<T>(swizzle, i64::from(r.byte()), &any)
+        }
+    }
+}
+
+/// Every operation on two layouts of any numbers: it answers or refuses. Compositions are compared at a
+/// few points, in 128 bits.
+fn numbers_as_they_come(r: &mut Reader<'_>) -> Result<(), String> {
+    let (Ok(a), Ok(b)) = (r.hostile(), r.hostile()) else { return Ok(()) };
+    let target = r.number();
+    let points = [0, 1, 2, 3, b.size() / 2, b.size() - 1].map(|i| i.clamp(0, b.size() - 1));
+    let show =
+        |what: &str, c: &Layout, i| Err(format!("{what} of {a} and {b} is {c}, wrong at {i}"));
+    if let Ok(c) = a.compose(&b) {
+        for i in points {
+            let at = value(&b, i.into());
+            if value(&c, i.into()) != value(&a, at) {
+                return show("composition", &c, i);
+            }
+        }
+    }
+    for (c, what) in [(a.coalesce(), "coalesce"), (a.flatten(), "flatten")] {
+        for i in points.map(|i| i % a.size()) {
+            if value(&c, i.into()) != value(&a, i.into()) {
+                return show(what, &c, i);
+            }
+        }
+    }
+    let inverse = a.right_inverse();
+    for i in points.map(|i| i % inverse.size()) {
+        if value(&a, value(&inverse, i.into())) != i.into() {
+            return show("right inverse", &inverse, i);
+        }
+    }
+    if let Ok(left) = a.left_inverse() {
+        for i in points.map(|i| i128::from(i % a.size())) {
+            if value(&a, value(&left, value(&a, i))) != value(&a, i) {
+                return show("left inverse", &left, i as i64);
+            }
+        }
+    }
+    let _ = (a.filter_zeros(), a.complement(target), a.cosize(), a.is_bijective_onto(target));
+    let _ = (a.logical_divide(&b), a.logical_product(&b), a.with_shape(b.shape()));
+    let tiler = Tiler::Modes(vec![Tiler::from(&b), Tiler::Keep]);
+    let _ = (a.zipped_divide(tiler.clone()), a.zipped_product(tiler), a.coord(target));
+    let _ = (a.blocked_product(&b), a.raked_product(&b), a.tile_to_shape(&b.shape(), None));
+    let _ = (a.max_common_layout(&b), a.recast(target, r.number()), a.max_alignment());
+    let _ = (a.nullspace(), a.make_like(), a.flat_divide(&b), Layout::tv(&a, &b));
+    let _ = (a.group(0, 1), Layout::concat(&[a.clone(), b.clone()]), a.at(target));
+    Ok(())
+}
+
+/// The index of a coordinate, the last leaf going on.
+fn value(a: &Layout, i: i128) -> i128 {
+    let (shape, stride) = (a.shape().flatten(), a.stride().flatten());
+    let (mut rest, mut index) = (i, 0i128);
+    for (k, (&extent, &stride)) in shape.iter().zip(&stride).enumerate() {
+        let last = k + 1 == shape.len();
+        // Towards zero: below it, a layout mirrors what it is above.
+        let digit = if last { rest } else { rest % i128::from(extent) };
+        rest /= i128::from(extent);
+        index = index.saturating_add(digit.saturating_mul(stride.into()));
+    }
+    index
+}
+
+/// A text is refused, or is a layout that prints to a text of the same layout and that every operation
+/// on one layout answers.
+///
+/// # Errors
+/// What is wrong.
+pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), String> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(()) };
+    if let Ok(tuple) = text.parse::<IntTuple>()
+        && tuple.to_string().parse().as_ref() != Ok(&tuple)
+    {
+        return Err(format!("`{tuple}` does not read as itself"));
+    }
+    let Ok(a) = text.parse::<Layout>() else { return Ok(()) };
+    let printed = a.to_string();
+    if printed.parse().as_ref() != Ok(&a) {
+        return Err(format!("`{printed}` does not read as itself"));
+    }
+    if a.size() < 1 || a.cosize() < 1 {
+        return Err(format!("`{printed}` has size {} and cosize {}", a.size(), a.cosize()));
+    }
+    let c = a.coalesce();
+    if c.coalesce() != c || c.size() != a.size() {
+        return Err(format!("`{printed}` coalesces to `{c}`"));
+    }
+    let _ = (a.flatten(), a.filter_zeros(), a.right_inverse(), a.left_inverse(), a.complement(64));
+    let _ = (a.at(a.size() - 1), a.coord(a.size() - 1), a.modes(), a.compose(&a));
+    Ok(())
+}
+
+/// Every byte string is answered, with a module or with errors that lie inside it.
+///
+/// # Errors
+/// The error that lies elsewhere.
+pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
+    let Err(errors) = crate::text::parse_bytes(bytes) else { return Ok(()) };
+    let inside = |s: crate::span::Span| s.start <= s.end && s.end as usize <= bytes.len();
+    match errors.iter().find(|e| !inside(e.span)) {
+        Some(e) => Err(format!("{e:?} lies outside the text")),
+        None => Ok(()),
+    }
+}
+
+/// What is read prints to a text that reads as the same module and prints as itself.
+///
+/// # Errors
+/// What differs.
+pub fn print_parse_identity(bytes: &[u8]) -> Result<(), String> {
+    let Ok(module) = crate::text::parse_bytes(bytes) else { return Ok(()) };
+    let printed = crate::text::print(&module);
+    if printed.len() > crate::limits::MAX_TEXT_BYTES {
+        return Ok(()); // Spaces can push a dense text over the limit.
+    }
+    match crate::text::parse(&printed) {
+        Err(errors) => Err(format!("printed text does not parse: {errors:?}\n{printed}")),
+        Ok(again) if again != module => Err(format!("printed text is another module:\n{printed}")),
+        Ok(again) if crate::text::print(&again) != printed => {
+            Err(format!("printed again, the text differs:\n{printed}"))
+        }
+        Ok(_) => Ok(()),
+    }
+}

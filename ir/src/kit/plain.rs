@@ -1,0 +1,221 @@
+//! Layouts as plain data, and the reference that every law is judged by: evaluation by enumeration.
+//!
+//! Invariant: nothing here calls the layout algebra. A layout is a list of leaves (extent, stride),
+//! first leaf fastest, and its function is a table that is built by counting through the leaves.
+//! Invariant: no data, however wrong, makes these functions panic or build a table of more than
+//! [`MAX_POINTS`] numbers.
+
+use crate::tuple::IntTuple;
+use std::fmt;
+
+/// The most coordinates that are enumerated.
+pub const MAX_POINTS: usize = 1 << 16;
+
+/// A shape and a stride, nested alike: what every layout library can be handed and can hand back.
+///
+/// ```
+/// use carbyne_ir::kit::Plain;
+/// let rows = Plain::flat(&[(2, 3), (3, 1)]);
+/// assert_eq!(rows.to_string(), "(2,3):(3,1)");
+/// assert_eq!(rows.values(), Some(vec![0, 3, 1, 4, 2, 5]));
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Plain {
+    /// The extents.
+    pub shape: IntTuple<i64>,
+    /// The strides.
+    pub stride: IntTuple<i64>,
+}
+
+impl Plain {
+    /// The data as given; a law that gets incongruent data back says so.
+    #[must_use]
+    pub fn new(shape: impl Into<IntTuple<i64>>, stride: impl Into<IntTuple<i64>>) -> Self {
+        Plain { shape: shape.into(), stride: stride.into() }
+    }
+
+    /// The flat layout of these leaves, each `(extent, stride)`.
+    #[must_use]
+    pub fn flat(leaves: &[(i64, i64)]) -> Self {
+        let (shape, stride): (Vec<i64>, Vec<i64>) = leaves.iter().copied().unzip();
+        Plain::new(shape, stride)
+    }
+
+    /// The layout whose modes are these.
+    #[must_use]
+    pub fn concat(modes: &[Plain]) -> Self {
+        let shape: Vec<_> = modes.iter().map(|m| m.shape.clone()).collect();
+        let stride: Vec<_> = modes.iter().map(|m| m.stride.clone()).collect();
+        Plain::new(shape, stride)
+    }
+
+    /// The modes of the outermost tuple; a number is its own only mode.
+    #[must_use]
+    pub fn modes(&self) -> Vec<Plain> {
+        let strides = self.stride.modes().iter();
+        let pairs = self.shape.modes().iter().zip(strides);
+        pairs.map(|(shape, stride)| Plain::new(shape.clone(), stride.clone())).collect()
+    }
+
+    /// The leaves as (extent, stride), first fastest.
+    #[must_use]
+    pub fn leaves(&self) -> Vec<(i64, i64)> {
+        self.shape.flatten().into_iter().zip(self.stride.flatten()).collect()
+    }
+
+    /// The number of coordinates; `None` where an extent is below 1 or there are more than
+    /// [`MAX_POINTS`].
+    #[must_use]
+    pub fn size(&self) -> Option<i64> {
+        size_of(&self.shape)
+    }
+
+    /// The number of coordinates of a layout that this kit generated.
+    pub(crate) fn count(&self) -> i64 {
+        self.size().unwrap_or(MAX_POINTS as i64)
+    }
+
+    /// The index of every coordinate in order; `None` where [`Plain::size`] is.
+    #[must_use]
+    pub fn values(&self) -> Option<Vec<i64>> {
+        let mut values = Vec::with_capacity(usize::try_from(self.size()?).ok()?);
+        values.push(0i64);
+        for (extent, stride) in self.leaves() {
+            let n = values.len();
+            for digit in 1..extent {
+                // Wraps only for strides that no law asks about.
+                let step = digit.wrapping_mul(stride);
+                for k in 0..n {
+                    values.push(values[k].wrapping_add(step));
+                }
+            }
+        }
+        Some(values)
+    }
+
+    /// The index of a coordinate; a number stands for a whole mode. `None` where it does not fit.
+    #[must_use]
+    pub fn at(&self, coord: &IntTuple<i64>) -> Option<i64> {
+        at(&self.shape, &self.stride, coord)
+    }
+
+    /// One more than the largest index, if no stride is negative.
+    #[must_use]
+    pub fn cosize(&self) -> i64 {
+        let reach = |(extent, stride): (i64, i64)| (extent - 1).saturating_mul(stride);
+        1 + self.leaves().into_iter().map(reach).fold(0, i64::saturating_add)
+    }
+
+    /// Whether every stride but 0 is a multiple of the reach of the next smaller one: the layouts
+    /// whose complement and left inverse exist for certain.
+    #[must_use]
+    pub fn nests(&self) -> bool {
+        self.gaps().is_some()
+    }
+
+    /// Of a layout that nests the gaps between its sorted modes, and its reach.
+    pub(crate) fn gaps(&self) -> Option<(Vec<i64>, i64)> {
+        let mut leaves = self.leaves();
+        leaves.retain(|&(extent, stride)| extent > 1 && stride != 0);
+        leaves.sort_by_key(|&(_, stride)| stride);
+        let (mut gaps, mut reach) = (vec![], 1i64);
+        for (extent, stride) in leaves {
+            if stride < reach || stride % reach != 0 {
+                return None;
+            }
+            gaps.push(stride / reach);
+            reach = extent.checked_mul(stride)?;
+        }
+        gaps.retain(|&gap| gap > 1);
+        Some((gaps, reach))
+    }
+
+    /// Whether no two coordinates share an index.
+    #[must_use]
+    pub fn injective(&self) -> bool {
+        self.values().is_some_and(|values| distinct(&values))
+    }
+}
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.shape, self.stride)
+    }
+}
+
+/// Whether no number occurs twice.
+pub(crate) fn distinct(values: &[i64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// The product of the leaves, if all are positive and it is at most [`MAX_POINTS`].
+pub(crate) fn size_of(shape: &IntTuple<i64>) -> Option<i64> {
+    let mut size = 1i64;
+    for extent in shape.flatten() {
+        size = size.checked_mul(extent).filter(|s| extent >= 1 && *s <= MAX_POINTS as i64)?;
+    }
+    Some(size)
+}
+
+/// The compact strides of a shape, first leaf fastest.
+pub(crate) fn col_major(shape: &IntTuple<i64>) -> IntTuple<i64> {
+    let mut next = 1i64;
+    shape.map(&mut |&extent| {
+        let stride = next;
+        next = next.saturating_mul(extent);
+        stride
+    })
+}
+
+fn at(shape: &IntTuple<i64>, stride: &IntTuple<i64>, coord: &IntTuple<i64>) -> Option<i64> {
+    match (shape, stride, coord) {
+        (IntTuple::Leaf(_), IntTuple::Leaf(stride), IntTuple::Leaf(c)) => c.checked_mul(*stride),
+        (IntTuple::Tuple(shapes), IntTuple::Tuple(strides), IntTuple::Leaf(c)) => {
+            let (mut rest, mut index) = (*c, 0i64);
+            for (k, (shape, stride)) in shapes.iter().zip(strides).enumerate() {
+                let size = size_of(shape)?;
+                // The last mode goes on beyond its extent.
+                let last = k + 1 == shapes.len();
+                let digit = if last { rest } else { rest.rem_euclid(size) };
+                rest = rest.div_euclid(size);
+                index = index.checked_add(at(shape, stride, &IntTuple::Leaf(digit))?)?;
+            }
+            Some(index)
+        }
+        (IntTuple::Tuple(shapes), IntTuple::Tuple(strides), IntTuple::Tuple(coords))
+            if shapes.len() == coords.len() && shapes.len() == strides.len() =>
+        {
+            let parts = shapes.iter().zip(strides).zip(coords);
+            parts.map(|((d, s), c)| at(d, s, c)).try_fold(0i64, |sum, i| sum.checked_add(i?))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_data_has_no_table() {
+        for leaves in [[(0, 1), (2, 1)], [(-1, 1), (2, 1)], [(1 << 40, 1), (1 << 40, 1)]] {
+            assert_eq!(Plain::flat(&leaves).values(), None);
+        }
+        assert_eq!(Plain::flat(&[(2, i64::MAX), (2, i64::MAX)]).values().map(|v| v.len()), Some(4));
+        assert_eq!(Plain::flat(&[(3, i64::MAX)]).at(&IntTuple::from(vec![2])), None);
+    }
+
+    #[test]
+    fn coordinates_and_indices_agree() {
+        let a = Plain::concat(&[Plain::flat(&[(2, 5), (3, 0)]), Plain::new(4, 7)]);
+        let values = a.values().unwrap();
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(a.at(&IntTuple::Leaf(i as i64)), Some(*value));
+            let (low, high) = (i as i64 % 6, i as i64 / 6);
+            assert_eq!(a.at(&IntTuple::from(vec![low, high])), Some(*value));
+        }
+        assert_eq!(a.cosize(), 1 + 5 + 21);
+    }
+}

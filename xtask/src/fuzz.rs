@@ -1,0 +1,141 @@
+//! `cargo xtask fuzz TARGET SECONDS`: a libFuzzer target on the stable toolchain.
+//!
+//! `cargo fuzz` wants a nightly for the sanitizers. The targets need none, only the coverage counters that
+//! libFuzzer reads, and rustc passes those to LLVM on stable. The flags are for the target alone: with
+//! `--target`, Cargo keeps them from build scripts and procedural macros.
+//!
+//! The corpus lies under `fuzz/TARGET` in the build folder and is kept from run to run. Seeds are written
+//! there each time: the examples, and the layouts that tests name.
+
+use crate::process::{Step, cargo, program, say};
+use crate::setup::{shown, target};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// What makes LLVM count which branches an input takes, and compare what it compares.
+const FLAGS: [&str; 9] = [
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Ccodegen-units=1",
+    "-Cdebug-assertions",
+    "-Coverflow-checks",
+];
+
+pub(crate) fn fuzz(name: &str, seconds: u32) -> Step {
+    let known = targets()?;
+    if !known.contains(name) {
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(format!("there is no fuzz target `{name}`; there are {known}"));
+    }
+    let host = host()?;
+    let build = target()?.join("fuzz").join("build");
+    cargo(&["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"])
+        .args(&["--bin", name, "--target", &host, "--target-dir", &build.to_string_lossy()])
+        // The unit separator is what Cargo splits this variable at.
+        .env("CARGO_ENCODED_RUSTFLAGS", &FLAGS.join("\u{1f}"))
+        .done("")?;
+
+    let home = target()?.join("fuzz").join(name);
+    let (corpus, crashes) = (home.join("corpus"), home.join("crashes"));
+    for folder in [&corpus, &crashes] {
+        fs::create_dir_all(folder).map_err(|e| format!("`{}`: {e}", shown(folder)))?;
+    }
+    let seeds = seed(name, &corpus)?;
+    say(&format!("{name}: {seconds} s, {seeds} seeds, corpus in `{}`", shown(&corpus)));
+    let (ok, log) = program(build.join(&host).join("release").join(name), &[])
+        .args(&[&format!("-max_total_time={seconds}"), "-timeout=10", "-rss_limit_mb=2048"])
+        .args(&["-print_final_stats=1", "-max_len=4096", "-verbosity=1"])
+        .args(&[&format!("-artifact_prefix={}/", crashes.display()), &corpus.to_string_lossy()])
+        .errors()?;
+
+    let stat = |name: &str| {
+        let line = log.lines().rev().find_map(|line| line.strip_prefix(&format!("stat::{name}:")));
+        line.map_or("an unknown number of", str::trim)
+    };
+    let done = format!(
+        "{name}: {} executions, {} a second, {}",
+        stat("number_of_executed_units"),
+        stat("average_exec_per_sec"),
+        coverage(&log),
+    );
+    if ok {
+        return Ok(done);
+    }
+    say(&done);
+    let what = |line: &&str| line.contains("panicked at") || line.contains("ERROR: libFuzzer");
+    let from = log.lines().position(|line| what(&line)).unwrap_or(0);
+    log.lines().skip(from).take(20).for_each(say);
+    let input = log.lines().rev().find_map(|line| line.split_once("Test unit written to "));
+    Err(match input {
+        Some((_, path)) => format!("the input is in `{}`", shown(Path::new(path.trim()))),
+        None => "the target ended without writing an input".to_owned(),
+    })
+}
+
+/// The targets by name.
+fn targets() -> Result<BTreeSet<String>, String> {
+    let folder = crate::root().join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder).map_err(|e| format!("`{}`: {e}", shown(&folder)))?;
+    let name = |e: fs::DirEntry| Some(e.path().file_stem()?.to_string_lossy().into_owned());
+    Ok(entries.filter_map(|e| name(e.ok()?)).collect())
+}
+
+/// The triple of this machine.
+fn host() -> Result<String, String> {
+    let said = std::process::Command::new("rustc").arg("-vV").output();
+    let said = said.map_err(|e| format!("`rustc` cannot be run: {e}"))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
+}
+
+/// How far the run came, from the last line that says it.
+fn coverage(log: &str) -> String {
+    let word = |key: &str| {
+        let line = log.lines().rev().find(|line| line.contains(" cov: "))?;
+        line.split_whitespace().skip_while(|w| *w != key).nth(1)
+    };
+    match (word("cov:"), word("corp:")) {
+        (Some(edges), Some(inputs)) => format!("{edges} edges, corpus {inputs}"),
+        _ => "no coverage".to_owned(),
+    }
+}
+
+/// Writes the seeds; answers how many there are.
+fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
+    let root = crate::root();
+    let mut seeds: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let files = |folder: &str, ending: &str| {
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
+        let paths = entries.filter_map(|e| Some(e.ok()?.path()));
+        let ours = paths.filter(|p| p.to_string_lossy().ends_with(ending));
+        ours.filter_map(|p| fs::read_to_string(p).ok()).collect::<Vec<_>>()
+    };
+    match name {
+        "algebra_against_brute_force" => {
+            // An input for each operation, and for numbers as they come.
+            let bytes = |k: u8| (0..32).map(|i: u8| k.wrapping_add(i.wrapping_mul(37))).collect();
+            seeds.extend((0..26).chain(200..216).map(|k: u8| [vec![k], bytes(k)].concat()));
+        }
+        "layout_text_never_panics" => {
+            for text in files("ir/tests", ".rs") {
+                let quoted = text.split('"').skip(1).step_by(2);
+                let layout = |t: &&str| {
+                    t.contains(':') && t.bytes().all(|b| b"0123456789(),:- ".contains(&b))
+                };
+                seeds.extend(quoted.filter(layout).map(|t| t.as_bytes().to_vec()));
+            }
+        }
+        _ => seeds.extend(files("examples", ".cby").into_iter().map(String::into_bytes)),
+    }
+    for (k, seed) in seeds.iter().enumerate() {
+        let path = corpus.join(format!("seed{k:03}"));
+        fs::write(&path, seed).map_err(|e| format!("`{}`: {e}", shown(&path)))?;
+    }
+    Ok(seeds.len())
+}
