@@ -49,15 +49,20 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     }
 
     /// The leaves merged, the last one kept even at extent 1: the same function on *every* index.
-    pub(crate) fn extending_leaves(&self, cx: &L::Cx) -> Result<Leaves<L, D>, LayoutError> {
+    #[inline]
+    pub(crate) fn extending_leaves(
+        &self,
+        cx: &L::Cx,
+        merged: &mut Leaves<L, D>,
+    ) -> Result<(), LayoutError> {
         let last = self.leaves.len().saturating_sub(1);
         let kept = self.leaves.iter().enumerate();
         let kept = kept.filter(|(k, leaf)| *k == last || leaf.0.known() != Some(1));
-        let mut leaves = merge(cx, kept.map(|(_, leaf)| leaf))?;
-        if leaves.is_empty() {
-            leaves.push((L::constant(1), D::zero()));
+        merge_into(cx, kept.map(|(_, leaf)| leaf), merged)?;
+        if merged.is_empty() {
+            merged.push((L::constant(1), D::zero()));
         }
-        Ok(leaves)
+        Ok(())
     }
 }
 
@@ -67,22 +72,39 @@ pub(crate) fn merge<'a, L: Leaf, D: Stride<L>>(
     leaves: impl Iterator<Item = &'a (L, D)>,
 ) -> Result<Leaves<L, D>, LayoutError> {
     let mut merged: Leaves<L, D> = Leaves::new();
-    for &(extent, stride) in leaves {
-        if let Some(last) = merged.last_mut() {
-            // A product that does not fit is no continuation: leave such modes apart.
-            let continues = match D::times(cx, last.1, last.0) {
-                Ok(next) => D::same(cx, next, stride).is_true(),
-                Err(LayoutError::Overflow { .. }) => false,
-                Err(error) => return Err(error),
-            };
-            if continues {
-                last.0 = L::mul(cx, last.0, extent)?;
-                continue;
-            }
-        }
-        merged.push((extent, stride));
-    }
+    merge_into(cx, leaves, &mut merged)?;
     Ok(merged)
+}
+
+/// As [`merge`], without moving what is large.
+#[inline]
+pub(crate) fn merge_into<'a, L: Leaf, D: Stride<L>>(
+    cx: &L::Cx,
+    leaves: impl Iterator<Item = &'a (L, D)>,
+    merged: &mut Leaves<L, D>,
+) -> Result<(), LayoutError> {
+    // What the next stride must be to continue the last mode; `None` where that does not fit.
+    let mut next: Option<D> = None;
+    for &(extent, stride) in leaves {
+        let continues = next.is_some_and(|next| D::same(cx, next, stride).is_true());
+        let mode = match merged.last_mut() {
+            Some(last) if continues => {
+                last.0 = L::mul(cx, last.0, extent)?;
+                *last
+            }
+            _ => {
+                merged.push((extent, stride));
+                (extent, stride)
+            }
+        };
+        // A product that does not fit is no continuation: leave such modes apart.
+        next = match D::times(cx, mode.1, mode.0) {
+            Ok(product) => Some(product),
+            Err(LayoutError::Overflow { .. }) => None,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(())
 }
 
 impl<D: Stride<i64>> Layout<i64, D> {

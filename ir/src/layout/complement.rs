@@ -23,7 +23,8 @@ impl<L: Leaf> Layout<L> {
         cx: &L::Cx,
         cotarget: impl Into<IntTuple<L>>,
     ) -> Result<Layout<L>, LayoutError> {
-        let (mut gaps, reach) = self.gaps(cx)?;
+        let mut gaps = Leaves::new();
+        let reach = self.gaps(cx, &mut gaps)?;
         match cotarget.into() {
             IntTuple::Leaf(target) => {
                 let rest = L::max(cx, L::constant(1), L::ceil_div(cx, target, reach)?)?;
@@ -37,25 +38,27 @@ impl<L: Leaf> Layout<L> {
                 }
             }
         }
-        Layout::from_leaves(&gaps)
+        let layout = Layout::trusted(gaps);
+        layout.check_constants()?;
+        Ok(layout)
     }
 
-    /// The gaps between the modes by increasing stride, and the reach of the last of them.
+    /// The gaps between the modes by increasing stride; gives the reach of the last of them.
     #[inline]
-    pub(crate) fn gaps(&self, cx: &L::Cx) -> Result<(Leaves<L>, L), LayoutError> {
-        let mut modes = self.moving_leaves(cx)?;
+    pub(crate) fn gaps(&self, cx: &L::Cx, gaps: &mut Leaves<L>) -> Result<L, LayoutError> {
+        let mut modes = Leaves::new();
+        self.moving_leaves(cx, &mut modes)?;
         sort(cx, &mut modes)?;
         let mut current = L::constant(1);
-        let mut gaps = Leaves::new();
-        for (extent, stride) in modes {
+        for &(extent, stride) in &modes {
             // Strides below the reach of the modes before it would hit their indices again.
             if L::lt(cx, stride, current).require()? {
                 return Err(LayoutError::NotInjective { layout: self.display_in(cx) });
             }
-            push(cx, &mut gaps, L::div(cx, stride, current)?, current)?;
+            push(cx, gaps, L::div(cx, stride, current)?, current)?;
             current = L::mul(cx, extent, stride)?;
         }
-        Ok((gaps, current))
+        Ok(current)
     }
 }
 

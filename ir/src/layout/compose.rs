@@ -29,14 +29,20 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// [`LayoutError::Indivisible`] where the result is no layout, [`LayoutError::NeedsFact`] where
     /// that depends on symbols.
     pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Self, LayoutError> {
-        let outer = self.extending_leaves(cx)?;
-        match compose_leaves(cx, &outer, &outer, inner) {
-            // Beyond the rule of divisibility there are a few more layouts, found one by one.
-            Err(LayoutError::Indivisible(clash)) => match self.enumerated(inner) {
-                Some(layout) => Ok(layout),
-                None => Err(LayoutError::Indivisible(clash)),
-            },
-            result => result,
+        let mut outer = Leaves::new();
+        self.extending_leaves(cx, &mut outer)?;
+        if let [(_, stride)] = outer[..] {
+            return inner.scaled(cx, stride);
+        }
+        compose_leaves(cx, &outer, &outer, inner).or_else(|error| self.undivided(inner, error))
+    }
+
+    /// Beyond the rule of divisibility there are a few more layouts, found one by one.
+    #[cold]
+    fn undivided(&self, inner: &Layout<L>, error: LayoutError) -> Result<Self, LayoutError> {
+        match error {
+            LayoutError::Indivisible(_) => self.enumerated(inner).ok_or(error),
+            error => Err(error),
         }
     }
 
@@ -65,6 +71,19 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     }
 }
 
+impl<L: Leaf> Layout<L> {
+    /// The layout behind a single mode: every stride times the one of that mode.
+    #[inline]
+    fn scaled<D: Stride<L>>(&self, cx: &L::Cx, by: D) -> Result<Layout<L, D>, LayoutError> {
+        let mut result = Layout { profile: self.profile.clone(), leaves: Leaves::new() };
+        for &(extent, stride) in &self.leaves {
+            result.leaves.push((extent, D::times(cx, by, stride)?));
+        }
+        result.check_constants()?;
+        Ok(result)
+    }
+}
+
 /// Composes leaves, taken as they are, with a layout. What a leaf of extent 1 steps by, which is nobody's
 /// business, follows from `beyond`.
 pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
@@ -86,7 +105,7 @@ pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
         pieces: SmallVec::new(),
     };
     let mut profile = Builder::default();
-    let mut leaves: Leaves<L, D> = Leaves::with_capacity(inner.leaves.len());
+    let mut leaves: Leaves<L, D> = Leaves::new();
     let mut rest = inner.leaves.iter();
     for token in inner.profile.tokens() {
         match token {
@@ -100,7 +119,10 @@ pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
         }
     }
     walk.check_joint(inner)?;
-    Layout::checked(profile.done(), leaves)
+    let result = Layout { profile: profile.done(), leaves };
+    result.profile.check_limits()?;
+    result.check_constants()?;
+    Ok(result)
 }
 
 /// A part `rate * i`, `i < extent`, of the index that a leaf of the inner layout produces, in units

@@ -7,7 +7,7 @@
 //! of the others. `(10,7):(7,1) / 3` is `(3,(4,7)):(7,(21,1))`: element `(i,(j,k))` is row `i + 3j`.
 
 use super::compose::compose_leaves;
-use super::{Layout, LayoutError, Stride, Tiler};
+use super::{Layout, LayoutError, Leaves, Stride, Tiler};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 
@@ -77,7 +77,8 @@ fn divide<L: Leaf, D: Stride<L>>(
     layout: &Layout<L, D>,
     tile: &Layout<L>,
 ) -> Result<Layout<L, D>, LayoutError> {
-    let mut modes = layout.extending_leaves(cx)?;
+    let mut modes = Leaves::new();
+    layout.extending_leaves(cx, &mut modes)?;
     let extents: Vec<L> = modes.iter().map(|m| m.0).collect();
     let target = match extents[..] {
         [one] => IntTuple::Leaf(one),
@@ -86,7 +87,7 @@ fn divide<L: Leaf, D: Stride<L>>(
     let rest = tile.complement_in(cx, target)?;
     let both = Layout::concat(&[tile.clone(), rest])?;
     // What of the tile is left at each mode; a mode that it does not fill evenly is rounded up.
-    let (_, mut left) = tile.gaps(cx)?;
+    let mut left = tile.gaps(cx, &mut Leaves::new())?;
     let (one, n) = (L::constant(1), modes.len());
     let mut ragged = false;
     let whole = modes.clone();

@@ -3,7 +3,7 @@
 //! Invariant: `filter(a)` takes the same indices as `a`; if the moving modes are injective, each once.
 //! Invariant: `a.at(nullspace(a).at(i)) == 0`, and the two sizes multiply to that of `a`.
 
-use super::coalesce::merge;
+use super::coalesce::merge_into;
 use super::{Layout, LayoutError, Leaves, Stride};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
@@ -15,13 +15,19 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// # Errors
     /// Overflow and the arena's limits, for symbolic leaves only.
     pub fn filter_zeros_in(&self, cx: &L::Cx) -> Result<Self, LayoutError> {
-        Ok(Layout::trusted(self.moving_leaves(cx)?))
+        let mut merged = Leaves::new();
+        self.moving_leaves(cx, &mut merged)?;
+        Ok(Layout::trusted(merged))
     }
 
     #[inline]
-    pub(crate) fn moving_leaves(&self, cx: &L::Cx) -> Result<Leaves<L, D>, LayoutError> {
+    pub(crate) fn moving_leaves(
+        &self,
+        cx: &L::Cx,
+        merged: &mut Leaves<L, D>,
+    ) -> Result<(), LayoutError> {
         let moves = |(extent, stride): &&(L, D)| extent.known() != Some(1) && !stride.is_zero();
-        merge(cx, self.leaves.iter().filter(moves))
+        merge_into(cx, self.leaves.iter().filter(moves), merged)
     }
 
     /// Every mode filtered on its own, down to the leaves of the profile.

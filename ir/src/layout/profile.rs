@@ -193,19 +193,23 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
+    #[inline]
     pub(crate) fn leaf(&mut self) {
         self.tokens.push(Token::Leaf);
     }
 
+    #[inline]
     pub(crate) fn open(&mut self) {
         self.tokens.push(Token::Open);
     }
 
+    #[inline]
     pub(crate) fn close(&mut self) {
         self.tokens.push(Token::Close);
     }
 
     /// One leaf, or a flat tuple of several; a tuple of none for none.
+    #[inline]
     pub(crate) fn leaves(&mut self, n: usize) {
         if n == 1 {
             return self.leaf();
@@ -219,6 +223,7 @@ impl Builder {
         self.tokens.extend_from_slice(&profile.tokens);
     }
 
+    #[inline]
     pub(crate) fn done(self) -> Profile {
         Profile { tokens: self.tokens }
     }
