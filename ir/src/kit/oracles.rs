@@ -74,7 +74,7 @@ pub fn algebra_against_brute_force(bytes: &[u8]) -> Result<(), String> {
     if operation >= 192 {
         return numbers_as_they_come(&mut r);
     }
-    admissible(&mut r, operation % 25).map(|_| ()).map_err(|error| error.to_string())
+    admissible(&mut r, operation % 40).map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
@@ -151,12 +151,82 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
             laws::law_concat::<T>(&small, &other)
         }
         23 => laws::law_nullspace::<T>(&any),
+        24 | 25 => {
+            let whole = choices::with_modes(any);
+            let tiling = by_mode(r, &whole, choices::tile_of);
+            if operation == 24 {
+                laws::law_tiled_divide::<T>(&whole, &tiling)
+            } else {
+                laws::law_flat_divide::<T>(&whole, &tiling)
+            }
+        }
+        26..=29 => {
+            let top = r.layout();
+            let tiler = choices::copies_of(&small, &top.leaves, &r.digits(), 1024);
+            match operation {
+                26 => laws::law_tiled_product::<T>(&small, &Tiling::Layout(tiler)),
+                27 => laws::law_flat_product::<T>(&small, &Tiling::Layout(tiler)),
+                28 => laws::law_blocked_product::<T>(&small, &tiler),
+                _ => laws::law_raked_product::<T>(&small, &tiler),
+            }
+        }
+        30..=32 => {
+            let large = styled(Style::NESTED);
+            let n = 1i64 << (r.byte() % 4);
+            match operation {
+                30 => laws::law_upcast::<T>(&choices::parts_of(&large, n, 1), n),
+                31 => laws::law_downcast::<T>(&choices::parts_of(&large, 1, 1), n),
+                _ => laws::law_recast::<T>(&choices::parts_of(&large, n, n), 4, 4 * n),
+            }
+        }
+        33 | 34 => {
+            let other = choices::layout(&choice, Style::PERMUTED, BUDGET);
+            let padded = styled(Style::PADDED);
+            if operation == 33 {
+                laws::law_max_common_layout::<T>(&padded, &other)
+            } else {
+                laws::law_max_common_vector::<T>(&padded, &other)
+            }
+        }
+        35 | 36 => {
+            let a = choices::with_modes(any);
+            let coord = holes(r, &a.shape);
+            if operation == 35 {
+                laws::law_slice::<T>(&a, &coord)
+            } else {
+                laws::law_dice::<T>(&a, &coord)
+            }
+        }
+        37 => {
+            let a = choices::with_modes(any);
+            let profile = IntTuple::Tuple(vec![IntTuple::Leaf(1); a.shape.rank()]);
+            laws::law_coalesce_by::<T>(&a, &profile)
+        }
+        38 => {
+            let a = choices::with_modes(any);
+            let (begin, end) = (usize::from(r.byte()), usize::from(r.byte()));
+            let rank = a.shape.rank();
+            let begin = begin % (rank + 1);
+            laws::law_group::<T>(&a, begin, begin + end % (rank - begin + 1))
+        }
         _ => {
             let (bits, base) = (u32::from(r.byte() % 4), u32::from(r.byte() % 5));
             let swizzle = Bits { bits, base, shift: bits + u32::from(r.byte() % 4) };
             laws::law_swizzled_eval::<T>(swizzle, i64::from(r.byte()), &any)
         }
     }
+}
+
+/// A coordinate of the outermost modes, some of them left open.
+fn holes(r: &mut Reader<'_>, shape: &IntTuple) -> IntTuple<Option<i64>> {
+    let mut modes = vec![];
+    for mode in shape.modes() {
+        let pick = r.byte();
+        let size = super::plain::size_of(mode).unwrap_or(1);
+        let at = i64::from(pick / 2) % size;
+        modes.push(IntTuple::Leaf((pick % 2 == 1).then_some(at)));
+    }
+    IntTuple::Tuple(modes)
 }
 
 /// Every operation on two layouts of any numbers: it answers or refuses. Compositions are compared at a
