@@ -57,9 +57,8 @@ fn is_layout(values: &[i64]) -> bool {
     }
     (2..=n).filter(|extent| n % extent == 0).any(|extent| {
         let stride = values[1];
-        let digits = (0..n).all(|i| {
-            values[i] == values[i / extent * extent] + (i % extent) as i64 * stride
-        });
+        let digits =
+            (0..n).all(|i| values[i] == values[i / extent * extent] + (i % extent) as i64 * stride);
         let rest: Vec<i64> = values.iter().step_by(extent).copied().collect();
         digits && is_layout(&rest)
     })

@@ -2,7 +2,8 @@
 //! where a fact is missing, it is named.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarId, VarInfo};
-use carbyne_ir::layout::{Layout, LayoutError, Tiler};
+use carbyne_ir::layout::{CoordLayout, Layout, LayoutError, Tiler};
+use carbyne_ir::leaf::Leaf;
 use carbyne_ir::tuple::IntTuple;
 use proptest::prelude::*;
 
@@ -185,4 +186,124 @@ proptest! {
         let split = split.try_map(&mut |d| s.arena.eval(*d, &value));
         prop_assert_eq!(split, Ok(fixed.coord(i)));
     }
+
+    /// Every operation: with values put in, the symbolic answer is the function that the operation over
+    /// numbers gives; where there is none, a fact is missing or the numbers are refused as well.
+    #[test]
+    fn every_operation_takes_symbols(a in shape(), b in shape(), op in 0usize..18, m in 1i64..6) {
+        let s = setting();
+        let (a, b) = (symbolic(&s, &a), symbolic(&s, &b));
+        let answer = operate(&s.arena, op, &a, &b);
+        // A symbol that is 1 makes modes that never move, and other answers as good as these.
+        for (m, k) in [(m + 1, 64), (m + 2, 128)] {
+            let plain = operate(&(), op, &s.fixed(&a, m, k), &s.fixed(&b, m, k));
+            match (&answer, plain) {
+                (Ok(answer), Ok(plain)) => {
+                    let fixed = s.fixed(answer, m, k);
+                    let of = s.fixed(&a, m, k);
+                    if op == 1 {
+                        prop_assert!((0..fixed.size().min(2000)).all(|i| of.at(fixed.at(i)) == i));
+                        continue;
+                    }
+                    if op == 2 {
+                        // Any left inverse will do; a symbol that is 1 makes another.
+                        let all = (0..of.size().min(2000)).map(|i| of.at(i));
+                        prop_assert!(all.into_iter().all(|at| of.at(fixed.at(at)) == at));
+                        continue;
+                    }
+                    prop_assert_eq!(fixed.size(), plain.size(), "{}: {} and {}", op, fixed, plain);
+                    for i in 0..plain.size().min(2000) {
+                        prop_assert_eq!(fixed.at(i), plain.at(i), "{}: {} and {}", op, fixed, plain);
+                    }
+                }
+                // What is refused over numbers must not be answered over symbols.
+                (Ok(answer), Err(error)) => prop_assert!(
+                    false, "{op}: {} though {error}", answer.display_in(&s.arena)
+                ),
+                (Err(error), _) => prop_assert!(error.code() != "L0107", "{op}: {error}"),
+            }
+        }
+    }
+}
+
+/// The operation of this number; the same code for numbers and symbols.
+fn operate<L: Leaf>(
+    cx: &L::Cx,
+    op: usize,
+    a: &Layout<L>,
+    b: &Layout<L>,
+) -> Result<Layout<L>, LayoutError> {
+    let eight = L::constant(8);
+    match op {
+        0 => a.compose_in(cx, b),
+        1 => a.right_inverse_in(cx),
+        2 => a.left_inverse_in(cx),
+        3 => a.nullspace_in(cx),
+        4 => a.filter_zeros_in(cx),
+        5 => a.logical_product_in(cx, b),
+        6 => a.blocked_product_in(cx, b),
+        7 => a.raked_product_in(cx, b),
+        8 => a.zipped_divide_in(cx, Tiler::tile(&[L::constant(2)])?),
+        9 => a.tiled_divide_in(cx, Tiler::tile(&[eight])?),
+        10 => a.flat_divide_in(cx, Tiler::tile(&[L::constant(2)])?),
+        11 => a.upcast_in(cx, 2),
+        12 => a.downcast_in(cx, 4),
+        13 => a.recast_in(cx, 16, 4),
+        14 => a.with_shape_in(cx, vec![L::constant(2), L::constant(1)]),
+        15 => a.coalesce_by_in(cx, &IntTuple::Tuple(vec![IntTuple::Leaf(1)])),
+        16 => a.complement_in(cx, b.shape()),
+        _ => a.max_common_layout_in(cx, b),
+    }
+}
+
+#[test]
+fn most_operations_on_symbols_are_answered() {
+    let s = setting();
+    // A padded matrix of K rows and M columns, and a tile of it.
+    let padded = s.arena.add(s.k, Dim::Const(64)).unwrap();
+    let a = Layout::new(vec![s.k, s.m], vec![Dim::Const(1), padded]).unwrap();
+    let b = dims("(8,2):(1,8)");
+    let show = |op: usize| match operate(&s.arena, op, &a, &b) {
+        Ok(layout) => layout.display_in(&s.arena),
+        Err(error) => error.to_string(),
+    };
+    let all: Vec<String> = (0..18).map(show).collect();
+    expect_test::expect![[r#"
+        (8,2):(1,8)
+        K:1
+        (K + 64,M):(1,K)
+        1:0
+        (K,M):(1,K + 64)
+        cannot decide without knowing `8 % (64/K + 1) == 0`
+        cannot decide without knowing `8 % (64/K + 1) == 0`
+        cannot decide without knowing `8 % (64/K + 1) == 0`
+        ((2),(K/2,M)):((1),(2,K + 64))
+        ((8),K/8,M):((1),8,K + 64)
+        ((2),K/2,M):((1),2,K + 64)
+        (K/2,M):(1,K/2 + 32)
+        (K*4,M):(1,K*4 + 256)
+        (K*4,M):(1,K*4 + 256)
+        (2,1):(1,0)
+        (K,M):(1,K + 64)
+        (64/K + 1,ceil_div(8, M*64 + M*K)*ceil_div(2, M*8 + M*(K/8))):(K,M*64 + M*K)
+        16:1"#]]
+    .assert_eq(&all.join("\n"));
+}
+
+#[test]
+fn coordinates_and_slices_take_symbols() {
+    let s = setting();
+    let a = s.row_major();
+    let coord = IntTuple::Tuple(vec![IntTuple::Leaf(Some(Dim::Const(3))), IntTuple::Leaf(None)]);
+    assert_eq!(a.slice(&coord).unwrap().display_in(&s.arena), "(K):(1)");
+    let offset = a.slice_offset_in(&s.arena, &coord).unwrap();
+    assert_eq!(s.arena.display(offset), "K*3");
+    let identity = CoordLayout::identity(vec![s.m, s.k]).unwrap();
+    let tiler = Tiler::tile(&[Dim::Const(8), Dim::Const(64)]).unwrap();
+    let tiles = identity.zipped_divide_in(&s.arena, tiler).unwrap();
+    let text = tiles.display_in(&s.arena);
+    assert_eq!(text, "((8,64),((M + 7)/8,K/64)):((1@0,1@1),(8@0,64@1))");
+    // What must be known is said.
+    let upcast = s.row_major().upcast_in(&s.arena, 128).unwrap_err();
+    assert_eq!(upcast.to_string(), "cannot decide without knowing `K % 128 == 0`");
 }

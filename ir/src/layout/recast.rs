@@ -64,33 +64,30 @@ impl<L: Leaf> Layout<L> {
     /// The layout of elements of which `n` make one of these.
     ///
     /// # Errors
-    /// [`LayoutError::Recast`] where no mode, or more than one, has stride 1; overflow.
+    /// [`LayoutError::Recast`] where no mode has stride 1; overflow.
     pub fn downcast_in(&self, cx: &L::Cx, n: i64) -> Result<Layout<L>, LayoutError> {
         positive(n)?;
         if n == 1 {
             return Ok(self.clone());
         }
         let factor = L::constant(n);
-        let mut leaves = Leaves::new();
-        let mut unit = None;
-        for &(extent, stride) in &self.leaves {
-            match stride.known() {
-                Some(1) => {
-                    let moves = extent.known() != Some(1);
-                    if unit.replace(moves || unit == Some(true)) == Some(true) && moves {
-                        let reason = "two modes have stride 1";
-                        return Err(self.recast_error(cx, (extent, stride), n, reason));
-                    }
-                    leaves.push((L::mul(cx, extent, factor)?, stride));
-                }
-                _ => leaves.push((extent, L::mul(cx, stride, factor)?)),
-            }
-        }
-        if unit.is_none() {
-            let all = self.leaves.first().copied();
-            let first = all.unwrap_or((L::constant(1), L::constant(0)));
+        // The parts of an element are steps of the first mode of stride 1, one that moves if there is.
+        let unit = |moves: bool| {
+            let fits = |(n, d): &(L, L)| d.known() == Some(1) && (n.known() != Some(1) || !moves);
+            self.leaves.iter().position(fits)
+        };
+        let Some(unit) = unit(true).or_else(|| unit(false)) else {
+            let first = self.leaves.first().copied();
+            let first = first.unwrap_or((L::constant(1), L::constant(0)));
             let reason = "no mode has stride 1, so the parts of an element have no coordinate";
             return Err(self.recast_error(cx, first, n, reason));
+        };
+        let mut leaves = Leaves::new();
+        for (k, &(extent, stride)) in self.leaves.iter().enumerate() {
+            leaves.push(match k == unit {
+                true => (L::mul(cx, extent, factor)?, stride),
+                false => (extent, L::mul(cx, stride, factor)?),
+            });
         }
         Layout::checked(self.profile.clone(), leaves)
     }
@@ -142,7 +139,7 @@ impl Layout<i64> {
     /// The layout of elements of which `n` make one of these.
     ///
     /// # Errors
-    /// [`LayoutError::Recast`] where no mode, or more than one, has stride 1; overflow.
+    /// [`LayoutError::Recast`] where no mode has stride 1; overflow.
     pub fn downcast(&self, n: i64) -> Result<Layout, LayoutError> {
         self.downcast_in(&(), n)
     }
