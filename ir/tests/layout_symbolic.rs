@@ -211,6 +211,12 @@ proptest! {
                         prop_assert!(all.into_iter().all(|at| of.at(fixed.at(at)) == at));
                         continue;
                     }
+                    if op == 17 {
+                        // The longest run that is known; for certain symbols there may be a longer one.
+                        prop_assert!(fixed.size() <= plain.size());
+                        prop_assert!((0..fixed.size()).all(|i| of.at(fixed.at(i)) == i));
+                        continue;
+                    }
                     prop_assert_eq!(fixed.size(), plain.size(), "{}: {} and {}", op, fixed, plain);
                     for i in 0..plain.size().min(2000) {
                         prop_assert_eq!(fixed.at(i), plain.at(i), "{}: {} and {}", op, fixed, plain);
