@@ -1,44 +1,142 @@
-//! Conversions between f32 and 16-bit floats, of one value and of packed pairs.
+//! Conversions between floating-point types, of one value and of packed pairs.
+//!
+//! 8-bit floats are converted in pairs by the hardware, and saturate. The instructions from f32 to tf32
+//! before sm_90 round ties away from zero, which is no cast (to nearest even), so they have no row.
 
 use crate::arch::{Arch, ArchReq};
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem, Rounding};
+use crate::row::{Atom, AtomOp, Elem, Rounding, RowKind};
+use crate::unary::row;
 use carbyne_ir::ast::UnaryOp;
-use carbyne_ir::scalar::Scalar::{Bf16, F16, F32};
+use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, F64, Tf32};
 
 const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
 const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
+const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
+const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
 /// How bf16 becomes f32 before architectures had an instruction for it.
-const SHIFTED: &str = "the 16 bits become the upper half of a binary32";
+const SHIFTED: RowKind =
+    RowKind::Sequence { formula: "the 16 bits become the upper half of a binary32", error: "none" };
+const THROUGH_F32: RowKind = RowKind::Sequence { formula: "by f32, which is exact", error: "none" };
+const THROUGH_F16: RowKind = RowKind::Sequence { formula: "by f16, which is exact", error: "none" };
+const ALONE: RowKind = RowKind::Sequence { formula: "as a pair with zero", error: "none" };
+const ONE_STEP: RowKind = RowKind::Instruction;
+
+const F: (Scalar, &str) = (F32, "float");
+const F2: (Scalar, &str) = (F32, "float2");
+const D: (Scalar, &str) = (F64, "double");
+const H: (Scalar, &str) = (F16, "__half");
+const H2: (Scalar, &str) = (F16, "__half2");
+const B: (Scalar, &str) = (Bf16, "__nv_bfloat16");
+const B2: (Scalar, &str) = (Bf16, "__nv_bfloat162");
+const E4: (Scalar, &str) = (E4m3, "unsigned char");
+const E4X2: (Scalar, &str) = (E4m3, "unsigned short");
+const E5: (Scalar, &str) = (E5m2, "unsigned char");
+const E5X2: (Scalar, &str) = (E5m2, "unsigned short");
+
+/// Name, first architecture, source, target, values, C++, kind, document.
+type Row = (
+    &'static str,
+    Arch,
+    (Scalar, &'static str),
+    (Scalar, &'static str),
+    i64,
+    &'static str,
+    RowKind,
+    &'static str,
+);
+
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let t = &limits(arch).timing;
+    let mut rows: Vec<Atom> = wide()
+        .into_iter()
+        .chain(narrow())
+        .map(|(name, first, (from, from_cxx), (to, to_cxx), n, cuda, kind, cite)| {
+            let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };
+            let rounding = if widens(from, to) { Rounding::Exact } else { Rounding::Nearest };
+            let wide = from == F64 || to == F64;
+            let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
+            let mut row =
+                atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), t.pointwise(lanes, n))
+                    .operands([
+                        r(("S", Elem::Scalar(from), RF, &tile, tv)).through(from_cxx),
+                        w(("D", Elem::Scalar(to), RF, &tile, tv)).through(to_cxx),
+                    ])
+                    .cuda(cuda)
+                    .rounded(rounding)
+                    .cite(cite);
+            row.kind = kind;
+            row
+        })
+        .collect();
+    let mut tf32 = row(
+        "cvt.rn.tf32.f32",
+        Arch::Sm90,
+        UnaryOp::Cast,
+        (F32, 1, "float"),
+        t.pointwise(t.convert_lanes, 1),
+    );
+    if let Some(target) = tf32.operands.last_mut() {
+        target.elem = Elem::Scalar(Tf32);
+    }
+    rows.push(tf32.ptx_scalar("cvt.rn.tf32.f32 {D}, {S};").rounded(Rounding::Nearest).cite(CVT));
+    rows
+}
+
+/// Whether every value of `from` is one of `to`.
+fn widens(from: Scalar, to: Scalar) -> bool {
+    match to {
+        F64 => true,
+        F32 => from != F64,
+        F16 => matches!(from, E4m3 | E5m2),
+        _ => false,
+    }
+}
 
 #[rustfmt::skip] // One row a line.
-pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+fn wide() -> Vec<Row> {
     use Arch::{Sm70, Sm80};
-    let t = &limits(arch).timing;
-    let rows = [
-        ("cvt.f16.f32",    Sm70, (F32, "float"),           (F16, "__half"),          1, "{D} = __float2half_rn({S});",        HALF),
-        ("cvt.f16x2.f32",  Sm70, (F32, "float2"),          (F16, "__half2"),         2, "{D} = __float22half2_rn({S});",      HALF),
-        ("cvt.bf16.f32",   Sm80, (F32, "float"),           (Bf16, "__nv_bfloat16"),  1, "{D} = __float2bfloat16_rn({S});",    BF16),
-        ("cvt.bf16x2.f32", Sm80, (F32, "float2"),          (Bf16, "__nv_bfloat162"), 2, "{D} = __float22bfloat162_rn({S});",  BF16),
-        ("cvt.f32.f16",    Sm70, (F16, "__half"),          (F32, "float"),           1, "{D} = __half2float({S});",           HALF),
-        ("cvt.f32.f16x2",  Sm70, (F16, "__half2"),         (F32, "float2"),          2, "{D} = __half22float2({S});",         HALF),
-        ("cvt.f32.bf16",   Sm80, (Bf16, "__nv_bfloat16"),  (F32, "float"),           1, "{D} = __bfloat162float({S});",       BF16),
-        ("cvt.f32.bf16x2", Sm80, (Bf16, "__nv_bfloat162"), (F32, "float2"),          2, "{D} = __bfloat1622float2({S});",     BF16),
-    ];
-    rows.into_iter()
-        .map(|(name, first, (from, from_cxx), (to, to_cxx), n, cuda, cite)| {
-            let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };
-            let rounding = if to == F32 { Rounding::Exact } else { Rounding::Nearest };
-            let row = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), t.pointwise(t.convert_lanes, n))
-                .operands([
-                    r(("S", Elem::Scalar(from), RF, &tile, tv)).through(from_cxx),
-                    w(("D", Elem::Scalar(to), RF, &tile, tv)).through(to_cxx),
-                ])
-                .cuda(cuda)
-                .rounded(rounding)
-                .cite(cite);
-            if from == Bf16 { row.sequence(SHIFTED, "none") } else { row }
-        })
-        .collect()
+    vec![
+        ("cvt.f16.f32",    Sm70, F,  H,  1, "{D} = __float2half_rn({S});",        ONE_STEP, HALF),
+        ("cvt.f16x2.f32",  Sm70, F2, H2, 2, "{D} = __float22half2_rn({S});",      ONE_STEP, HALF),
+        ("cvt.bf16.f32",   Sm80, F,  B,  1, "{D} = __float2bfloat16_rn({S});",    ONE_STEP, BF16),
+        ("cvt.bf16x2.f32", Sm80, F2, B2, 2, "{D} = __float22bfloat162_rn({S});",  ONE_STEP, BF16),
+        ("cvt.f32.f16",    Sm70, H,  F,  1, "{D} = __half2float({S});",           ONE_STEP, HALF),
+        ("cvt.f32.f16x2",  Sm70, H2, F2, 2, "{D} = __half22float2({S});",         ONE_STEP, HALF),
+        ("cvt.f32.bf16",   Sm80, B,  F,  1, "{D} = __bfloat162float({S});",       SHIFTED,  BF16),
+        ("cvt.f32.bf16x2", Sm80, B2, F2, 2, "{D} = __bfloat1622float2({S});",     SHIFTED,  BF16),
+        ("cvt.f32.f64",    Sm70, D,  F,  1, "{D} = __double2float_rn({S});",      ONE_STEP, CVT),
+        ("cvt.f64.f32",    Sm70, F,  D,  1, "{D} = static_cast<double>({S});",    ONE_STEP, CVT),
+        ("cvt.f16.f64",    Sm70, D,  H,  1, "{D} = __double2half({S});",          ONE_STEP, HALF),
+        ("cvt.f64.f16",    Sm70, H,  D,  1, "{D} = static_cast<double>(__half2float({S}));",     THROUGH_F32, HALF),
+        ("cvt.f64.bf16",   Sm80, B,  D,  1, "{D} = static_cast<double>(__bfloat162float({S}));", THROUGH_F32, BF16),
+        ("cvt.bf16.f16",   Sm80, H,  B,  1, "{D} = __float2bfloat16_rn(__half2float({S}));",     THROUGH_F32, BF16),
+        ("cvt.f16.bf16",   Sm80, B,  H,  1, "{D} = __float2half_rn(__bfloat162float({S}));",     THROUGH_F32, BF16),
+    ]
+}
+
+#[rustfmt::skip] // One row a line.
+fn narrow() -> Vec<Row> {
+    use Arch::Sm89;
+    vec![
+        ("cvt.e4m3x2.f32",    Sm89, F2, E4X2, 2, "{D} = __nv_cvt_float2_to_fp8x2({S}, __NV_SATFINITE, __NV_E4M3);", ONE_STEP, FP8),
+        ("cvt.e5m2x2.f32",    Sm89, F2, E5X2, 2, "{D} = __nv_cvt_float2_to_fp8x2({S}, __NV_SATFINITE, __NV_E5M2);", ONE_STEP, FP8),
+        ("cvt.e4m3x2.f16x2",  Sm89, H2, E4X2, 2, "{D} = __nv_cvt_halfraw2_to_fp8x2({S}, __NV_SATFINITE, __NV_E4M3);", ONE_STEP, FP8),
+        ("cvt.e5m2x2.f16x2",  Sm89, H2, E5X2, 2, "{D} = __nv_cvt_halfraw2_to_fp8x2({S}, __NV_SATFINITE, __NV_E5M2);", ONE_STEP, FP8),
+        ("cvt.e4m3x2.bf16x2", Sm89, B2, E4X2, 2, "{D} = __nv_cvt_bfloat16raw2_to_fp8x2({S}, __NV_SATFINITE, __NV_E4M3);", THROUGH_F32, FP8),
+        ("cvt.e5m2x2.bf16x2", Sm89, B2, E5X2, 2, "{D} = __nv_cvt_bfloat16raw2_to_fp8x2({S}, __NV_SATFINITE, __NV_E5M2);", THROUGH_F32, FP8),
+        ("cvt.f16x2.e4m3x2",  Sm89, E4X2, H2, 2, "{D} = __half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E4M3));", ONE_STEP, FP8),
+        ("cvt.f16x2.e5m2x2",  Sm89, E5X2, H2, 2, "{D} = __half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E5M2));", ONE_STEP, FP8),
+        ("cvt.f32.e4m3x2",    Sm89, E4X2, F2, 2, "{D} = __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E4M3)));", THROUGH_F16, FP8),
+        ("cvt.f32.e5m2x2",    Sm89, E5X2, F2, 2, "{D} = __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E5M2)));", THROUGH_F16, FP8),
+        ("cvt.e4m3.f32",      Sm89, F, E4, 1, "{D} = __nv_cvt_float_to_fp8({S}, __NV_SATFINITE, __NV_E4M3);", ALONE, FP8),
+        ("cvt.e5m2.f32",      Sm89, F, E5, 1, "{D} = __nv_cvt_float_to_fp8({S}, __NV_SATFINITE, __NV_E5M2);", ALONE, FP8),
+        ("cvt.e4m3.f16",      Sm89, H, E4, 1, "{D} = __nv_cvt_halfraw_to_fp8({S}, __NV_SATFINITE, __NV_E4M3);", ALONE, FP8),
+        ("cvt.e5m2.f16",      Sm89, H, E5, 1, "{D} = __nv_cvt_halfraw_to_fp8({S}, __NV_SATFINITE, __NV_E5M2);", ALONE, FP8),
+        ("cvt.f16.e4m3",      Sm89, E4, H, 1, "{D} = __half(__nv_cvt_fp8_to_halfraw({S}, __NV_E4M3));", ALONE, FP8),
+        ("cvt.f16.e5m2",      Sm89, E5, H, 1, "{D} = __half(__nv_cvt_fp8_to_halfraw({S}, __NV_E5M2));", ALONE, FP8),
+        ("cvt.f32.e4m3",      Sm89, E4, F, 1, "{D} = __half2float(__half(__nv_cvt_fp8_to_halfraw({S}, __NV_E4M3)));", THROUGH_F16, FP8),
+        ("cvt.f32.e5m2",      Sm89, E5, F, 1, "{D} = __half2float(__half(__nv_cvt_fp8_to_halfraw({S}, __NV_E5M2)));", THROUGH_F16, FP8),
+    ]
 }

@@ -48,6 +48,9 @@ fn section(page: &mut String, rows: &[(Arch, &Atom)]) {
     if let RowKind::Sequence { formula, error } = atom.kind {
         let _ = writeln!(page, "Several instructions: {formula}; error: {error}.");
     }
+    if let Some(bound) = atom.error_bound() {
+        let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
+    }
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
     page.push_str(
         "| operand | access | elements | memory | tile | thread-value layout | align |\n",

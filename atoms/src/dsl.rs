@@ -67,6 +67,11 @@ impl Atom {
         self
     }
 
+    pub(crate) fn ptx_scalar(mut self, text: &'static str) -> Self {
+        self.template = Template::PtxScalar(text);
+        self
+    }
+
     pub(crate) fn in_async_group(mut self) -> Self {
         self.visibility = Visibility::AsyncGroup;
         self
@@ -151,6 +156,13 @@ impl Timing {
             per_sm_per_cycle: Rate::Ops(lanes * values as f64),
             source: self.math_source,
         }
+    }
+
+    /// As [`Timing::pointwise`], for `n` instructions of that rate, each needing the one before.
+    pub(crate) fn chain(&self, lanes: f64, values: i64, n: i64) -> Cost {
+        let mut cost = self.pointwise(lanes / n as f64, values);
+        cost.completion_cycles = cost.completion_cycles.max(self.math_cycles * n as f64);
+        cost
     }
 
     /// `mma.sync` with so many multiply-adds.

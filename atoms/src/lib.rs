@@ -11,7 +11,10 @@
 
 pub mod arch;
 pub mod banks;
+mod binary;
+pub mod bound;
 mod convert;
+mod convert_int;
 mod cp_async;
 pub mod docs;
 mod dsl;
@@ -21,17 +24,22 @@ mod ldmatrix;
 pub mod limits;
 mod mma;
 pub mod operand;
+mod reduce;
 mod register;
 pub mod row;
 mod shared;
+mod shuffle;
+mod special;
+mod stmatrix;
 pub mod table;
 pub mod template;
+mod unary;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
+    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind, Visibility,
 };
 pub use table::AtomTable;
 pub use template::{Part, Template};

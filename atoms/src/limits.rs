@@ -54,6 +54,16 @@ pub struct Timing {
     pub bf16_lanes: f64,
     /// Conversions between f32 and 16-bit types per cycle, a pair counting once.
     pub convert_lanes: f64,
+    /// Conversions to and from 64-bit types per cycle.
+    pub convert_wide_lanes: f64,
+    /// Additions, comparisons and multiplications of 32-bit integers per cycle.
+    pub int_lanes: f64,
+    /// Reciprocals, roots, exponentials, logarithms and tangents per cycle, of f32.
+    pub special_lanes: f64,
+    /// Values exchanged by `shfl` per cycle.
+    pub shuffle_lanes: f64,
+    /// Values reduced by `redux` per cycle.
+    pub redux_lanes: f64,
     /// Multiply-adds per cycle that `mma.sync` reaches on 16-bit floats.
     pub mma_fma: f64,
     /// Cycles until the result of `mma.m16n8k8` is there.
@@ -119,6 +129,11 @@ static SM_70: ArchLimits = ArchLimits {
         f16_lanes: 64.0,
         bf16_lanes: 0.0,
         convert_lanes: 64.0,
+        convert_wide_lanes: 16.0,
+        int_lanes: 64.0,
+        special_lanes: 16.0,
+        shuffle_lanes: 32.0,
+        redux_lanes: 16.0,
         mma_fma: 512.0,
         mma_k8_cycles: 20.0,
         mma_k16_cycles: 32.0,
@@ -139,7 +154,7 @@ static SM_75: ArchLimits = ArchLimits {
     smem_per_sm: 64 * KIB,
     warps_per_sm: 32,
     blocks_per_sm: 16,
-    timing: Timing { f64_lanes: 2.0, ..SM_70.timing },
+    timing: Timing { f64_lanes: 2.0, convert_wide_lanes: 2.0, ..SM_70.timing },
     ..SM_70
 };
 
@@ -173,6 +188,7 @@ static SM_86: ArchLimits = ArchLimits {
     timing: Timing {
         f32_lanes: 128.0,
         f64_lanes: 2.0,
+        convert_wide_lanes: 2.0,
         f16_lanes: 64.0,
         mma_fma: 512.0,
         mma_k16_cycles: 33.0,

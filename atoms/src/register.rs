@@ -1,13 +1,15 @@
 //! Copies between registers, and values written as literals.
 //!
 //! The literal of an Init is the operand `value`: it counts as a register and prints as an
-//! expression of its C++ type.
+//! expression of its C++ type. Types below a byte have no Init: no address names one of their values.
 
 use crate::arch::{Arch, ArchReq};
 use crate::dsl::{ANY, ONE, RF, atom, r, vector_move, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Elem};
-use carbyne_ir::scalar::Scalar::{Bf16, F16, F32, F64, I32};
+use carbyne_ir::scalar::Scalar::{
+    Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I16, I32, I64, Tf32, U8, U16, U32, U64,
+};
 
 const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: mov";
 
@@ -18,13 +20,25 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("mov.b16", 16, "unsigned short"),
         ("mov.b32", 32, "unsigned"),
         ("mov.b64", 64, "uint2"),
+        ("mov.b128", 128, "uint4"),
     ];
     let inits = [
         ("init.f16",  F16,  "__half"),
         ("init.bf16", Bf16, "__nv_bfloat16"),
         ("init.f32",  F32,  "float"),
         ("init.f64",  F64,  "double"),
+        ("init.tf32", Tf32, "float"),
+        ("init.e4m3", E4m3, "__nv_fp8_e4m3"),
+        ("init.e5m2", E5m2, "__nv_fp8_e5m2"),
+        ("init.i64",  I64,  "long long"),
         ("init.i32",  I32,  "int"),
+        ("init.i16",  I16,  "short"),
+        ("init.i8",   I8,   "signed char"),
+        ("init.u64",  U64,  "unsigned long long"),
+        ("init.u32",  U32,  "unsigned"),
+        ("init.u16",  U16,  "unsigned short"),
+        ("init.u8",   U8,   "unsigned char"),
+        ("init.bool", Bool, "bool"),
     ];
     let (timing, since) = (&limits(arch).timing, ArchReq::Since(Arch::Sm70));
     // One instruction for every 32 bits, at the rate of f32 arithmetic.

@@ -12,7 +12,8 @@
 //!   of unary and binary rows.
 //! - A stride of 0 in the T mode of a read operand means that several threads name one element:
 //!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
-//!   keeps every address valid.
+//!   keeps every address valid. Of a written operand it means that several threads hold the element;
+//!   in memory only the first of them writes it, as `stmatrix.x1` does.
 
 use crate::arch::ArchReq;
 use crate::template::Template;
@@ -21,6 +22,7 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
+pub use crate::bound::ErrorBound;
 pub use crate::operand::{Access, AsmClass, AtomOperand, Elem};
 
 /// One instruction variant.
@@ -68,6 +70,14 @@ impl Atom {
         self.operands.iter().filter(|o| o.access != Access::Read)
     }
 
+    /// How far a result may be from the exact one beyond rounding, where the row states it.
+    pub fn error_bound(&self) -> Option<ErrorBound> {
+        match self.rounding {
+            Rounding::Approximate(bound) => Some(bound),
+            _ => None,
+        }
+    }
+
     /// Whether several threads must execute it together, converged.
     pub fn is_collective(&self) -> bool {
         self.group > 1
@@ -99,9 +109,10 @@ pub enum AtomOp {
     Unary(UnaryOp),
     /// D = op(A, B).
     Binary(BinaryOp),
-    /// D = S reduced.
+    /// D = S reduced: all of its tile to one element.
     Reduction(ReduceOp),
-    /// D = S of another lane.
+    /// D = S of another lane: the tile is \[lane, value\], and `{lane}` in the template is what the spec
+    /// says with `lane=`. A lane that names none of the group keeps its own value.
     Shfl(ShflOp),
     /// Every element of D becomes `value`.
     Init,
@@ -193,7 +204,7 @@ pub enum RowKind {
 }
 
 /// How results are rounded: what the simulator does.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Rounding {
     /// Bits are kept, or the result is always exact.
     Exact,
@@ -201,6 +212,10 @@ pub enum Rounding {
     Nearest,
     /// a·b + c is rounded once, to nearest even.
     Fused,
+    /// The result is no farther from the exact one than the bound says. The simulator rounds the exact
+    /// result to nearest even; comparisons with a device, and of a body that uses the row with what its
+    /// spec means, allow for the bound.
+    Approximate(ErrorBound),
     /// Products are exact; order and precision of the sum over k and the accumulator are
     /// unspecified (PTX ISA, Matrix multiply-accumulate operation using mma instruction). The
     /// simulator sums exactly and rounds once to the accumulator's type; comparisons with a device

@@ -2,7 +2,10 @@
 
 use crate::arch::Arch;
 use crate::row::Atom;
-use crate::{convert, cp_async, fma, global, ldmatrix, mma, register, shared};
+use crate::{
+    binary, convert, convert_int, cp_async, fma, global, ldmatrix, mma, reduce, register, shared,
+    shuffle, special, stmatrix, unary,
+};
 
 /// Every row of one architecture.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +23,15 @@ impl AtomTable {
             shared::list(arch),
             cp_async::list(arch),
             ldmatrix::list(arch),
+            stmatrix::list(arch),
             register::list(arch),
             convert::list(arch),
+            convert_int::list(arch),
+            unary::list(arch),
+            special::list(arch),
+            binary::list(arch),
+            reduce::list(arch),
+            shuffle::list(arch),
             fma::list(arch),
             mma::list(arch),
         ];

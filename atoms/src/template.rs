@@ -13,6 +13,10 @@ pub enum Template {
     /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one), an
     /// operand in memory as the register that holds the executing thread's address.
     Ptx(&'static str),
+    /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`. As [`Template::Ptx`], but a register
+    /// operand is one register and prints without braces. A written operand may serve as a temporary
+    /// only after the last use of every read one, which may share its register.
+    PtxScalar(&'static str),
 }
 
 /// A piece of a template.
@@ -28,13 +32,13 @@ impl Template {
     /// The text with its placeholders.
     pub fn text(&self) -> &'static str {
         match self {
-            Template::Cuda(text) | Template::Ptx(text) => text,
+            Template::Cuda(text) | Template::Ptx(text) | Template::PtxScalar(text) => text,
         }
     }
 
     /// Whether the text is PTX.
     pub fn is_ptx(&self) -> bool {
-        matches!(self, Template::Ptx(_))
+        matches!(self, Template::Ptx(_) | Template::PtxScalar(_))
     }
 
     /// The pieces in order. A brace without its partner is plain text; no row of a table has one.

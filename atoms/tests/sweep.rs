@@ -3,7 +3,9 @@
 //! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell at
 //! a time and demands that the sweep names it.
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind};
+use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind,
+    Template,
+};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
@@ -62,6 +64,12 @@ fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
     if !(row.cost.per_sm_per_cycle.value() > 0.0 && issue.is_finite()) {
         say("the rate is not sane");
     }
+    if let Some(bound) = row.error_bound() {
+        let parts = [bound.relative, bound.slope, bound.absolute];
+        if parts.iter().any(|p| !(*p >= 0.0 && *p < 1.0)) || parts.iter().all(|p| *p == 0.0) {
+            say("the error bound is not sane");
+        }
+    }
     if row.writes().count() == 0 {
         say("nothing is written");
     }
@@ -74,7 +82,8 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         say("the template is malformed");
     }
     for name in row.template.placeholders() {
-        if row.operand(name).is_none() {
+        let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
+        if row.operand(name).is_none() && !lane {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }
     }
@@ -85,6 +94,11 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         if operand.cxx.is_some() == row.template.is_ptx() {
             say(&format!("operand `{}`: C++ type and template disagree", operand.name));
         }
+    }
+    if let Template::PtxScalar(_) = row.template
+        && row.operands.iter().any(|o| o.n_asm_registers() != 1 || !o.allows(Memory::Rf))
+    {
+        say("an instruction on scalars has an operand of several registers");
     }
     if !row.template.is_ptx() {
         return;
@@ -125,7 +139,14 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     if unrepeated(&operand.tv) != distinct(&values) as i64 {
         say("an element is repeated by a stride other than 0");
     }
-    if operand.access != Access::Read && distinct(&values) != values.len() {
+    // Threads may hold copies: each of them in registers, in memory only the first writes.
+    let threads = operand.tv.mode(0).map_or(0, |t| t.size()) as usize;
+    let one_thread: Vec<i64> = values.iter().copied().step_by(threads.max(1)).collect();
+    let replicated = row.op != AtomOp::Move || !operand.allows(Memory::Rf);
+    if operand.access != Access::Read
+        && (distinct(&one_thread) != one_thread.len()
+            || (!replicated && distinct(&values) != values.len()))
+    {
         say("written, and not injective");
     }
     let in_memory = operand.memory.iter().any(|m| *m != Memory::Rf);
@@ -168,7 +189,19 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
                 say("the tiles of the operands differ");
             }
         }
-        AtomOp::Init | AtomOp::Reduction(_) | AtomOp::Shfl(_) => {}
+        AtomOp::Reduction(_) => {
+            if operand.access != Access::Read && operand.tile_size() != 1 {
+                say("the result of a reduction is more than one element");
+            }
+        }
+        AtomOp::Shfl(_) => {
+            if operand.tile.first() != Some(&row.group)
+                || (0..operand.tv.size()).any(|i| operand.tv.at(i) != i)
+            {
+                say("the tile of a shuffle is not [lane, value]");
+            }
+        }
+        AtomOp::Init => {}
     }
     if row.op == AtomOp::Move && row.operands.iter().any(|o| o.elem != operand.elem) {
         say("source and destination count different units");
@@ -189,10 +222,10 @@ fn unrepeated(layout: &Layout) -> i64 {
 
 fn cxx_bits(cxx: &str) -> Option<i64> {
     Some(match cxx {
-        "unsigned char" => 8,
-        "unsigned short" | "__half" | "__nv_bfloat16" => 16,
+        "unsigned char" | "signed char" | "bool" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 8,
+        "unsigned short" | "short" | "__half" | "__nv_bfloat16" => 16,
         "unsigned" | "int" | "float" | "__half2" | "__nv_bfloat162" => 32,
-        "uint2" | "float2" | "double" => 64,
+        "uint2" | "float2" | "double" | "long long" | "unsigned long long" => 64,
         "uint4" => 128,
         _ => return None,
     })

@@ -572,6 +572,12 @@ spelled! {
         Min = "min",
         /// Largest.
         Max = "max",
+        /// Bits that all have; of integers.
+        And = "and",
+        /// Bits that any has; of integers.
+        Or = "or",
+        /// Bits that an odd number has; of integers.
+        Xor = "xor",
     }
 }
 

@@ -402,6 +402,10 @@ impl Spec {
     pub fn axes(&self) -> Option<Vec<usize>> {
         self.ints("axis")?.iter().map(|a| usize::try_from(*a).ok()).collect()
     }
+    /// Lane, distance or mask of a Shfl (`lane=`), where it is a constant.
+    pub fn lane(&self) -> Option<i64> {
+        self.ints("lane")?.first().copied()
+    }
     /// The attribute of that name.
     pub fn attr(&self, key: &str) -> Option<&AttrValue> {
         self.attrs.iter().find(|(k, ..)| k == key).map(|(_, v, _)| v)

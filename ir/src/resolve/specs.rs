@@ -3,6 +3,7 @@
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, AttrValue, Operand as A, SpecKind};
 use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
 use crate::program::{Exec, Operand, Spec, SpecId};
 use crate::scalar::Scalar;
 
@@ -139,8 +140,14 @@ impl Resolver {
                 ("axis" | "tile" | "warps", value) => {
                     ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
                 }
-                ("lane", AttrValue::Tuple(t)) => drop(self.tuple(t)?),
-                ("lane", AttrValue::Word(w)) => drop(self.expr(&named(w, attr))?),
+                ("lane", AttrValue::Tuple(t)) => {
+                    let leaves = self.tuple(t)?.flatten();
+                    ints.extend(lane(&leaves));
+                }
+                ("lane", AttrValue::Word(w)) => {
+                    let leaf = self.expr(&named(w, attr))?;
+                    ints.extend(lane(&[leaf]));
+                }
                 _ => {
                     return wrong(
                         format!("the value of `{key}` does not fit"),
@@ -175,6 +182,14 @@ impl Resolver {
 }
 
 type Attributes = (Option<Scalar>, Option<String>, Vec<(String, Vec<i64>)>);
+
+/// The lane of a Shfl, where it is one constant of at least 0.
+fn lane(leaves: &[Dim]) -> Option<(String, Vec<i64>)> {
+    match leaves {
+        [lane] => lane.as_const().filter(|l| *l >= 0).map(|l| ("lane".to_owned(), vec![l])),
+        _ => None,
+    }
+}
 
 /// A lone name as an expression.
 fn named(name: &str, attr: &ast::Attr) -> ast::Expr {

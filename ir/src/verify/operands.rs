@@ -1,7 +1,7 @@
 //! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
 
 use super::Verifier;
-use crate::ast::SpecKind;
+use crate::ast::{ReduceOp, SpecKind};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Operand, SpecId, TensorId};
@@ -95,6 +95,14 @@ impl Verifier<'_> {
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
                 "both operands have one scalar type; convert with `UnaryPointwise.cast`",
             )),
+            SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
+                if ins[0].is_float() || out.is_float() =>
+            {
+                Some((
+                    format!("a {} of {}", name(spec.kind), ins[0]),
+                    "bits are reduced of integers; floats have sum, prod, min and max",
+                ))
+            }
             _ => None,
         };
         if let Some((message, help)) = message {

@@ -42,5 +42,9 @@ pub(super) fn fold(op: ReduceOp, x: f64, y: f64) -> f64 {
         ReduceOp::Prod => x * y,
         ReduceOp::Min => x.min(y),
         ReduceOp::Max => x.max(y),
+        // Exact up to 53 bits, as binary64 holds integers.
+        ReduceOp::And => (x as i64 & y as i64) as f64,
+        ReduceOp::Or => (x as i64 | y as i64) as f64,
+        ReduceOp::Xor => (x as i64 ^ y as i64) as f64,
     }
 }

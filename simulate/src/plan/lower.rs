@@ -8,7 +8,7 @@ use super::{
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
 use carbyne_atoms::AtomTable;
-use carbyne_ir::ast::{AttrValue, ExprKind, SpecKind, TupleExpr};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -267,7 +267,8 @@ impl Lowering<'_, '_> {
         }
         let alone = self.kernel.crews[crew].group_size() == 1;
         if let SpecKind::Shfl(op) = spec.kind {
-            let lane = lane(spec.attr("lane"))
+            let lane = spec
+                .lane()
                 .ok_or_else(|| meaningless(spec.span, "its lane is not a constant".to_owned()))?;
             return Ok(How::Shuffle { op, lane });
         }
@@ -423,15 +424,4 @@ fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
         Source::View(v) => Some(*v),
         Source::Number(_) => None,
     })
-}
-
-/// The constant `lane=` of a shuffle.
-fn lane(attr: Option<&AttrValue>) -> Option<i64> {
-    match attr {
-        Some(AttrValue::Tuple(TupleExpr::Leaf(e))) => match e.kind {
-            ExprKind::Int(v) => Some(v),
-            ExprKind::Name(_) | ExprKind::Bin(..) => None,
-        },
-        _ => None,
-    }
 }

@@ -1,0 +1,134 @@
+//! Pointwise functions of two operands: of one value a thread, and of packed pairs.
+//!
+//! Sums and products are written with the functions that the CUDA compiler never contracts to a fused
+//! multiply-add, so that each is rounded as its row says. Where an architecture has no addition or
+//! multiplication of bfloat16 (before sm_90) the same functions are one fused multiply-add by 1 or plus
+//! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
+//! Integers wrap: additions and products are of unsigned numbers. There is no division of integers.
+
+use crate::arch::{Arch, ArchReq};
+use crate::bound::ErrorBound;
+use crate::dsl::{ONE, PAIR, RF, atom, r, w};
+use crate::limits::limits;
+use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
+use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
+use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32};
+
+const PTX: &str = "PTX ISA, Floating Point Instructions: add, sub, mul, div, min, max";
+const PTX_HALF: &str = "PTX ISA, Half Precision Floating Point Instructions: add, sub, mul, min, max";
+const PTX_INT: &str = "PTX ISA, Integer Arithmetic Instructions: add, sub, mul, min, max";
+const HALF_DIV: &str = "CUDA Math API, Half Arithmetic Functions: __hdiv, __h2div";
+const BF16_DIV: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hdiv, __h2div";
+const FAST_DIV: &str = "CUDA Math API, Single Precision Intrinsics: __fdividef";
+
+/// Scalar, values, C++ type.
+type Type = (Scalar, i64, &'static str);
+
+const F: Type = (F32, 1, "float");
+const D: Type = (F64, 1, "double");
+const H: Type = (F16, 1, "__half");
+const H2: Type = (F16, 2, "__half2");
+const B: Type = (Bf16, 1, "__nv_bfloat16");
+const B2: Type = (Bf16, 2, "__nv_bfloat162");
+const I: Type = (I32, 1, "int");
+const U: Type = (I32, 1, "unsigned");
+
+fn row(name: &'static str, first: Arch, op: BinaryOp, ty: Type, cuda: &'static str, cost: Cost) -> Atom {
+    let (scalar, n, cxx) = ty;
+    let elem = Elem::Scalar(scalar);
+    let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };
+    let rounding = if matches!(op, Min | Max) || !scalar.is_float() {
+        Rounding::Exact
+    } else {
+        Rounding::Nearest
+    };
+    atom(name, ArchReq::Since(first), AtomOp::Binary(op), cost)
+        .operands([
+            r(("A", elem, RF, &tile, tv)).through(cxx),
+            r(("B", elem, RF, &tile, tv)).through(cxx),
+            w(("D", elem, RF, &tile, tv)).through(cxx),
+        ])
+        .cuda(cuda)
+        .rounded(rounding)
+}
+
+#[rustfmt::skip] // One row a line.
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    use Arch::{Sm70, Sm80};
+    let t = &limits(arch).timing;
+    let mut rows = instructions(arch);
+    // Quotients are sequences: of a reciprocal and corrections.
+    let quotients = [
+        ("div.f32",        Sm70, F,  8, "{D} = __fdiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
+        ("div.approx.f32", Sm70, F,  2, "{D} = __fdividef({A}, {B});",  Some(ErrorBound::f32_ulps(2.0)), "A·(1/B)", "2 ulp where 2^-126 <= |B| <= 2^126; beyond, 0 or NaN", FAST_DIV),
+        ("div.f64",        Sm70, D,  8, "{D} = __ddiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
+        ("div.f16",        Sm70, H,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
+        ("div.f16x2",      Sm70, H2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
+        ("div.bf16",       Sm80, B,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
+        ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
+    ];
+    rows.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
+        let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
+        let row = row(name, first, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, error).cite(cite);
+        match bound {
+            Some(bound) => row.rounded(Rounding::Approximate(bound)),
+            None => row,
+        }
+    }));
+    let choices = [
+        ("min.f64", Min, "{D} = fmin({A}, {B});"),
+        ("max.f64", Max, "{D} = fmax({A}, {B});"),
+    ];
+    rows.extend(choices.into_iter().map(|(name, op, cuda)| {
+        row(name, Sm70, op, D, cuda, t.chain(t.f64_lanes, 1, 3))
+            .sequence("a comparison and selections", "none")
+            .cite(PTX)
+    }));
+    rows
+}
+
+#[rustfmt::skip] // One row a line.
+fn instructions(arch: Arch) -> Vec<Atom> {
+    use Arch::{Sm70, Sm80};
+    let t = &limits(arch).timing;
+    let rows = [
+        ("add.f32",    Sm70, Add, F,  "{D} = __fadd_rn({A}, {B});",  t.f32_lanes,  PTX),
+        ("sub.f32",    Sm70, Sub, F,  "{D} = __fsub_rn({A}, {B});",  t.f32_lanes,  PTX),
+        ("mul.f32",    Sm70, Mul, F,  "{D} = __fmul_rn({A}, {B});",  t.f32_lanes,  PTX),
+        ("min.f32",    Sm70, Min, F,  "{D} = fminf({A}, {B});",      t.int_lanes,  PTX),
+        ("max.f32",    Sm70, Max, F,  "{D} = fmaxf({A}, {B});",      t.int_lanes,  PTX),
+        ("add.f64",    Sm70, Add, D,  "{D} = __dadd_rn({A}, {B});",  t.f64_lanes,  PTX),
+        ("sub.f64",    Sm70, Sub, D,  "{D} = __dsub_rn({A}, {B});",  t.f64_lanes,  PTX),
+        ("mul.f64",    Sm70, Mul, D,  "{D} = __dmul_rn({A}, {B});",  t.f64_lanes,  PTX),
+        ("add.f16",    Sm70, Add, H,  "{D} = __hadd_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
+        ("sub.f16",    Sm70, Sub, H,  "{D} = __hsub_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
+        ("mul.f16",    Sm70, Mul, H,  "{D} = __hmul_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
+        ("min.f16",    Sm80, Min, H,  "{D} = __hmin({A}, {B});",     t.f16_lanes,  PTX_HALF),
+        ("max.f16",    Sm80, Max, H,  "{D} = __hmax({A}, {B});",     t.f16_lanes,  PTX_HALF),
+        ("add.f16x2",  Sm70, Add, H2, "{D} = __hadd2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
+        ("sub.f16x2",  Sm70, Sub, H2, "{D} = __hsub2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
+        ("mul.f16x2",  Sm70, Mul, H2, "{D} = __hmul2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
+        ("min.f16x2",  Sm80, Min, H2, "{D} = __hmin2({A}, {B});",    t.f16_lanes,  PTX_HALF),
+        ("max.f16x2",  Sm80, Max, H2, "{D} = __hmax2({A}, {B});",    t.f16_lanes,  PTX_HALF),
+        ("add.bf16",   Sm80, Add, B,  "{D} = __hadd_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
+        ("sub.bf16",   Sm80, Sub, B,  "{D} = __hsub_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
+        ("mul.bf16",   Sm80, Mul, B,  "{D} = __hmul_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
+        ("min.bf16",   Sm80, Min, B,  "{D} = __hmin({A}, {B});",     t.bf16_lanes, PTX_HALF),
+        ("max.bf16",   Sm80, Max, B,  "{D} = __hmax({A}, {B});",     t.bf16_lanes, PTX_HALF),
+        ("add.bf16x2", Sm80, Add, B2, "{D} = __hadd2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
+        ("sub.bf16x2", Sm80, Sub, B2, "{D} = __hsub2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
+        ("mul.bf16x2", Sm80, Mul, B2, "{D} = __hmul2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
+        ("min.bf16x2", Sm80, Min, B2, "{D} = __hmin2({A}, {B});",    t.bf16_lanes, PTX_HALF),
+        ("max.bf16x2", Sm80, Max, B2, "{D} = __hmax2({A}, {B});",    t.bf16_lanes, PTX_HALF),
+        ("add.s32",    Sm70, Add, U,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
+        ("sub.s32",    Sm70, Sub, U,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
+        ("mul.s32",    Sm70, Mul, U,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
+        ("min.s32",    Sm70, Min, I,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("max.s32",    Sm70, Max, I,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
+    ];
+    rows.into_iter()
+        .map(|(name, first, op, ty, cuda, lanes, cite)| {
+            row(name, first, op, ty, cuda, t.pointwise(lanes, ty.1)).cite(cite)
+        })
+        .collect()
+}

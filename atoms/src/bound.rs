@@ -1,0 +1,104 @@
+//! How far an approximation may be from the exact result.
+//!
+//! Bounds are stated as documents state them, in units in the last place (ulp) or as powers of two, and
+//! kept in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c.
+//! One ulp of a normal result y is at most 2·u·|y|, u being half an ulp at 1; of a subnormal one it is the
+//! smallest positive number.
+
+use std::fmt;
+
+/// A bound on the error of a function's result, rounding included.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct ErrorBound {
+    /// Relative to the exact result.
+    pub relative: f64,
+    /// Relative to the exact result, for each unit of |x|; of several operands the first counts.
+    pub slope: f64,
+    /// Whatever the result is.
+    pub absolute: f64,
+}
+
+impl ErrorBound {
+    /// Ulps of binary32.
+    pub(crate) const fn f32_ulps(n: f64) -> Self {
+        ErrorBound { relative: n * F32_ULP, slope: 0.0, absolute: n * F32_SMALLEST }
+    }
+
+    /// Ulps of binary64.
+    pub(crate) const fn f64_ulps(n: f64) -> Self {
+        ErrorBound { relative: n * f64::EPSILON, slope: 0.0, absolute: 5e-324 }
+    }
+
+    /// Ulps of binary16.
+    pub(crate) const fn f16_ulps(n: f64) -> Self {
+        ErrorBound {
+            relative: n * F16_ULP,
+            slope: 0.0,
+            absolute: n / 16_777_216.0,
+        }
+    }
+
+    /// Ulps of bfloat16, whose subnormal numbers may be flushed to zero.
+    pub(crate) const fn bf16_ulps(n: f64) -> Self {
+        ErrorBound { relative: n * BF16_ULP, slope: 0.0, absolute: n * F32_NORMAL }
+    }
+
+    /// And so many ulps of binary32 for each unit of |x|.
+    pub(crate) const fn sloped(mut self, ulps: f64) -> Self {
+        self.slope = ulps * F32_ULP;
+        self
+    }
+
+    /// And `absolute` whatever the result is.
+    pub(crate) const fn plus(mut self, absolute: f64) -> Self {
+        self.absolute += absolute;
+        self
+    }
+
+    /// The largest error of a result that is exactly `exact`, the operand being `x`.
+    #[must_use]
+    pub fn at(&self, x: f64, exact: f64) -> f64 {
+        let sloped = if self.slope == 0.0 || exact == 0.0 { 0.0 } else { self.slope * x.abs() };
+        (self.relative + sloped) * exact.abs() + self.absolute
+    }
+}
+
+/// One ulp of binary32 at 1: 2⁻²³.
+pub(crate) const F32_ULP: f64 = 1.0 / 8_388_608.0;
+/// One ulp of binary16 at 1: 2⁻¹⁰.
+pub(crate) const F16_ULP: f64 = 1.0 / 1024.0;
+/// One ulp of bfloat16 at 1: 2⁻⁷.
+pub(crate) const BF16_ULP: f64 = 1.0 / 128.0;
+/// The smallest normal binary32: 2⁻¹²⁶.
+pub(crate) const F32_NORMAL: f64 = f32::MIN_POSITIVE as f64;
+/// The smallest binary32: 2⁻¹⁴⁹.
+const F32_SMALLEST: f64 = F32_NORMAL * F32_ULP;
+
+impl fmt::Display for ErrorBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut terms = vec![];
+        match (self.relative > 0.0, self.slope > 0.0) {
+            (true, true) => terms.push(format!("({:.2e} + {:.2e}·|x|)·|y|", self.relative, self.slope)),
+            (true, false) => terms.push(format!("{:.2e}·|y|", self.relative)),
+            (false, _) => {}
+        }
+        if self.absolute > 0.0 {
+            terms.push(format!("{:.2e}", self.absolute));
+        }
+        f.write_str(&terms.join(" + "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_evaluated() {
+        let bound = ErrorBound::f32_ulps(2.0).sloped(1.0).plus(0.5);
+        let want = (2.0 + 3.0) * F32_ULP * 4.0 + 0.5;
+        assert!((bound.at(-3.0, 4.0) - want).abs() < 1e-12);
+        assert!(bound.at(f64::INFINITY, 0.0) < 0.6);
+        assert_eq!(ErrorBound::f16_ulps(1.0).to_string(), "9.77e-4·|y| + 5.96e-8");
+    }
+}

@@ -1,0 +1,181 @@
+//! Conversions from and to integers.
+//!
+//! A cast to an integer rounds to nearest even and saturates; NaN gives 0. The conversions of the
+//! hardware do so from f32 and f16 to 32 bits; from f64 and to 64 bits they make another number of NaN,
+//! which a selection corrects.
+//! Integers of 4 bits become f16 and bf16 without a conversion: their bits are put into the significand of
+//! 1024 (of 128), where one unit is one, and that number is subtracted again.
+
+use crate::arch::{Arch, ArchReq};
+use crate::dsl::{ONE, PAIR, RF, atom, r, w};
+use crate::limits::limits;
+use crate::row::{Atom, AtomOp, Elem, Rounding, RowKind};
+use carbyne_ir::ast::UnaryOp;
+use carbyne_ir::scalar::Scalar::{
+    self, Bf16, F16, F32, F64, I4, I8, I16, I32, I64, U4, U8, U16, U32, U64,
+};
+
+const INT: &str = "CUDA Math API, Type Casting Intrinsics";
+const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
+const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
+const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
+const LOP3: &str = "PTX ISA, Logic and Shift Instructions: lop3";
+const ONE_STEP: RowKind = RowKind::Instruction;
+const NAN: RowKind = RowKind::Sequence { formula: "a conversion; 0 of NaN", error: "none" };
+const CLAMPED: RowKind =
+    RowKind::Sequence { formula: "by i32, clamped to the range of the type", error: "none" };
+const THROUGH_I32: RowKind = RowKind::Sequence { formula: "by i32, which is exact", error: "none" };
+const THROUGH_F32: RowKind = RowKind::Sequence { formula: "by f32, which is exact", error: "none" };
+const MAGIC: RowKind =
+    RowKind::Sequence { formula: "(B | S) - B, B having an ulp of 1", error: "none" };
+const MAGIC_SIGNED: RowKind =
+    RowKind::Sequence { formula: "(B | (S xor 8)) - (B + 8), B having an ulp of 1", error: "none" };
+
+type Type = (Scalar, &'static str);
+
+const F: Type = (F32, "float");
+const D: Type = (F64, "double");
+const H: Type = (F16, "__half");
+const B: Type = (Bf16, "__nv_bfloat16");
+const L: Type = (I64, "long long");
+const UL: Type = (U64, "unsigned long long");
+const I: Type = (I32, "int");
+const U: Type = (U32, "unsigned");
+const S16: Type = (I16, "short");
+const W16: Type = (U16, "unsigned short");
+const S8: Type = (I8, "signed char");
+const W8: Type = (U8, "unsigned char");
+
+/// Name, source, target, C++, kind, document.
+type Row = (&'static str, Type, Type, &'static str, RowKind, &'static str);
+
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let t = &limits(arch).timing;
+    let mut rows: Vec<Atom> = vec![];
+    for (name, (from, from_cxx), (to, to_cxx), cuda, kind, cite) in
+        to_integers().into_iter().chain(from_integers()).chain(between_integers())
+    {
+        let first = if from == Bf16 || to == Bf16 { Arch::Sm80 } else { Arch::Sm70 };
+        let lanes = if from.bits() == 64 || to.bits() == 64 {
+            t.convert_wide_lanes
+        } else if from.is_float() || to.is_float() {
+            t.convert_lanes
+        } else {
+            t.int_lanes
+        };
+        let cost = t.chain(lanes, 1, if kind == ONE_STEP { 1 } else { 2 });
+        let mut row = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+            .operands([
+                r(("S", Elem::Scalar(from), RF, &[1], ONE)).through(from_cxx),
+                w(("D", Elem::Scalar(to), RF, &[1], ONE)).through(to_cxx),
+            ])
+            .cuda(cuda)
+            .rounded(if to.is_float() { Rounding::Nearest } else { Rounding::Exact })
+            .cite(cite);
+        row.kind = kind;
+        rows.push(row);
+    }
+    rows.extend(nibbles().into_iter().map(|(name, from, (to, cxx), cuda, kind, cite)| {
+        let (first, lanes) =
+            if to == Bf16 { (Arch::Sm80, t.bf16_lanes) } else { (Arch::Sm70, t.f16_lanes) };
+        let cost = t.chain(lanes, 2, 3);
+        let mut row = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+            .operands([
+                r(("S", Elem::Scalar(from.0), RF, &[2], PAIR)).through(from.1),
+                w(("D", Elem::Scalar(to), RF, &[2], PAIR)).through(cxx),
+            ])
+            .cuda(cuda)
+            .cite(cite);
+        row.kind = kind;
+        row
+    }));
+    rows
+}
+
+#[rustfmt::skip] // One row a line.
+fn to_integers() -> Vec<Row> {
+    vec![
+        ("cvt.s32.f32", F, I,   "{D} = __float2int_rn({S});",                          ONE_STEP, INT),
+        ("cvt.u32.f32", F, U,   "{D} = __float2uint_rn({S});",                         ONE_STEP, INT),
+        ("cvt.s64.f32", F, L,   "{D} = {S} == {S} ? __float2ll_rn({S}) : 0ll;",        NAN,      INT),
+        ("cvt.u64.f32", F, UL,  "{D} = {S} == {S} ? __float2ull_rn({S}) : 0ull;",      NAN,      INT),
+        ("cvt.s32.f64", D, I,   "{D} = {S} == {S} ? __double2int_rn({S}) : 0;",        NAN,      INT),
+        ("cvt.u32.f64", D, U,   "{D} = {S} == {S} ? __double2uint_rn({S}) : 0u;",      NAN,      INT),
+        ("cvt.s64.f64", D, L,   "{D} = {S} == {S} ? __double2ll_rn({S}) : 0ll;",       NAN,      INT),
+        ("cvt.u64.f64", D, UL,  "{D} = {S} == {S} ? __double2ull_rn({S}) : 0ull;",     NAN,      INT),
+        ("cvt.s16.f32", F, S16, "{D} = static_cast<short>(max(-32768, min(32767, __float2int_rn({S}))));",    CLAMPED, INT),
+        ("cvt.u16.f32", F, W16, "{D} = static_cast<unsigned short>(min(65535u, __float2uint_rn({S})));",      CLAMPED, INT),
+        ("cvt.s8.f32",  F, S8,  "{D} = static_cast<signed char>(max(-128, min(127, __float2int_rn({S}))));",  CLAMPED, INT),
+        ("cvt.u8.f32",  F, W8,  "{D} = static_cast<unsigned char>(min(255u, __float2uint_rn({S})));",         CLAMPED, INT),
+        ("cvt.s32.f16", H, I,   "{D} = __half2int_rn({S});",                           ONE_STEP, HALF),
+        ("cvt.u32.f16", H, U,   "{D} = __half2uint_rn({S});",                          ONE_STEP, HALF),
+        ("cvt.s8.f16",  H, S8,  "{D} = static_cast<signed char>(max(-128, min(127, __half2int_rn({S}))));",   CLAMPED, HALF),
+        ("cvt.u8.f16",  H, W8,  "{D} = static_cast<unsigned char>(min(255u, __half2uint_rn({S})));",          CLAMPED, HALF),
+        ("cvt.s32.bf16", B, I,  "{D} = __float2int_rn(__bfloat162float({S}));",        THROUGH_F32, BF16),
+        ("cvt.u32.bf16", B, U,  "{D} = __float2uint_rn(__bfloat162float({S}));",       THROUGH_F32, BF16),
+    ]
+}
+
+#[rustfmt::skip] // One row a line.
+fn from_integers() -> Vec<Row> {
+    vec![
+        ("cvt.f32.s32", I,   F, "{D} = __int2float_rn({S});",           ONE_STEP, INT),
+        ("cvt.f32.u32", U,   F, "{D} = __uint2float_rn({S});",          ONE_STEP, INT),
+        ("cvt.f32.s64", L,   F, "{D} = __ll2float_rn({S});",            ONE_STEP, INT),
+        ("cvt.f32.u64", UL,  F, "{D} = __ull2float_rn({S});",           ONE_STEP, INT),
+        ("cvt.f32.s16", S16, F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
+        ("cvt.f32.u16", W16, F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
+        ("cvt.f32.s8",  S8,  F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
+        ("cvt.f32.u8",  W8,  F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
+        ("cvt.f64.s32", I,   D, "{D} = __int2double_rn({S});",          ONE_STEP, INT),
+        ("cvt.f64.u32", U,   D, "{D} = __uint2double_rn({S});",         ONE_STEP, INT),
+        ("cvt.f64.s64", L,   D, "{D} = __ll2double_rn({S});",           ONE_STEP, INT),
+        ("cvt.f64.u64", UL,  D, "{D} = __ull2double_rn({S});",          ONE_STEP, INT),
+        ("cvt.f16.s32", I,   H, "{D} = __int2half_rn({S});",            ONE_STEP, HALF),
+        ("cvt.f16.u32", U,   H, "{D} = __uint2half_rn({S});",           ONE_STEP, HALF),
+        ("cvt.f16.s16", S16, H, "{D} = __short2half_rn({S});",          ONE_STEP, HALF),
+        ("cvt.f16.u16", W16, H, "{D} = __ushort2half_rn({S});",         ONE_STEP, HALF),
+        ("cvt.f16.s8",  S8,  H, "{D} = __short2half_rn(static_cast<short>({S}));",           THROUGH_I32, HALF),
+        ("cvt.f16.u8",  W8,  H, "{D} = __ushort2half_rn(static_cast<unsigned short>({S}));", THROUGH_I32, HALF),
+        ("cvt.bf16.s8", S8,  B, "{D} = __float2bfloat16_rn(static_cast<float>({S}));",       THROUGH_F32, BF16),
+        ("cvt.bf16.u8", W8,  B, "{D} = __float2bfloat16_rn(static_cast<float>({S}));",       THROUGH_F32, BF16),
+    ]
+}
+
+#[rustfmt::skip] // One row a line.
+fn between_integers() -> Vec<Row> {
+    vec![
+        ("cvt.s32.s8",  S8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
+        ("cvt.s32.u8",  W8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
+        ("cvt.u32.u8",  W8,  U,   "{D} = static_cast<unsigned>({S});",                  ONE_STEP, CVT),
+        ("cvt.s32.s16", S16, I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
+        ("cvt.s32.u16", W16, I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
+        ("cvt.u32.u16", W16, U,   "{D} = static_cast<unsigned>({S});",                  ONE_STEP, CVT),
+        ("cvt.s64.s32", I,   L,   "{D} = static_cast<long long>({S});",                 ONE_STEP, CVT),
+        ("cvt.s64.u32", U,   L,   "{D} = static_cast<long long>({S});",                 ONE_STEP, CVT),
+        ("cvt.u64.u32", U,   UL,  "{D} = static_cast<unsigned long long>({S});",        ONE_STEP, CVT),
+        ("cvt.s32.u32", U,   I,   "{D} = static_cast<int>(min(2147483647u, {S}));",     ONE_STEP, CVT),
+        ("cvt.u32.s32", I,   U,   "{D} = static_cast<unsigned>(max(0, {S}));",          ONE_STEP, CVT),
+        ("cvt.s8.s32",  I,   S8,  "{D} = static_cast<signed char>(max(-128, min(127, {S})));",  CLAMPED, CVT),
+        ("cvt.u8.s32",  I,   W8,  "{D} = static_cast<unsigned char>(max(0, min(255, {S})));",   CLAMPED, CVT),
+        ("cvt.u8.u32",  U,   W8,  "{D} = static_cast<unsigned char>(min(255u, {S}));",          CLAMPED, CVT),
+        ("cvt.s16.s32", I,   S16, "{D} = static_cast<short>(max(-32768, min(32767, {S})));",    CLAMPED, CVT),
+        ("cvt.u16.s32", I,   W16, "{D} = static_cast<unsigned short>(max(0, min(65535, {S})));", CLAMPED, CVT),
+        ("cvt.u16.u32", U,   W16, "{D} = static_cast<unsigned short>(min(65535u, {S}));",       CLAMPED, CVT),
+        ("cvt.s32.s64", L,   I,   "{D} = static_cast<int>(max(-2147483648ll, min(2147483647ll, {S})));", CLAMPED, CVT),
+    ]
+}
+
+#[rustfmt::skip] // One row a line.
+fn nibbles() -> Vec<Row> {
+    const P: Type = (U4, "unsigned char");
+    const N: Type = (I4, "unsigned char");
+    const H2: Type = (F16, "__half2");
+    const B2: Type = (Bf16, "__nv_bfloat162");
+    vec![
+        ("cvt.f16x2.u4x2",  P, H2, "{D} = __hsub2(__halves2half2(__ushort_as_half(0x6400 | ({S} & 0xf)), __ushort_as_half(0x6400 | ({S} >> 4))), __float2half2_rn(1024.0f));", MAGIC, LOP3),
+        ("cvt.f16x2.s4x2",  N, H2, "{D} = __hsub2(__halves2half2(__ushort_as_half(0x6400 | (({S} & 0xf) ^ 8)), __ushort_as_half(0x6400 | (({S} >> 4) ^ 8))), __float2half2_rn(1032.0f));", MAGIC_SIGNED, LOP3),
+        ("cvt.bf16x2.u4x2", P, B2, "{D} = __hsub2(__halves2bfloat162(__ushort_as_bfloat16(0x4300 | ({S} & 0xf)), __ushort_as_bfloat16(0x4300 | ({S} >> 4))), __float2bfloat162_rn(128.0f));", MAGIC, LOP3),
+        ("cvt.bf16x2.s4x2", N, B2, "{D} = __hsub2(__halves2bfloat162(__ushort_as_bfloat16(0x4300 | (({S} & 0xf) ^ 8)), __ushort_as_bfloat16(0x4300 | (({S} >> 4) ^ 8))), __float2bfloat162_rn(136.0f));", MAGIC_SIGNED, LOP3),
+    ]
+}

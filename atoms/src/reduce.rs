@@ -1,0 +1,44 @@
+//! Reductions of one integer a lane over a whole warp; every lane receives the result.
+//!
+//! There is none of f32 before architectures that the table does not have: a butterfly of `shfl` does it.
+
+use crate::arch::{Arch, ArchReq};
+use crate::dsl::{RF, atom, r, w};
+use crate::limits::limits;
+use crate::row::{Atom, AtomOp, Elem};
+use carbyne_ir::ast::ReduceOp::{And, Max, Min, Or, Sum, Xor};
+use carbyne_ir::scalar::Scalar::{I32, U32};
+
+const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: redux.sync";
+
+#[rustfmt::skip] // One row a line.
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let rows = [
+        ("redux.add.s32", Sum, I32, "{D} = __reduce_add_sync(0xffffffffu, {S});"),
+        ("redux.min.s32", Min, I32, "{D} = __reduce_min_sync(0xffffffffu, {S});"),
+        ("redux.max.s32", Max, I32, "{D} = __reduce_max_sync(0xffffffffu, {S});"),
+        ("redux.and.s32", And, I32, "{D} = __reduce_and_sync(0xffffffffu, {S});"),
+        ("redux.or.s32",  Or,  I32, "{D} = __reduce_or_sync(0xffffffffu, {S});"),
+        ("redux.xor.s32", Xor, I32, "{D} = __reduce_xor_sync(0xffffffffu, {S});"),
+        ("redux.add.u32", Sum, U32, "{D} = __reduce_add_sync(0xffffffffu, {S});"),
+        ("redux.min.u32", Min, U32, "{D} = __reduce_min_sync(0xffffffffu, {S});"),
+        ("redux.max.u32", Max, U32, "{D} = __reduce_max_sync(0xffffffffu, {S});"),
+        ("redux.and.u32", And, U32, "{D} = __reduce_and_sync(0xffffffffu, {S});"),
+        ("redux.or.u32",  Or,  U32, "{D} = __reduce_or_sync(0xffffffffu, {S});"),
+        ("redux.xor.u32", Xor, U32, "{D} = __reduce_xor_sync(0xffffffffu, {S});"),
+    ];
+    let t = &limits(arch).timing;
+    rows.into_iter()
+        .map(|(name, op, scalar, cuda)| {
+            let (elem, cxx) = (Elem::Scalar(scalar), if scalar == I32 { "int" } else { "unsigned" });
+            atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Reduction(op), t.pointwise(t.redux_lanes, 1))
+                .warp()
+                .operands([
+                    r(("S", elem, RF, &[32], "(32,1):(1,0)")).through(cxx),
+                    w(("D", elem, RF, &[1], "(32,1):(0,0)")).through(cxx),
+                ])
+                .cuda(cuda)
+                .cite(CITE)
+        })
+        .collect()
+}

@@ -1,0 +1,206 @@
+//! Transcendental functions: instructions that approximate, library functions, and idioms for
+//! activations. Every row states its error, from which the bounds of comparisons follow.
+//!
+//! Instructions are those that keep subnormal numbers, where there is such a variant. "Ulp" in a row's
+//! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the CUDA
+//! C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of their parts:
+//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one rounding of the
+//!   sum and that of the reciprocal; where exp(−x) overflows the result is 0 instead of less than 2⁻¹²⁶.
+//! - silu: one rounding more; where the sigmoid becomes 0, |x| < 90 of these 2⁻¹²⁶ are lost.
+//! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, the argument has two
+//!   roundings, z² = x²/2, and erfc underflows at |x| = 14.3: below (14.3·|x| + 2) ulp, and 4 of erfcf, 2 of
+//!   the products.
+//! - sigmoid as (1 + tanh(x/2))/2: half of tanh's error, which is relative to |tanh| ≤ 1, and a rounding.
+
+use crate::arch::Arch;
+use crate::bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
+use crate::limits::limits;
+use crate::row::{Atom, Rounding};
+use crate::unary::{B, B2, D, F, H, H2, Type, row};
+use carbyne_ir::ast::UnaryOp::{self, Exp, Exp2, Gelu, Log, Rsqrt, Rcp, Sigmoid, Silu, Sqrt, Tanh};
+use carbyne_ir::scalar::Scalar::F64;
+
+const EX2: &str = "PTX ISA, Floating Point Instructions: ex2";
+const EX2_HALF: &str = "PTX ISA, Half Precision Floating Point Instructions: ex2";
+const TANH: &str = "PTX ISA, Floating Point Instructions: tanh";
+const TANH_HALF: &str = "PTX ISA, Half Precision Floating Point Instructions: tanh";
+const SQRT: &str = "PTX ISA, Floating Point Instructions: sqrt";
+const RSQRT: &str = "PTX ISA, Floating Point Instructions: rsqrt";
+const RCP: &str = "PTX ISA, Floating Point Instructions: rcp";
+const LIBRARY: &str = "CUDA C++ Programming Guide, Mathematical Functions: Standard Functions";
+const INTRINSIC: &str = "CUDA C++ Programming Guide, Mathematical Functions: Intrinsic Functions";
+const HALF: &str = "CUDA Math API, Half Math Functions and Half2 Math Functions";
+const BF16: &str = "CUDA Math API, Bfloat16 Math Functions and Bfloat162 Math Functions";
+
+/// Only relative to the result.
+const fn relative(relative: f64) -> ErrorBound {
+    ErrorBound { relative, slope: 0.0, absolute: 0.0 }
+}
+
+/// Whatever the result is.
+const fn absolute(absolute: f64) -> ErrorBound {
+    ErrorBound { relative: 0.0, slope: 0.0, absolute }
+}
+
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let mut rows = instructions(arch);
+    rows.extend(sequences(arch));
+    rows
+}
+
+#[rustfmt::skip] // One row a line.
+fn instructions(arch: Arch) -> Vec<Atom> {
+    use Arch::{Sm70, Sm75, Sm90};
+    let t = &limits(arch).timing;
+    let one = t.special_lanes;
+    let two = t.special_lanes / 2.0;
+    // 2^-10.987 and 2^-9.9, rounded up.
+    let (tanh16, ex16) = (absolute(4.93e-4), relative(1.047e-3).plus(1.0 / 16_777_216.0));
+    let rows = [
+        ("exp2.approx.f32",    Sm70, Exp2,  F,  one, "ex2.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(2.0), EX2),
+        ("sqrt.approx.f32",    Sm70, Sqrt,  F,  one, "sqrt.approx.f32 {D}, {S};",          ErrorBound::f32_ulps(1.0), SQRT),
+        ("rsqrt.approx.f32",   Sm70, Rsqrt, F,  one, "rsqrt.approx.f32 {D}, {S};",         relative(1.072 * F32_ULP), RSQRT),
+        ("rcp.approx.f32",     Sm70, Rcp,   F,  one, "rcp.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(1.0), RCP),
+        ("tanh.approx.f32",    Sm75, Tanh,  F,  one, "tanh.approx.f32 {D}, {S};",          relative(1.0 / 2048.0), TANH),
+        ("exp2.approx.f16",    Sm75, Exp2,  H,  one, "ex2.approx.f16 {D}, {S};",           ex16, EX2_HALF),
+        ("exp2.approx.f16x2",  Sm75, Exp2,  H2, two, "ex2.approx.f16x2 {D}, {S};",         ex16, EX2_HALF),
+        ("tanh.approx.f16",    Sm75, Tanh,  H,  one, "tanh.approx.f16 {D}, {S};",          tanh16, TANH_HALF),
+        ("tanh.approx.f16x2",  Sm75, Tanh,  H2, two, "tanh.approx.f16x2 {D}, {S};",        tanh16, TANH_HALF),
+        ("exp2.approx.bf16",   Sm90, Exp2,  B,  one, "ex2.approx.ftz.bf16 {D}, {S};",      relative(BF16_ULP).plus(F32_NORMAL), EX2_HALF),
+        ("exp2.approx.bf16x2", Sm90, Exp2,  B2, two, "ex2.approx.ftz.bf16x2 {D}, {S};",    relative(BF16_ULP).plus(F32_NORMAL), EX2_HALF),
+        ("tanh.approx.bf16",   Sm90, Tanh,  B,  one, "tanh.approx.bf16 {D}, {S};",         absolute(1.0 / 256.0), TANH_HALF),
+        ("tanh.approx.bf16x2", Sm90, Tanh,  B2, two, "tanh.approx.bf16x2 {D}, {S};",       absolute(1.0 / 256.0), TANH_HALF),
+    ];
+    let mut rows: Vec<Atom> = rows
+        .into_iter()
+        .map(|(name, first, op, ty, lanes, ptx, bound, cite)| {
+            row(name, first, op, ty, t.pointwise(lanes, ty.1))
+                .ptx_scalar(ptx)
+                .rounded(Rounding::Approximate(bound))
+                .cite(cite)
+        })
+        .collect();
+    rows.push(
+        row("sigmoid.tanh.f32", Sm75, Sigmoid, F, t.chain(one, 1, 2))
+            .ptx_scalar("mul.f32 {D}, {S}, 0f3F000000; tanh.approx.f32 {D}, {D}; fma.rn.f32 {D}, {D}, 0f3F000000, 0f3F000000;")
+            .sequence("(1 + tanh(S/2))/2", "half of the 2^-11 of tanh.approx, and one rounding")
+            .rounded(Rounding::Approximate(absolute(1.0 / 4096.0 + F32_ULP)))
+            .cite(TANH),
+    );
+    rows.push(
+        row("sigmoid.tanh.f16x2", Sm75, Sigmoid, H2, t.chain(two, 2, 2))
+            .ptx_scalar("mul.f16x2 {D}, {S}, 0x38003800; tanh.approx.f16x2 {D}, {D}; fma.rn.f16x2 {D}, {D}, 0x38003800, 0x38003800;")
+            .sequence("(1 + tanh(S/2))/2", "half of the 2^-10.987 of tanh.approx, and one rounding")
+            .rounded(Rounding::Approximate(absolute(4.93e-4 / 2.0 + F16_ULP / 2.0)))
+            .cite(TANH_HALF),
+    );
+    rows
+}
+
+/// Name, first architecture, function, type, instructions of the special unit, C++, formula, error, bound,
+/// source.
+type Sequence = (
+    &'static str,
+    Arch,
+    UnaryOp,
+    Type,
+    i64,
+    &'static str,
+    (&'static str, &'static str, ErrorBound),
+    &'static str,
+);
+
+fn sequences(arch: Arch) -> Vec<Atom> {
+    let t = &limits(arch).timing;
+    singles()
+        .into_iter()
+        .chain(activations())
+        .chain(halves())
+        .map(|(name, first, op, ty, n, cuda, (formula, error, bound), cite)| {
+            let lanes = if ty.0 == F64 { t.f64_lanes } else { t.special_lanes };
+            row(name, first, op, ty, t.chain(lanes, ty.1, n * ty.1))
+                .cuda_through(cuda, ty.2)
+                .sequence(formula, error)
+                .rounded(Rounding::Approximate(bound))
+                .cite(cite)
+        })
+        .collect()
+}
+
+#[rustfmt::skip] // One row a line.
+fn singles() -> Vec<Sequence> {
+    use Arch::Sm70;
+    let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
+    vec![
+        ("exp.f32",        Sm70, Exp,   F, 2,  "{D} = expf({S});",   ("2^(S/ln 2), the argument in two parts", "2 ulp", f(2.0)), LIBRARY),
+        ("exp.approx.f32", Sm70, Exp,   F, 1,  "{D} = __expf({S});", ("ex2.approx(S/ln 2)", "2 + 1.173·|S| ulp", f(2.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
+        ("exp2.f32",       Sm70, Exp2,  F, 2,  "{D} = exp2f({S});",  ("ex2.approx, scaled for small results", "2 ulp", f(2.0)), LIBRARY),
+        ("log.f32",        Sm70, Log,   F, 3,  "{D} = logf({S});",   ("a polynomial of the significand, and the exponent", "1 ulp", f(1.0)), LIBRARY),
+        ("log.approx.f32", Sm70, Log,   F, 1,  "{D} = __logf({S});", ("lg2.approx(S)·ln 2", "2^-21.41 for S in [0.5, 2], else 3 ulp", f(3.0).plus(3.59e-7)), INTRINSIC),
+        ("rsqrt.f32",      Sm70, Rsqrt, F, 2,  "{D} = rsqrtf({S});", ("rsqrt.approx, scaled for subnormal numbers", "2 ulp", f(2.0)), LIBRARY),
+        ("tanh.f32",       Sm70, Tanh,  F, 4,  "{D} = tanhf({S});",  ("a polynomial for small S, else 1 - 2/(exp(2S) + 1)", "2 ulp", f(2.0)), LIBRARY),
+        ("exp.f64",        Sm70, Exp,   D, 20, "{D} = exp({S});",    ("a polynomial of the reduced argument", "1 ulp", d(1.0)), LIBRARY),
+        ("exp2.f64",       Sm70, Exp2,  D, 20, "{D} = exp2({S});",   ("a polynomial of the reduced argument", "1 ulp", d(1.0)), LIBRARY),
+        ("log.f64",        Sm70, Log,   D, 30, "{D} = log({S});",    ("a polynomial of the significand, and the exponent", "1 ulp", d(1.0)), LIBRARY),
+        ("rsqrt.f64",      Sm70, Rsqrt, D, 12, "{D} = rsqrt({S});",  ("an approximation, corrected", "1 ulp", d(1.0)), LIBRARY),
+        ("tanh.f64",       Sm70, Tanh,  D, 30, "{D} = tanh({S});",   ("a polynomial for small S, else 1 - 2/(exp(2S) + 1)", "2 ulp", d(2.0)), LIBRARY),
+    ]
+}
+
+#[rustfmt::skip] // One row a line.
+fn activations() -> Vec<Sequence> {
+    use Arch::Sm70;
+    let (f, d, h) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps, ErrorBound::f16_ulps);
+    // Of f64: at the end of the range the exponential overflows, and the result becomes 0.
+    let lost = 1024.0 * f64::MIN_POSITIVE;
+    vec![
+        ("sigmoid.f32",        Sm70, Sigmoid, F, 4, "{D} = __frcp_rn(1.0f + expf(-{S}));",                   ("1/(1 + exp(-S))", "2 ulp of expf, a sum, a reciprocal", f(3.0).plus(F32_NORMAL)), LIBRARY),
+        ("sigmoid.approx.f32", Sm70, Sigmoid, F, 2, "{D} = __fdividef(1.0f, 1.0f + __expf(-{S}));",          ("1/(1 + exp(-S))", "2 + 1.173·|S| ulp of __expf, a sum, 2 ulp of the quotient", f(5.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
+        ("silu.f32",           Sm70, Silu,    F, 4, "{D} = __fmul_rn({S}, __frcp_rn(1.0f + expf(-{S})));",   ("S/(1 + exp(-S))", "as of sigmoid.f32, and a product", f(4.0).plus(90.0 * F32_NORMAL)), LIBRARY),
+        ("silu.approx.f32",    Sm70, Silu,    F, 2, "{D} = __fdividef({S}, 1.0f + __expf(-{S}));",           ("S/(1 + exp(-S))", "as of sigmoid.approx.f32", f(5.0).sloped(1.173).plus(90.0 * F32_NORMAL)), INTRINSIC),
+        ("gelu.f32",           Sm70, Gelu,    F, 6, "{D} = __fmul_rn(0.5f * {S}, erfcf({S} * -0.70710678f));", ("S/2·erfc(-S/sqrt(2))", "4 ulp of erfcf, 14.3·|S| + 2 of its argument, 2 of the products", f(8.0).sloped(14.3).plus(F32_NORMAL)), LIBRARY),
+        ("sigmoid.f64",        Sm70, Sigmoid, D, 30, "{D} = __drcp_rn(1.0 + exp(-{S}));",                    ("1/(1 + exp(-S))", "1 ulp of exp, a sum, a reciprocal", d(2.0).plus(lost)), LIBRARY),
+        ("silu.f64",           Sm70, Silu,    D, 32, "{D} = __dmul_rn({S}, __drcp_rn(1.0 + exp(-{S})));",    ("S/(1 + exp(-S))", "as of sigmoid.f64, and a product", d(3.0).plus(1024.0 * lost)), LIBRARY),
+        ("sigmoid.f16",        Sm70, Sigmoid, H, 3, "{D} = __float2half_rn(__fdividef(1.0f, 1.0f + __expf(-__half2float({S}))));", ("1/(1 + exp(-S)) in f32", "1 ulp", h(1.0)), INTRINSIC),
+        ("silu.f16",           Sm70, Silu,    H, 3, "{D} = __float2half_rn(__fdividef(__half2float({S}), 1.0f + __expf(-__half2float({S}))));", ("S/(1 + exp(-S)) in f32", "1 ulp", h(1.0)), INTRINSIC),
+        ("gelu.f16",           Sm70, Gelu,    H, 7, "{D} = __float2half_rn(0.5f * __half2float({S}) * erfcf(__half2float({S}) * -0.70710678f));", ("S/2·erfc(-S/sqrt(2)) in f32", "1 ulp", h(1.0)), LIBRARY),
+        ("sigmoid.bf16",       Arch::Sm80, Sigmoid, B, 3, "{D} = __float2bfloat16_rn(__fdividef(1.0f, 1.0f + __expf(-__bfloat162float({S}))));", ("1/(1 + exp(-S)) in f32", "1 ulp", ErrorBound::bf16_ulps(1.0)), INTRINSIC),
+        ("silu.bf16",          Arch::Sm80, Silu,    B, 3, "{D} = __float2bfloat16_rn(__fdividef(__bfloat162float({S}), 1.0f + __expf(-__bfloat162float({S}))));", ("S/(1 + exp(-S)) in f32", "1 ulp", ErrorBound::bf16_ulps(1.0).plus(90.0 * F32_NORMAL)), INTRINSIC),
+        ("gelu.bf16",          Arch::Sm80, Gelu,    B, 7, "{D} = __float2bfloat16_rn(0.5f * __bfloat162float({S}) * erfcf(__bfloat162float({S}) * -0.70710678f));", ("S/2·erfc(-S/sqrt(2)) in f32", "1 ulp", ErrorBound::bf16_ulps(1.0)), LIBRARY),
+    ]
+}
+
+#[rustfmt::skip] // One row a line.
+fn halves() -> Vec<Sequence> {
+    use Arch::{Sm70, Sm80};
+    let (h, b) = (ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));
+    let (exp, exp2, log) = ("ex2.approx(S/ln 2) in f32", "ex2.approx(S) in f32", "lg2.approx(S)·ln 2 in f32");
+    let (sqrt, rsqrt, rcp) = ("sqrt.approx(S) in f32", "rsqrt.approx(S) in f32", "rcp.approx(S) in f32");
+    let ulp = "1 ulp";
+    vec![
+        ("exp.f16",      Sm70, Exp,   H,  2, "{D} = hexp({S});",     (exp, ulp, h),   HALF),
+        ("exp2.f16",     Sm70, Exp2,  H,  2, "{D} = hexp2({S});",    (exp2, ulp, h),  HALF),
+        ("log.f16",      Sm70, Log,   H,  2, "{D} = hlog({S});",     (log, ulp, h),   HALF),
+        ("sqrt.f16",     Sm70, Sqrt,  H,  2, "{D} = hsqrt({S});",    (sqrt, ulp, h),  HALF),
+        ("rsqrt.f16",    Sm70, Rsqrt, H,  2, "{D} = hrsqrt({S});",   (rsqrt, ulp, h), HALF),
+        ("rcp.f16",      Sm70, Rcp,   H,  2, "{D} = hrcp({S});",     (rcp, ulp, h),   HALF),
+        ("exp.f16x2",    Sm70, Exp,   H2, 2, "{D} = h2exp({S});",    (exp, ulp, h),   HALF),
+        ("exp2.f16x2",   Sm70, Exp2,  H2, 2, "{D} = h2exp2({S});",   (exp2, ulp, h),  HALF),
+        ("log.f16x2",    Sm70, Log,   H2, 2, "{D} = h2log({S});",    (log, ulp, h),   HALF),
+        ("sqrt.f16x2",   Sm70, Sqrt,  H2, 2, "{D} = h2sqrt({S});",   (sqrt, ulp, h),  HALF),
+        ("rsqrt.f16x2",  Sm70, Rsqrt, H2, 2, "{D} = h2rsqrt({S});",  (rsqrt, ulp, h), HALF),
+        ("rcp.f16x2",    Sm70, Rcp,   H2, 2, "{D} = h2rcp({S});",    (rcp, ulp, h),   HALF),
+        ("exp.bf16",     Sm80, Exp,   B,  2, "{D} = hexp({S});",     (exp, ulp, b),   BF16),
+        ("exp2.bf16",    Sm80, Exp2,  B,  2, "{D} = hexp2({S});",    (exp2, ulp, b),  BF16),
+        ("log.bf16",     Sm80, Log,   B,  2, "{D} = hlog({S});",     (log, ulp, b),   BF16),
+        ("sqrt.bf16",    Sm80, Sqrt,  B,  2, "{D} = hsqrt({S});",    (sqrt, ulp, b),  BF16),
+        ("rsqrt.bf16",   Sm80, Rsqrt, B,  2, "{D} = hrsqrt({S});",   (rsqrt, ulp, b), BF16),
+        ("rcp.bf16",     Sm80, Rcp,   B,  2, "{D} = hrcp({S});",     (rcp, ulp, b),   BF16),
+        ("exp.bf16x2",   Sm80, Exp,   B2, 2, "{D} = h2exp({S});",    (exp, ulp, b),   BF16),
+        ("exp2.bf16x2",  Sm80, Exp2,  B2, 2, "{D} = h2exp2({S});",   (exp2, ulp, b),  BF16),
+        ("log.bf16x2",   Sm80, Log,   B2, 2, "{D} = h2log({S});",    (log, ulp, b),   BF16),
+        ("sqrt.bf16x2",  Sm80, Sqrt,  B2, 2, "{D} = h2sqrt({S});",   (sqrt, ulp, b),  BF16),
+        ("rsqrt.bf16x2", Sm80, Rsqrt, B2, 2, "{D} = h2rsqrt({S});",  (rsqrt, ulp, b), BF16),
+        ("rcp.bf16x2",   Sm80, Rcp,   B2, 2, "{D} = h2rcp({S});",    (rcp, ulp, b),   BF16),
+    ]
+}
