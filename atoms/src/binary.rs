@@ -15,7 +15,8 @@ use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32};
 
 const PTX: &str = "PTX ISA, Floating Point Instructions: add, sub, mul, div, min, max";
-const PTX_HALF: &str = "PTX ISA, Half Precision Floating Point Instructions: add, sub, mul, min, max";
+const PTX_HALF: &str =
+    "PTX ISA, Half Precision Floating Point Instructions: add, sub, mul, min, max";
 const PTX_INT: &str = "PTX ISA, Integer Arithmetic Instructions: add, sub, mul, min, max";
 const HALF_DIV: &str = "CUDA Math API, Half Arithmetic Functions: __hdiv, __h2div";
 const BF16_DIV: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hdiv, __h2div";
@@ -33,7 +34,14 @@ const B2: Type = (Bf16, 2, "__nv_bfloat162");
 const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
 
-fn row(name: &'static str, first: Arch, op: BinaryOp, ty: Type, cuda: &'static str, cost: Cost) -> Atom {
+fn row(
+    name: &'static str,
+    first: Arch,
+    op: BinaryOp,
+    ty: Type,
+    cuda: &'static str,
+    cost: Cost,
+) -> Atom {
     let (scalar, n, cxx) = ty;
     let elem = Elem::Scalar(scalar);
     let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };

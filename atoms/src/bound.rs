@@ -31,11 +31,7 @@ impl ErrorBound {
 
     /// Ulps of binary16.
     pub(crate) const fn f16_ulps(n: f64) -> Self {
-        ErrorBound {
-            relative: n * F16_ULP,
-            slope: 0.0,
-            absolute: n / 16_777_216.0,
-        }
+        ErrorBound { relative: n * F16_ULP, slope: 0.0, absolute: n / 16_777_216.0 }
     }
 
     /// Ulps of bfloat16, whose subnormal numbers may be flushed to zero.
@@ -78,7 +74,9 @@ impl fmt::Display for ErrorBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut terms = vec![];
         match (self.relative > 0.0, self.slope > 0.0) {
-            (true, true) => terms.push(format!("({:.2e} + {:.2e}·|x|)·|y|", self.relative, self.slope)),
+            (true, true) => {
+                terms.push(format!("({:.2e} + {:.2e}·|x|)·|y|", self.relative, self.slope))
+            }
             (true, false) => terms.push(format!("{:.2e}·|y|", self.relative)),
             (false, _) => {}
         }

@@ -57,15 +57,19 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             let rounding = if widens(from, to) { Rounding::Exact } else { Rounding::Nearest };
             let wide = from == F64 || to == F64;
             let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
-            let mut row =
-                atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), t.pointwise(lanes, n))
-                    .operands([
-                        r(("S", Elem::Scalar(from), RF, &tile, tv)).through(from_cxx),
-                        w(("D", Elem::Scalar(to), RF, &tile, tv)).through(to_cxx),
-                    ])
-                    .cuda(cuda)
-                    .rounded(rounding)
-                    .cite(cite);
+            let mut row = atom(
+                name,
+                ArchReq::Since(first),
+                AtomOp::Unary(UnaryOp::Cast),
+                t.pointwise(lanes, n),
+            )
+            .operands([
+                r(("S", Elem::Scalar(from), RF, &tile, tv)).through(from_cxx),
+                w(("D", Elem::Scalar(to), RF, &tile, tv)).through(to_cxx),
+            ])
+            .cuda(cuda)
+            .rounded(rounding)
+            .cite(cite);
             row.kind = kind;
             row
         })

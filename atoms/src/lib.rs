@@ -39,7 +39,8 @@ pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind, Visibility,
+    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind,
+    Visibility,
 };
 pub use table::AtomTable;
 pub use template::{Part, Template};

@@ -17,7 +17,7 @@ use crate::bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
 use crate::limits::limits;
 use crate::row::{Atom, Rounding};
 use crate::unary::{B, B2, D, F, H, H2, Type, row};
-use carbyne_ir::ast::UnaryOp::{self, Exp, Exp2, Gelu, Log, Rsqrt, Rcp, Sigmoid, Silu, Sqrt, Tanh};
+use carbyne_ir::ast::UnaryOp::{self, Exp, Exp2, Gelu, Log, Rcp, Rsqrt, Sigmoid, Silu, Sqrt, Tanh};
 use carbyne_ir::scalar::Scalar::F64;
 
 const EX2: &str = "PTX ISA, Floating Point Instructions: ex2";
@@ -89,7 +89,7 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     );
     rows.push(
         row("sigmoid.tanh.f16x2", Sm75, Sigmoid, H2, t.chain(two, 2, 2))
-            .ptx_scalar("mul.f16x2 {D}, {S}, 0x38003800; tanh.approx.f16x2 {D}, {D}; fma.rn.f16x2 {D}, {D}, 0x38003800, 0x38003800;")
+            .cuda_through("{D} = __hfma2(h2tanh_approx(__hmul2_rn({S}, __float2half2_rn(0.5f))), __float2half2_rn(0.5f), __float2half2_rn(0.5f));", H2.2)
             .sequence("(1 + tanh(S/2))/2", "half of the 2^-10.987 of tanh.approx, and one rounding")
             .rounded(Rounding::Approximate(absolute(4.93e-4 / 2.0 + F16_ULP / 2.0)))
             .cite(TANH_HALF),

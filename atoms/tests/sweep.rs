@@ -3,8 +3,8 @@
 //! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell at
 //! a time and demands that the sweep names it.
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind,
-    Template,
+use carbyne_atoms::{
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind, Template,
 };
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};

@@ -54,7 +54,8 @@ pub(crate) fn literal(v: f64, scalar: Scalar) -> Option<Expr> {
     let call = |f: &'static str, x: f32| Some(Expr::call(f, [float(x)]));
     match scalar {
         Scalar::F64 => Some(double(v)),
-        Scalar::F32 | Scalar::Tf32 => Some(float(v as f32)),
+        Scalar::F32 => Some(float(v as f32)),
+        Scalar::Tf32 => Some(float(to_tf32(v) as f32)),
         // The argument is a value of the type, so that the conversion is exact.
         Scalar::F16 => call("__float2half", f16::from_f64(v).to_f32()),
         Scalar::Bf16 => call("__float2bfloat16", bf16::from_f64(v).to_f32()),
@@ -85,6 +86,17 @@ pub(crate) fn literal(v: f64, scalar: Scalar) -> Option<Expr> {
             })
         }
     }
+}
+
+/// Rounded to 10 bits of fraction, to nearest even; what overflows f32 does so when it becomes one.
+fn to_tf32(v: f64) -> f64 {
+    const DROPPED: u32 = 52 - 10;
+    if !v.is_finite() {
+        return v;
+    }
+    let bits = v.to_bits();
+    let half = (1u64 << (DROPPED - 1)) - 1;
+    f64::from_bits((bits + half + (bits >> DROPPED & 1)) & !((1 << DROPPED) - 1))
 }
 
 /// `0.0f`; infinities and NaN by their bits, which no header needs to name.
@@ -123,6 +135,7 @@ mod tests {
     #[test]
     fn literals_have_the_type_and_are_rounded_once() {
         assert_eq!(show(0.0, Scalar::F32), "0.0f;");
+        assert_eq!(show(0.1, Scalar::Tf32), "0.099975586f;");
         assert_eq!(show(-1.5, Scalar::F64), "-1.5;");
         assert_eq!(show(1e-5, Scalar::F32), "1e-5f;");
         assert_eq!(show(0.1, Scalar::F16), "__float2half(0.099975586f);");

@@ -34,9 +34,10 @@ fn text_of(row: &Atom) -> String {
         list.push(format!("%{name}"));
     }
     let who = if row.group > 1 { "#cta" } else { "#cta.scalar()" };
+    let attributes = if let AtomOp::Shfl(_) = row.op { " lane=1" } else { "" };
     format!(
         "carbyne 1\n%X:[1].f32.GL\n%Y:[1].f32.GL\n{params}#grid:[1].block\n#cta:[128].thread\n\
-         Spec @row <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}  {} <<<#grid, {who}>>> ({}) -> ({}) atom={}\n}}\n",
+         Spec @row <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}  {} <<<#grid, {who}>>> ({}) -> ({}){attributes} atom={}\n}}\n",
         params.lines().map(|l| format!(", {}", l.split(':').next().unwrap())).collect::<String>(),
         row.op.spec_kind(),
         ins.join(", "),

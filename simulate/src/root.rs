@@ -217,7 +217,14 @@ pub(crate) fn check_block(
         let want = oracle.want(e)?;
         let page = &pages[p].1;
         let raw = page.written.values[i];
-        match want.compare(&oracle.root.meaning, view.scalar, small_ints, 0, Some(raw)) {
+        match want.compare(
+            &oracle.root.meaning,
+            view.scalar,
+            small_ints,
+            &oracle.root.stated,
+            0,
+            Some(raw),
+        ) {
             Ok((error, allowed)) => counts.compared(error, allowed),
             Err(wrong) => {
                 let at = coordinates_text(&coordinates(&view.modes, e));

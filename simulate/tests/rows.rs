@@ -98,8 +98,12 @@ fn kernel(row: &Atom, pick: usize) -> Option<String> {
         outputs.push("%unused".to_owned());
     }
     let kind = row.op.spec_kind();
+    if let AtomOp::Shfl(_) = row.op {
+        return Some(exchange(row, &text, &body, &whole.0[0], &whole.1[0]));
+    }
     let list = |names: &[String]| names.join(", ");
     let acc = match (row.op, row.writes().next()) {
+        (AtomOp::Reduction(_), _) => " axis=0".to_owned(),
         (AtomOp::MatMul { .. }, Some(AtomOperand { elem: Elem::Scalar(s), .. })) => {
             format!(" acc={s}")
         }
@@ -126,6 +130,20 @@ fn kernel(row: &Atom, pick: usize) -> Option<String> {
         row.name
     );
     Some(text)
+}
+
+/// A shuffle means no more than itself: the row, in place, is compared with the leaf without a row.
+fn exchange(row: &Atom, text: &str, body: &str, from: &str, to: &str) -> String {
+    let kind = row.op.spec_kind();
+    let other = body.lines().find(|l| l.contains(to)).unwrap().replace(to, "%other");
+    format!(
+        "{text}Spec @row <<<#grid, #cta>>> (%g0) -> (%unused) {{\n{body}{other}\n  \
+         Move <<<#grid, #cta>>> (%g0) -> ({to})\n  barrier\n  \
+         {kind} <<<#grid, #cta>>> ({from}.mine) -> (%other.mine) lane=3\n  \
+         Move <<<#grid, #cta>>> (%other) -> ({to}) {{\n    \
+         {kind} <<<#grid, #cta>>> ({to}.mine) -> ({to}.mine) lane=3 atom={}\n  }}\n}}",
+        row.name
+    )
 }
 
 #[test]

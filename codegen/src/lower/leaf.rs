@@ -3,7 +3,7 @@
 use super::Lowering;
 use super::access::Values;
 use super::stmts::line_comment;
-use crate::cpp::ast::{Piece, Stmt, StmtKind};
+use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
 use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Part, Template};
@@ -41,8 +41,8 @@ impl Lowering<'_> {
         let filled = self.fill(spec, atom).map_err(errors::at(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
-            Template::Cuda(_) => self.cuda(atom, &filled),
-            Template::Ptx(_) => self.ptx(atom, &filled),
+            Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
+            Template::Ptx(_) | Template::PtxScalar(_) => self.ptx(atom, &filled),
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
         // Inline PTX takes several lines; its comment says what they are.
@@ -85,12 +85,17 @@ impl Lowering<'_> {
     }
 
     /// `{D} = {S};`
-    fn cuda(&mut self, atom: &Atom, filled: &[Filled]) -> Fallible<Stmt> {
+    fn cuda(&mut self, atom: &Atom, filled: &[Filled], lane: Option<i64>) -> Fallible<Stmt> {
         let plain = is_plain(atom, filled);
         let mut pieces = vec![];
         for part in atom.template.parts() {
             pieces.push(match part {
                 Part::Text(text) => Piece::Text(text),
+                Part::Operand("lane") if matches!(atom.op, AtomOp::Shfl(_)) => {
+                    Piece::Operand(Expr::Int(lane.ok_or_else(|| {
+                        errors::unprintable("the `lane=` of a Shfl is not a constant".to_owned())
+                    })?))
+                }
                 Part::Operand(name) => {
                     let (operand, value) = named(atom, filled, name)?;
                     Piece::Operand(match value {
@@ -132,7 +137,7 @@ pub(super) fn named<'a>(
     })
 }
 
-fn number(n: f64, operand: &AtomOperand) -> Fallible<crate::cpp::ast::Expr> {
+fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
     let scalar = match operand.elem {
         Elem::Scalar(s) if operand.n_values() == 1 => s,
         _ => {

@@ -10,7 +10,7 @@ use super::kernel::Helper;
 use super::leaf::{Filled, named};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, Part};
+use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, Part, Template};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
@@ -39,6 +39,7 @@ impl Lowering<'_> {
             };
             registers.insert(operand.name, list);
         }
+        let braces = !matches!(atom.template, Template::PtxScalar(_));
         // Outputs are numbered first, as C++ wants them.
         let mut texts: HashMap<&str, String> = HashMap::new();
         let mut number = 0;
@@ -54,7 +55,10 @@ impl Lowering<'_> {
                     (number..number + list.len()).map(|n| format!("%{n}")).collect();
                 number += list.len();
                 let joined = numbers.join(", ");
-                texts.insert(name, if in_register { format!("{{{joined}}}") } else { joined });
+                texts.insert(
+                    name,
+                    if braces && in_register { format!("{{{joined}}}") } else { joined },
+                );
                 if outputs { &mut asm.outputs } else { &mut asm.inputs }.extend(list);
             }
         }

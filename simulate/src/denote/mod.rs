@@ -57,7 +57,8 @@ pub enum Meaning {
 pub struct Computed {
     /// By element of the output.
     pub values: Vec<f64>,
-    /// For each, the sum of the magnitudes that were added up: what rounding errors are relative to.
+    /// For each, the sum of the magnitudes that were added up: what rounding errors are relative to. Of a
+    /// pointwise function, the magnitude of its first operand.
     pub magnitudes: Vec<f64>,
 }
 
@@ -157,9 +158,11 @@ impl Meaning {
         match self {
             Meaning::Move => plain(input(0).clone()),
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
-            Meaning::Unary(op) => plain(input(0).iter().map(|x| unary(*op, *x)).collect()),
+            Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
             Meaning::Binary(op) => {
-                plain(input(0).iter().zip(input(1)).map(|(x, y)| binary(*op, *x, *y)).collect())
+                let (x, y) = (input(0), input(1));
+                let n = x.len().min(y.len());
+                of_operand(&x[..n], |i, x| binary(*op, x, y[i]))
             }
             Meaning::MatMul { l, m, n, k, set, .. } => {
                 let mut out =
@@ -174,6 +177,12 @@ impl Meaning {
             Meaning::Reduction { op, modes, removed } => reduce(*op, modes, removed, input(0)),
         }
     }
+}
+
+/// A function of each element of the first operand.
+fn of_operand(x: &[f64], f: impl Fn(usize, f64) -> f64) -> Computed {
+    let values = x.iter().enumerate().map(|(i, x)| f(i, *x)).collect();
+    Computed { values, magnitudes: x.iter().map(|x| x.abs()).collect() }
 }
 
 fn plain(values: Vec<f64>) -> Computed {

@@ -12,7 +12,7 @@
 //!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
 
 use crate::num::{decode, decode_int, encode, fma, truncate};
-use carbyne_ir::ast::{BinaryOp, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
@@ -72,6 +72,10 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
         // Casts saturate, arithmetic keeps the low bits.
         return truncate(to, if op == UnaryOp::Cast { v.clamp(lo, hi) } else { v });
     }
+    if !from.is_float() && to == Scalar::F32 {
+        // Rounded once, also of 64 bits.
+        return u64::from((decode_int(from, x) as f32).to_bits());
+    }
     let v = decode(from, x);
     let sigmoid = |v: f64| (1.0 + (-v).exp()).recip();
     encode(
@@ -99,6 +103,34 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
             UnaryOp::Silu => v * sigmoid(v),
         },
     )
+}
+
+/// All elements to one, in their order.
+pub(super) fn reduce(op: ReduceOp, scalar: Scalar, tile: &[u64]) -> u64 {
+    let float = |op: BinaryOp| tile.iter().copied().reduce(|x, y| binary(op, scalar, scalar, x, y));
+    let bits = |f: fn(u64, u64) -> u64| tile.iter().copied().reduce(f);
+    let reduced = match op {
+        ReduceOp::Sum => float(BinaryOp::Add),
+        ReduceOp::Prod => float(BinaryOp::Mul),
+        ReduceOp::Min => float(BinaryOp::Min),
+        ReduceOp::Max => float(BinaryOp::Max),
+        ReduceOp::And => bits(|x, y| x & y),
+        ReduceOp::Or => bits(|x, y| x | y),
+        ReduceOp::Xor => bits(|x, y| x ^ y),
+    };
+    reduced.unwrap_or(0)
+}
+
+/// The lane from which a lane receives; its own where the exchange names none.
+pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> usize {
+    let n = n_lanes as i64;
+    let other = match op {
+        ShflOp::Idx => lane.rem_euclid(n.max(1)),
+        ShflOp::Up => (own as i64).saturating_sub(lane),
+        ShflOp::Down => (own as i64).saturating_add(lane),
+        ShflOp::Bfly => own as i64 ^ lane,
+    };
+    if (0..n).contains(&other) { other as usize } else { own }
 }
 
 /// Two operands of one type.

@@ -11,6 +11,7 @@ use crate::num::{decode, encode};
 use crate::plan::{
     Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text,
 };
+use carbyne_atoms::ErrorBound;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 
@@ -58,6 +59,7 @@ impl Want {
         meaning: &Meaning,
         scalar: Scalar,
         small_ints: bool,
+        stated: &[ErrorBound],
         e: usize,
         raw: Option<u64>,
     ) -> Result<(f64, f64), Wrong> {
@@ -71,7 +73,8 @@ impl Want {
             }
             Want::Values(computed) => {
                 let want = computed.values[e];
-                let allowed = tolerance(meaning, scalar, want, computed.magnitudes[e], small_ints);
+                let allowed =
+                    tolerance(meaning, scalar, want, computed.magnitudes[e], small_ints, stated);
                 if let Some(raw) = raw {
                     let got = decode(scalar, raw);
                     // The rounded reference is right by definition: it may be infinite or no number.
@@ -212,8 +215,14 @@ impl Runner<'_> {
                         break;
                     };
                     let raw = self.block.peek(view, at, thread);
-                    let compared =
-                        want.compare(&check.meaning, view.scalar, self.mode.small_ints, e, raw);
+                    let compared = want.compare(
+                        &check.meaning,
+                        view.scalar,
+                        self.mode.small_ints,
+                        &check.stated,
+                        e,
+                        raw,
+                    );
                     match compared {
                         Ok((error, allowed)) => self.counts.compared(error, allowed),
                         Err(wrong) => {

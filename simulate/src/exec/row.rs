@@ -322,6 +322,18 @@ fn compute(row: &BoundRow, scratch: &mut Scratch) {
             output.clear();
             output.resize(n, crate::num::encode(to, value));
         }
+        RowOp::Reduction(op, scalar) => {
+            output.clear();
+            output.push(arith::reduce(op, scalar, &tiles[0]));
+        }
+        RowOp::Shuffle { op, lane, n_lanes, per_unit } => {
+            output.clear();
+            output.extend((0..tiles[0].len()).map(|place| {
+                let (unit, part) = (place / per_unit, place % per_unit);
+                let from = arith::source_lane(op, unit % n_lanes, lane, n_lanes);
+                tiles[0][(unit - unit % n_lanes + from) * per_unit + part]
+            }));
+        }
         RowOp::MatMul { extents, from, to } => {
             arith::matmul_row(extents, from, to, &tiles[0], &tiles[1], output);
         }

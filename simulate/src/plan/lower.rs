@@ -7,7 +7,7 @@ use super::{
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{AtomTable, ErrorBound};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
@@ -77,6 +77,7 @@ pub(crate) fn lower<'p>(
         },
         vars: Variables::new(program, symbols, n_threads),
         atoms,
+        stated: Vec::new(),
         spaces: HashMap::new(),
         views: HashMap::new(),
         crews: HashMap::new(),
@@ -117,6 +118,8 @@ pub(super) struct Lowering<'p, 'a> {
     pub(super) kernel: Kernel<'p>,
     pub(super) vars: Variables<'a>,
     atoms: &'a AtomTable,
+    /// What rows bound so far state of their errors, with the specs that they implement.
+    stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
     pub(super) views: HashMap<TensorId, usize>,
     crews: HashMap<ThreadsId, usize>,
@@ -205,8 +208,14 @@ impl Lowering<'_, '_> {
         let crew = self.crew(exec.threads)?;
         let site = self.site(spec.line, spec.span);
         if let Some(body) = &spec.body {
+            let first_stated = self.stated.len();
             let body = self.block(body, depth + 1)?;
-            let check = match self.check(id, site, crew) {
+            let stated: Vec<ErrorBound> = self.stated[first_stated..]
+                .iter()
+                .filter(|(kind, _)| *kind == spec.kind)
+                .map(|(_, bound)| *bound)
+                .collect();
+            let check = match self.check(id, site, crew, stated) {
                 Ok(check) => {
                     self.kernel.checks.push(check);
                     Some(self.kernel.checks.len() - 1)
@@ -260,10 +269,13 @@ impl Lowering<'_, '_> {
                 outputs,
                 views: &self.kernel.views,
                 dists: &self.kernel.dists,
+                lane: spec.lane(),
                 program: self.kernel.program,
                 site: self.kernel.sites[site as usize],
             };
-            return BoundRow::new(atom, spec.kind, &operands).map(How::Row);
+            let row = BoundRow::new(atom, spec.kind, &operands)?;
+            self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
+            return Ok(How::Row(row));
         }
         let alone = self.kernel.crews[crew].group_size() == 1;
         if let SpecKind::Shfl(op) = spec.kind {
@@ -284,7 +296,13 @@ impl Lowering<'_, '_> {
         Ok(How::Meaning(meaning))
     }
 
-    fn check(&mut self, id: SpecId, site: u32, crew: usize) -> Result<Check, Unchecked> {
+    fn check(
+        &mut self,
+        id: SpecId,
+        site: u32,
+        crew: usize,
+        stated: Vec<ErrorBound>,
+    ) -> Result<Check, Unchecked> {
         let spec = &self.kernel.program.specs[id];
         if spec.kind == SpecKind::Generic {
             return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
@@ -300,7 +318,7 @@ impl Lowering<'_, '_> {
             .small_enough(&inputs, &outputs)
             .and_then(|()| self.denote(id, &inputs, &outputs))
             .map_err(Unchecked::Because)?;
-        let check = Check { site, crew, meaning, inputs, outputs };
+        let check = Check { site, crew, meaning, inputs, outputs, stated };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
             return Err(Unchecked::Because(
                 "comparing it with its meaning would take too long".to_owned(),
@@ -360,7 +378,9 @@ impl Lowering<'_, '_> {
             return Err(Unchecked::Because("its operands are not whole tensors in GL".to_owned()));
         }
         let site = self.site(spec.line, spec.span);
-        Ok(RootSpec { site, meaning, inputs, outputs })
+        let stated = self.stated.iter().filter(|(kind, _)| *kind == spec.kind);
+        let stated = stated.map(|(_, bound)| *bound).collect();
+        Ok(RootSpec { site, meaning, inputs, outputs, stated })
     }
 
     fn is_private(&self, view: usize) -> bool {

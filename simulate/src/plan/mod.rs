@@ -20,6 +20,7 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
+use carbyne_atoms::ErrorBound;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId};
@@ -79,6 +80,8 @@ pub(crate) struct RootSpec {
     pub inputs: Vec<Source>,
     /// Written operands, all in global memory.
     pub outputs: Vec<usize>,
+    /// As of a [`Check`].
+    pub stated: Vec<ErrorBound>,
 }
 
 /// A place in the text.
@@ -274,6 +277,8 @@ pub(crate) struct Check {
     pub inputs: Vec<Source>,
     /// Written operands.
     pub outputs: Vec<usize>,
+    /// Error bounds of the rows in the body that compute the same function.
+    pub stated: Vec<ErrorBound>,
 }
 
 impl Kernel<'_> {

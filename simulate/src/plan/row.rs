@@ -2,13 +2,14 @@
 //!
 //! A row names each operand's elements by their place in a tile, for every thread and value. Binding turns
 //! that into lists over (lane, element) slots: for each place of a read tile the first slot that holds it,
-//! so that the addresses of idle lanes are never used; for a written tile every slot.
+//! so that the addresses of idle lanes are never used; so it is for a written tile in memory, and every
+//! slot for one in registers.
 //!
 //! Nothing here or in [`crate::exec`] looks at a row's name.
 
 use super::{Checked, Site, Source, Space, View};
 use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Visibility};
-use carbyne_ir::ast::{BinaryOp, SpecKind, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Buffer, Program};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -46,7 +47,7 @@ pub(crate) struct BoundOperand {
     pub source: Source,
     /// For each place of the tile, in scalars: of a read operand one slot.
     pub reads: Vec<Slot>,
-    /// Of a written one every slot with its place.
+    /// Of a written one every slot that writes, with its place.
     pub writes: Vec<(Slot, u32)>,
     /// Of the address each thread gives, in bytes.
     pub align: i64,
@@ -74,6 +75,19 @@ pub(crate) enum RowOp {
     Binary(BinaryOp, Scalar, Scalar),
     /// Every element is the literal.
     Init(Scalar),
+    /// All elements to one.
+    Reduction(ReduceOp, Scalar),
+    /// Those of another lane: how many lanes there are, and how many scalars a lane's value is.
+    Shuffle {
+        /// How the lane is found.
+        op: ShflOp,
+        /// Lane, distance or mask.
+        lane: i64,
+        /// Lanes of the tile.
+        n_lanes: usize,
+        /// Scalars of one unit.
+        per_unit: usize,
+    },
 }
 
 /// Threads that execute a row together, in its order.
@@ -89,6 +103,8 @@ pub(crate) struct Operands<'a> {
     pub views: &'a [View],
     /// The kernel's distributed tensors so far.
     pub dists: &'a [super::Dist],
+    /// `lane=` of a Shfl, where it is a constant.
+    pub lane: Option<i64>,
     /// The program.
     pub program: &'a Program,
     /// Of the spec.
@@ -137,7 +153,7 @@ impl BoundRow {
             .zip(operands.outputs)
             .map(|(o, view)| bind(o, Source::View(*view)))
             .collect::<Checked<_>>()?;
-        let op = row_op(atom, &reads, &writes, operands.views).map_err(refuse)?;
+        let op = row_op(atom, &reads, &writes, operands).map_err(refuse)?;
         let asynchronous = atom.visibility == Visibility::AsyncGroup;
         let into_shared = |w: &BoundOperand| match w.source {
             Source::View(v) => matches!(operands.views[v].space, Space::Shared(_)),
@@ -205,8 +221,9 @@ fn row_op(
     atom: &Atom,
     reads: &[BoundOperand],
     writes: &[BoundOperand],
-    views: &[View],
+    cx: &Operands<'_>,
 ) -> Result<RowOp, String> {
+    let views = cx.views;
     let scalar = |o: &BoundOperand| match o.source {
         Source::View(v) => Some(views[v].scalar),
         Source::Number(_) => None,
@@ -243,8 +260,19 @@ fn row_op(
             }
             Ok(RowOp::MatMul { extents: [l, m, n, k], from: [a, b], to })
         }
-        AtomOp::Reduction(_) | AtomOp::Shfl(_) => {
-            Err(format!("the simulator does not execute rows of {}", atom.op))
+        AtomOp::Reduction(op) => match (&from[..], written) {
+            ([from], 1) if *from == to => Ok(RowOp::Reduction(op, to)),
+            _ => Err("it reduces its tile to one element of the same type".to_owned()),
+        },
+        AtomOp::Shfl(op) => {
+            same(1)?;
+            let lane = cx.lane.ok_or("its lane is not a constant")?;
+            let per_unit = atom.operands[0].elem.scalars_per_unit(to).unwrap_or(1);
+            let (n_lanes, per_unit) = (atom.group.max(1) as usize, per_unit.max(1) as usize);
+            if written % (n_lanes * per_unit) != 0 {
+                return Err("its tile is not one value a lane".to_owned());
+            }
+            Ok(RowOp::Shuffle { op, lane, n_lanes, per_unit })
         }
     }
 }
@@ -296,6 +324,8 @@ fn bind_operand(
     if held != wanted {
         return Err(format!("holds {held} elements a thread, the row takes {wanted}"));
     }
+    // In memory, of several threads that name one element the first alone writes it.
+    let copies = memory == Memory::Rf;
     let mut reads: Vec<Option<Slot>> = vec![None; (n_units * per_unit) as usize];
     let mut writes = Vec::new();
     for t in 0..n_threads {
@@ -307,8 +337,10 @@ fn bind_operand(
             for j in 0..per_unit {
                 let slot = Slot { lane: t as u16, element: (v * per_unit + j) as u16 };
                 let place = unit * per_unit + j;
+                if copies || reads[place as usize].is_none() {
+                    writes.push((slot, place as u32));
+                }
                 reads[place as usize].get_or_insert(slot);
-                writes.push((slot, place as u32));
             }
         }
     }
