@@ -269,7 +269,7 @@ fn row_op(
             let lane = cx.lane.ok_or("its lane is not a constant")?;
             let per_unit = atom.operands[0].elem.scalars_per_unit(to).unwrap_or(1);
             let (n_lanes, per_unit) = (atom.group.max(1) as usize, per_unit.max(1) as usize);
-            if written % (n_lanes * per_unit) != 0 {
+            if !written.is_multiple_of(n_lanes * per_unit) {
                 return Err("its tile is not one value a lane".to_owned());
             }
             Ok(RowOp::Shuffle { op, lane, n_lanes, per_unit })
