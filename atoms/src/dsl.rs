@@ -4,7 +4,7 @@
 //! does not parse is a defect of this crate, and the sweep builds every table.
 
 use crate::arch::ArchReq;
-use crate::limits::{ArchLimits, Timing};
+use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
     Access, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
 };
@@ -49,6 +49,13 @@ impl Atom {
     pub(crate) fn warp(mut self) -> Self {
         self.group = 32;
         self.thread_layout = layout("32:1");
+        self
+    }
+
+    /// Four of them are a warp: threads 0 to 3 and 16 to 19, and so on.
+    pub(crate) fn quad_pair(mut self) -> Self {
+        self.group = 8;
+        self.thread_layout = layout("(4,2):(1,16)");
         self
     }
 
@@ -149,17 +156,28 @@ impl Timing {
             issue_cycles,
             completion_cycles: self.math_cycles.max(issue_cycles),
             per_sm_per_cycle: Rate::Ops(lanes * values as f64),
+            emulated: false,
             source: self.math_source,
         }
     }
 
-    /// `mma.sync` with so many multiply-adds.
-    pub(crate) fn mma(&self, multiply_adds: i64, completion_cycles: f64) -> Cost {
+    /// `mma.sync` with so many multiply-adds, whose A has so many bits.
+    pub(crate) fn mma(&self, multiply_adds: i64, bits: i64, speed: Speed) -> Cost {
+        let (rate, emulated) = match speed {
+            Speed::Unit(rate) => (rate, false),
+            Speed::Emulated(rate) => (rate, true),
+            // The architecture's table leaves such rows out.
+            Speed::Absent => (0.0, false),
+        };
+        let small = bits <= 16 * 8 * 16;
+        let latency = if small { self.mma_k8_cycles } else { self.mma_k16_cycles };
+        let issue_cycles = multiply_adds as f64 * self.schedulers / rate;
         Cost {
-            issue_cycles: multiply_adds as f64 * self.schedulers / self.mma_fma,
-            completion_cycles,
-            per_sm_per_cycle: Rate::Ops(self.mma_fma),
-            source: self.mma_source,
+            issue_cycles,
+            completion_cycles: latency.max(issue_cycles),
+            per_sm_per_cycle: Rate::Ops(rate),
+            emulated,
+            source: if emulated { "estimate" } else { self.mma_source },
         }
     }
 
@@ -175,6 +193,7 @@ impl Timing {
             issue_cycles,
             completion_cycles: latency + issue_cycles - 1.0,
             per_sm_per_cycle: Rate::Bytes(rate.min(bytes)),
+            emulated: false,
             source: self.memory_source,
         }
     }
