@@ -124,9 +124,6 @@ pub fn limits(arch: Arch) -> &'static ArchLimits {
 
 const KIB: i64 = 1024;
 
-/// `mma.m8n8k4` on what came after Volta: multiply-adds of single threads, and shuffles.
-const EMULATED_QUAD_PAIRS: Speed = Speed::Emulated(32.0);
-
 static SM_70: ArchLimits = ArchLimits {
     max_smem_per_block: 96 * KIB,
     static_smem_per_block: 48 * KIB,
@@ -178,7 +175,7 @@ static SM_75: ArchLimits = ArchLimits {
         mma_f16: Speed::Unit(512.0),
         mma_int8: Speed::Unit(1024.0),
         mma_int4: Speed::Unit(2048.0),
-        mma_quad_pair: EMULATED_QUAD_PAIRS,
+        mma_quad_pair: Speed::Unit(256.0),
         ..SM_70.timing
     },
     ..SM_70
@@ -196,7 +193,8 @@ static SM_80: ArchLimits = ArchLimits {
         mma_f64: Speed::Unit(64.0),
         mma_int8: Speed::Unit(2048.0),
         mma_int4: Speed::Unit(4096.0),
-        mma_quad_pair: EMULATED_QUAD_PAIRS,
+        // Multiply-adds of single threads, and shuffles.
+        mma_quad_pair: Speed::Emulated(32.0),
         mma_k8_cycles: 18.0,
         mma_k16_cycles: 25.0,
         global_cycles: 290.0,
@@ -248,8 +246,10 @@ static SM_90: ArchLimits = ArchLimits {
         f64_lanes: 64.0,
         bf16_lanes: 128.0,
         mma_f64: Speed::Unit(128.0),
-        mma_int4: Speed::Emulated(512.0),
-        mma_fp8: Speed::Unit(2048.0),
+        // Unpacked to 8-bit integers.
+        mma_int4: Speed::Emulated(160.0),
+        // Converted to f16; only wgmma has a unit for them.
+        mma_fp8: Speed::Emulated(384.0),
         mma_k16_cycles: 33.0,
         global_cycles: 480.0,
         shared_load_cycles: 29.0,
