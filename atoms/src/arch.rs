@@ -203,7 +203,9 @@ mod tests {
         assert!(!Arch::Sm80.runs_on((9, 0), true) && Arch::Sm80.runs_on((9, 0), false));
         assert!(Arch::Sm90a.runs_on((9, 0), true) && !Arch::Sm90a.runs_on((10, 0), false));
         for arch in Arch::ALL {
-            assert!(arch.runs_on(arch.capability(), true) && arch.runs_on(arch.capability(), false));
+            assert!(
+                arch.runs_on(arch.capability(), true) && arch.runs_on(arch.capability(), false)
+            );
         }
     }
 

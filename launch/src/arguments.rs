@@ -85,11 +85,36 @@ impl Arguments {
         self.starts.is_empty()
     }
 
-    /// One pointer an argument, as `cuLaunchKernel` takes them; valid while `self` is neither changed nor
-    /// dropped.
+    /// The arguments as `cuLaunchKernel` takes them.
     #[must_use]
-    pub fn pointers(&self) -> Vec<*mut c_void> {
-        self.starts.iter().map(|at| self.words[*at..].as_ptr().cast_mut().cast()).collect()
+    pub fn laid_out(&self) -> LaidOut {
+        let mut words = self.words.clone();
+        words.resize(words.len() + MAX_PARAMETER_BYTES / 8, 0);
+        let at = |start: &usize| words[*start..].as_ptr().cast_mut().cast();
+        let mut pointers: Vec<*mut c_void> = self.starts.iter().map(at).collect();
+        pointers.resize(MAX_PARAMETER_BYTES.max(pointers.len()), at(&self.words.len()));
+        LaidOut { words, pointers }
+    }
+}
+
+/// Bytes that the parameters of a kernel have at most, in all versions of CUDA.
+const MAX_PARAMETER_BYTES: usize = 1 << 15;
+
+/// Arguments with one pointer each.
+///
+/// The driver reads as many pointers, and behind each as many bytes, as the kernel that is loaded has
+/// parameters. Should that be another one than was printed, what it reads beyond our arguments is zeros.
+pub struct LaidOut {
+    words: Vec<u64>,
+    pointers: Vec<*mut c_void>,
+}
+
+impl LaidOut {
+    /// One pointer a parameter, and more than any kernel has.
+    #[must_use]
+    pub fn pointers(&self) -> &[*mut c_void] {
+        debug_assert!(!self.words.is_empty(), "they point into the words");
+        &self.pointers
     }
 }
 
@@ -104,7 +129,7 @@ fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use carbyne_ir::expr::{Dim, ExprArena};
+    use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
 
     #[test]
     fn every_argument_is_where_its_pointer_says() {
@@ -115,13 +140,13 @@ mod tests {
         arguments.words(&[7; 16]);
         arguments.narrow(5);
         assert_eq!((arguments.len(), arguments.is_empty()), (5, false));
-        let first: *const u64 = arguments.words.as_ptr();
-        let at: Vec<isize> = arguments
-            .pointers()
-            .iter()
-            .map(|p| (p.addr() as isize - first.addr() as isize) / 8)
-            .collect();
-        assert_eq!(at, [0, 1, 2, 3, 19]);
+        let laid = arguments.laid_out();
+        let first = laid.words.as_ptr().addr();
+        let at: Vec<usize> = laid.pointers().iter().map(|p| (p.addr() - first) / 8).collect();
+        assert_eq!(at[..6], [0, 1, 2, 3, 19, 20]);
+        // Whatever a kernel takes, it is given memory of ours.
+        assert_eq!(at.len(), MAX_PARAMETER_BYTES);
+        assert!(at.iter().all(|at| (laid.words.len() - at) * 8 >= MAX_PARAMETER_BYTES));
         assert_eq!(arguments.words[0], 0x7f00_1234_5678_9abc);
         assert_eq!(arguments.words[1].to_ne_bytes()[..4], (-2i32).to_ne_bytes());
         assert_eq!(arguments.words[2].cast_signed(), -3);
@@ -129,8 +154,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let mut arena = ExprArena::default();
-        let var = arena.symbol("M", 1);
+        let arena = ExprArena::default();
+        let info = VarInfo { name: "M".to_owned(), lo: 0, hi: None, div: 1 };
+        let var = arena.var(info).ok().and_then(|d| arena.var_id(d)).unwrap();
         let kernel = |params| CudaKernel {
             name: "k".to_owned(),
             source: String::new(),

@@ -20,7 +20,7 @@ mod binary;
 mod gpu;
 mod timing;
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, LaidOut};
 pub use binary::Binary;
 pub use timing::Timing;
 

@@ -64,7 +64,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(program: &Program, options: &Options, symbols: &HashMap<VarId, i64>) -> Checked<Self> {
+    pub(crate) fn new(
+        program: &Program,
+        options: &Options,
+        symbols: &HashMap<VarId, i64>,
+    ) -> Checked<Self> {
         for name in options.arrays.keys() {
             if !program.params.iter().any(|b| program.buffers[*b].name == *name) {
                 let text = format!("the program has no tensor `%{name}`");

@@ -215,7 +215,11 @@ mod tests {
         let Some(nvrtc) = require_nvrtc() else { return };
         assert_eq!(nvrtc.lacks("sm_70").code, Code::NvrtcLacksArch);
         let refusal = nvrtc.compile(SOURCE, "sm_1", Emit::Ptx, &Options::default()).unwrap_err();
-        assert!(refusal.notes.iter().any(|n| n.contains("gpu-architecture")), "{:?}", refusal.notes);
+        assert!(
+            refusal.notes.iter().any(|n| n.contains("gpu-architecture")),
+            "{:?}",
+            refusal.notes
+        );
     }
 
     #[test]

@@ -51,7 +51,9 @@ pub(super) fn of_status(status: u32, what: &str) -> Box<Diagnostic> {
     if status == STUB_LIBRARY && !is_open() {
         return missing();
     }
-    if status == NOT_FOUND && let Some(name) = lacks() {
+    if status == NOT_FOUND
+        && let Some(name) = lacks()
+    {
         return refused(
             Code::OldDriver,
             format!("the CUDA driver is too old: it lacks `{name}`"),

@@ -3,7 +3,7 @@
 
 use super::driver::{Kept, failed, hangs, of_status};
 use super::{Buffer, Gpu};
-use crate::{Arguments, Binary, Fallible, Timing, refused};
+use crate::{Arguments, Binary, Fallible, LaidOut, Timing, refused};
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
 use carbyne_ir::diag::Code;
@@ -77,10 +77,12 @@ impl Gpu {
             }
         };
         let loaded = loaded.map_err(|e| {
-            let mut d = failed(e, &format!("the {} cannot be loaded", binary.kind()));
+            let mut d = *failed(e, &format!("the {} cannot be loaded", binary.kind()));
             if d.code == Code::LaunchFailed {
                 d.code = Code::BadBinary;
-                d.help = Some("compile the kernel again, with a toolkit no newer than the driver".into());
+                d.help = Some(
+                    "compile the kernel again, with a toolkit no newer than the driver".into(),
+                );
             }
             let (major, minor) = self.info().driver;
             d.note(format!("the driver is of CUDA {major}.{minor}"))
@@ -90,14 +92,13 @@ impl Gpu {
 
     /// Launches a kernel and waits for its end, for so long at most.
     ///
-    /// # Safety
-    /// The arguments are those of the kernel: as many, of its types, and addresses of live memory that
-    /// it stays within.
+    /// Whatever the kernel does, it does to the GPU's memory, to which there are no references: what it
+    /// gets wrong ends in an error or in wrong numbers.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`], [`Code::Unending`]. After the latter the GPU is of no more use to this
     /// process, and nothing is freed.
-    pub unsafe fn launch(
+    pub fn launch(
         &self,
         function: &Function<'_>,
         launch: Launch,
@@ -106,8 +107,7 @@ impl Gpu {
     ) -> Fallible<()> {
         function.takes(launch, arguments)?;
         let done = event(EventFlags::DISABLE_TIMING)?;
-        // SAFETY: the caller's promise.
-        unsafe { self.enqueue(function, launch, arguments) }?;
+        self.enqueue(function, launch, &arguments.laid_out())?;
         done.record(&self.stream).map_err(|e| failed(e, "the kernel cannot be waited for"))?;
         wait(&done, &function.name, patience)
     }
@@ -115,12 +115,9 @@ impl Gpu {
     /// Launches a kernel again and again and measures each launch, after a few that are not measured.
     /// Before each the L2 cache is flushed, by writing `flush`, which is larger.
     ///
-    /// # Safety
-    /// As for [`Gpu::launch`].
-    ///
     /// # Errors
     /// As for [`Gpu::launch`].
-    pub unsafe fn time(
+    pub fn time(
         &self,
         function: &Function<'_>,
         launch: Launch,
@@ -132,14 +129,14 @@ impl Gpu {
         const WARM: usize = 3;
         function.takes(launch, arguments)?;
         let began = Instant::now();
+        let laid_out = arguments.laid_out();
         let mut seconds = Vec::with_capacity(n_launches);
         let (start, end) = (event(EventFlags::DEFAULT)?, event(EventFlags::DEFAULT)?);
         let measured = |e| failed(e, "the kernel cannot be timed");
         for i in 0..n_launches + WARM {
             flush.fill_later(self, i as u8)?;
             start.record(&self.stream).map_err(measured)?;
-            // SAFETY: the caller's promise.
-            unsafe { self.enqueue(function, launch, arguments) }?;
+            self.enqueue(function, launch, &laid_out)?;
             end.record(&self.stream).map_err(measured)?;
             wait(&end, &function.name, patience.saturating_sub(began.elapsed()))?;
             if i >= WARM {
@@ -159,27 +156,25 @@ impl Gpu {
     }
 
     /// Puts a launch into the stream.
-    ///
-    /// # Safety
-    /// As for [`Gpu::launch`].
-    unsafe fn enqueue(
+    fn enqueue(
         &self,
         function: &Function<'_>,
         launch: Launch,
-        arguments: &Arguments,
+        arguments: &LaidOut,
     ) -> Fallible<()> {
-        let pointers = arguments.pointers();
-        // SAFETY: the driver copies the arguments before it returns; the rest is the caller's promise.
+        // SAFETY: the driver copies the arguments before it returns, and never more than `LaidOut` has;
+        // the function is of a live module.
         let launched = unsafe {
             self.stream.launch(
                 &function.inner,
                 launch.grid,
                 launch.block,
                 launch.shared,
-                &pointers,
+                arguments.pointers(),
             )
         };
-        launched.map_err(|e| failed(e, &format!("the kernel `{}` cannot be launched", function.name)))
+        launched
+            .map_err(|e| failed(e, &format!("the kernel `{}` cannot be launched", function.name)))
     }
 }
 
@@ -202,8 +197,7 @@ impl Module {
             d
         })?;
         if launch.shared > SHARED_UNASKED {
-            let which =
-                sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function is of a live module.
             let status = unsafe {
                 sys::cuFuncSetAttribute(inner.to_raw(), which, launch.shared.cast_signed())
@@ -261,7 +255,10 @@ fn wait(event: &Event, kernel: &str, patience: Duration) -> Fallible<()> {
             hangs();
             return Err(refused(
                 Code::Unending,
-                format!("the kernel `{kernel}` has not ended after {:.0} s", patience.as_secs_f64()),
+                format!(
+                    "the kernel `{kernel}` has not ended after {:.0} s",
+                    patience.as_secs_f64()
+                ),
                 "`carbyne simulate` finds barriers that not all threads reach; `--timeout` waits longer",
             ));
         }

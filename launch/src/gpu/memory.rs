@@ -5,6 +5,7 @@ use super::Gpu;
 use super::driver::{Kept, failed};
 use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};
+use cust::context::CurrentContext;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::sys;
 
@@ -51,7 +52,11 @@ impl Buffer {
     /// [`Code::BadInput`] for another number of bytes; what the driver refuses.
     pub fn write(&mut self, bytes: &[u8]) -> Fallible<()> {
         self.fits(bytes.len())?;
-        self.bytes.copy_from(bytes).map_err(|e| failed(e, "memory cannot be copied to the GPU"))
+        let copied = self.bytes.copy_from(bytes);
+        // The call returns when the driver has the bytes, which is before the GPU has them; our stream
+        // waits for no other.
+        let copied = copied.and_then(|()| CurrentContext::synchronize());
+        copied.map_err(|e| failed(e, "memory cannot be copied to the GPU"))
     }
 
     /// Reads its contents.

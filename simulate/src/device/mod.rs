@@ -17,6 +17,7 @@
 
 mod sample;
 
+use crate::Inputs;
 use crate::denote::Meaning;
 use crate::exec::{Counts, value_text};
 use crate::launch::{Memory, symbols};
@@ -27,7 +28,6 @@ use crate::plan::{
 use crate::report::Outputs;
 use crate::root::{Oracle, offset};
 use crate::state::GlobalMemory;
-use crate::Inputs;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
@@ -256,9 +256,13 @@ impl<'p> Trial<'p> {
                             ),
                         )
                         .label("the kernel does not compute what this spec means")
-                        .help("`carbyne simulate` says whether the text or its translation is wrong");
+                        .help(
+                            "`carbyne simulate` says whether the text or its translation is wrong",
+                        );
                         match untouched {
-                            true => d.note("nothing wrote it: it holds what memory was filled with"),
+                            true => {
+                                d.note("nothing wrote it: it holds what memory was filled with")
+                            }
                             false => d,
                         }
                     };
@@ -279,12 +283,7 @@ struct Part {
 }
 
 /// Nothing may be written between elements.
-fn gaps(
-    program: &Program,
-    buffer: BufferId,
-    memory: &GlobalMemory,
-    bytes: &[u8],
-) -> Checked<()> {
+fn gaps(program: &Program, buffer: BufferId, memory: &GlobalMemory, bytes: &[u8]) -> Checked<()> {
     let found = match &memory.image {
         // What a kernel found there was judged already.
         Some(before) if before.len() == bytes.len() => None,
