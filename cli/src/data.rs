@@ -11,11 +11,11 @@ use std::path::Path;
 
 /// Inputs and sizes as the command line gives them.
 pub(crate) fn options(args: &Data, program: &Program, source: &Source) -> Result<Options, Failure> {
-    let mut options = Options::default();
-    options.inputs = match args.ints {
+    let inputs = match args.ints {
         Some(seed) => Inputs::Ints(seed),
         None => Inputs::Seed(args.seed.unwrap_or(0)),
     };
+    let mut options = Options { inputs, ..Options::default() };
     for given in &args.symbols {
         let (name, value) = assignment(given, "--sym")?;
         if !program.symbols.iter().any(|v| program.arena.var_info(*v).name == name) {

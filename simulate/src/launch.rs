@@ -95,7 +95,7 @@ impl Memory {
             let layout = layout.map_err(|e| unknown(e.to_string()))?;
             let len =
                 program.arena.eval(buffer.cosize, &value).map_err(|e| unknown(e.to_string()))?;
-            let Some(inverse) = Inverse::new(&layout.leaves()) else {
+            let Some(inverse) = Inverse::new(layout.leaves()) else {
                 let text =
                     format!("the strides of %{} interleave in too many elements", buffer.name);
                 return Err(Box::new(Diagnostic::new(Code::TooLarge, buffer.span, text)));

@@ -128,7 +128,7 @@ impl Verifier<'_> {
             ));
             return;
         }
-        if let Some((n, _)) = v_mode.leaves().into_iter().find(|(n, s)| *n > 1 && *s == 0) {
+        if let Some((n, _)) = v_mode.leaves().iter().find(|(n, s)| *n > 1 && *s == 0) {
             self.errors.push(wrong(
                 format!("a thread holds {n} copies of one value"),
                 "only threads may replicate values; remove the value mode of stride 0",

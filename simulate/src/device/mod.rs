@@ -351,7 +351,7 @@ mod tests {
                 assert_eq!(unpacked(&bytes, *scalar, i), Some(value(i as u64)), "{scalar}");
             }
             let poison = u64::MAX >> (64 - bits);
-            let last = (64 * 8 / i64::from(bits)) - 1;
+            let last = 64 * 8 / bits - 1;
             let untouched = if last >= 8 { poison } else { value(last as u64) };
             assert_eq!(unpacked(&bytes, *scalar, last), Some(untouched), "{scalar}");
             assert_eq!(unpacked(&bytes, *scalar, last + 1), None);

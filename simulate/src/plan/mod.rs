@@ -144,7 +144,7 @@ impl Names {
     /// Of the buffer of that name, from the layout of its declared tensor.
     pub(crate) fn new(name: &str, layout: &Layout<i64>) -> Self {
         let modes = layout.modes().iter().map(Layout::size).collect();
-        Names { name: name.to_owned(), modes, inverse: Inverse::new(&layout.leaves()) }
+        Names { name: name.to_owned(), modes, inverse: Inverse::new(layout.leaves()) }
     }
 
     /// Of a distributed tensor, whose registers have only numbers.
