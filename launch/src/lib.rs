@@ -1,7 +1,7 @@
 //! Loads, launches and times printed kernels on a GPU, through the CUDA driver.
 //!
 //! Reading order: [`Binary`] (what is loaded), [`Arguments`] (what a kernel is given), and with the
-//! feature `gpu` the module `gpu`: [`Gpu`], [`Module`], [`Function`], [`Buffer`].
+//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`.
 //!
 //! The driver is reached through the crate `cust`. Nothing is linked against CUDA: `driver/forwarders.rs`
 //! stands in for the driver's library and opens it at the first call, so a program with the feature
