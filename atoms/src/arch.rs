@@ -63,6 +63,30 @@ impl Arch {
         }
     }
 
+    /// Major and minor compute capability.
+    pub fn capability(self) -> (u32, u32) {
+        match self {
+            Arch::Sm70 => (7, 0),
+            Arch::Sm75 => (7, 5),
+            Arch::Sm80 => (8, 0),
+            Arch::Sm86 => (8, 6),
+            Arch::Sm89 => (8, 9),
+            Arch::Sm90 | Arch::Sm90a => (9, 0),
+        }
+    }
+
+    /// Whether a device of that compute capability runs what is compiled for this architecture. Machine
+    /// code runs on later minor versions of one major version, PTX on everything later; features that
+    /// exist on one device only bind both to it.
+    pub fn runs_on(self, device: (u32, u32), machine_code: bool) -> bool {
+        let own = self.capability();
+        match self {
+            Arch::Sm90a => device == own,
+            _ if machine_code => device.0 == own.0 && device.1 >= own.1,
+            _ => device >= own,
+        }
+    }
+
     /// Position in [`Arch::ALL`]. `sm_90a` comes after `sm_90`.
     fn rank(self) -> usize {
         Arch::ALL.iter().position(|a| *a == self).unwrap_or(0)
@@ -171,6 +195,18 @@ mod tests {
         }
         assert!("".parse::<Arch>().is_err());
         assert!("SM_80".parse::<Arch>().is_err());
+    }
+
+    #[test]
+    fn devices_run_what_is_compiled_for_them() {
+        assert!(Arch::Sm80.runs_on((8, 6), true) && !Arch::Sm86.runs_on((8, 0), true));
+        assert!(!Arch::Sm80.runs_on((9, 0), true) && Arch::Sm80.runs_on((9, 0), false));
+        assert!(Arch::Sm90a.runs_on((9, 0), true) && !Arch::Sm90a.runs_on((10, 0), false));
+        for arch in Arch::ALL {
+            assert!(
+                arch.runs_on(arch.capability(), true) && arch.runs_on(arch.capability(), false)
+            );
+        }
     }
 
     #[test]

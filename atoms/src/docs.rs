@@ -32,6 +32,7 @@ Generated from the table in `atoms/`; do not edit.
 
 A thread-value layout maps (thread, value) to the column-major index in the operand's tile, counted
 in its units. `bN` stands for any scalar types that fill N bits. Costs are cycles of one warp.
+Where a row is emulated, the architecture takes the instruction and executes others, many times slower.
 ";
 
 /// One row as it is on each architecture that has it.
@@ -71,8 +72,10 @@ fn section(page: &mut String, rows: &[(Arch, &Atom)]) {
             Rate::Ops(v) => format!("{v} results"),
         };
         let (issue, completion) = (row.cost.issue_cycles, row.cost.completion_cycles);
+        let emulated = if row.cost.emulated { "emulated; " } else { "" };
+        let source = row.cost.source;
         let _ =
-            writeln!(page, "| {archs} | {issue} | {completion} | {rate} | {} |", row.cost.source);
+            writeln!(page, "| {archs} | {issue} | {completion} | {rate} | {emulated}{source} |");
         rest = &rest[n..];
     }
 }

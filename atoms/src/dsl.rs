@@ -4,7 +4,7 @@
 //! does not parse is a defect of this crate, and the sweep builds every table.
 
 use crate::arch::ArchReq;
-use crate::limits::{ArchLimits, Timing};
+use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
     Access, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
 };
@@ -22,6 +22,9 @@ pub(crate) const ANY: &[Memory] = &[Memory::Rf, Memory::Sh, Memory::Gl];
 pub(crate) const ONE: &str = "(1,1):(0,0)";
 /// The thread-value layout of one thread with a pair of values.
 pub(crate) const PAIR: &str = "(1,2):(0,1)";
+
+/// Where rates of emulated instructions come from.
+const EMULATED: &str = "estimate, after the instructions that ptxas of CUDA 12.9 writes";
 
 pub(crate) fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|e| panic!("defect of the atom table: layout `{text}`: {e}"))
@@ -49,6 +52,13 @@ impl Atom {
     pub(crate) fn warp(mut self) -> Self {
         self.group = 32;
         self.thread_layout = layout("32:1");
+        self
+    }
+
+    /// Four of them are a warp: threads 0 to 3 and 16 to 19, and so on.
+    pub(crate) fn quad_pair(mut self) -> Self {
+        self.group = 8;
+        self.thread_layout = layout("(4,2):(1,16)");
         self
     }
 
@@ -154,6 +164,7 @@ impl Timing {
             issue_cycles,
             completion_cycles: self.math_cycles.max(issue_cycles),
             per_sm_per_cycle: Rate::Ops(lanes * values as f64),
+            emulated: false,
             source: self.math_source,
         }
     }
@@ -165,13 +176,23 @@ impl Timing {
         cost
     }
 
-    /// `mma.sync` with so many multiply-adds.
-    pub(crate) fn mma(&self, multiply_adds: i64, completion_cycles: f64) -> Cost {
+    /// `mma.sync` with so many multiply-adds, whose A has so many bits.
+    pub(crate) fn mma(&self, multiply_adds: i64, bits: i64, speed: Speed) -> Cost {
+        let (rate, emulated) = match speed {
+            Speed::Unit(rate) => (rate, false),
+            Speed::Emulated(rate) => (rate, true),
+            // The architecture's table leaves such rows out.
+            Speed::Absent => (0.0, false),
+        };
+        let small = bits <= 16 * 8 * 16;
+        let latency = if small { self.mma_k8_cycles } else { self.mma_k16_cycles };
+        let issue_cycles = multiply_adds as f64 * self.schedulers / rate;
         Cost {
-            issue_cycles: multiply_adds as f64 * self.schedulers / self.mma_fma,
-            completion_cycles,
-            per_sm_per_cycle: Rate::Ops(self.mma_fma),
-            source: self.mma_source,
+            issue_cycles,
+            completion_cycles: latency.max(issue_cycles),
+            per_sm_per_cycle: Rate::Ops(rate),
+            emulated,
+            source: if emulated { EMULATED } else { self.mma_source },
         }
     }
 
@@ -187,6 +208,7 @@ impl Timing {
             issue_cycles,
             completion_cycles: latency + issue_cycles - 1.0,
             per_sm_per_cycle: Rate::Bytes(rate.min(bytes)),
+            emulated: false,
             source: self.memory_source,
         }
     }

@@ -64,11 +64,25 @@ pub struct Timing {
     pub shuffle_lanes: f64,
     /// Values reduced by `redux` per cycle.
     pub redux_lanes: f64,
-    /// Multiply-adds per cycle that `mma.sync` reaches on 16-bit floats.
-    pub mma_fma: f64,
-    /// Cycles until the result of `mma.m16n8k8` is there.
+    /// What `mma.sync` reaches on 16-bit floats.
+    pub mma_f16: Speed,
+    /// On tf32.
+    pub mma_tf32: Speed,
+    /// On f64.
+    pub mma_f64: Speed,
+    /// On 8-bit integers.
+    pub mma_int8: Speed,
+    /// On 4-bit integers.
+    pub mma_int4: Speed,
+    /// On 8-bit floats.
+    pub mma_fp8: Speed,
+    /// On 16-bit floats by quad-pairs.
+    pub mma_quad_pair: Speed,
+    /// Cycles until the result of `mma.m16n8k8` on 16-bit floats is there, and of others whose A has
+    /// no more bits.
     pub mma_k8_cycles: f64,
-    /// Cycles until the result of `mma.m16n8k16` is there.
+    /// Cycles until the result of `mma.m16n8k16` on 16-bit floats is there, and of others whose A has
+    /// more bits than that of `mma.m16n8k8`.
     pub mma_k16_cycles: f64,
     /// Cycles until the result of a pointwise instruction is there.
     pub math_cycles: f64,
@@ -86,6 +100,17 @@ pub struct Timing {
     pub mma_source: &'static str,
     /// Where latencies of memory come from.
     pub memory_source: &'static str,
+}
+
+/// Multiply-adds per cycle of a multiprocessor.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Speed {
+    /// Of a unit made for them.
+    Unit(f64),
+    /// Of the sequence of other instructions that the assembler writes in place of the one.
+    Emulated(f64),
+    /// There is no such instruction.
+    Absent,
 }
 
 impl ArchLimits {
@@ -134,7 +159,13 @@ static SM_70: ArchLimits = ArchLimits {
         special_lanes: 16.0,
         shuffle_lanes: 32.0,
         redux_lanes: 16.0,
-        mma_fma: 512.0,
+        mma_f16: Speed::Absent,
+        mma_tf32: Speed::Absent,
+        mma_f64: Speed::Absent,
+        mma_int8: Speed::Absent,
+        mma_int4: Speed::Absent,
+        mma_fp8: Speed::Absent,
+        mma_quad_pair: Speed::Unit(512.0),
         mma_k8_cycles: 20.0,
         mma_k16_cycles: 32.0,
         math_cycles: 4.0,
@@ -154,7 +185,15 @@ static SM_75: ArchLimits = ArchLimits {
     smem_per_sm: 64 * KIB,
     warps_per_sm: 32,
     blocks_per_sm: 16,
-    timing: Timing { f64_lanes: 2.0, convert_wide_lanes: 2.0, ..SM_70.timing },
+    timing: Timing {
+        f64_lanes: 2.0,
+        convert_wide_lanes: 2.0,
+        mma_f16: Speed::Unit(512.0),
+        mma_int8: Speed::Unit(1024.0),
+        mma_int4: Speed::Unit(2048.0),
+        mma_quad_pair: Speed::Unit(256.0),
+        ..SM_70.timing
+    },
     ..SM_70
 };
 
@@ -165,7 +204,13 @@ static SM_80: ArchLimits = ArchLimits {
     timing: Timing {
         f16_lanes: 128.0,
         bf16_lanes: 64.0,
-        mma_fma: 1024.0,
+        mma_f16: Speed::Unit(1024.0),
+        mma_tf32: Speed::Unit(512.0),
+        mma_f64: Speed::Unit(64.0),
+        mma_int8: Speed::Unit(2048.0),
+        mma_int4: Speed::Unit(4096.0),
+        // Multiply-adds of single threads, and shuffles.
+        mma_quad_pair: Speed::Emulated(32.0),
         mma_k8_cycles: 18.0,
         mma_k16_cycles: 25.0,
         global_cycles: 290.0,
@@ -190,7 +235,11 @@ static SM_86: ArchLimits = ArchLimits {
         f64_lanes: 2.0,
         convert_wide_lanes: 2.0,
         f16_lanes: 64.0,
-        mma_fma: 512.0,
+        mma_f16: Speed::Unit(512.0),
+        mma_tf32: Speed::Unit(256.0),
+        mma_f64: Speed::Unit(2.0),
+        mma_int8: Speed::Unit(1024.0),
+        mma_int4: Speed::Unit(2048.0),
         mma_k16_cycles: 33.0,
         math_source: SM_70.timing.math_source,
         mma_source: "estimate, after Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022",
@@ -202,7 +251,7 @@ static SM_86: ArchLimits = ArchLimits {
 
 static SM_89: ArchLimits = ArchLimits {
     blocks_per_sm: 24,
-    timing: Timing { mma_source: "estimate", ..SM_86.timing },
+    timing: Timing { mma_fp8: Speed::Unit(1024.0), mma_source: "estimate", ..SM_86.timing },
     ..SM_86
 };
 
@@ -213,6 +262,11 @@ static SM_90: ArchLimits = ArchLimits {
         f32_lanes: 128.0,
         f64_lanes: 64.0,
         bf16_lanes: 128.0,
+        mma_f64: Speed::Unit(128.0),
+        // Unpacked to 8-bit integers.
+        mma_int4: Speed::Emulated(160.0),
+        // Converted to f16; only wgmma has a unit for them.
+        mma_fp8: Speed::Emulated(384.0),
         mma_k16_cycles: 33.0,
         global_cycles: 480.0,
         shared_load_cycles: 29.0,

@@ -167,6 +167,9 @@ pub struct Cost {
     pub completion_cycles: f64,
     /// What a multiprocessor does at most per cycle by this row.
     pub per_sm_per_cycle: Rate,
+    /// Whether the architecture takes the instruction and has no unit for it: its assembler writes
+    /// a sequence of others, many times slower.
+    pub emulated: bool,
     /// Where the numbers come from; `estimate` where nobody has measured.
     pub source: &'static str,
 }
@@ -210,12 +213,14 @@ pub enum Rounding {
     Exact,
     /// The exact result is rounded once, to nearest even.
     Nearest,
-    /// a·b + c is rounded once, to nearest even.
+    /// a·b + c is rounded once, to nearest even; a sum over k is a chain of these.
     Fused,
     /// The result is no farther from the exact one than the bound says. The simulator rounds the exact
     /// result to nearest even; comparisons with a device, and of a body that uses the row with what its
     /// spec means, allow for the bound.
     Approximate(ErrorBound),
+    /// Of integers: products and sums are exact, and the accumulator keeps their low bits.
+    Wrapping,
     /// Products are exact; order and precision of the sum over k and the accumulator are
     /// unspecified (PTX ISA, Matrix multiply-accumulate operation using mma instruction). The
     /// simulator sums exactly and rounds once to the accumulator's type; comparisons with a device

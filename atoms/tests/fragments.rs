@@ -1,13 +1,12 @@
 //! Layouts of the table against the formulas of the PTX ISA, lane by lane.
 //!
-//! The formulas are those of the sections "Matrix Fragments for mma.m16n8k8", "Matrix Fragments for
-//! mma.m16n8k16 with floating point type" and "Warp-level matrix load instruction: ldmatrix", in the
-//! ISA's own variables; nothing here comes from the table.
+//! The formulas are those of the sections "Matrix Fragments for mma.m..n..k.." and "Warp-level matrix
+//! load instruction: ldmatrix", in the ISA's own variables; nothing here comes from the table.
 
 use carbyne_atoms::{Arch, Atom, AtomTable};
 
 fn row(name: &str) -> Atom {
-    AtomTable::new(Arch::Sm80).get(name).expect("the row exists").clone()
+    AtomTable::new(Arch::Sm90).get(name).expect("the row exists").clone()
 }
 
 /// Demands that value `i` of lane `lane` of an operand is the element that `formula` names, as
@@ -15,10 +14,10 @@ fn row(name: &str) -> Atom {
 #[track_caller]
 fn check(row: &Atom, operand: &str, formula: impl Fn(i64, i64) -> (i64, i64)) {
     let operand = row.operand(operand).expect("the operand exists");
-    for lane in 0..32 {
+    for lane in 0..row.group {
         for i in 0..operand.n_values() {
             let (x, y) = formula(lane, i);
-            let found = operand.tv.at(lane + 32 * i);
+            let found = operand.tv.at(lane + row.group * i);
             let cell = format!("{}.{} lane {lane} value {i}", row.name, operand.name);
             assert_eq!(found, x + operand.tile[0] * y, "{cell} is ({x},{y})");
         }
@@ -63,6 +62,83 @@ fn m16n8k8() {
         check(&mma, "A", accumulator);
         check(&mma, "B", |lane, i| (thread_in_group(lane) * 2 + i, group_id(lane)));
         check(&mma, "D", accumulator);
+    }
+}
+
+/// Factors of which a register holds `per` neighbors along k: 8-bit and 4-bit ones.
+fn check_packed(mma: &Atom, per: i64) {
+    let tall = mma.operand("A").expect("exists").tile[0] == 16;
+    check(mma, "A", |lane, i| {
+        let register = i / per;
+        let row = group_id(lane) + if tall { 8 * (register % 2) } else { 0 };
+        let half = if tall { register / 2 } else { register };
+        (row, thread_in_group(lane) * per + i % per + 4 * per * half)
+    });
+    check(mma, "B", |lane, i| {
+        (thread_in_group(lane) * per + i % per + 4 * per * (i / per), group_id(lane))
+    });
+    check(mma, "D", accumulator);
+}
+
+#[test]
+fn eight_and_four_bits() {
+    for name in [
+        "mma.m8n8k16.i32.i8",
+        "mma.m16n8k16.i32.u8.i8",
+        "mma.m16n8k32.i32.i8.u8",
+        "mma.m16n8k16.f16.e4m3",
+        "mma.m16n8k16.f32.e5m2",
+        "mma.m16n8k32.f32.e4m3.e5m2",
+    ] {
+        check_packed(&row(name), 4);
+    }
+    for name in ["mma.m8n8k32.i32.i4", "mma.m16n8k32.i32.u4", "mma.m16n8k64.i32.i4.u4"] {
+        check_packed(&row(name), 8);
+    }
+}
+
+#[test]
+fn a_register_each() {
+    for name in [
+        "mma.m16n8k4.f32.tf32",
+        "mma.m16n8k8.f32.tf32",
+        "mma.m8n8k4.f64.f64",
+        "mma.m16n8k4.f64.f64",
+        "mma.m16n8k8.f64.f64",
+        "mma.m16n8k16.f64.f64",
+    ] {
+        check_packed(&row(name), 1);
+    }
+}
+
+#[test]
+fn quad_pairs() {
+    for (name, a_by_rows, b_by_rows) in [
+        ("mma.m8n8k4.row.col.f32.f16", true, false),
+        ("mma.m8n8k4.row.row.f16.f16", true, true),
+        ("mma.m8n8k4.col.col.f16.f16", false, false),
+        ("mma.m8n8k4.col.row.f32.f16", false, true),
+    ] {
+        let mma = row(name);
+        let lane_of = |t: i64| mma.thread_layout.at(t);
+        // The lower quad has the first four rows or columns, the upper one the others.
+        let upper = |lane: i64| 4 * (lane / 16);
+        let by_threads = |t: i64, i: i64| (lane_of(t) % 4 + upper(lane_of(t)), i);
+        let by_values = |t: i64, i: i64| (i + upper(lane_of(t)), lane_of(t) % 4);
+        check(&mma, "A", |t, i| if a_by_rows { by_threads(t, i) } else { by_values(t, i) });
+        check(&mma, "B", |t, i| {
+            let (n, k) = if b_by_rows { by_values(t, i) } else { by_threads(t, i) };
+            (k, n)
+        });
+        let halves = mma.operand("D").is_some_and(|d| d.elem.bits() == 16);
+        check(&mma, "D", |t, i| {
+            let lane = lane_of(t);
+            if halves {
+                return by_threads(t, i);
+            }
+            let row = (lane & 1) + (i & 2) + upper(lane);
+            (row, (i & 4) + (lane & 2) + (i & 1))
+        });
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Compile(Compile),
     /// Execute a program on the CPU, thread by thread, and compare it with what its specs mean.
     Simulate(Simulate),
+    /// Run a program on a GPU, compare it with what its specs mean, and time it.
+    Run(Run),
     /// Draw a layout, a tensor of a program or the operands of an instruction.
     Draw(Draw),
     /// List the instructions of an architecture.
@@ -122,6 +124,48 @@ pub(crate) struct Simulate {
     /// Decompose for this architecture first; without it, the program runs as it is written.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Run only this many blocks of the grid, spread evenly.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) blocks: Option<u64>,
+    /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
+    #[arg(long, value_name = "N")]
+    pub(crate) budget: Option<u64>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Run {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The architecture of the GPU, such as `sm_90a`.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: String,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Measure so many launches of each kernel; 0 measures none.
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    pub(crate) repeat: u32,
+    /// Compare at most this many elements of each output, spread evenly.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) compare: Option<u64>,
+    /// Load this machine code or PTX instead of compiling; for a program of one kernel.
+    #[arg(long, value_name = "PATH", conflicts_with = "prebuilt")]
+    pub(crate) cubin: Option<PathBuf>,
+    /// Load `KERNEL.ARCH.cubin`, or `.ptx`, from this folder instead of compiling.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prebuilt: Option<PathBuf>,
+    /// Which GPU, as the driver counts.
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) gpu: u32,
+    /// Give up on a kernel after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
+}
+
+/// What a program is given, and what is kept of it.
+#[derive(Debug, Group)]
+pub(crate) struct Data {
     /// Draw inputs that are not given from [-1, 1), with this seed.
     #[arg(long, value_name = "N", conflicts_with = "ints")]
     pub(crate) seed: Option<u64>,
@@ -137,12 +181,6 @@ pub(crate) struct Simulate {
     /// The value of a symbolic size; may be repeated.
     #[arg(long = "sym", value_name = "NAME=VALUE")]
     pub(crate) symbols: Vec<String>,
-    /// Run only this many blocks of the grid, spread evenly.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) blocks: Option<u64>,
-    /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
-    #[arg(long, value_name = "N")]
-    pub(crate) budget: Option<u64>,
 }
 
 #[derive(Debug, Group)]

@@ -13,6 +13,7 @@
 mod args;
 pub mod calculator;
 mod commands;
+mod data;
 mod failure;
 mod human;
 mod input;

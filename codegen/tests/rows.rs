@@ -64,3 +64,78 @@ fn every_row_compiles() {
         }
     }
 }
+
+/// A kernel that loads the operands of a row of tensor cores, executes it where `with_row` says so, and
+/// stores all of them, so that nothing is dropped.
+fn live(row: &Atom, with_row: bool) -> String {
+    let (mut params, mut ins, mut outs) = (String::new(), vec![], vec![]);
+    let (mut before, mut after) = (String::new(), String::new());
+    for o in &row.operands {
+        let Elem::Scalar(scalar) = o.elem else { panic!("{}.{}", row.name, o.name) };
+        let (n, name, word) = (o.n_values(), o.name, 64.min(o.bits_per_thread()));
+        let per = word / scalar.bits();
+        let step = format!("  for (i = 0; i < {}; i += 1) unroll {{\n", n / per);
+        let part = format!("%{name}.tile([{per}])[i]");
+        let of = |global: &str| format!("%{global}{name}.tile([{n}])[@t].tile([{per}])[i]");
+        let one = "    Move <<<#grid, #one>>>";
+        before += &format!("  Allocate %{name}:[{n}].{scalar}.RF\n{step}");
+        before += &format!("{one} ({}) -> ({part}) atom=ld.global.b{word}\n  }}\n", of("in"));
+        after += &format!("{step}{one} ({part}) -> ({}) atom=st.global.b{word}\n  }}\n", of("out"));
+        for (global, list) in [("in", &mut ins), ("out", &mut outs)] {
+            params += &format!("%{global}{name}:[{}].{scalar}.GL\n", 128 * n);
+            list.push(format!("%{global}{name}"));
+        }
+    }
+    let run = format!("  MatMul <<<#grid, #cta>>> (%A, %B) -> (%D) atom={}\n", row.name);
+    format!(
+        "carbyne 1\n{params}#grid:[1].block\n#cta:[128].thread\n\
+         Spec @row <<<#grid, #cta>>> ({}) -> ({}) {{\n  #one:[].thread = #cta.scalar()\n  \
+         @t = #cta.indices()\n{before}{}{after}}}\n",
+        ins.join(", "),
+        outs.join(", "),
+        if with_row { &run } else { "" }
+    )
+}
+
+/// Instructions of the kernel's machine code, those left out that only fill it up.
+fn n_instructions(cubin: &[u8]) -> usize {
+    let number = |at: usize, bytes: usize| {
+        cubin[at..at + bytes].iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b))
+    };
+    // ELF, 64 bits: the table of sections, of which those with instructions are counted.
+    let (table, n_sections) = (number(0x28, 8), number(0x3c, 2));
+    let mut n = 0;
+    for section in (0..n_sections).map(|i| table + 64 * i) {
+        let (kind, flags) = (number(section + 4, 4), number(section + 8, 8));
+        if kind == 1 && flags & 4 != 0 {
+            let (from, bytes) = (number(section + 0x18, 8), number(section + 0x20, 8));
+            // From Volta on an instruction takes 16 bytes; that which does nothing has this number.
+            n +=
+                (from..from + bytes).step_by(16).filter(|i| number(*i, 2) & 0xfff != 0x918).count();
+        }
+    }
+    n
+}
+
+#[test]
+fn rows_are_emulated_where_the_table_says_so() {
+    for &arch in Arch::ALL {
+        let table = AtomTable::new(arch);
+        for row in table.rows() {
+            if !(matches!(row.op, AtomOp::MatMul { .. }) && row.is_collective()) {
+                continue;
+            }
+            let instructions = |with_row| {
+                let kernel = common::kernel(&live(row, with_row), arch);
+                Some(n_instructions(&common::compile_as(&kernel, arch, Emit::Cubin)?.cubin))
+            };
+            let (Some(with), Some(without)) = (instructions(true), instructions(false)) else {
+                return;
+            };
+            // A unit takes one to four steps for a row.
+            let own = with as i64 - without as i64;
+            assert!(own > 0, "{arch} {}: nothing is left of it", row.name);
+            assert_eq!(row.cost.emulated, own > 6, "{arch} {}: {own} instructions", row.name);
+        }
+    }
+}

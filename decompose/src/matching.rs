@@ -380,16 +380,19 @@ fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     };
     let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
     set.sort_unstable();
-    let span = atom.thread_layout.cosize().max(atom.group);
-    let whole = set.len() as i64 % atom.group == 0
-        && set.chunks(atom.group as usize).all(|c| {
-            // Groups that are not contiguous are matched within the aligned run that holds them.
-            if atom.thread_layout.cosize() == atom.group {
-                c[0] % span == 0 && c.last() == Some(&(c[0] + atom.group - 1))
-            } else {
-                true
-            }
-        });
+    // A run of threads that groups fill; where those of a group are apart, whole warps.
+    let reach = atom.thread_layout.cosize().max(atom.group);
+    let apart = reach != atom.group;
+    let run = if apart { (reach + 31) / 32 * 32 } else { reach };
+    let whole = set.len() as i64 % run == 0
+        && set.chunks(run as usize).all(|c| c[0] % run == 0 && c.last() == Some(&(c[0] + run - 1)));
+    // Which threads are a group must be said where neighbors are not.
+    let inner = threads.levels.last().and_then(|l| l.to_fixed()).ok_or_else(wrong)?;
+    let grouped = !apart
+        || threads.levels.len() == 1
+        || (inner.size() == atom.group
+            && (0..atom.group).all(|t| inner.at(t) == atom.thread_layout.at(t)));
+    let whole = whole && grouped;
     if whole { Ok(()) } else { Err(wrong()) }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
 //! verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S` simulate,
-//! `G` draw, `X` limits.
+//! `G` draw, `R` run, `X` limits.
 
 use crate::span::Span;
 use std::fmt;
@@ -169,6 +169,7 @@ codes! {
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",
+    NvrtcLacksArch = "C0404" "NVRTC does not know the architecture.",
     WrongElement = "S0501" "A body does not compute what its spec means.",
     Race = "S0502" "Two warps touch one element between barriers, and one writes.",
     Uninitialized = "S0503" "An element is read that nothing has written.",
@@ -178,6 +179,15 @@ codes! {
     BadInput = "S0507" "An input array does not fit its tensor.",
     Misaligned = "S0508" "An access is not aligned as its atom demands.",
     Undrawable = "G0601" "What is asked for cannot be drawn as asked.",
+    NoDriver = "R0701" "The CUDA driver's library is not to be found.",
+    NoGpu = "R0702" "The driver offers no GPU.",
+    OldDriver = "R0703" "The CUDA driver is too old.",
+    WrongGpu = "R0704" "The GPU does not run code of the architecture.",
+    GpuMemory = "R0705" "The GPU has less free memory than the tensors need.",
+    LaunchFailed = "R0706" "The driver or the GPU refused a kernel or ended it.",
+    Unending = "R0707" "A kernel does not end in the time that it is given.",
+    WithoutGpu = "R0708" "This carbyne was built without the part that runs kernels on a GPU.",
+    BadBinary = "R0709" "A file is no compiled form of the kernel.",
     Internal = "I0901" "A defect of carbyne itself.",
 }
 

@@ -1,6 +1,129 @@
 //! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text format.
 //!
-//! Reading order: [`mod@tuple`], [`layout`], [`ast`], [`program`].
+//! Reading order: [`mod@tuple`], [`layout`], [`ast`], [`program`]. [`layout`] can be used by itself:
+//!
+//! # The layout algebra in ten examples
+//!
+//! **1. A layout is a function** from coordinates to indices, written `shape:stride`. A number may stand for
+//! a coordinate; the first mode then varies fastest.
+//!
+//! ```
+//! # use carbyne_ir::{layout::{Layout, LayoutError}, tuple::IntTuple};
+//! let a: Layout = "(4,8):(8,1)".parse()?; // 4 rows of 8, row-major
+//! assert_eq!(a.at_coord(&"(2,3)".parse()?)?, 19);
+//! assert_eq!(a.at(1), 8); // coordinate (1,0)
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **2. Shapes nest.** `((2,2),8)` is a tile of tiles: 4 rows in two levels. `4` and `(4)` differ.
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError};
+//! let a: Layout = "((2,2),8):((1,16),2)".parse()?;
+//! assert_eq!((a.rank(), a.depth(), a.size(), a.cosize()), (2, 2, 32, 32));
+//! assert_eq!(a.mode(0)?.to_string(), "(2,2):(1,16)");
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **3. Coalescing** gives the same function with as few modes as possible.
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError};
+//! let a: Layout = "(2,(1,6)):(1,(7,2))".parse()?;
+//! assert_eq!(a.coalesce().to_string(), "12:1");
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **4. Composition** is function composition: the second layout chooses what the first one reads.
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError};
+//! let (a, b): (Layout, Layout) = ("(6,2):(8,2)".parse()?, "(4,3):(3,1)".parse()?);
+//! let c = a.compose(&b)?;
+//! assert_eq!(c.to_string(), "((2,2),3):((24,2),8)");
+//! assert!((0..12).all(|i| c.at(i) == a.at(b.at(i))));
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **5. What is no layout is refused**, naming the modes that clash and what would help. An answer is
+//! always the exact function.
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError};
+//! let (a, b): (Layout, Layout) = ("(4,36):(4,64)".parse()?, "32:3".parse()?);
+//! let error = a.compose(&b).unwrap_err();
+//! assert_eq!(error.code(), "L0101");
+//! assert_eq!(error.to_string(), "mode `32:3` splits mode `4:4` unevenly, so the result is no layout");
+//! assert!(error.help().is_some_and(|help| help.starts_with("make the stride of `32:3`")));
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **6. Complement** is what a layout leaves out, and **division** pairs a tile with it: (tile, tiles).
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError, Tiler};
+//! let tile: Layout = "4:2".parse()?; // every other element
+//! assert_eq!(tile.complement(24)?.to_string(), "(2,3):(1,8)");
+//! let a: Layout = "(8,24):(24,1)".parse()?;
+//! let tiles = a.zipped_divide(Tiler::tile(&[4, 8])?)?;
+//! assert_eq!(tiles.to_string(), "((4,8),(2,3)):((24,1),(96,8))");
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **7. Products** repeat a block as another layout says; `tile_to_shape` until a shape is full.
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError};
+//! let block: Layout = "(2,5):(5,1)".parse()?;
+//! let copies: Layout = "(3,4):(1,3)".parse()?;
+//! assert_eq!(block.blocked_product(&copies)?.to_string(), "((2,3),(5,4)):((5,10),(1,30))");
+//! assert_eq!(block.tile_to_shape(&"(4,10)".parse()?, None)?.size(), 40);
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **8. Inverses** ask back: which thread and which value hold element `i` of the tile?
+//!
+//! ```
+//! # use carbyne_ir::layout::{Layout, LayoutError};
+//! let tv: Layout = "((4,8),(2,2)):((32,1),(16,8))".parse()?; // an accumulator of mma.m16n8k16
+//! let owner = tv.right_inverse();
+//! let at = owner.at(17); // row 1, column 1
+//! assert_eq!((at % 32, at / 32), (4, 1)); // thread 4, value 1
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **9. Swizzles** spread memory over banks; **recasting** sees the same bits in other elements.
+//!
+//! ```
+//! # use carbyne_ir::layout::{ComposedLayout, LayoutError};
+//! let shared: ComposedLayout = "Sw<3,3,3> o 0 o (64,64):(64,1)".parse()?;
+//! assert_eq!(shared.at_coord(&"(1,0)".parse()?)?, 72);
+//! let vectors = shared.recast(16, 128)?; // eight halves at a time
+//! assert_eq!(vectors.to_string(), "Sw<3,0,3> o 0 o (64,8):(8,1)");
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! **10. Symbols** go through all of it, with what is known of them; a missing fact is named. Strides along
+//! axes (`1@0`) give coordinates instead of indices.
+//!
+//! ```
+//! # use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
+//! # use carbyne_ir::layout::{CoordLayout, Layout, LayoutError, Tiler};
+//! let arena = ExprArena::new();
+//! let m = arena.var(VarInfo::size("M"))?;
+//! let k = arena.var(VarInfo { div: 64, ..VarInfo::size("K") })?;
+//! let a = Layout::row_major_in(&arena, vec![m, k])?;
+//! let tiles = a.zipped_divide_in(&arena, Tiler::tile(&[Dim::Const(128), Dim::Const(64)])?)?;
+//! assert_eq!(tiles.display_in(&arena), "((128,64),((M + 127)/128,K/64)):((K,1),(K*128,64))");
+//! let error = a.upcast_in(&arena, 128).unwrap_err();
+//! assert_eq!(error.to_string(), "cannot decide without knowing `K % 128 == 0`");
+//!
+//! let identity = CoordLayout::identity(vec![4, 5])?;
+//! assert_eq!(identity.at_coord(&7.into())?.to_string(), "(3,1)");
+//! # Ok::<(), LayoutError>(())
+//! ```
+//!
+//! The module `kit` tests other libraries of layouts by the same laws, with the feature `proptest`.
 //!
 //! Invariant: this crate knows no architecture and no atom.
 //! Invariant: after [`verify`] accepts a program, later stages return; they do not panic.

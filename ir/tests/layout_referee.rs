@@ -55,7 +55,7 @@ fn is_layout(values: &[i64]) -> bool {
     if n == 1 {
         return values[0] == 0;
     }
-    (2..=n).filter(|extent| n % extent == 0).any(|extent| {
+    (2..=n).filter(|extent| n.is_multiple_of(*extent)).any(|extent| {
         let stride = values[1];
         let digits =
             (0..n).all(|i| values[i] == values[i / extent * extent] + (i % extent) as i64 * stride);

@@ -35,21 +35,10 @@ pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Chec
         kernels.push(run_kernel(&kernel, &mut memory, options)?);
     }
     let complete = kernels.iter().all(|k| k.complete);
-    let tensors = memory
-        .order
-        .iter()
-        .filter_map(|id| memory.tensors.remove(id))
-        .map(|(memory, layout)| OutputTensor {
-            memory,
-            modes: layout.modes().iter().map(Layout::size).collect(),
-            leaves: layout.leaves().to_vec(),
-            complete,
-        })
-        .collect();
-    Ok(Report { kernels, outputs: Outputs { tensors } })
+    Ok(Report { kernels, outputs: memory.into_outputs(complete) })
 }
 
-fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>> {
+pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>> {
     let mut values = HashMap::new();
     for var in &program.symbols {
         let info = program.arena.var_info(*var);
@@ -69,13 +58,17 @@ fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>>
 }
 
 /// The caller's tensors.
-struct Memory {
-    order: Vec<BufferId>,
-    tensors: HashMap<BufferId, (GlobalMemory, Layout<i64>)>,
+pub(crate) struct Memory {
+    pub(crate) order: Vec<BufferId>,
+    pub(crate) tensors: HashMap<BufferId, (GlobalMemory, Layout<i64>)>,
 }
 
 impl Memory {
-    fn new(program: &Program, options: &Options, symbols: &HashMap<VarId, i64>) -> Checked<Self> {
+    pub(crate) fn new(
+        program: &Program,
+        options: &Options,
+        symbols: &HashMap<VarId, i64>,
+    ) -> Checked<Self> {
         for name in options.arrays.keys() {
             if !program.params.iter().any(|b| program.buffers[*b].name == *name) {
                 let text = format!("the program has no tensor `%{name}`");
@@ -136,14 +129,31 @@ impl Memory {
             let (name, scalar) = (buffer.name.clone(), buffer.scalar);
             let pages = BTreeMap::new();
             memory.order.push(*id);
-            let tensor = GlobalMemory { name, scalar, len, inverse, initial, pages };
+            let image = None;
+            let tensor = GlobalMemory { name, scalar, len, inverse, initial, pages, image };
             memory.tensors.insert(*id, (tensor, layout));
         }
         Ok(memory)
     }
 
+    /// The tensors as they are now.
+    pub(crate) fn into_outputs(mut self, complete: bool) -> Outputs {
+        let tensors = self
+            .order
+            .iter()
+            .filter_map(|id| self.tensors.remove(id))
+            .map(|(memory, layout)| OutputTensor {
+                memory,
+                modes: layout.modes().iter().map(Layout::size).collect(),
+                leaves: layout.leaves().to_vec(),
+                complete,
+            })
+            .collect();
+        Outputs { tensors }
+    }
+
     /// The kernel's buffers in its order.
-    fn of(&self, kernel: &Kernel<'_>) -> Checked<Vec<&GlobalMemory>> {
+    pub(crate) fn of(&self, kernel: &Kernel<'_>) -> Checked<Vec<&GlobalMemory>> {
         let find = |b: BufferId| {
             self.tensors.get(&b).map(|(m, _)| m).ok_or_else(|| {
                 let text = "a buffer in global memory is none of the caller's";

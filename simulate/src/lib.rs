@@ -89,6 +89,7 @@
 
 pub mod array;
 pub mod denote;
+pub mod device;
 mod exec;
 mod grid;
 mod index;

@@ -43,10 +43,34 @@ fn in_scalars(tv: &Layout, per: i64) -> Layout {
     Layout::concat(&[t, if per == 1 { values.mode(1).unwrap() } else { values }]).unwrap()
 }
 
+/// Threads of the fewest whole warps that groups of the row fill; those of one group, where they are
+/// neighbors.
+fn n_threads(row: &Atom) -> i64 {
+    let reach = row.thread_layout.cosize();
+    if reach == row.group { reach } else { (reach + 31) / 32 * 32 }
+}
+
+/// The layout of one group as that of so many, each with a batch of the spec, the first mode.
+fn batched(row: &Atom, n: i64, tv: &Layout) -> Layout {
+    if n == 1 {
+        return tv.clone();
+    }
+    let scaled = |mode: Layout| {
+        Layout::new(mode.shape().clone(), mode.stride().map(&mut |s| s * n)).unwrap()
+    };
+    let (t, v) = (scaled(tv.mode(0).unwrap()), scaled(tv.mode(1).unwrap()));
+    // From a thread to its place in its group and its group, and from there to the element.
+    let groups = row.thread_layout.complement(n_threads(row)).unwrap();
+    let places = Layout::concat(&[row.thread_layout.clone(), groups]).unwrap().right_inverse();
+    let elements = Layout::concat(&[t, Layout::new(n, 1).unwrap()]).unwrap();
+    Layout::concat(&[elements.compose(&places).unwrap(), v]).unwrap()
+}
+
 /// A kernel that runs the row on its own layouts. `pick` chooses among memories and scalar types.
 fn kernel(row: &Atom, pick: usize) -> Option<String> {
     let mut text = String::from("carbyne 1\n#grid:[1].block\n");
-    let _ = writeln!(text, "#cta:[{}].thread", row.group);
+    let n_groups = n_threads(row) / row.group;
+    let _ = writeln!(text, "#cta:[{}].thread", n_threads(row));
     let (mut body, mut inputs, mut outputs) = (String::new(), vec![], vec![]);
     let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
     for (i, o) in row.operands.iter().enumerate() {
@@ -61,7 +85,12 @@ fn kernel(row: &Atom, pick: usize) -> Option<String> {
         let per = o.elem.bits() / scalar.bits();
         let mut shape = o.tile.clone();
         shape[0] *= per;
-        let (level, tv) = (dims(&shape), in_scalars(&o.tv, per));
+        let mut tv = in_scalars(&o.tv, per);
+        if n_groups > 1 {
+            shape.insert(0, n_groups);
+            tv = batched(row, n_groups, &tv);
+        }
+        let level = dims(&shape);
         let _ = writeln!(text, "%g{i}:{level}.{scalar}.GL");
         let reads = o.access != Access::Write;
         let (name, part) = match memory {
@@ -109,6 +138,10 @@ fn kernel(row: &Atom, pick: usize) -> Option<String> {
         }
         _ => String::new(),
     };
+    let group = match n_groups {
+        1 => String::new(),
+        _ => format!(".tile([{}])", row.thread_layout),
+    };
     // A grid of one block reads what it writes only through this list.
     let accumulates = inputs.iter().any(|i| outputs.contains(i));
     inputs.retain(|i| !outputs.contains(i) || accumulates);
@@ -122,7 +155,7 @@ fn kernel(row: &Atom, pick: usize) -> Option<String> {
     let _ = writeln!(text, "  barrier");
     let _ = writeln!(
         text,
-        "  {kind} <<<#grid, #cta>>> ({}) -> ({}){acc} {{\n    {kind} <<<#grid, #cta>>> ({}) -> ({}) atom={}\n  }}\n}}",
+        "  {kind} <<<#grid, #cta>>> ({}) -> ({}){acc} {{\n    {kind} <<<#grid, #cta{group}>>> ({}) -> ({}) atom={}\n  }}\n}}",
         list(&whole.0),
         list(&whole.1),
         list(&parts.0),

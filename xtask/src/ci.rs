@@ -7,8 +7,24 @@ use std::time::Instant;
 /// A step and its name.
 type Named = (&'static str, fn() -> Step);
 
+/// What only the feature `gpu` has; neither CUDA nor a GPU is needed.
+fn gpu() -> Step {
+    if !cfg!(target_os = "linux") {
+        return Ok("the feature `gpu` is for Linux: skipped".to_owned());
+    }
+    let packages = ["--package", "carbyne", "--package", "carbyne-launch"];
+    let features = ["--features", "carbyne/gpu"];
+    let mut lint = vec!["clippy", "--quiet", "--all-targets"];
+    lint.extend(packages.iter().chain(&features));
+    lint.extend(["--", "-D", "warnings"]);
+    cargo(&lint).done("")?;
+    let mut test = vec!["test", "--package", "carbyne", "--test", "gpu"];
+    test.extend(features);
+    cargo(&test).done("it links without CUDA, and runs kernels on a pretended GPU")
+}
+
 pub(crate) fn ci() -> Step {
-    let steps: [Named; 6] = [
+    let steps: [Named; 7] = [
         ("format", || cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
         ("tidy", tidy::tidy),
         ("setup", setup::setup),
@@ -21,6 +37,7 @@ pub(crate) fn ci() -> Step {
             cargo(&["test", "--workspace", "--no-fail-fast"])
                 .done("all tests passed, generated pages are fresh")
         }),
+        ("gpu", gpu),
         ("doc", || {
             cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
                 .env("RUSTDOCFLAGS", "-D warnings")

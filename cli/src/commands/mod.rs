@@ -8,6 +8,7 @@ mod draw;
 mod explain;
 mod fmt;
 mod layout;
+mod run;
 mod simulate;
 
 use crate::Io;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Decompose(a) => decompose::run(a, io),
         Command::Compile(a) => compile::run(a, args.message_format, io),
         Command::Simulate(a) => simulate::run(a, args.message_format, io),
+        Command::Run(a) => run::run(a, args.message_format, io),
         Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),

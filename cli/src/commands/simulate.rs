@@ -3,15 +3,11 @@
 //! Arrays come from and go to `.npy` files; the report is on standard error.
 
 use crate::args::{MessageFormat, Simulate};
-use crate::failure::{Failure, Outcome, Source};
-use crate::{Io, input, output, pipeline};
+use crate::failure::{Failure, Outcome};
+use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::Program;
-use carbyne_simulate::{Array, Inputs, KernelReport, Options, Report, simulate};
+use carbyne_simulate::{KernelReport, simulate};
 use serde_json::json;
-use std::io::Read;
-use std::path::Path;
 
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let arch = args.arch.as_deref().map(pipeline::table).transpose()?;
@@ -29,119 +25,18 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     // As written, a program may name the atoms of any architecture; the newest table has most.
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
-    let options = options(args, &program, &source)?;
-    let wanted = args
-        .outputs
-        .iter()
-        .map(|o| assignment(o, "--out").and_then(|(name, path)| known(&program, name, path)))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut options = data::options(&args.data, &program, &source)?;
+    options.blocks = args.blocks;
+    options.budget = args.budget.unwrap_or(options.budget);
+    let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {
         MessageFormat::Human => report.kernels.iter().map(human).collect::<String>(),
         MessageFormat::Json => report.kernels.iter().map(json).collect(),
     };
     output::say(&text, io);
-    wanted.iter().try_for_each(|(name, path)| save(&report, name, path, io))
-}
-
-fn options(args: &Simulate, program: &Program, source: &Source) -> Result<Options, Failure> {
-    let mut options = Options { blocks: args.blocks, ..Options::default() };
-    options.inputs = match args.ints {
-        Some(seed) => Inputs::Ints(seed),
-        None => Inputs::Seed(args.seed.unwrap_or(0)),
-    };
-    options.budget = args.budget.unwrap_or(options.budget);
-    for given in &args.symbols {
-        let (name, value) = assignment(given, "--sym")?;
-        if !program.symbols.iter().any(|v| program.arena.var_info(*v).name == name) {
-            return Err(Failure::usage(format!("the program has no symbol `{}`", short(name))));
-        }
-        let value = value.parse().map_err(|_| {
-            Failure::usage(format!("`--sym {}` does not give a number", short(given)))
-        })?;
-        options.symbols.insert(name.to_owned(), value);
-    }
-    for given in &args.inputs {
-        let (name, path) = assignment(given, "--in")?;
-        let (name, path) = known(program, name, path)?;
-        let array = load(program, source, name, path)?;
-        options.arrays.insert(name.to_owned(), array);
-    }
-    Ok(options)
-}
-
-/// `NAME=VALUE`, the name with or without its `%`.
-fn assignment<'a>(given: &'a str, option: &str) -> Result<(&'a str, &'a str), Failure> {
-    match given.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            Ok((name.strip_prefix('%').unwrap_or(name), value))
-        }
-        _ => Err(Failure::usage(format!("`{option} {}` is not NAME=VALUE", short(given)))),
-    }
-}
-
-/// The name of a tensor of the caller, with what is assigned to it.
-fn known<'a>(
-    program: &Program,
-    name: &'a str,
-    path: &'a str,
-) -> Result<(&'a str, &'a str), Failure> {
-    let names: Vec<&str> =
-        program.params.iter().map(|b| program.buffers[*b].name.as_str()).collect();
-    if names.contains(&name) {
-        return Ok((name, path));
-    }
-    let names: Vec<String> = names.iter().map(|n| format!("`%{n}`")).collect();
-    Err(Failure::usage_help(
-        format!("the program has no tensor `%{}`", short(name)),
-        format!("it has {}", names.join(", ")),
-    ))
-}
-
-/// Elements that an array may have, as many as the simulator gives back.
-const MAX_ELEMENTS: u64 = 1 << 28;
-/// Bytes of a `.npy` file besides its elements.
-const MAX_HEADER: u64 = 1 << 16;
-
-fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Array, Failure> {
-    let unreadable = |e: std::io::Error| {
-        Failure::usage(format!("`{path}` cannot be read: {}", input::reason(&e)))
-    };
-    let Some(buffer) = program.params.iter().map(|b| &program.buffers[*b]).find(|b| b.name == name)
-    else {
-        return Err(Failure::usage(format!("the program has no tensor `%{}`", short(name))));
-    };
-    let misfit = |why: String| {
-        let text = format!("`{path}` does not fit `%{name}`");
-        Failure::one(source, Diagnostic::new(Code::BadInput, buffer.span, text).label(why))
-    };
-    if Path::new(path).is_dir() {
-        return Err(Failure::usage(format!("`{path}` cannot be read: it is a directory")));
-    }
-    let limit = MAX_ELEMENTS * (buffer.scalar.bits().max(8) as u64 / 8) + MAX_HEADER;
-    let mut bytes = vec![];
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > limit {
-        return Err(misfit(format!("arrays of up to {MAX_ELEMENTS} elements are read")));
-    }
-    Array::from_npy(&bytes, buffer.scalar).map_err(|e| misfit(e.to_string()))
-}
-
-fn save(report: &Report, name: &str, path: &str, io: &mut Io<'_>) -> Outcome {
-    let Some(array) = report.outputs.get(name) else {
-        let partial = report.kernels.iter().any(|k| !k.complete);
-        return Err(Failure::usage_help(
-            format!("`%{name}` cannot be written: not all of its elements are known"),
-            match partial {
-                true => "run all blocks: leave out `--blocks`, raise `--budget`",
-                false => "no kernel writes all of it, or it has more than 2^28 elements",
-            },
-        ));
-    };
-    let bytes =
-        array.to_npy().map_err(|e| Failure::usage(format!("`%{name}` cannot be written: {e}")))?;
-    output::write(Some(Path::new(path)), &bytes, io)
+    let complete = report.kernels.iter().all(|k| k.complete);
+    wanted.iter().try_for_each(|(name, path)| data::save(&report.outputs, complete, name, path, io))
 }
 
 /// Up to ten conflicting statements are named, the worst first.
@@ -226,9 +121,4 @@ fn json(k: &KernelReport) -> String {
         "not_compared": unchecked,
     });
     format!("{object}\n")
-}
-
-/// A name from the command line, cut to a length for messages.
-fn short(text: &str) -> String {
-    text.chars().take(64).collect()
 }

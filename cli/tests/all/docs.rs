@@ -22,7 +22,7 @@ fn pages_are_fresh() {
 }
 
 /// Families in order of appearance in [`Code::ALL`], with their headings.
-const FAMILIES: [(&str, &str); 10] = [
+const FAMILIES: [(&str, &str); 11] = [
     ("P", "Parsing"),
     ("X", "Limits"),
     ("V", "Verifying"),
@@ -32,6 +32,7 @@ const FAMILIES: [(&str, &str); 10] = [
     ("C", "Code generation"),
     ("S", "Simulating"),
     ("G", "Drawing"),
+    ("R", "Running"),
     ("I", "Carbyne itself"),
 ];
 

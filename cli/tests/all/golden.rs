@@ -7,7 +7,7 @@
 #![expect(clippy::print_stderr, reason = "the log says how many vectors were compared")]
 
 use crate::calculator::answers;
-use crate::support::{none, root};
+use crate::support::{carbyne, none, root};
 use carbyne_ir::layout::{ComposedLayout, Layout};
 use serde_json::{Value, json};
 
@@ -147,4 +147,25 @@ fn covers(result: &Layout, a: &Layout) -> bool {
     let all = values(result);
     let mut rest = all.iter();
     values(a).iter().all(|wanted| rest.any(|v| v == wanted))
+}
+
+#[test]
+fn the_page_of_differences_is_true() {
+    let page = std::fs::read_to_string(root().join("docs/cute.md")).unwrap();
+    let (mut n, mut wrong) = (0, vec![]);
+    for row in page.lines().filter(|l| l.starts_with("| `")) {
+        let cells: Vec<&str> = row.split(" | ").map(|c| c.trim_matches(['|', ' '])).collect();
+        let (expression, ours) = (cells[0].trim_matches('`'), cells[1].trim_matches('`'));
+        let ran = carbyne(&["layout", expression], "");
+        let right = match ran.code {
+            0 => ran.text().trim_end() == ours,
+            _ => ran.stderr.starts_with(ours),
+        };
+        n += 1;
+        if !right {
+            wrong.push(format!("{expression}: {}{}", ran.text(), ran.stderr));
+        }
+    }
+    none(wrong);
+    assert!(n > 10, "only {n} rows");
 }

@@ -10,5 +10,6 @@ mod expand;
 mod filetests;
 mod golden;
 mod numpy;
+mod run;
 mod streams;
 mod support;

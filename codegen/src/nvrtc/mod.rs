@@ -1,7 +1,8 @@
 //! Compiles printed kernels with NVRTC: PTX or CUBIN, the log, and what ptxas reports.
 //!
 //! NVRTC is not linked. [`find`] opens it at run time and says plainly when there is none (C0402).
-//! A source that NVRTC refuses is C0403 with NVRTC's log as notes.
+//! A source that NVRTC refuses is C0403 with NVRTC's log as notes, an architecture that this version
+//! lacks C0404.
 
 mod ffi;
 mod find;
@@ -76,7 +77,7 @@ pub fn find() -> Fallible<&'static Nvrtc> {
 /// Compiles with the NVRTC of this machine. `arch` is spelled as NVRTC spells it: `sm_80`, `sm_90a`.
 ///
 /// # Errors
-/// [`Code::NoNvrtc`], [`Code::NvrtcFailed`].
+/// [`Code::NoNvrtc`], [`Code::NvrtcFailed`], [`Code::NvrtcLacksArch`].
 pub fn compile(source: &str, arch: &str, emit: Emit, options: &Options) -> Fallible<Compiled> {
     find()?.compile(source, arch, emit, options)
 }
@@ -100,7 +101,7 @@ impl Nvrtc {
     /// Compiles one source text.
     ///
     /// # Errors
-    /// [`Code::NvrtcFailed`].
+    /// [`Code::NvrtcFailed`], [`Code::NvrtcLacksArch`].
     pub fn compile(
         &self,
         source: &str,
@@ -115,10 +116,26 @@ impl Nvrtc {
             .run(&source, c"kernel.cu", &arguments)
             .map_err(|f| refused(arch, &f.status, ""))?;
         if let Err(f) = outputs.result {
-            return Err(refused(arch, &f.status, &outputs.log));
+            return Err(match lacks_arch(arch, &outputs.log) {
+                true => self.lacks(arch),
+                false => refused(arch, &f.status, &outputs.log),
+            });
         }
         let ptx = String::from_utf8_lossy(&outputs.ptx).trim_end_matches('\0').to_owned();
         Ok(Compiled { ptx, cubin: outputs.cubin, kernels: outputs.log.clone(), log: outputs.log })
+    }
+
+    /// CUDA 13 dropped sm_70, old versions lack new architectures.
+    fn lacks(&self, arch: &str) -> Box<Diagnostic> {
+        let (major, minor) = self.version;
+        let text = format!("NVRTC {major}.{minor} does not know `{arch}`");
+        Box::new(
+            Diagnostic::new(Code::NvrtcLacksArch, Span::default(), text)
+                .note(format!("it is `{}`", self.file.display()))
+                .help(format!(
+                    "set `{NVRTC_VARIABLE}` to an NVRTC that does: CUDA 12.9 knows sm_70 to sm_90a"
+                )),
+        )
     }
 
     fn arguments(&self, arch: &str, emit: Emit, options: &Options) -> Fallible<Vec<CString>> {
@@ -152,6 +169,14 @@ fn c_string(text: &str, what: &str) -> Fallible<CString> {
     })
 }
 
+/// Whether a well-spelled architecture is what NVRTC complains about.
+fn lacks_arch(arch: &str, log: &str) -> bool {
+    let known = ["70", "75", "80", "86", "89", "90", "90a", "100", "100a", "103a", "120", "120a"];
+    arch.strip_prefix("sm_").is_some_and(|n| known.contains(&n))
+        && log.contains("gpu-architecture")
+        && (log.contains("invalid value") || log.contains("unsupported"))
+}
+
 fn refused(arch: &str, status: &str, log: &str) -> Box<Diagnostic> {
     let mut d = Diagnostic::new(
         Code::NvrtcFailed,
@@ -180,6 +205,21 @@ mod tests {
             assert!(usage.registers > 0 && usage.spill_stores == 0, "{usage:?}");
             assert!(compiled.ptx.contains(".entry twice") && !compiled.cubin.is_empty(), "{arch}");
         }
+    }
+
+    #[test]
+    fn an_architecture_that_is_lacking_is_told_from_a_bad_program() {
+        // As NVRTC 13.0 answers for sm_70.
+        let log = "nvrtc: error: invalid value for --gpu-architecture (-arch)\n";
+        assert!(lacks_arch("sm_70", log) && !lacks_arch("sm_1", log) && !lacks_arch("sm_70", ""));
+        let Some(nvrtc) = require_nvrtc() else { return };
+        assert_eq!(nvrtc.lacks("sm_70").code, Code::NvrtcLacksArch);
+        let refusal = nvrtc.compile(SOURCE, "sm_1", Emit::Ptx, &Options::default()).unwrap_err();
+        assert!(
+            refusal.notes.iter().any(|n| n.contains("gpu-architecture")),
+            "{:?}",
+            refusal.notes
+        );
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub struct Certificate {
 
 /// A relation of Hexcute, Fig. 19.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a kernel has a few, each kept once")]
 pub enum Relation {
     /// f∘p⁻¹ = g∘q⁻¹
     Copy {

@@ -267,6 +267,8 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         let scalars = [a, b, acc];
         atom.operands.len() == 3
             && atom.op.spec_kind() == SpecKind::MatMul
+            // Groups are laid out as neighbors; quad-pairs are not.
+            && atom.thread_layout.cosize() == atom.group
             && atom
                 .operands
                 .iter()

@@ -12,8 +12,8 @@ fn refused(src: &str) -> Diagnostic {
 
 #[test]
 fn a_type_that_no_atom_takes_names_the_two_nearest() {
-    for factors in ["e4m3", "i8", "tf32"] {
-        let acc = if factors == "i8" { "i32" } else { "f32" };
+    for factors in ["e4m3", "i16", "e5m2"] {
+        let acc = if factors == "i16" { "i32" } else { "f32" };
         let case = MatMul { factors, out: acc, acc, ..MatMul::default() };
         let d = refused(&case.text());
         assert_eq!(d.code, Code::NoAtom, "{d:?}");

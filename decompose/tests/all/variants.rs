@@ -51,6 +51,8 @@ fn element_types() {
         ("bf16", "f32", "f32"),
         ("f32", "f32", "f32"),
         ("f64", "f64", "f64"),
+        ("tf32", "f32", "f32"),
+        ("i8", "i32", "i32"),
     ] {
         check(&MatMul { factors, out, acc, ..MatMul::default() });
     }

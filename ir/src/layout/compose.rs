@@ -11,7 +11,7 @@
 //! below `s`. A piece that would carry alone, with `m` dividing `s`, is split after `s / m` steps:
 //! the outer part moves in whole multiples of `s`. This admits every composition with divisible
 //! strides, also those where no carry can happen for reasons of size (`(8,8):(8,1) ∘ 3:3`).
-//! What this refuses over plain numbers, [`enumerate`](super::enumerate) looks at index by index.
+//! What this refuses over plain numbers, `enumerate.rs` looks at index by index.
 //!
 //! A negative rate walks the same digits downwards: indices below zero are the mirror image of
 //! those above, `a.at(-i) == -a.at(i)`. Leaves of both signs together borrow, and are enumerated.

@@ -31,7 +31,7 @@ impl<L: Leaf> ComposedLayout<L> {
         ComposedLayout { twists, layout }
     }
 
-    /// `swizzle o offset o inner`. Neighbours of the same base and shift become one.
+    /// `swizzle o offset o inner`. Neighbors of the same base and shift become one.
     ///
     /// # Errors
     /// [`LayoutError::TooLarge`] for a chain of more than [`MAX_TWISTS`].

@@ -259,7 +259,7 @@ impl LayoutError {
             (Some(s), Some(m)) if m > 0 => format!(
                 "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent at \
                  most {}",
-                (s + m - 1) / m
+                (s - 1) / m + 1
             ),
             _ => format!("make `{m}` and `{s}` divide one another, with strides of one sign"),
         };

@@ -158,6 +158,35 @@ impl Layout<i64> {
     /// goes on, and an index that does not fit stops at the ends of `i64`.
     #[must_use]
     pub fn at(&self, i: i64) -> i64 {
+        // Below the size every sum fits; shifts stand in for divisions, which take most of the time.
+        let fits = || -> Option<i64> {
+            let ((_, last), digits) = self.leaves.split_last()?;
+            let (mut rest, mut index) = (i, 0i64);
+            for &(extent, stride) in digits {
+                let digit = if extent & (extent - 1) == 0 {
+                    let digit = rest & (extent - 1);
+                    rest >>= extent.trailing_zeros();
+                    digit
+                } else {
+                    let digit = rest % extent;
+                    rest /= extent;
+                    digit
+                };
+                index = index.checked_add(digit.checked_mul(stride)?)?;
+            }
+            index.checked_add(rest.checked_mul(*last)?)
+        };
+        if i >= 0
+            && let Some(index) = fits()
+        {
+            return index;
+        }
+        self.at_any(i)
+    }
+
+    /// The index of any number, also a negative one, or one whose index does not fit.
+    #[cold]
+    fn at_any(&self, i: i64) -> i64 {
         let mut rest = i;
         let mut index = 0i128;
         let Some(((_, last), digits)) = self.leaves.split_last() else { return 0 };

@@ -37,7 +37,7 @@ impl<L: Leaf> Layout<L> {
         while let Some(k) = modes.iter().position(|m| <L as Leaf>::eq(cx, m.1, next).is_true()) {
             let (extent, stride) = modes[k];
             modes[k].1 = L::constant(0); // Taken: nothing continues with it.
-            // Only neighbours could continue each other, and those are coalesced.
+            // Only neighbors could continue each other, and those are coalesced.
             inverse.push((extent, before[k]));
             // A reach that does not fit is no mode's stride.
             match L::mul(cx, extent, stride) {

@@ -72,11 +72,12 @@ impl Verifier<'_> {
                 "convert with `UnaryPointwise.cast`",
             )),
             SpecKind::MatMul | SpecKind::MatMulSet
-                if ins[0] != ins[1] && ins.iter().any(|s| s.bits() != 8) =>
+                if ins[0] != ins[1] && !multiply_mixed(ins[0], ins[1]) =>
             {
                 Some((
                     format!("a MatMul of {} by {}", ins[0], ins[1]),
-                    "both factors have one scalar type",
+                    "both factors have one scalar type; integers or floats of up to 8 bits may \
+                     differ in sign or format",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
@@ -185,6 +186,11 @@ impl Verifier<'_> {
             (0..from.len()).map(|i| if axes.contains(&i) { 1 } else { from[i] }).collect();
         to == kept || to == ones
     }
+}
+
+/// Whether factors of two types may be multiplied: small ones of one kind and width, `i4` by `u4`.
+fn multiply_mixed(a: Scalar, b: Scalar) -> bool {
+    a.bits() <= 8 && a.bits() == b.bits() && a.is_float() == b.is_float()
 }
 
 /// A[m,k], B[k,n], C[m,n]; all scalars; or with a leading batch mode.

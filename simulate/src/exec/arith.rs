@@ -163,3 +163,55 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One result of one row by one column.
+    fn dot(from: [Scalar; 2], to: Scalar, a: &[f64], b: &[f64], c: u64) -> u64 {
+        let raw = |s: Scalar, v: &[f64]| v.iter().map(|x| encode(s, *x)).collect::<Vec<_>>();
+        let mut d = [c];
+        matmul_row([1, 1, 1, a.len()], from, to, &raw(from[0], a), &raw(from[1], b), &mut d);
+        d[0]
+    }
+
+    #[test]
+    fn integers_wrap_around_and_keep_their_signs() {
+        use Scalar::{I4, I8, I32, U4, U8};
+        let top = i32::MAX as u32 as u64;
+        assert_eq!(dot([I8, U8], I32, &[-128.0, 1.0], &[255.0, 0.0], 0) as u32 as i32, -32_640);
+        assert_eq!(dot([U4, I4], I32, &[15.0, 15.0], &[-8.0, 7.0], 0) as u32 as i32, -15);
+        assert_eq!(dot([I8, I8], I32, &[1.0, 0.0], &[1.0, 0.0], top), 0x8000_0000);
+    }
+
+    #[test]
+    fn tf32_looks_at_the_upper_19_bits() {
+        // The last bit that counts is 2^-10; what lies below it is cut off, not rounded.
+        let raw = |v: f32| u64::from(v.to_bits());
+        let mut d = [raw(0.0)];
+        let a = [raw(1.0 + 1.75 * 2f32.powi(-10)), raw(0.0)];
+        let ones = [raw(1.0), raw(1.0)];
+        matmul_row([1, 1, 1, 2], [Scalar::Tf32; 2], Scalar::F32, &a, &ones, &mut d);
+        assert_eq!(d[0], raw(1.0 + 2f32.powi(-10)));
+    }
+
+    #[test]
+    fn doubles_are_a_chain_of_fused_multiply_adds() {
+        let e = 2f64.powi(-30);
+        // (1 + e)(1 - e) = 1 - e², which only a fused multiply-add of -1 gives.
+        let got = dot([Scalar::F64; 2], Scalar::F64, &[1.0, 1.0 + e], &[-1.0, 1.0 - e], 0);
+        assert_eq!(f64::from_bits(got), -e * e);
+    }
+
+    #[test]
+    fn small_floats_of_two_formats() {
+        use Scalar::{E4m3, E5m2, F16, F32};
+        let got = dot([E4m3, E5m2], F32, &[448.0, 0.125], &[57344.0, 2f64.powi(-16)], 0);
+        assert_eq!(decode(F32, got), f64::from(448.0f32 * 57344.0 + 2f32.powi(-19)));
+        assert_eq!(
+            decode(F16, dot([E4m3, E4m3], F16, &[448.0, 0.0], &[448.0, 0.0], 0)),
+            f64::INFINITY
+        );
+    }
+}

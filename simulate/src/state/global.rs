@@ -12,6 +12,7 @@ use carbyne_ir::scalar::Scalar;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 /// Most bytes that are kept of what one block does to one buffer.
 const MAX_BYTES: usize = 1 << 28;
@@ -48,6 +49,8 @@ pub(crate) struct GlobalMemory {
     pub initial: Initial,
     /// What earlier kernels wrote.
     pub pages: BTreeMap<u64, Written>,
+    /// All of it as a device left it, where one computed it; then nothing else counts.
+    pub image: Option<Arc<[u8]>>,
 }
 
 impl GlobalMemory {
@@ -63,7 +66,11 @@ impl GlobalMemory {
         {
             return Some(page.values[at as usize % PAGE]);
         }
-        self.initial.value(self.scalar, self.inverse.element(at)?)
+        let element = self.inverse.element(at)?;
+        match &self.image {
+            Some(bytes) => crate::device::unpacked(bytes, self.scalar, at),
+            None => self.initial.value(self.scalar, element),
+        }
     }
 }
 

@@ -1,0 +1,54 @@
+//! `mma.sync` on binary64: every multiply-add is fused and rounds to nearest even.
+
+use super::{D_8X8, D_16X8, Row, Shape, rows};
+use crate::arch::Arch::{Sm80, Sm90};
+use crate::limits::Timing;
+use crate::row::{Atom, Rounding};
+use carbyne_ir::scalar::Scalar::F64;
+
+const M8: Shape = Shape {
+    mnk: [8, 8, 4],
+    a: "((4,8),1):((8,1),0)",
+    b: "((4,8),1):((1,4),0)",
+    d: D_8X8,
+    cite: "PTX ISA, Matrix Fragments for mma.m8n8k4 with .f64 floating point type",
+};
+
+const K4: Shape = Shape {
+    mnk: [16, 8, 4],
+    a: "((4,8),2):((16,1),8)",
+    b: "((4,8),1):((1,4),0)",
+    d: D_16X8,
+    cite: "PTX ISA, Matrix Fragments for mma.m16n8k4",
+};
+
+const K8: Shape = Shape {
+    mnk: [16, 8, 8],
+    a: "((4,8),(2,2)):((16,1),(8,64))",
+    b: "((4,8),2):((1,8),4)",
+    d: D_16X8,
+    cite: "PTX ISA, Matrix Fragments for mma.m16n8k8",
+};
+
+const K16: Shape = Shape {
+    mnk: [16, 8, 16],
+    a: "((4,8),(2,4)):((16,1),(8,64))",
+    b: "((4,8),4):((1,16),4)",
+    d: D_16X8,
+    cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
+};
+
+#[rustfmt::skip] // One row a line.
+const ROWS: [(Shape, Row); 4] = [
+    (M8,  ("mma.m8n8k4.f64.f64",   Sm80, [F64; 3], "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
+    (K4,  ("mma.m16n8k4.f64.f64",  Sm90, [F64; 3], "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
+    (K8,  ("mma.m16n8k8.f64.f64",  Sm90, [F64; 3], "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
+    (K16, ("mma.m16n8k16.f64.f64", Sm90, [F64; 3], "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
+];
+
+pub(super) fn list(timing: &Timing) -> Vec<Atom> {
+    let of = |(shape, row): &(Shape, Row)| {
+        rows(timing, timing.mma_f64, Rounding::Fused, shape, std::slice::from_ref(row))
+    };
+    ROWS.iter().flat_map(of).collect()
+}

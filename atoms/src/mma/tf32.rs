@@ -1,0 +1,34 @@
+//! `mma.sync` on tf32: binary32 whose low 13 bits are not looked at.
+
+use super::{D_16X8, Row, Shape, rows};
+use crate::arch::Arch::Sm80;
+use crate::limits::Timing;
+use crate::row::{Atom, Rounding};
+use carbyne_ir::scalar::Scalar::{F32, Tf32};
+
+const K4: Shape = Shape {
+    mnk: [16, 8, 4],
+    a: "((4,8),2):((16,1),8)",
+    b: "((4,8),1):((1,4),0)",
+    d: D_16X8,
+    cite: "PTX ISA, Matrix Fragments for mma.m16n8k4",
+};
+
+const K8: Shape = Shape {
+    mnk: [16, 8, 8],
+    a: "((4,8),(2,2)):((16,1),(8,64))",
+    b: "((4,8),2):((1,8),4)",
+    d: D_16X8,
+    cite: "PTX ISA, Matrix Fragments for mma.m16n8k8",
+};
+
+#[rustfmt::skip] // One row a line.
+pub(super) fn list(timing: &Timing) -> Vec<Atom> {
+    let types = [Tf32, Tf32, F32];
+    let k4: [Row; 1] =
+        [("mma.m16n8k4.f32.tf32", Sm80, types, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {D}, {A}, {B}, {D};")];
+    let k8: [Row; 1] =
+        [("mma.m16n8k8.f32.tf32", Sm80, types, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {D}, {A}, {B}, {D};")];
+    let of = |shape, list: &[Row]| rows(timing, timing.mma_tf32, Rounding::MmaAccumulate, shape, list);
+    [of(&K4, &k4), of(&K8, &k8)].concat()
+}

@@ -1,0 +1,244 @@
+//! Running on a GPU: decompose, compile or load, launch, compare, time.
+//!
+//! The kernels run in text order, each on what the ones before it left behind. A kernel is compared after
+//! its first launch; it is timed only then, as further launches may change what it adds to.
+
+use super::report::{self, Ran};
+use super::{Diagnostic, elsewhere};
+use crate::args::{MessageFormat, Run};
+use crate::failure::{Failure, Outcome};
+use crate::{Io, data, input, output, pipeline};
+use carbyne_atoms::AtomTable;
+use carbyne_codegen::nvrtc::{self, Usage};
+use carbyne_codegen::{CudaKernel, Param, print_kernel};
+use carbyne_ir::diag::Code;
+use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch};
+use carbyne_simulate::device::{Images, POISON, Trial};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes behind every tensor that no kernel may write.
+const GUARD: usize = 256;
+/// Bytes of a compiled kernel.
+const MAX_BINARY: u64 = 1 << 28;
+
+pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    let table = pipeline::table(&args.arch)?;
+    let source = input::read(&args.file, io)?;
+    let decomposed = pipeline::decomposed(&source, &table)?;
+    let (source, program) = (decomposed.source, decomposed.program);
+    let options = data::options(&args.data, &program, &source)?;
+    let wanted = data::wanted(&args.data, &program)?;
+    let mut kernels = vec![];
+    for id in &program.kernels {
+        let kernel = print_kernel(&program, *id, &table);
+        kernels.push((*id, kernel.map_err(|e| Failure::program(&source, e))?));
+    }
+    if args.cubin.is_some() && kernels.len() != 1 {
+        return Err(Failure::usage_help(
+            format!("`--cubin` is for a program of one kernel, this one has {}", kernels.len()),
+            "put the kernels into a folder and name it with `--prebuilt`",
+        ));
+    }
+    let outside = |d: Box<Diagnostic>| elsewhere(args, *d);
+    let about = |d: Box<Diagnostic>| Failure::one(&source, *d);
+    let gpu = Gpu::open(args.gpu).map_err(outside)?;
+    let mut trial = Trial::new(&program, &table, &options).map_err(about)?;
+    let mut memory = Memory::default();
+    for (id, kernel) in &kernels {
+        let (binary, usage) = binary(args, kernel, &table, &gpu)?;
+        let mut session = Session { args, gpu: &gpu, program: &program, memory: &mut memory };
+        let mut ran = session.launched(*id, kernel, &binary, &mut trial)?;
+        if let Some(usage) = usage {
+            (ran.usage, ran.spills_known) = (usage, true);
+        }
+        let judged = trial.judge(*id, &ran.after, args.compare);
+        let judged = match judged {
+            Ok(judged) => judged,
+            Err(d) => {
+                output::say(&report::text(format, kernel, &table, &gpu, &ran, None), io);
+                return Err(about(d));
+            }
+        };
+        output::say(&report::text(format, kernel, &table, &gpu, &ran, Some(&judged)), io);
+        trial.advance(ran.after);
+    }
+    let outputs = trial.into_outputs();
+    wanted.iter().try_for_each(|(name, path)| data::save(&outputs, true, name, path, io))
+}
+
+/// The kernel compiled: from a file, or by NVRTC, whose ptxas says what it uses.
+fn binary(
+    args: &Run,
+    kernel: &CudaKernel,
+    table: &AtomTable,
+    gpu: &Gpu,
+) -> Result<(Binary, Option<Usage>), Failure> {
+    let outside = |d: Box<Diagnostic>| elsewhere(args, *d);
+    let (binary, usage) = match prebuilt(args, kernel, table)? {
+        Some(path) => {
+            let shown = path.display().to_string();
+            let bytes = read(&path)?;
+            (Binary::read(&shown, bytes, &kernel.name).map_err(outside)?, None)
+        }
+        None => {
+            // Before compiling, which takes a while.
+            runs(table, gpu, true).map_err(outside)?;
+            let nvrtc = nvrtc::find().map_err(outside)?;
+            gpu.runs_code_of(nvrtc.version()).map_err(outside)?;
+            let name = table.arch.nvrtc_name();
+            let made = nvrtc
+                .compile(&kernel.source, name, nvrtc::Emit::Cubin, &nvrtc::Options::default())
+                .map_err(outside)?;
+            let usage = made.usage(&kernel.name);
+            (Binary::Cubin(made.cubin), usage)
+        }
+    };
+    runs(table, gpu, matches!(binary, Binary::Cubin(_))).map_err(outside)?;
+    Ok((binary, usage))
+}
+
+/// Whether the GPU is of the architecture.
+fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool) -> Fallible<()> {
+    let info = gpu.info();
+    if table.arch.runs_on(info.capability, machine_code) {
+        return Ok(());
+    }
+    let (major, minor) = info.capability;
+    let text = format!(
+        "`{}`, of compute capability {major}.{minor}, does not run code for {}",
+        info.name, table.arch
+    );
+    Err(Box::new(
+        Diagnostic::new(Code::WrongGpu, Default::default(), text)
+            .help("choose the `--arch` of this GPU, or another GPU with `--gpu N`"),
+    ))
+}
+
+/// The file that holds the kernel, where one is to be used.
+fn prebuilt(
+    args: &Run,
+    kernel: &CudaKernel,
+    table: &AtomTable,
+) -> Result<Option<PathBuf>, Failure> {
+    if let Some(path) = &args.cubin {
+        return Ok(Some(path.clone()));
+    }
+    let Some(folder) = &args.prebuilt else { return Ok(None) };
+    let (name, arch) = (&kernel.name, table.arch);
+    let names = [
+        format!("{name}.{arch}.cubin"),
+        format!("{name}.cubin"),
+        format!("{name}.{arch}.ptx"),
+        format!("{name}.ptx"),
+    ];
+    match names.iter().map(|n| folder.join(n)).find(|p| p.is_file()) {
+        Some(path) => Ok(Some(path)),
+        None => Err(Failure::usage_help(
+            format!("`{}` does not hold the kernel `{name}`", folder.display()),
+            format!("it may be there as {}", names.map(|n| format!("`{n}`")).join(", ")),
+        )),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let shown = path.display();
+    let refused = |what: String| Failure::usage(format!("`{shown}` cannot be read: {what}"));
+    if path.is_dir() {
+        return Err(refused("it is a directory".to_owned()));
+    }
+    let mut bytes = vec![];
+    let file = std::fs::File::open(path).map_err(|e| refused(input::reason(&e)))?;
+    file.take(MAX_BINARY + 1).read_to_end(&mut bytes).map_err(|e| refused(input::reason(&e)))?;
+    match bytes.len() as u64 > MAX_BINARY {
+        true => Err(refused(format!("it is longer than {} MiB", MAX_BINARY >> 20))),
+        false => Ok(bytes),
+    }
+}
+
+/// Tensors on the GPU.
+#[derive(Default)]
+struct Memory {
+    buffers: BTreeMap<BufferId, Buffer>,
+}
+
+struct Session<'a> {
+    args: &'a Run,
+    gpu: &'a Gpu,
+    program: &'a Program,
+    memory: &'a mut Memory,
+}
+
+impl Session<'_> {
+    /// Launches a kernel once and brings back what it wrote; then times it.
+    fn launched(
+        &mut self,
+        id: SpecId,
+        kernel: &CudaKernel,
+        binary: &Binary,
+        trial: &mut Trial<'_>,
+    ) -> Result<Ran, Failure> {
+        let outside = |d: Box<Diagnostic>| elsewhere(self.args, *d);
+        let patience = Duration::from_secs(self.args.timeout.into());
+        let pointers = kernel.params.iter().filter_map(|p| match p {
+            Param::Pointer { buffer, written, .. } => Some((*buffer, *written)),
+            Param::Symbol { .. } => None,
+        });
+        let pointers: Vec<(BufferId, bool)> = pointers.collect();
+        // All of them anew: launches that were timed may have changed what earlier kernels left.
+        for (buffer, _) in &pointers {
+            let Some(mut bytes) = trial.image(*buffer) else { continue };
+            bytes.resize(bytes.len() + GUARD, POISON);
+            if !self.memory.buffers.contains_key(buffer) {
+                let made = self.gpu.allocate(bytes.len()).map_err(outside)?;
+                self.memory.buffers.insert(*buffer, made);
+            }
+            if let Some(on_gpu) = self.memory.buffers.get_mut(buffer) {
+                on_gpu.write(&bytes).map_err(outside)?;
+            }
+        }
+        let buffers = &self.memory.buffers;
+        let address = |b| buffers.get(&b).map(Buffer::address);
+        let arguments = Arguments::of(kernel, address, |v| trial.symbol(v)).map_err(outside)?;
+        let launch = Launch::of(kernel, trial.n_blocks(id).unwrap_or(0)).map_err(outside)?;
+        let module = self.gpu.load(binary).map_err(outside)?;
+        let function = module.function(kernel, launch).map_err(outside)?;
+        self.gpu.launch(&function, launch, &arguments, patience).map_err(outside)?;
+        let mut after = Images::new();
+        for (buffer, _) in pointers.iter().filter(|(_, written)| *written) {
+            let Some(on_gpu) = buffers.get(buffer) else { continue };
+            let mut bytes = vec![0; on_gpu.len()];
+            on_gpu.read(&mut bytes).map_err(outside)?;
+            let guard = bytes.split_off(bytes.len() - GUARD);
+            if guard.iter().any(|b| *b != POISON) {
+                let buffer = &self.program.buffers[*buffer];
+                let text = format!("the kernel `{}` writes behind `%{}`", kernel.name, buffer.name);
+                let d = Diagnostic::new(Code::SimOutOfBounds, Default::default(), text);
+                return Err(elsewhere(self.args, d.help("`carbyne simulate` names the access")));
+            }
+            after.insert(*buffer, bytes);
+        }
+        let timing = match self.args.repeat {
+            0 => None,
+            n => {
+                let flush = self.gpu.flush_buffer().map_err(outside)?;
+                let timed =
+                    self.gpu.time(&function, launch, &arguments, n as usize, &flush, patience);
+                Some(timed.map_err(outside)?)
+            }
+        };
+        Ok(Ran {
+            launch,
+            usage: function.usage().clone(),
+            spills_known: false,
+            kind: binary.kind(),
+            timing,
+            after,
+            multiply_adds: trial.multiply_adds(id),
+            bytes_moved: trial.bytes_moved(id),
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Compiles the forwarders of `driver/forwarders.rs` into a static library, for the feature `gpu`.
+//!
+//! The compiler is the one that Cargo uses, and an `.rlib` is an archive with an index: neither a C
+//! compiler nor `ar` is needed. All of it is linked (`+whole-archive`), before the library `cuda` that
+//! `cust` asks for: that one is an empty archive (`.cargo/config.toml` names its folder), and where a
+//! toolkit's own is found instead, nothing is left for it to define, and the linker drops it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=driver/forwarders.rs");
+    if std::env::var_os("CARGO_FEATURE_GPU").is_none() {
+        return;
+    }
+    if let Err(why) = forwarders() {
+        println!("cargo:warning={why}");
+        std::process::exit(1);
+    }
+}
+
+fn forwarders() -> Result<(), String> {
+    let variable = |name: &str| std::env::var(name).map_err(|e| format!("{name}: {e}"));
+    if variable("CARGO_CFG_TARGET_FAMILY")? != "unix" {
+        return Err("the feature `gpu` is for Linux".to_owned());
+    }
+    let folder = PathBuf::from(variable("OUT_DIR")?);
+    let status = Command::new(variable("RUSTC")?)
+        .args(["--edition=2024", "--crate-type=rlib", "--crate-name=carbyne_driver"])
+        .args(["-Copt-level=2", "-Cpanic=abort", "-Ccodegen-units=1", "--cap-lints=warn"])
+        .arg(format!("--target={}", variable("TARGET")?))
+        .arg("-o")
+        .arg(folder.join("libcarbyne_driver.a"))
+        .arg("driver/forwarders.rs")
+        .status()
+        .map_err(|e| format!("rustc does not run: {e}"))?;
+    if !status.success() {
+        return Err("the forwarders of the CUDA driver do not compile".to_owned());
+    }
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    println!("cargo:rustc-link-lib=static:-bundle,+whole-archive=carbyne_driver");
+    Ok(())
+}

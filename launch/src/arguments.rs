@@ -1,0 +1,176 @@
+//! The arguments of a launch, laid out as the driver takes them.
+//!
+//! The driver is given one pointer an argument and copies as many bytes as the parameter has. Every
+//! argument here begins at a multiple of 8 bytes and is in the machine's own byte order.
+
+use crate::Fallible;
+use carbyne_codegen::{CudaKernel, Param};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::VarId;
+use carbyne_ir::program::BufferId;
+use std::ffi::c_void;
+
+/// Values for the parameters of one kernel, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    words: Vec<u64>,
+    starts: Vec<usize>,
+}
+
+impl Arguments {
+    /// The arguments of a printed kernel: where its tensors are on the GPU, and the values of its symbols.
+    ///
+    /// # Errors
+    /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter,
+    /// [`Code::BadInput`] for a tensor without an address.
+    pub fn of(
+        kernel: &CudaKernel,
+        address: impl Fn(BufferId) -> Option<u64>,
+        symbol: impl Fn(VarId) -> Option<i64>,
+    ) -> Fallible<Arguments> {
+        let mut arguments = Arguments::default();
+        for param in &kernel.params {
+            match param {
+                Param::Pointer { name, buffer, .. } => match address(*buffer) {
+                    Some(at) => arguments.pointer(at),
+                    None => return Err(missing(Code::BadInput, name, "has no memory on the GPU")),
+                },
+                Param::Symbol { name, var, wide } => match (symbol(*var), wide) {
+                    (None, _) => return Err(missing(Code::Symbolic, name, "has no value")),
+                    (Some(v), true) => arguments.wide(v),
+                    (Some(v), false) => match i32::try_from(v) {
+                        Ok(v) => arguments.narrow(v),
+                        Err(_) => {
+                            return Err(missing(Code::Symbolic, name, "does not fit 32 bits"));
+                        }
+                    },
+                },
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Adds an address on the GPU.
+    pub fn pointer(&mut self, address: u64) {
+        self.words(&[address]);
+    }
+
+    /// Adds a 64-bit integer.
+    pub fn wide(&mut self, value: i64) {
+        self.words(&[value.cast_unsigned()]);
+    }
+
+    /// Adds a 32-bit integer.
+    pub fn narrow(&mut self, value: i32) {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&value.to_ne_bytes());
+        self.words(&[u64::from_ne_bytes(bytes)]);
+    }
+
+    /// Adds a value of several words that is passed whole, such as a tensor map.
+    pub fn words(&mut self, words: &[u64]) {
+        self.starts.push(self.words.len());
+        self.words.extend(words);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The arguments as `cuLaunchKernel` takes them.
+    #[must_use]
+    pub fn laid_out(&self) -> LaidOut {
+        let mut words = self.words.clone();
+        words.resize(words.len() + MAX_PARAMETER_BYTES / 8, 0);
+        let at = |start: &usize| words[*start..].as_ptr().cast_mut().cast();
+        let mut pointers: Vec<*mut c_void> = self.starts.iter().map(at).collect();
+        pointers.resize(MAX_PARAMETER_BYTES.max(pointers.len()), at(&self.words.len()));
+        LaidOut { words, pointers }
+    }
+}
+
+/// Bytes that the parameters of a kernel have at most, in all versions of CUDA.
+const MAX_PARAMETER_BYTES: usize = 1 << 15;
+
+/// Arguments with one pointer each.
+///
+/// The driver reads as many pointers, and behind each as many bytes, as the kernel that is loaded has
+/// parameters. Should that be another one than was printed, what it reads beyond our arguments is zeros.
+pub struct LaidOut {
+    words: Vec<u64>,
+    pointers: Vec<*mut c_void>,
+}
+
+impl LaidOut {
+    /// One pointer a parameter, and more than any kernel has.
+    #[must_use]
+    pub fn pointers(&self) -> &[*mut c_void] {
+        debug_assert!(!self.words.is_empty(), "they point into the words");
+        &self.pointers
+    }
+}
+
+fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
+    let text = format!("the parameter `{name}` {what}");
+    Box::new(
+        Diagnostic::new(code, Default::default(), text)
+            .help("give every symbol a value with `--sym NAME=VALUE`"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
+
+    #[test]
+    fn every_argument_is_where_its_pointer_says() {
+        let mut arguments = Arguments::default();
+        arguments.pointer(0x7f00_1234_5678_9abc);
+        arguments.narrow(-2);
+        arguments.wide(-3);
+        arguments.words(&[7; 16]);
+        arguments.narrow(5);
+        assert_eq!((arguments.len(), arguments.is_empty()), (5, false));
+        let laid = arguments.laid_out();
+        let first = laid.words.as_ptr().addr();
+        let at: Vec<usize> = laid.pointers().iter().map(|p| (p.addr() - first) / 8).collect();
+        assert_eq!(at[..6], [0, 1, 2, 3, 19, 20]);
+        // Whatever a kernel takes, it is given memory of ours.
+        assert_eq!(at.len(), MAX_PARAMETER_BYTES);
+        assert!(at.iter().all(|at| (laid.words.len() - at) * 8 >= MAX_PARAMETER_BYTES));
+        assert_eq!(arguments.words[0], 0x7f00_1234_5678_9abc);
+        assert_eq!(arguments.words[1].to_ne_bytes()[..4], (-2i32).to_ne_bytes());
+        assert_eq!(arguments.words[2].cast_signed(), -3);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let arena = ExprArena::default();
+        let info = VarInfo { name: "M".to_owned(), lo: 0, hi: None, div: 1 };
+        let var = arena.var(info).ok().and_then(|d| arena.var_id(d)).unwrap();
+        let kernel = |params| CudaKernel {
+            name: "k".to_owned(),
+            source: String::new(),
+            smem_bytes: 0,
+            grid: Dim::from(1),
+            block: 32,
+            params,
+        };
+        let narrow = kernel(vec![Param::Symbol { name: "M".to_owned(), var, wide: false }]);
+        let none = Arguments::of(&narrow, |_| None, |_| None).unwrap_err();
+        assert_eq!(none.code, Code::Symbolic);
+        let large = Arguments::of(&narrow, |_| None, |_| Some(1 << 40)).unwrap_err();
+        assert!(large.message.contains("`M` does not fit 32 bits"), "{large}");
+        let wide = kernel(vec![Param::Symbol { name: "M".to_owned(), var, wide: true }]);
+        assert_eq!(Arguments::of(&wide, |_| None, |_| Some(1 << 40)).unwrap().words, [1 << 40]);
+    }
+}

@@ -1,0 +1,91 @@
+//! Memory of the GPU.
+#![allow(unsafe_code, reason = "the CUDA driver's interface")]
+
+use super::Gpu;
+use super::driver::{Kept, failed};
+use crate::Fallible;
+use carbyne_ir::diag::{Code, Diagnostic};
+use cust::context::CurrentContext;
+use cust::memory::{CopyDestination, DeviceBuffer};
+use cust::sys;
+
+/// Bytes in the GPU's memory, freed when dropped.
+pub struct Buffer {
+    bytes: Kept<DeviceBuffer<u8>>,
+}
+
+impl Gpu {
+    /// Memory of that many bytes, aligned to 256, with arbitrary contents.
+    ///
+    /// # Errors
+    /// [`Code::GpuMemory`].
+    pub fn allocate(&self, bytes: usize) -> Fallible<Buffer> {
+        // SAFETY: any bytes are a `u8`, and reading them before they are written is no more than odd.
+        let bytes = unsafe { DeviceBuffer::uninitialized(bytes.max(1)) };
+        let bytes = bytes.map_err(|e| failed(e, "the GPU's memory cannot be allocated"))?;
+        Ok(Buffer { bytes: Kept::new(bytes) })
+    }
+}
+
+impl Buffer {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Never: a buffer has at least one byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its address on the GPU.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.bytes.as_device_ptr().as_raw()
+    }
+
+    /// Replaces its contents.
+    ///
+    /// # Errors
+    /// [`Code::BadInput`] for another number of bytes; what the driver refuses.
+    pub fn write(&mut self, bytes: &[u8]) -> Fallible<()> {
+        self.fits(bytes.len())?;
+        let copied = self.bytes.copy_from(bytes);
+        // The call returns when the driver has the bytes, which is before the GPU has them; our stream
+        // waits for no other.
+        let copied = copied.and_then(|()| CurrentContext::synchronize());
+        copied.map_err(|e| failed(e, "memory cannot be copied to the GPU"))
+    }
+
+    /// Reads its contents.
+    ///
+    /// # Errors
+    /// [`Code::BadInput`] for another number of bytes; what the driver refuses, among it the failure of
+    /// a kernel before.
+    pub fn read(&self, bytes: &mut [u8]) -> Fallible<()> {
+        self.fits(bytes.len())?;
+        self.bytes.copy_to(bytes).map_err(|e| failed(e, "memory cannot be copied from the GPU"))
+    }
+
+    fn fits(&self, n: usize) -> Fallible<()> {
+        if n == self.len() {
+            return Ok(());
+        }
+        let text = format!("{n} bytes do not fit a buffer of {}", self.len());
+        Err(Box::new(Diagnostic::new(Code::BadInput, Default::default(), text)))
+    }
+
+    /// Writes one byte everywhere, in the order of the GPU's stream; does not wait.
+    pub(super) fn fill_later(&self, gpu: &Gpu, byte: u8) -> Fallible<()> {
+        // SAFETY: the address and the length are those of live memory.
+        let status = unsafe {
+            sys::cuMemsetD8Async(self.address(), byte, self.len(), gpu.stream.as_inner())
+        };
+        match status {
+            sys::cudaError_enum::CUDA_SUCCESS => Ok(()),
+            other => Err(super::driver::of_status(other as u32, "memory cannot be filled")),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One GPU through the CUDA driver.
+//!
+//! - `driver`: statuses of the driver and what they mean for a person; things that outlive a hung kernel.
+//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`], launching and timing.
+//! - `tensor_map`: the encoder of tensor maps.
+
+mod driver;
+mod kernel;
+mod memory;
+mod tensor_map;
+
+pub use kernel::{Function, Launch, Module};
+pub use memory::Buffer;
+pub use tensor_map::TensorMap;
+
+use crate::{Fallible, refused};
+use carbyne_ir::diag::Code;
+use cust::context::Context;
+use cust::device::{Device, DeviceAttribute};
+use cust::stream::{Stream, StreamFlags};
+use cust::{CudaApiVersion, CudaFlags};
+use driver::{Kept, failed};
+
+/// What a GPU is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// As the driver calls it.
+    pub name: String,
+    /// Major and minor compute capability.
+    pub capability: (u32, u32),
+    /// Major and minor version of CUDA that the driver speaks.
+    pub driver: (i32, i32),
+    /// Bytes of its memory.
+    pub memory: u64,
+    /// Bytes of its L2 cache.
+    pub l2: usize,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+}
+
+/// The oldest driver that is spoken to: CUDA 11.2's.
+const OLDEST_DRIVER: (i32, i32) = (11, 2);
+
+/// A GPU with a context and a stream of its own.
+pub struct Gpu {
+    // Dropped in this order.
+    stream: Kept<Stream>,
+    _context: Kept<Context>,
+    info: DeviceInfo,
+}
+
+impl Gpu {
+    /// Opens the driver and its GPU of this number.
+    ///
+    /// # Errors
+    /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::OldDriver`].
+    pub fn open(number: u32) -> Fallible<Gpu> {
+        if !driver::is_open() {
+            return Err(driver::missing());
+        }
+        cust::init(CudaFlags::empty()).map_err(|e| failed(e, "the driver does not start"))?;
+        let version = CudaApiVersion::get();
+        let version = version.map_err(|e| failed(e, "the driver does not tell its version"))?;
+        let driver = (version.major(), version.minor());
+        if driver < OLDEST_DRIVER {
+            return Err(old_driver(driver, OLDEST_DRIVER));
+        }
+        let n = Device::num_devices().map_err(|e| failed(e, "GPUs cannot be counted"))?;
+        if number >= n {
+            return Err(refused(
+                Code::NoGpu,
+                match n {
+                    0 => "the driver offers no GPU".to_owned(),
+                    n => format!("there is no GPU number {number}, the driver offers {n}"),
+                },
+                "`nvidia-smi` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them",
+            ));
+        }
+        let asked = "the GPU does not answer";
+        let device = Device::get_device(number).map_err(|e| failed(e, asked))?;
+        let attribute = |which| {
+            let value = device.get_attribute(which).map_err(|e| failed(e, asked))?;
+            Ok::<u32, Box<_>>(u32::try_from(value).unwrap_or(0))
+        };
+        let info = DeviceInfo {
+            name: device.name().map_err(|e| failed(e, asked))?,
+            capability: (
+                attribute(DeviceAttribute::ComputeCapabilityMajor)?,
+                attribute(DeviceAttribute::ComputeCapabilityMinor)?,
+            ),
+            driver,
+            memory: device.total_memory().map_err(|e| failed(e, asked))? as u64,
+            l2: attribute(DeviceAttribute::L2CacheSize)? as usize,
+            multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
+        };
+        let context = Context::new(device).map_err(|e| failed(e, "no context can be made"))?;
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None);
+        let stream = stream.map_err(|e| failed(e, "no stream can be made"))?;
+        Ok(Gpu { stream: Kept::new(stream), _context: Kept::new(context), info })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// Makes sure that the driver runs what a compiler of this CUDA version makes.
+    ///
+    /// # Errors
+    /// [`Code::OldDriver`]: minor versions may differ, an older major one does not do.
+    pub fn runs_code_of(&self, compiler: (i32, i32)) -> Fallible<()> {
+        match self.info.driver.0 < compiler.0 {
+            true => Err(old_driver(self.info.driver, (compiler.0, 0))),
+            false => Ok(()),
+        }
+    }
+}
+
+fn old_driver(is: (i32, i32), wanted: (i32, i32)) -> Box<carbyne_ir::diag::Diagnostic> {
+    refused(
+        Code::OldDriver,
+        format!(
+            "the CUDA driver is of version {}.{}, and {}.{} is needed",
+            is.0, is.1, wanted.0, wanted.1
+        ),
+        "install a newer NVIDIA driver, or compile with an older NVRTC and pass `--cubin FILE`",
+    )
+}

@@ -1,0 +1,87 @@
+//! The encoder of tensor maps, which TMA instructions read.
+//!
+//! `cust` does not bind it; the forwarders do. Kernels that are printed today have none.
+#![allow(unsafe_code, reason = "the CUDA driver's interface")]
+
+use super::driver::of_status;
+use crate::{Arguments, Fallible, refused};
+use carbyne_ir::diag::Code;
+use std::ffi::c_void;
+use std::ptr;
+
+unsafe extern "C" {
+    fn cuTensorMapEncodeTiled(
+        map: *mut c_void,
+        scalar: u32,
+        rank: u32,
+        address: *mut c_void,
+        extents: *const u64,
+        strides: *const u64,
+        boxes: *const u32,
+        element_strides: *const u32,
+        interleave: u32,
+        swizzle: u32,
+        promotion: u32,
+        fill: u32,
+    ) -> u32;
+}
+
+/// An encoded tensor map, 128 bytes at a multiple of 64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct TensorMap {
+    words: [u64; 16],
+}
+
+impl TensorMap {
+    /// A map of a tensor at an address on the GPU: extents of its modes, the fastest first; bytes from one
+    /// element to the next in every mode but the first; extents of a box; scalar type, swizzle and
+    /// promotion to L2 by the driver's numbers. Nothing is interleaved, elements outside read as 0.
+    ///
+    /// # Errors
+    /// [`Code::OldDriver`] where the driver has no tensor maps, [`Code::LaunchFailed`] for a map that it
+    /// refuses.
+    pub fn encode(
+        address: u64,
+        scalar: u32,
+        extents: &[u64],
+        strides: &[u64],
+        boxes: &[u32],
+        (swizzle, promotion): (u32, u32),
+    ) -> Fallible<TensorMap> {
+        let rank = extents.len();
+        if !(1..=5).contains(&rank) || strides.len() + 1 != rank || boxes.len() != rank {
+            let text = format!("no tensor map has {rank} modes with so many strides and boxes");
+            return Err(refused(Code::LaunchFailed, text, "a tensor map has from 1 to 5 modes"));
+        }
+        let mut map = TensorMap { words: [0; 16] };
+        let ones = [1u32; 5];
+        // SAFETY: `map` is 128 bytes at a multiple of 64, the arrays are as long as the rank says (strides
+        // one less), and the driver keeps none of them.
+        let status = unsafe {
+            cuTensorMapEncodeTiled(
+                (&raw mut map).cast(),
+                scalar,
+                rank as u32,
+                ptr::with_exposed_provenance_mut(address as usize),
+                extents.as_ptr(),
+                strides.as_ptr(),
+                boxes.as_ptr(),
+                ones.as_ptr(),
+                0,
+                swizzle,
+                promotion,
+                0,
+            )
+        };
+        match status {
+            0 => Ok(map),
+            status => Err(of_status(status, "the tensor map cannot be encoded")),
+        }
+    }
+
+    /// Adds it to the arguments of a launch.
+    pub fn pass(&self, arguments: &mut Arguments) {
+        arguments.words(&self.words);
+    }
+}

@@ -1,0 +1,62 @@
+//! Loads, launches and times printed kernels on a GPU, through the CUDA driver.
+//!
+//! Reading order: [`Binary`] (what is loaded), [`Arguments`] (what a kernel is given), and with the
+//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`.
+//!
+//! The driver is reached through the crate `cust`. Nothing is linked against CUDA: `driver/forwarders.rs`
+//! stands in for the driver's library and opens it at the first call, so a program with the feature
+//! `gpu` builds without a toolkit, starts without a driver, and says what is missing.
+//!
+//! Clusters need no call of their own: a printed kernel states `__cluster_dims__`.
+//!
+//! Invariant: nothing panics; every refusal is one coded diagnostic.
+//! Invariant: a call that waits for the GPU waits for a time that the caller states, and no longer.
+
+#![warn(missing_docs)]
+
+mod arguments;
+mod binary;
+#[cfg(feature = "gpu")]
+mod gpu;
+mod timing;
+
+pub use arguments::{Arguments, LaidOut};
+pub use binary::Binary;
+pub use timing::Timing;
+
+#[cfg(feature = "gpu")]
+pub use gpu::{Buffer, DeviceInfo, Function, Gpu, Launch, Module, TensorMap};
+
+/// A result whose error is one diagnostic.
+pub type Fallible<T> = carbyne_codegen::Fallible<T>;
+
+/// Whether this build can run kernels.
+#[must_use]
+pub fn has_gpu_support() -> bool {
+    cfg!(feature = "gpu")
+}
+
+/// What a build without the feature `gpu` answers.
+#[must_use]
+pub fn without_gpu() -> Box<carbyne_ir::diag::Diagnostic> {
+    use carbyne_ir::diag::{Code, Diagnostic};
+    Box::new(
+        Diagnostic::new(
+            Code::WithoutGpu,
+            Default::default(),
+            "this carbyne was built without the part that runs kernels on a GPU",
+        )
+        .help("build it with `cargo build --release --features gpu`; that needs no CUDA toolkit"),
+    )
+}
+
+/// An error outside of any text.
+#[cfg(feature = "gpu")]
+fn refused(
+    code: carbyne_ir::diag::Code,
+    message: impl Into<String>,
+    help: &str,
+) -> Box<carbyne_ir::diag::Diagnostic> {
+    use carbyne_ir::diag::Diagnostic;
+    Box::new(Diagnostic::new(code, Default::default(), message).help(help))
+}
