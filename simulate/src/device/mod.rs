@@ -234,7 +234,7 @@ impl<'p> Trial<'p> {
         for e in elements {
             let raw = unpacked(bytes, view.scalar, offset(view, *e));
             let want = oracle.want(*e)?;
-            match want.compare(&root.meaning, view.scalar, self.small_ints, 0, raw) {
+            match want.compare(&root.meaning, view.scalar, self.small_ints, &root.stated, 0, raw) {
                 Ok((error, allowed)) => part.counts.compared(error, allowed),
                 Err(wrong) => {
                     part.n_wrong += 1;
