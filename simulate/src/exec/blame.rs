@@ -109,13 +109,19 @@ fn race(
     who: &Who,
     clash: Clash,
 ) -> Diagnostic {
-    let agent = |a: u16| {
+    let within = clash.agent == who.agent;
+    let agent = |a: u16, lane: u8| {
         if usize::from(a) == kernel.n_warps {
             "a group of warps".to_owned()
-        } else {
+        } else if !within {
             format!("warp {a}")
+        } else if lane < 32 {
+            format!("thread {}", usize::from(a) * 32 + usize::from(lane))
+        } else {
+            format!("another thread of warp {a}")
         }
     };
+    let (first, second) = (agent(clash.agent, clash.lane), agent(who.agent, who.lane()));
     let (earlier, verb) = (
         if clash.wrote { "writes" } else { "reads" },
         if access.write { "writes" } else { "reads" },
@@ -125,16 +131,17 @@ fn race(
         Code::Race,
         site.span,
         format!(
-            "{} {earlier} {element} ({}), {} {verb} it ({}), and no barrier stands between",
-            agent(clash.agent),
+            "{first} {earlier} {element} ({}), {second} {verb} it ({}), and no barrier stands between",
             crate::plan::line_text(&other),
-            agent(who.agent),
             crate::plan::line_text(&site),
         ),
     )
     .label(by)
-    .related(other.span, format!("{} {earlier} it here", agent(clash.agent)))
-    .help("put a `barrier` between the two accesses")
+    .related(other.span, format!("{first} {earlier} it here"))
+    .help(match within {
+        true => "put a barrier of the warp between the two accesses: `barrier(#w)`",
+        false => "put a `barrier` between the two accesses",
+    })
 }
 
 /// An address that its instruction cannot use.

@@ -62,7 +62,7 @@ impl Runner<'_> {
                 continue;
             }
             let mut whos: Vec<Who> = (first_warp..(first_warp + warps).min(self.kernel.n_warps))
-                .map(|w| self.block.clocks.warp(w, leaf.site))
+                .map(|w| self.who(w, leaf.site))
                 .collect();
             let base = (first_warp * 32) as u16;
             if row.group == 1 {
@@ -170,7 +170,7 @@ impl Runner<'_> {
                 Ok(raw) => tile.push(raw),
                 Err(e) => {
                     let access = Access { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.block.env.block, who, &access, &e);
+                    return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -201,7 +201,7 @@ impl Runner<'_> {
                 Ok(Some(pending)) => self.block.copies[thread].open.push(pending),
                 Err(e) => {
                     let access = Access { view: index, at, write: true, thread };
-                    return blame::failed(kernel, self.block.env.block, who, &access, &e);
+                    return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Runner<'_> {
     /// The offset of each lane's view.
     fn bases(&self, view: usize, lanes: &Lanes<'_>, scratch: &mut Scratch) -> Checked<()> {
         let offset = &self.kernel.views[view].offset;
-        let env = &self.block.env;
+        let env = &self.env;
         let site = lanes.whos[0].site;
         let bad = |e| blame::bad_index(self.kernel, site, e);
         let base = offset.base(env).map_err(bad)?;

@@ -171,7 +171,8 @@ impl Lowering<'_, '_> {
                     _ => u64::MAX,
                 };
                 let body = self.block(body, depth + 1)?;
-                Node::For { slot, start: first, end: last, step, trips, site, body }
+                let blocking = self.kernel.may_wait(&body);
+                Node::For { slot, start: first, end: last, step, trips, site, blocking, body }
             }
             StmtKind::If { cond, then, otherwise } => {
                 let cond = cond
@@ -187,7 +188,8 @@ impl Lowering<'_, '_> {
                 let site = self.site(stmt.line, span);
                 let then = self.block(then, depth + 1)?;
                 let otherwise = self.block(otherwise, depth + 1)?;
-                Node::If { cond, site, then, otherwise }
+                let blocking = self.kernel.may_wait(&then) || self.kernel.may_wait(&otherwise);
+                Node::If { cond, site, blocking, then, otherwise }
             }
             StmtKind::Barrier(threads) => {
                 let crew = threads.map(|t| self.crew(t)).transpose()?;
@@ -226,7 +228,8 @@ impl Lowering<'_, '_> {
                 }
                 Err(Unchecked::Broken(d)) => return Err(d),
             };
-            return Ok(Node::Body { crew, site, check, body });
+            let blocking = self.kernel.may_wait(&body);
+            return Ok(Node::Body { crew, site, check, blocking, body });
         }
         let (inputs, outputs) = self.operands(id)?;
         for view in &outputs {

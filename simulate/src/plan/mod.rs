@@ -176,6 +176,8 @@ pub(crate) enum Node {
         site: u32,
         /// What to compare at its end.
         check: Option<usize>,
+        /// Whether a statement inside may wait for other threads.
+        blocking: bool,
         /// Its statements.
         body: Vec<Node>,
     },
@@ -195,6 +197,8 @@ pub(crate) enum Node {
         trips: u64,
         /// Its place.
         site: u32,
+        /// As of a body.
+        blocking: bool,
         /// Repeated.
         body: Vec<Node>,
     },
@@ -204,6 +208,8 @@ pub(crate) enum Node {
         cond: Vec<Compare>,
         /// Its place.
         site: u32,
+        /// As of a body.
+        blocking: bool,
         /// When they do.
         then: Vec<Node>,
         /// When one does not.
@@ -282,6 +288,25 @@ pub(crate) struct Check {
 }
 
 impl Kernel<'_> {
+    /// Whether a statement may wait for threads of other warps.
+    pub(crate) fn may_wait(&self, nodes: &[Node]) -> bool {
+        nodes.iter().any(|node| match node {
+            Node::Barrier { .. } => true,
+            Node::Leaf(i) => {
+                let leaf = &self.leaves[*i];
+                match &leaf.how {
+                    How::Row(row) => row.group > 1 && row.window > 32,
+                    _ => self.crews[leaf.crew].spans_warps(),
+                }
+            }
+            Node::Body { crew, check, blocking, .. } => {
+                *blocking || check.is_some() && self.crews[*crew].spans_warps()
+            }
+            Node::For { blocking, .. } | Node::If { blocking, .. } => *blocking,
+            Node::Allocate(_) | Node::Commit | Node::Wait(_) => false,
+        })
+    }
+
     /// `%As`, or what an operand written in place is called.
     pub(crate) fn view_name(&self, view: usize) -> String {
         self.program.tensor_name(self.views[view].tensor)

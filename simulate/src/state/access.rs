@@ -1,24 +1,9 @@
 //! Accesses of a thread to the elements of a view, with everything that is checked about them.
 
-use super::race::{Clash, MAX_AGENTS};
+use super::race::Clash;
 use super::shared::Denied;
-use super::{Block, Pending, Shared};
+use super::{Block, Pending, Shared, Who};
 use crate::plan::{Kernel, Space, View};
-
-/// Who accesses memory.
-#[derive(Clone)]
-pub(crate) struct Who {
-    /// Warp, or the number of warps for the collective.
-    pub agent: u16,
-    /// Thread; `u16::MAX` for the collective.
-    pub thread: u16,
-    /// Statement.
-    pub site: u32,
-    /// The agent's epoch.
-    pub epoch: u32,
-    /// The last epoch of each agent that it comes after.
-    pub seen: [u32; MAX_AGENTS],
-}
 
 /// An access that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +16,7 @@ pub(crate) enum Failure {
     Pending(u32),
     /// More global memory is touched by a block than can be kept track of.
     TooMuch,
-    /// Another warp's access is not ordered with it.
+    /// Another thread's access is not ordered with it.
     Clash(Clash),
 }
 

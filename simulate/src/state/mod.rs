@@ -1,41 +1,37 @@
 //! What a block sees and changes: registers, shared memory, global memory, copies under way.
 //!
-//! Statements are executed block-wide, one after the other, and each reads what earlier ones wrote. That
-//! this order is only one of many is the business of [`race`]: an access that another warp's access does
-//! not happen before, and that conflicts with it, is an error. So a program that runs without error
-//! computes the same under every schedule of its warps.
+//! Statements are executed one after the other, and each reads what earlier ones wrote. That this order is
+//! only one of many is the business of [`race`]: an access that another thread's access does not happen
+//! before, and that conflicts with it, is an error. So a program that runs without error computes the same
+//! under every schedule of its threads.
 
 mod access;
 pub(crate) mod banks;
+pub(crate) mod clock;
 mod global;
 pub(crate) mod race;
 mod registers;
 mod shared;
 
-pub(crate) use access::{Failure, Who};
+pub(crate) use access::Failure;
+pub(crate) use clock::Who;
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 
-use crate::index::{Env, LoopValue};
-use crate::plan::{Kernel, Mask};
-use race::Clocks;
+use crate::plan::Kernel;
 use std::collections::VecDeque;
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
     /// What runs.
     pub kernel: &'k Kernel<'k>,
-    /// Values of block and loop variables.
-    pub env: Env,
     /// Register buffers, in the kernel's order.
     pub registers: Vec<Registers>,
     /// Shared memory.
     pub shared: Shared,
     /// Global memory, in the kernel's order of buffers.
     pub global: Vec<BlockGlobal<'k>>,
-    /// Which warp knows how much of which other.
-    pub clocks: Clocks,
     /// Asynchronous copies, by thread.
     pub copies: Vec<Copies>,
 }
@@ -51,11 +47,9 @@ pub(crate) struct Copies {
 
 impl<'k> Block<'k> {
     /// A block at its start.
-    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], block: i64) -> Self {
-        let agents = kernel.n_warps + 1;
+    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], agents: usize) -> Self {
         Block {
             kernel,
-            env: Env { block, loops: vec![LoopValue::Uniform(0); kernel.n_loops] },
             registers: kernel
                 .registers
                 .iter()
@@ -68,13 +62,12 @@ impl<'k> Block<'k> {
                 .zip(memory)
                 .map(|(g, m)| BlockGlobal::new(m, g.written, agents))
                 .collect(),
-            clocks: Clocks::new(kernel.n_warps),
             copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
         }
     }
 
     /// Closes the groups of some threads.
-    pub(crate) fn commit(&mut self, active: &Mask) {
+    pub(crate) fn commit(&mut self, active: &crate::plan::Mask) {
         for t in active.threads() {
             let copies = &mut self.copies[t];
             let group = std::mem::take(&mut copies.open);
@@ -82,15 +75,12 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Completes the oldest groups of some threads until `left` remain.
-    pub(crate) fn wait(&mut self, active: &Mask, left: usize) {
-        for t in active.threads() {
-            while self.copies[t].groups.len() > left {
-                let Some(group) = self.copies[t].groups.pop_front() else { break };
-                let epoch = self.clocks.epoch(t / 32);
-                for pending in group {
-                    self.shared.complete(&pending, t as u16, epoch);
-                }
+    /// Completes a thread's oldest groups until `left` remain.
+    pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) {
+        while self.copies[thread].groups.len() > left {
+            let Some(group) = self.copies[thread].groups.pop_front() else { break };
+            for pending in group {
+                self.shared.complete(&pending, thread as u16, who);
             }
         }
     }

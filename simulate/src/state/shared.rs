@@ -153,13 +153,15 @@ impl Shared {
     }
 
     /// Lets an element under way arrive, at a wait of its thread.
-    pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, epoch: u32) {
+    pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, who: &Who) {
+        let mut write = LastWrite::by(who);
+        (write.thread, write.site) = (thread, pending.site);
         let (from, to) =
             (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
         for granule in from / self.granule..=(to - 1) / self.granule {
-            self.shadow.note_write(granule, thread / 32, thread, pending.site, epoch);
+            self.shadow.note_write(granule, write);
         }
     }
 
