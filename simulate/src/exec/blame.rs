@@ -79,6 +79,13 @@ pub(super) fn failed<T>(
         .label(by)
         .help("choose smaller sizes, or more blocks"),
         Failure::Clash(clash) => race(kernel, site, &element, by, access, who, *clash),
+        Failure::Overlap(other) => Diagnostic::new(
+            Code::Overlap,
+            site.span,
+            format!("thread {other} and thread {} write different values to {element}", who.thread),
+        )
+        .label(format!("block {block}: in one execution of this statement"))
+        .help("let one thread own each element: compare the view's strides with the threads'"),
     };
     Err(Box::new(diagnostic))
 }

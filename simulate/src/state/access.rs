@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     TooMuch,
     /// Another thread's access is not ordered with it.
     Clash(Clash),
+    /// Another thread wrote another value in the same execution of the statement.
+    Overlap(u16),
 }
 
 impl From<Denied> for Failure {
@@ -28,6 +30,7 @@ impl From<Denied> for Failure {
             Denied::Pending(site) => Failure::Pending(site),
             Denied::TooMuch => Failure::TooMuch,
             Denied::Clash(clash) => Failure::Clash(clash),
+            Denied::Overlap(thread) => Failure::Overlap(thread),
         }
     }
 }

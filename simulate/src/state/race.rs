@@ -135,12 +135,12 @@ impl Shadow {
         self.writes.get(granule).copied().filter(|w| w.time > 0)
     }
 
-    /// Whether the granule was last written by another lane of the same execution of the same statement.
-    pub(crate) fn written_by_neighbor(&self, granule: usize, who: &Who) -> bool {
+    /// The other thread of the warp that last wrote the granule in the same execution of a statement.
+    #[inline]
+    pub(crate) fn neighbor(&self, granule: usize, who: &Who) -> Option<u16> {
         let last = &self.writes[granule];
-        last.time > 0
-            && (last.agent, last.serial) == (who.agent, who.serial)
-            && last.thread != who.thread
+        let together = (last.agent, last.serial) == (who.agent, who.serial);
+        (last.time > 0 && together && last.thread != who.thread).then_some(last.thread)
     }
 
     /// A read of the granule, if any: its statement.

@@ -7,6 +7,7 @@
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use crate::plan::{SharedBuffer, SharedPlan};
+use std::collections::BTreeSet;
 
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum State {
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     states: Vec<State>,
     shadow: Shadow,
     granule: usize,
+    /// Statements of which several threads wrote the same value to one element.
+    pub repeated: BTreeSet<u32>,
 }
 
 /// An element under way.
@@ -43,8 +46,10 @@ pub(crate) enum Denied {
     Pending(u32),
     /// More is touched than can be kept track of.
     TooMuch,
-    /// Another warp's access.
+    /// Another thread's access.
     Clash(super::race::Clash),
+    /// Another thread wrote another value in the same execution of the statement.
+    Overlap(u16),
 }
 
 impl Shared {
@@ -57,6 +62,7 @@ impl Shared {
             states: vec![State::Undefined; plan.size],
             shadow: Shadow::new(plan.size.div_ceil(granule), agents),
             granule,
+            repeated: BTreeSet::new(),
         }
     }
 
@@ -134,6 +140,14 @@ impl Shared {
     ) -> Result<Option<Pending>, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
+        if let Some(neighbor) = self.shadow.neighbor(byte / self.granule, who) {
+            let from = if later { &self.coming } else { &self.bytes };
+            if Self::load(from, byte, bit, buffer.bits) != value {
+                return Err(Denied::Overlap(neighbor));
+            }
+            self.repeated.insert(who.site);
+            return Ok(None);
+        }
         for granule in byte / self.granule..=(byte + n - 1) / self.granule {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
         }
