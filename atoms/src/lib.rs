@@ -36,7 +36,7 @@ pub mod template;
 mod unary;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
-pub use banks::{BANKS, Banks};
+pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind,

@@ -132,6 +132,22 @@ pub(crate) struct Simulate {
     /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<u64>,
+    /// Print the program with what each line did: executions, sectors of global memory, wavefronts of
+    /// shared memory. Before the file's name write `--report=text`.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
+    pub(crate) report: Option<ReportFormat>,
+    /// Run without comparing bodies with what their specs mean.
+    #[arg(long)]
+    pub(crate) no_check: bool,
+}
+
+/// How the report of a simulation is written to standard output.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// The program, annotated.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 #[derive(Debug, Group)]

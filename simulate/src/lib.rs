@@ -106,5 +106,5 @@ pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
 pub use options::{DEFAULT_BUDGET, Options};
-pub use report::{KernelReport, Outputs, Report};
-pub use state::banks::BankCount;
+pub use report::{KernelReport, LeafReport, Outputs, Report};
+pub use state::banks::{BankCount, LeafCount, SectorCount};

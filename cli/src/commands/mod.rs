@@ -8,6 +8,7 @@ mod draw;
 mod explain;
 mod fmt;
 mod layout;
+mod listing;
 mod run;
 mod simulate;
 

@@ -32,8 +32,7 @@ impl<'k> Runner<'k> {
         active: &Mask,
     ) -> Checked<()> {
         let groups = self.whole_groups(squad, active, leaf.site)?;
-        let mut whos: Vec<Who> =
-            (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
+        let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
         let mut results: Vec<(Vec<u64>, i64, By<'k>)> = Vec::with_capacity(groups.len());
         let output = leaf.outputs[0];
         for group in &groups {

@@ -21,7 +21,7 @@ pub(crate) use check::{Found, Want, wrong_element};
 
 use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};
-use crate::state::banks::BankCount;
+use crate::state::banks::LeafCount;
 use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -52,8 +52,10 @@ pub(crate) struct Counts {
     pub max_ratio: f64,
     /// Statements of bodies that were not compared because each thread has its own view.
     pub(crate) skipped: BTreeSet<u32>,
-    /// Shared-memory accesses of each leaf.
-    pub banks: Vec<BankCount>,
+    /// Statements in which several threads wrote the same value to one element.
+    pub(crate) repeated: BTreeSet<u32>,
+    /// What each leaf did.
+    pub leaves: Vec<LeafCount>,
 }
 
 impl Counts {
@@ -73,13 +75,14 @@ impl Counts {
         self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
         self.specs += other.specs;
         self.skipped.extend(&other.skipped);
+        self.repeated.extend(&other.repeated);
         self.elements += other.elements;
         self.max_error = self.max_error.max(other.max_error);
         self.max_ratio = self.max_ratio.max(other.max_ratio);
-        if self.banks.len() < other.banks.len() {
-            self.banks.resize(other.banks.len(), BankCount::default());
+        if self.leaves.len() < other.leaves.len() {
+            self.leaves.resize(other.leaves.len(), LeafCount::default());
         }
-        self.banks.iter_mut().zip(&other.banks).for_each(|(a, b)| a.merge(b));
+        self.leaves.iter_mut().zip(&other.leaves).for_each(|(a, b)| a.merge(b));
     }
 }
 
@@ -105,15 +108,18 @@ pub(crate) fn run_block<'k>(
         expected: BTreeMap::new(),
         mode: how,
         counts: Counts {
-            banks: vec![BankCount::default(); kernel.leaves.len()],
+            leaves: vec![LeafCount::default(); kernel.leaves.len()],
             ..Counts::default()
         },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
     };
     runner.run()?;
+    let mut counts = runner.counts;
+    counts.repeated.append(&mut runner.block.shared.repeated);
+    runner.block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
     let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
-    Ok(Finished { pages, counts: runner.counts })
+    Ok(Finished { pages, counts })
 }
 
 /// What is done besides running.
@@ -149,6 +155,9 @@ impl<'k> Runner<'k> {
     fn leaf(&mut self, i: usize, squad: &Squad, active: &Mask) -> Checked<()> {
         let leaf = &self.kernel.leaves[i];
         self.serial = self.serial.wrapping_add(1);
+        if !matches!(leaf.how, How::Row(_)) {
+            self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
+        }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, active),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, active),
@@ -170,9 +179,8 @@ impl<'k> Runner<'k> {
     /// These threads of the strand's block wait for each other.
     fn synchronize(&mut self, threads: &Mask) {
         let lanes = threads.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
-        let parts: Vec<Part> = lanes
-            .map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes })
-            .collect();
+        let parts: Vec<Part> =
+            lanes.map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes }).collect();
         self.clocks.synchronize(&parts);
     }
 

@@ -65,6 +65,7 @@ impl Runner<'_> {
                 .map(|w| self.who(w, leaf.site))
                 .collect();
             let base = (first_warp * 32) as u16;
+            self.counts.leaves[i].executions += 1;
             if row.group == 1 {
                 // Each lane for itself; all read before any writes.
                 let threads: Vec<u16> =
@@ -97,7 +98,7 @@ impl Runner<'_> {
         whos: &mut [Who],
         scratch: &mut Scratch,
     ) -> Checked<()> {
-        self.count_banks(i, row, threads, scratch)?;
+        self.count(i, row, threads, scratch)?;
         let mut results: Vec<u64> = Vec::new();
         for thread in threads {
             let alone = [*thread];
@@ -256,14 +257,23 @@ impl Runner<'_> {
             }
             scratch.addresses.push(byte);
         }
-        if banks && matches!(view.space, Space::Shared(_)) && !scratch.addresses.is_empty() {
-            self.counts.banks[i].add(&scratch.addresses, operand.bytes);
+        if banks && !scratch.addresses.is_empty() {
+            self.count_access(i, view.space, &scratch.addresses, operand.bytes);
         }
         Ok(())
     }
 
-    /// Bank conflicts of a row of one thread, which a warp executes at once.
-    fn count_banks(
+    fn count_access(&mut self, i: usize, space: Space, addresses: &[i64], bytes: i64) {
+        let count = &mut self.counts.leaves[i];
+        match space {
+            Space::Shared(_) => count.shared.add(addresses, bytes),
+            Space::Global(_) => count.global.add(addresses, bytes),
+            Space::Registers(_) => {}
+        }
+    }
+
+    /// Counts the accesses of a row of one thread, which a warp executes at once.
+    fn count(
         &mut self,
         i: usize,
         row: &BoundRow,
@@ -274,7 +284,7 @@ impl Runner<'_> {
             let Source::View(index) = operand.source else { continue };
             let kernel = self.kernel;
             let view = &kernel.views[index];
-            if !matches!(view.space, Space::Shared(_)) {
+            if matches!(view.space, Space::Registers(_)) {
                 continue;
             }
             let site = kernel.leaves[i].site;
@@ -283,7 +293,7 @@ impl Runner<'_> {
                 let at = self.index(&view.offset, usize::from(*t), site)?;
                 scratch.addresses.extend(self.block.byte_offset(view, at));
             }
-            self.counts.banks[i].add(&scratch.addresses, operand.bytes);
+            self.count_access(i, view.space, &scratch.addresses, operand.bytes);
         }
         Ok(())
     }

@@ -357,7 +357,8 @@ impl<'k> Runner<'k> {
     /// Nobody can go on: the strand farthest behind is to blame, unless all that it waits for is to be
     /// compared.
     fn stuck(&mut self) -> Checked<()> {
-        let order = |a: &&mut Strand<'_>, b: &&mut Strand<'_>| a.compare(b).then(a.rank.cmp(&b.rank));
+        let order =
+            |a: &&mut Strand<'_>, b: &&mut Strand<'_>| a.compare(b).then(a.rank.cmp(&b.rank));
         let Some(strand) = self.strands.iter_mut().min_by(order) else { return Ok(()) };
         let mask = strand.mask();
         let status = strand.status.clone();

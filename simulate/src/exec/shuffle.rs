@@ -66,13 +66,7 @@ impl Runner<'_> {
                     let at = base.saturating_add(target.element(e));
                     if let Err(failure) = self.block.write(target, at, raw, thread, &who, false) {
                         let access = Access { view: to, at, write: true, thread };
-                        return blame::failed(
-                            kernel,
-                            self.env.block,
-                            &who,
-                            &access,
-                            &failure,
-                        );
+                        return blame::failed(kernel, self.env.block, &who, &access, &failure);
                     }
                 }
             }

@@ -243,7 +243,8 @@ impl Lowering<'_, '_> {
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
         let block = self.kernel.crews[crew].group_size() == self.kernel.n_threads;
         let ordered = block && matches!(how, How::Meaning(_));
-        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how });
+        let atom = spec.atom.clone();
+        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how, atom });
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 

@@ -245,6 +245,8 @@ pub(crate) struct Leaf {
     pub ordered: bool,
     /// What it does.
     pub how: How,
+    /// The row that it names.
+    pub atom: Option<String>,
 }
 
 /// A read operand.

@@ -181,15 +181,6 @@ impl Clocks {
         self.warps.len() + self.collectives.len()
     }
 
-    /// Block and warp of an agent; no warp for a collective.
-    pub(crate) fn place(&self, agent: u16) -> (usize, Option<usize>) {
-        let agent = usize::from(agent);
-        match agent.checked_sub(self.warps.len()) {
-            Some(rank) => (rank, None),
-            None => (agent / self.n_warps, Some(agent % self.n_warps)),
-        }
-    }
-
     /// A thread of a warp, about to access memory; its first lane until told otherwise.
     pub(crate) fn warp(&self, rank: usize, warp: usize, site: u32, serial: u32) -> Who {
         let agent = rank * self.n_warps + warp;
