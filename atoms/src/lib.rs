@@ -23,6 +23,7 @@ mod global;
 mod ldmatrix;
 pub mod limits;
 mod mma;
+mod number;
 pub mod operand;
 mod reduce;
 mod register;
@@ -31,6 +32,7 @@ mod shared;
 mod shuffle;
 mod special;
 mod stmatrix;
+mod sync;
 pub mod table;
 pub mod template;
 mod unary;
@@ -39,8 +41,8 @@ pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind,
-    Visibility,
+    Access, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem, ErrorBound,
+    NumberForm, Rate, Rounding, RowKind, Visibility,
 };
-pub use table::AtomTable;
+pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

@@ -2,13 +2,18 @@
 
 mod common;
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomTable, Elem};
+use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomTable, BarrierScope, Elem};
 use carbyne_codegen::nvrtc::Emit;
 use carbyne_codegen::print_kernel;
 use carbyne_ir::scalar::{Memory, Scalar};
 
-/// A kernel whose one leaf is the row.
+/// A kernel whose one statement is the row; `barrier` of some threads for those of barriers.
 fn text_of(row: &Atom) -> String {
+    let kind = match row.op {
+        AtomOp::Sync(op) => return statement(&with_numbers(row, op.usage())),
+        AtomOp::Barrier(scope) => return statement(barrier(scope)),
+        op => op.spec_kind().expect("a spec"),
+    };
     let (mut params, mut body) = (String::new(), String::new());
     let (mut ins, mut outs) = (vec![], vec![]);
     for o in &row.operands {
@@ -39,10 +44,39 @@ fn text_of(row: &Atom) -> String {
         "carbyne 1\n%X:[1].f32.GL\n%Y:[1].f32.GL\n{params}#grid:[1].block\n#cta:[128].thread\n\
          Spec @row <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}  {} <<<#grid, {who}>>> ({}) -> ({}){attributes} atom={}\n}}\n",
         params.lines().map(|l| format!(", {}", l.split(':').next().unwrap())).collect::<String>(),
-        row.op.spec_kind(),
+        kind,
         ins.join(", "),
         outs.join(", "),
         row.name,
+    )
+}
+
+fn barrier(scope: BarrierScope) -> &'static str {
+    match scope {
+        BarrierScope::Block => "barrier",
+        BarrierScope::Warp => "barrier(#cta.tile([32])[0])",
+        BarrierScope::Lanes => "barrier(#cta.tile([8])[1])",
+        BarrierScope::Warps => "barrier(#cta.tile([64])[1])",
+    }
+}
+
+/// The statement with the smallest number that the row takes.
+fn with_numbers(row: &Atom, mut usage: String) -> String {
+    for n in &row.numbers {
+        let least = (n.least + n.multiple - 1) / n.multiple * n.multiple;
+        usage = usage.replace(&format!("{})", n.name), &format!("{least})"));
+    }
+    usage
+}
+
+/// A kernel of one statement.
+fn statement(usage: &str) -> String {
+    let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
+    let threads = threads.unwrap_or("#cta");
+    format!(
+        "carbyne 1\n%X:[1].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
+         Spec @row <<<#grid, #cta>>> (%X) -> () {{\n  Allocate %b:[1].mbarrier.SH\n  \
+         Spec <<<#grid, {threads}>>> (%b) -> () {{\n    {usage}\n  }}\n}}\n"
     )
 }
 
@@ -56,6 +90,8 @@ fn every_row_compiles() {
                 carbyne_ir::text::parse(&text).unwrap_or_else(|e| panic!("{e:#?}\n{text}"));
             let program = carbyne_ir::resolve::resolve(&module, &text)
                 .unwrap_or_else(|e| panic!("{}: {e:#?}\n{text}", row.name));
+            let errors = carbyne_ir::verify::verify(&program);
+            assert!(row.op.spec_kind().is_some() || errors.is_empty(), "{errors:#?}\n{text}");
             let kernel = print_kernel(&program, program.kernels[0], &table)
                 .unwrap_or_else(|e| panic!("{arch} {}: {e:#?}\n{text}", row.name));
             // Only ptxas looks at inline PTX.

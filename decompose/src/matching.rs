@@ -296,7 +296,7 @@ fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
 }
 
 fn op_fits(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    if atom.op.spec_kind() == spec.kind {
+    if atom.op.spec_kind() == Some(spec.kind) {
         Ok(())
     } else {
         Err(Mismatch::Op { want: atom.op.to_string() })

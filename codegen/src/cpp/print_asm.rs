@@ -14,6 +14,9 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
         return a.text(format!("asm volatile({}{clobber});", literal(&asm.text, true)));
     }
     let mut lines = match asm.text.split_once(' ') {
+        _ if asm.text.contains('\n') => {
+            asm.text.lines().map(|line| a.text(literal(line, true))).collect()
+        }
         Some((opcode, rest)) if asm.text.len() > MAX_LITERAL => {
             vec![a.text(literal(&format!("{opcode} "), false)), a.text(literal(rest, true))]
         }

@@ -42,7 +42,7 @@ impl Lowering<'_> {
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
-            Template::Ptx(_) | Template::PtxScalar(_) => self.ptx(atom, &filled),
+            Template::Ptx(_) | Template::PtxScalar(_) => self.ptx(atom, &filled, &[]),
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
         // Inline PTX takes several lines; its comment says what they are.

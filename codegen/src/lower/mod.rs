@@ -1,7 +1,8 @@
 //! Programs to C++ trees, one file per concern.
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
-//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table).
+//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `sync` (rows of statements
+//! between specs).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
@@ -12,6 +13,7 @@ mod leaf;
 mod ptx;
 mod stmts;
 mod storage;
+mod sync;
 mod who;
 
 pub use kernel::{CudaKernel, Param, print_kernel};

@@ -16,6 +16,7 @@ mod row;
 mod schedule;
 mod shuffle;
 mod strand;
+mod sync;
 
 pub(crate) use check::{Found, Want, wrong_element};
 
@@ -23,7 +24,7 @@ use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};
 use crate::state::banks::LeafCount;
 use crate::state::clock::{Clocks, Part, Who};
-use crate::state::{Block, GlobalMemory, Page};
+use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +102,8 @@ pub(crate) fn run_block<'k>(
         kernel,
         block: Block::new(kernel, memory, clocks.n_agents()),
         clocks,
+        cluster: ClusterBarrier::default(),
+        wake: false,
         strands: Vec::new(),
         env: Env { block, loops: Vec::new() },
         rank: 0,
@@ -135,6 +138,9 @@ struct Runner<'k> {
     kernel: &'k Kernel<'k>,
     block: Block<'k>,
     clocks: Clocks,
+    cluster: ClusterBarrier,
+    /// Whether something happened that strands may have waited for.
+    wake: bool,
     /// Those that do not run at the moment.
     strands: Vec<Strand<'k>>,
     /// Of the strand that runs.

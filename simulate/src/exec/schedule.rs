@@ -6,7 +6,7 @@
 use super::strand::{Frame, Kind, Status, Strand};
 use super::{Runner, blame, diverged};
 use crate::index::{BadIndex, LoopValue};
-use crate::plan::{Checked, How, Mask, Node, Squad};
+use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -49,6 +49,11 @@ impl<'k> Runner<'k> {
             match outcome {
                 Step::Ended => {}
                 Step::On | Step::Waits => self.put(strand),
+            }
+            if std::mem::take(&mut self.wake) {
+                for strand in self.strands.iter_mut().filter(|s| s.status == Status::Waiting) {
+                    strand.status = Status::Ready;
+                }
             }
         }
     }
@@ -224,11 +229,27 @@ impl<'k> Runner<'k> {
                     return self.named_barrier(strand, named);
                 }
             }
-            Node::Commit => self.block.commit(&mask),
-            Node::Wait(left) => {
-                for t in mask.threads() {
-                    let who = self.who(t / 32, 0);
-                    self.block.wait(t, *left, &who);
+            Node::Sync(sync) => {
+                let absent = self.absent(sync, &mask);
+                if !absent.is_empty() && self.may_come(strand, &absent) {
+                    strand.status = Status::Meeting;
+                    return Ok(Step::Waits);
+                }
+                let waiting = self.waiting(sync, &mask)?;
+                if waiting.is_empty() {
+                    self.sync(sync, &mask)?;
+                } else {
+                    let ready = mask.without(&waiting);
+                    if !ready.is_empty()
+                        && let Some(mut other) = strand.part(ready.warps())
+                    {
+                        self.sync(sync, &ready)?;
+                        other.advance();
+                        other.loops = self.env.loops.clone();
+                        self.put(other);
+                    }
+                    strand.status = Status::Waiting;
+                    return Ok(Step::Waits);
                 }
             }
         }
@@ -363,11 +384,7 @@ impl<'k> Runner<'k> {
         let mask = strand.mask();
         let status = strand.status.clone();
         let at = strand.frames.last().and_then(|f| f.nodes.get(f.at));
-        let site = match at {
-            Some(Node::Leaf(i)) => self.kernel.leaves[*i].site,
-            Some(Node::Barrier { site, .. } | Node::Body { site, .. }) => *site,
-            _ => 0,
-        };
+        let site = site_of(self.kernel, strand).unwrap_or(0);
         match status {
             Status::Barrier(named) => {
                 let rank = strand.rank;
@@ -383,11 +400,39 @@ impl<'k> Runner<'k> {
                 (strand.status, strand.alone) = (Status::Ready, true);
                 Ok(())
             }
+            Status::Waiting => {
+                let strand = strand.clone();
+                let others: Vec<(usize, u32)> = self
+                    .strands
+                    .iter()
+                    .filter(|s| s.compare(&strand) != Ordering::Equal)
+                    .filter_map(|s| Some((s.mask().threads().next()?, site_of(self.kernel, s)?)))
+                    .collect();
+                self.rank = strand.rank;
+                self.env.loops.clone_from(&strand.loops);
+                self.waits_for_ever(&strand, &others)?;
+                self.strands.iter_mut().for_each(|s| s.status = Status::Ready);
+                Ok(())
+            }
             Status::Meeting | Status::Ready => {
                 let absent = Mask::first(self.kernel.n_threads).without(&mask);
                 Err(diverged(self.kernel, site, absent.threads().count()))
             }
         }
+    }
+}
+
+/// The statement that a strand is at.
+fn site_of(kernel: &Kernel<'_>, strand: &Strand<'_>) -> Option<u32> {
+    let frame = strand.frames.last()?;
+    match frame.nodes.get(frame.at)? {
+        Node::Leaf(i) => Some(kernel.leaves[*i].site),
+        Node::Barrier { site, .. }
+        | Node::Body { site, .. }
+        | Node::For { site, .. }
+        | Node::If { site, .. } => Some(*site),
+        Node::Sync(sync) => Some(sync.site),
+        Node::Allocate(_) => None,
     }
 }
 

@@ -68,6 +68,8 @@ pub(super) enum Status {
     Ready,
     /// Its statement needs more threads, which may still come.
     Meeting,
+    /// For what its synchronisation statement names.
+    Waiting,
     /// At a barrier of these threads.
     Barrier(Mask),
 }

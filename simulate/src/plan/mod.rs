@@ -21,6 +21,7 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
 use carbyne_atoms::ErrorBound;
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId};
@@ -222,10 +223,22 @@ pub(crate) enum Node {
         /// Its place.
         site: u32,
     },
-    /// Closes the threads' groups of asynchronous copies.
-    Commit,
-    /// At most so many groups stay under way.
-    Wait(usize),
+    /// Another synchronisation.
+    Sync(SyncNode),
+}
+
+/// A synchronisation statement.
+pub(crate) struct SyncNode {
+    /// What is done.
+    pub op: SyncOp,
+    /// The mbarriers.
+    pub view: Option<usize>,
+    /// The number.
+    pub number: Option<Index>,
+    /// Threads that execute it together.
+    pub group: usize,
+    /// Its place.
+    pub site: u32,
 }
 
 /// A spec without a body.
@@ -305,7 +318,10 @@ impl Kernel<'_> {
                 *blocking || check.is_some() && self.crews[*crew].spans_warps()
             }
             Node::For { blocking, .. } | Node::If { blocking, .. } => *blocking,
-            Node::Allocate(_) | Node::Commit | Node::Wait(_) => false,
+            Node::Sync(sync) => {
+                sync.group > 32 || matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait)
+            }
+            Node::Allocate(_) => false,
         })
     }
 

@@ -56,7 +56,8 @@ impl Entry {
 /// What somebody knows of every agent.
 pub(crate) type Clock = Vec<Entry>;
 
-fn join(into: &mut Clock, other: &[Entry]) {
+/// Adds what another knows.
+pub(crate) fn join(into: &mut Clock, other: &[Entry]) {
     into.iter_mut().zip(other).for_each(|(a, b)| a.join(*b));
 }
 

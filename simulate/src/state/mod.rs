@@ -9,6 +9,7 @@ mod access;
 pub(crate) mod banks;
 pub(crate) mod clock;
 mod global;
+mod mbarrier;
 pub(crate) mod race;
 mod registers;
 mod shared;
@@ -16,11 +17,12 @@ mod shared;
 pub(crate) use access::Failure;
 pub(crate) use clock::Who;
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
+pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 
 use crate::plan::Kernel;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
@@ -34,6 +36,8 @@ pub(crate) struct Block<'k> {
     pub global: Vec<BlockGlobal<'k>>,
     /// Asynchronous copies, by thread.
     pub copies: Vec<Copies>,
+    /// Barrier objects, by their byte in shared memory.
+    pub mbarriers: BTreeMap<usize, Mbarrier>,
 }
 
 /// A thread's asynchronous copies.
@@ -63,16 +67,15 @@ impl<'k> Block<'k> {
                 .map(|(g, m)| BlockGlobal::new(m, g.written, agents))
                 .collect(),
             copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
+            mbarriers: BTreeMap::new(),
         }
     }
 
-    /// Closes the groups of some threads.
-    pub(crate) fn commit(&mut self, active: &crate::plan::Mask) {
-        for t in active.threads() {
-            let copies = &mut self.copies[t];
-            let group = std::mem::take(&mut copies.open);
-            copies.groups.push_back(group);
-        }
+    /// Closes a thread's group.
+    pub(crate) fn commit(&mut self, thread: usize) {
+        let copies = &mut self.copies[thread];
+        let group = std::mem::take(&mut copies.open);
+        copies.groups.push_back(group);
     }
 
     /// Completes a thread's oldest groups until `left` remain.

@@ -1,0 +1,267 @@
+//! Synchronisation statements: groups of copies, mbarriers, the barrier of a cluster.
+
+use super::Runner;
+use super::blame::{self, Access};
+use super::strand::Strand;
+use crate::plan::{Checked, Mask, Node, SyncNode};
+use crate::state::clock::{Clock, Part};
+use crate::state::{Misuse, Unmet};
+use carbyne_ir::ast::SyncOp;
+use carbyne_ir::diag::{Code, Diagnostic};
+use std::collections::BTreeMap;
+
+impl Runner<'_> {
+    /// Executes the statement for the active threads, none of which has to wait.
+    pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        self.whole_warps(sync, active)?;
+        match sync.op {
+            SyncOp::AsyncCommit => active.threads().for_each(|t| self.block.commit(t)),
+            SyncOp::AsyncWait => {
+                for t in active.threads() {
+                    let left = self.number(sync, t)?;
+                    let who = self.who(t / 32, sync.site);
+                    self.block.wait(t, usize::try_from(left).unwrap_or(0), &who);
+                }
+            }
+            SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
+                let ordered = sync.op == SyncOp::ClusterArrive;
+                for part in self.parts(active) {
+                    let clock = ordered.then(|| self.clocks.release(part));
+                    for t in threads(part) {
+                        let n = self.kernel.n_threads;
+                        let last = self.cluster.arrive(t, n, clock.as_ref());
+                        self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
+                    }
+                }
+            }
+            SyncOp::ClusterWait => {
+                for part in self.parts(active) {
+                    let mut clock = Clock::new();
+                    threads(part).for_each(|t| clock.clone_from(self.cluster.passed(t)));
+                    self.clocks.acquire(part, &clock);
+                }
+            }
+            SyncOp::MbarrierInit
+            | SyncOp::MbarrierArrive
+            | SyncOp::MbarrierExpect
+            | SyncOp::MbarrierWait
+            | SyncOp::MbarrierAsyncArrive => {
+                for part in self.parts(active) {
+                    self.mbarriers(sync, part)?;
+                }
+            }
+            // What completes at its issue needs no wait; what is told to hardware has no meaning.
+            SyncOp::BulkCommit
+            | SyncOp::BulkWait
+            | SyncOp::BulkWaitRead
+            | SyncOp::WgmmaFence
+            | SyncOp::WgmmaCommit
+            | SyncOp::WgmmaWait
+            | SyncOp::FenceMbarrierInit
+            | SyncOp::FenceAsync
+            | SyncOp::RegistersInc
+            | SyncOp::RegistersDec
+            | SyncOp::GridWait
+            | SyncOp::GridLaunch => {}
+        }
+        Ok(())
+    }
+
+    /// The active threads whose warp has to wait at the statement.
+    pub(super) fn waiting(&mut self, sync: &SyncNode, active: &Mask) -> Checked<Mask> {
+        let mut waiting = Mask::NONE;
+        if !matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait) {
+            return Ok(waiting);
+        }
+        for t in active.threads() {
+            if !waiting.has(t) && self.unmet(sync, t)?.is_some() {
+                waiting = waiting.or(&active.of_warps(1 << (t / 32)));
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// What a thread's wait lacks, and of which barrier.
+    fn unmet(&mut self, sync: &SyncNode, thread: usize) -> Checked<Option<(String, Unmet)>> {
+        if sync.op == SyncOp::ClusterWait {
+            let lacks = self.cluster.lacks(thread, self.kernel.n_threads);
+            let lacks = lacks.map_err(|e| self.cluster_misuse(sync, thread, e))?;
+            return Ok(lacks.map(|unmet| ("the cluster's barrier".to_owned(), unmet)));
+        }
+        let parity = self.number(sync, thread)?;
+        for (at, byte) in self.barriers(sync, thread)? {
+            let lacks = self.block.lacks(byte, parity);
+            if let Some(unmet) = lacks.map_err(|e| self.misuse(sync, thread, at, e))? {
+                return Ok(Some((self.name(sync, at), unmet)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The error about a strand that waits for ever; `others` wait too.
+    pub(super) fn waits_for_ever(
+        &mut self,
+        strand: &Strand<'_>,
+        others: &[(usize, u32)],
+    ) -> Checked<()> {
+        let node = strand.frames.last().and_then(|f| f.nodes.get(f.at));
+        let Some(Node::Sync(sync)) = node else { return Ok(()) };
+        let mask = strand.mask();
+        for thread in mask.threads() {
+            let Some((name, Unmet { phase, arrivals, bytes })) = self.unmet(sync, thread)? else {
+                continue;
+            };
+            let span = self.kernel.sites[sync.site as usize].span;
+            let mut d = Diagnostic::new(
+                Code::UnmetWait,
+                span,
+                format!("a thread waits for phase {phase} of {name}, which nothing completes"),
+            )
+            .label(format!(
+                "block {}, thread {thread}: {arrivals} arrivals and {bytes} bytes are missing",
+                self.env.block
+            ))
+            .help("compare the arrivals and bytes of the phase with who arrives, and the parity with the round");
+            for (thread, site) in others {
+                let span = self.kernel.sites[*site as usize].span;
+                d = d.related(span, format!("thread {thread} waits here"));
+            }
+            return Err(Box::new(d));
+        }
+        Ok(())
+    }
+
+    fn parts(&self, active: &Mask) -> Vec<Part> {
+        let lanes = active.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
+        lanes.map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes }).collect()
+    }
+
+    fn number(&self, sync: &SyncNode, thread: usize) -> Checked<i64> {
+        sync.number.as_ref().map_or(Ok(0), |index| self.index(index, thread, sync.site))
+    }
+
+    /// Threads that execute the statement together and are absent.
+    pub(super) fn absent(&self, sync: &SyncNode, active: &Mask) -> Mask {
+        let mut absent = Mask::NONE;
+        if sync.group < 32 {
+            return absent;
+        }
+        let all = Mask::first(self.kernel.n_threads);
+        let per = sync.group / 32;
+        for first in (0..32).step_by(per) {
+            let warps = (((1u64 << per) - 1) << first) as u32;
+            if active.warps() & warps != 0 {
+                absent = absent.or(&all.of_warps(warps).without(active));
+            }
+        }
+        absent
+    }
+
+    /// The groups that execute the statement together are active as a whole or not at all.
+    fn whole_warps(&self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        let absent = self.absent(sync, active);
+        let partial = sync.group >= 32 && active.threads().count() % sync.group != 0;
+        if !absent.is_empty() || partial {
+            let n = absent.threads().count();
+            return Err(super::diverged(self.kernel, sync.site, n));
+        }
+        Ok(())
+    }
+
+    /// Offset and byte of every mbarrier of a thread's view, each access to it noted.
+    fn barriers(&mut self, sync: &SyncNode, thread: usize) -> Checked<Vec<(i64, usize)>> {
+        let Some(index) = sync.view else { return Ok(Vec::new()) };
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let first = self.index(&view.offset, thread, sync.site)?;
+        let write = sync.op == SyncOp::MbarrierInit;
+        let mut who = self.who(thread / 32, sync.site);
+        who.thread = thread as u16;
+        let mut list = Vec::new();
+        for e in 0..usize::try_from(view.size).unwrap_or(0) {
+            let at = first.saturating_add(view.element(e));
+            // The init counts as a write that everything else must come after.
+            let accessed = match write {
+                true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
+                false => self.block.read(view, at, thread, &who).map(|_| ()),
+            };
+            if let Err(failure) = accessed {
+                let access = Access { view: index, at, write, thread };
+                return blame::failed(kernel, self.env.block, &who, &access, &failure);
+            }
+            list.extend(self.block.byte_offset(view, at).map(|byte| (at, byte as usize)));
+        }
+        Ok(list)
+    }
+
+    /// A warp's statement on mbarriers.
+    fn mbarriers(&mut self, sync: &SyncNode, part: Part) -> Checked<()> {
+        // Lanes that name one barrier arrive or wait together.
+        let mut named: BTreeMap<(usize, i64), u32> = BTreeMap::new();
+        for t in threads(part) {
+            for (at, byte) in self.barriers(sync, t)? {
+                *named.entry((byte, at)).or_default() |= 1 << (t % 32);
+            }
+        }
+        for ((byte, at), lanes) in named {
+            let part = Part { lanes, ..part };
+            if sync.op == SyncOp::MbarrierWait {
+                let clock = self.block.passed(byte);
+                self.clocks.acquire(part, &clock);
+                continue;
+            }
+            let mut who = self.who(part.warp, sync.site);
+            let clock = match sync.op {
+                SyncOp::MbarrierInit => Clock::new(),
+                _ => self.clocks.release(part),
+            };
+            for t in threads(part) {
+                let number = self.number(sync, t)?;
+                who.thread = t as u16;
+                let done = match sync.op {
+                    SyncOp::MbarrierInit => self.block.init_mbarrier(byte, number).map(|()| false),
+                    SyncOp::MbarrierExpect => self.block.arrive(byte, (1, number), &clock),
+                    SyncOp::MbarrierAsyncArrive => {
+                        let landing = self.block.land_with(byte, &who);
+                        landing.and_then(|()| self.block.arrive(byte, (1, 0), &clock))
+                    }
+                    _ => self.block.arrive(byte, (number, 0), &clock),
+                };
+                self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, sync: &SyncNode, at: i64) -> String {
+        sync.view.map_or_else(String::new, |v| self.kernel.element_name(v, at))
+    }
+
+    fn misuse(&self, sync: &SyncNode, thread: usize, at: i64, misuse: Misuse) -> Box<Diagnostic> {
+        self.refused(sync, thread, &self.name(sync, at), misuse)
+    }
+
+    fn cluster_misuse(&self, sync: &SyncNode, thread: usize, misuse: Misuse) -> Box<Diagnostic> {
+        self.refused(sync, thread, "the cluster's barrier", misuse)
+    }
+
+    fn refused(
+        &self,
+        sync: &SyncNode,
+        thread: usize,
+        name: &str,
+        Misuse { what, help }: Misuse,
+    ) -> Box<Diagnostic> {
+        let span = self.kernel.sites[sync.site as usize].span;
+        Box::new(
+            Diagnostic::new(Code::BarrierMisuse, span, format!("{name} {what}"))
+                .label(format!("block {}, thread {thread}", self.env.block))
+                .help(help),
+        )
+    }
+}
+
+/// The threads of a part in their order.
+fn threads(part: Part) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |l| part.lanes >> l & 1 == 1).map(move |l| part.warp * 32 + l)
+}
