@@ -16,6 +16,7 @@ pub mod bound;
 mod convert;
 mod convert_int;
 mod cp_async;
+pub mod descriptor;
 pub mod docs;
 mod dsl;
 mod fma;
@@ -34,13 +35,15 @@ mod stmatrix;
 pub mod table;
 pub mod template;
 mod unary;
+mod wgmma;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks};
+pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind,
-    Visibility,
+    Access, Addressing, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate,
+    Rounding, RowKind, Visibility,
 };
 pub use table::AtomTable;
 pub use template::{Part, Template};

@@ -23,7 +23,7 @@ use carbyne_ir::scalar::Memory;
 use std::fmt;
 
 pub use crate::bound::ErrorBound;
-pub use crate::operand::{Access, AsmClass, AtomOperand, Elem};
+pub use crate::operand::{Access, Addressing, AsmClass, AtomOperand, Elem};
 
 /// One instruction variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,8 @@ pub struct Atom {
     pub operands: Vec<AtomOperand>,
     /// When its outputs may be read.
     pub visibility: Visibility,
+    /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
+    pub sets: bool,
     /// What it costs on the table's architecture.
     pub cost: Cost,
     /// How it is written.
@@ -58,6 +60,11 @@ impl Atom {
     /// The operand of that name.
     pub fn operand(&self, name: &str) -> Option<&AtomOperand> {
         self.operands.iter().find(|o| o.name == name)
+    }
+
+    /// Whether it implements specs of that kind.
+    pub fn implements(&self, kind: SpecKind) -> bool {
+        self.op.spec_kind() == kind || (self.sets && kind == SpecKind::MatMulSet)
     }
 
     /// Operands that are read, those also written included.
@@ -155,6 +162,13 @@ pub enum Visibility {
     Immediate,
     /// After the issuing thread has committed its group of asynchronous copies and waited for it.
     AsyncGroup,
+    /// After the warps have committed their group of `wgmma` and waited for it (`wgmma.commit`,
+    /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a `wgmma` of the
+    /// same shape that accumulates into them; nor may what it reads of shared memory be written. Registers
+    /// that other instructions wrote are passed to it by a `wgmma.fence`, and so is the first use of an
+    /// accumulator; shared memory that threads wrote, by a `fence.async` of each and then a barrier (PTX
+    /// ISA, Asynchronous Warpgroup Level Matrix Instructions).
+    WgmmaGroup,
 }
 
 /// What one execution by one warp costs (a row of one thread is executed by 32 at once). Operands
