@@ -167,10 +167,10 @@ impl Descriptor {
     }
 
     /// Where a tile may begin: fewer than this many bytes past a multiple of the period. K-major tiles may
-    /// begin within a row of the pattern, which is how a slice along k is taken.
+    /// begin within a row of the pattern, which is how a slice along k is taken; their two units stay in it.
     pub fn start_reach(&self) -> i64 {
         match self.major {
-            Major::K => self.swizzle.width(),
+            Major::K => (self.swizzle.width() - UNIT).max(UNIT),
             Major::Mn => UNIT,
         }
     }
