@@ -14,6 +14,8 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::program::TensorId;
 use carbyne_ir::scalar::Memory;
 
+/// What helps where a tensor does not fill an operand.
+const FIT: &str = "choose an atom that fits, or change the view";
 /// Most values of one operand of one thread.
 const MAX_VALUES: i64 = 1024;
 
@@ -28,30 +30,38 @@ pub(super) struct Values {
 }
 
 impl Lowering<'_> {
-    /// The values of a tensor that fills `operand`.
-    pub(super) fn values(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+    /// The storage of a tensor that fills `operand`, and the tensor as the text names it.
+    pub(super) fn stored_for(
+        &self,
+        t: TensorId,
+        operand: &AtomOperand,
+    ) -> Fallible<(Stored, String)> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
-        let mismatch = |message: String| {
-            let help = "choose an atom that fits, or change the view";
-            Err(errors::new(Code::AtomMismatch, tensor.span, message, help))
-        };
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
             return Err(errors::unprintable(format!("{text} is used where it is not declared")));
         };
         let name = operand.name;
         if !operand.allows(stored.memory) {
-            return mismatch(format!(
-                "operand {name} cannot lie in {}, as {text} does",
-                stored.memory
-            ));
+            let message = format!("operand {name} cannot lie in {}, as {text} does", stored.memory);
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
         }
-        let Some(per_unit) = operand.elem.scalars_per_unit(stored.scalar) else {
-            return mismatch(format!(
-                "operand {name} is {}, {text} is {}",
-                operand.elem, stored.scalar
-            ));
-        };
+        if operand.elem.scalars_per_unit(stored.scalar).is_none() {
+            let message =
+                format!("operand {name} is {}, {text} is {}", operand.elem, stored.scalar);
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        }
+        Ok((stored, text))
+    }
+
+    /// The values of a tensor that fills `operand`.
+    pub(super) fn values(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+        let tensor = &self.p.tensors[t];
+        let (stored, text) = self.stored_for(t, operand)?;
+        let mismatch =
+            |message: String| Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        let name = operand.name;
+        let per_unit = operand.elem.scalars_per_unit(stored.scalar).unwrap_or(1);
         if tensor.dist.is_some() {
             return mismatch(format!("{text} is spread over threads; an atom takes `.mine` of it"));
         }
