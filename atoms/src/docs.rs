@@ -160,14 +160,21 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     }
     visibility(page, atom);
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
-    page.push_str(
-        "| operand | access | elements | memory | tile | thread-value layout | align |\n",
-    );
-    page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    for number in &atom.numbers {
+        let _ = writeln!(page, "It takes {number}.\n");
+    }
+    if !atom.operands.is_empty() {
+        page.push_str(
+            "| operand | access | elements | memory | tile | thread-value layout | align |\n",
+        );
+        page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    }
     for operand in &atom.operands {
         operand_line(page, operand);
     }
-    page.push_str("\n| architecture | issue | completion | rate per SM and cycle | source |\n");
+    let gap = if atom.operands.is_empty() { "" } else { "\n" };
+    page.push_str(gap);
+    page.push_str("| architecture | issue | completion | rate per SM and cycle | source |\n");
     page.push_str("| --- | --- | --- | --- | --- |\n");
     let mut rest = rows.as_slice();
     while let Some((first, row)) = rest.first() {

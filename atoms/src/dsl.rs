@@ -7,7 +7,8 @@ use crate::arch::ArchReq;
 use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
-    Access, Addressing, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
+    Access, Addressing, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, NumberForm, Rate,
+    Rounding, RowKind, Visibility,
 };
 use crate::template::Template;
 use carbyne_ir::layout::Layout;
@@ -43,6 +44,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         group: 1,
         thread_layout: layout("1:0"),
         operands: Vec::new(),
+        numbers: Vec::new(),
         visibility: Visibility::Immediate,
         sets: false,
         cost,
@@ -71,6 +73,11 @@ impl Atom {
     pub(crate) fn quad_pair(mut self) -> Self {
         self.group = 8;
         self.thread_layout = layout("(4,2):(1,16)");
+        self
+    }
+
+    pub(crate) fn numbers(mut self, numbers: impl IntoIterator<Item = AtomNumber>) -> Self {
+        self.numbers = numbers.into_iter().collect();
         self
     }
 
@@ -168,6 +175,16 @@ pub(crate) fn vector_move(
     [r(("S", elem, from, &[1], ONE)).through(cxx), w(("D", elem, to, &[1], ONE)).through(cxx)]
 }
 
+/// A constant of the text, from the first to the last.
+pub(crate) fn immediate(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
+    AtomNumber { name, least, most, multiple: 1, form: NumberForm::Immediate }
+}
+
+/// A number that may be computed.
+pub(crate) fn computed(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
+    AtomNumber { form: NumberForm::Register, ..immediate(name, (least, most)) }
+}
+
 impl AtomOperand {
     /// Found through a descriptor: its alignment is that of the start address.
     pub(crate) fn described(mut self, rule: MatrixRule) -> Self {
@@ -235,6 +252,17 @@ impl Timing {
             per_sm_per_cycle: Rate::Ops(multiply_adds as f64 / issue_cycles),
             emulated: false,
             source: self.wgmma_source,
+        }
+    }
+
+    /// A statement that waits for nobody, at the rate of one a cycle and scheduler.
+    pub(crate) fn sync(&self, latency: f64) -> Cost {
+        Cost {
+            issue_cycles: 1.0,
+            completion_cycles: latency.max(1.0),
+            per_sm_per_cycle: Rate::Ops(self.schedulers),
+            emulated: false,
+            source: "estimate; waiting for others is not counted",
         }
     }
 

@@ -24,6 +24,7 @@ mod global;
 mod ldmatrix;
 pub mod limits;
 mod mma;
+mod number;
 pub mod operand;
 mod reduce;
 mod register;
@@ -32,6 +33,7 @@ mod shared;
 mod shuffle;
 mod special;
 mod stmatrix;
+mod sync;
 pub mod table;
 pub mod template;
 mod unary;
@@ -42,8 +44,8 @@ pub use banks::{BANKS, Banks};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, Addressing, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate,
-    Rounding, RowKind, Visibility,
+    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
+    ErrorBound, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
-pub use table::AtomTable;
+pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

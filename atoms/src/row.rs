@@ -17,12 +17,13 @@
 
 use crate::arch::ArchReq;
 use crate::template::Template;
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, SyncOp, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
 pub use crate::bound::ErrorBound;
+pub use crate::number::{AtomNumber, NumberForm};
 pub use crate::operand::{Access, Addressing, AsmClass, AtomOperand, Elem};
 
 /// One instruction variant.
@@ -40,6 +41,8 @@ pub struct Atom {
     pub thread_layout: Layout,
     /// Read operands first, in the order of the spec, then written ones.
     pub operands: Vec<AtomOperand>,
+    /// Numbers in the template besides operands.
+    pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
     pub visibility: Visibility,
     /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
@@ -62,9 +65,20 @@ impl Atom {
         self.operands.iter().find(|o| o.name == name)
     }
 
+    /// The number of that name.
+    pub fn number(&self, name: &str) -> Option<&AtomNumber> {
+        self.numbers.iter().find(|n| n.name == name)
+    }
+
     /// Whether it implements specs of that kind.
     pub fn implements(&self, kind: SpecKind) -> bool {
-        self.op.spec_kind() == kind || (self.sets && kind == SpecKind::MatMulSet)
+        self.kinds().any(|own| own == kind)
+    }
+
+    /// The specs that it implements; none of a statement.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = SpecKind> {
+        let set = self.sets.then_some(SpecKind::MatMulSet);
+        self.op.spec_kind().into_iter().chain(set)
     }
 
     /// Operands that are read, those also written included.
@@ -123,12 +137,29 @@ pub enum AtomOp {
     Shfl(ShflOp),
     /// Every element of D becomes `value`.
     Init,
+    /// A statement between specs. Its operand B is an mbarrier.
+    Sync(SyncOp),
+    /// The statement `barrier`, of these threads.
+    Barrier(BarrierScope),
+}
+
+/// Whom a `barrier` names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BarrierScope {
+    /// All threads of the block.
+    Block,
+    /// All lanes of one warp.
+    Warp,
+    /// Some lanes of one warp: `{lanes}` is their mask.
+    Lanes,
+    /// Whole warps: `{threads}` is how many threads, `{barrier}` a number that the block uses for them.
+    Warps,
 }
 
 impl AtomOp {
-    /// The spec that the row implements.
-    pub fn spec_kind(self) -> SpecKind {
-        match self {
+    /// The spec that the row implements; none for statements between specs.
+    pub fn spec_kind(self) -> Option<SpecKind> {
+        Some(match self {
             AtomOp::Move => SpecKind::Move,
             AtomOp::MatMul { .. } => SpecKind::MatMul,
             AtomOp::Unary(op) => SpecKind::Unary(op),
@@ -136,7 +167,8 @@ impl AtomOp {
             AtomOp::Reduction(op) => SpecKind::Reduction(op),
             AtomOp::Shfl(op) => SpecKind::Shfl(op),
             AtomOp::Init => SpecKind::Init,
-        }
+            AtomOp::Sync(_) | AtomOp::Barrier(_) => return None,
+        })
     }
 }
 
@@ -151,6 +183,11 @@ impl fmt::Display for AtomOp {
             AtomOp::Reduction(op) => write!(f, "Reduction.{op}"),
             AtomOp::Shfl(op) => write!(f, "Shfl.{op}"),
             AtomOp::Init => f.write_str("Init"),
+            AtomOp::Sync(op) => f.write_str(&op.usage()),
+            AtomOp::Barrier(BarrierScope::Block) => f.write_str("barrier of a block"),
+            AtomOp::Barrier(BarrierScope::Warp) => f.write_str("barrier of a warp"),
+            AtomOp::Barrier(BarrierScope::Lanes) => f.write_str("barrier of lanes of a warp"),
+            AtomOp::Barrier(BarrierScope::Warps) => f.write_str("barrier of several warps"),
         }
     }
 }

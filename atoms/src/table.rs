@@ -1,13 +1,16 @@
 //! The rows that one architecture has.
 
 use crate::arch::Arch;
-use crate::row::Atom;
+use crate::row::{Atom, AtomOp, BarrierScope};
 use crate::{
     binary, convert, convert_int, cp_async, fma, global, ldmatrix, mma, reduce, register, shared,
-    shuffle, special, stmatrix, unary, wgmma,
+    shuffle, special, stmatrix, sync, unary, wgmma,
 };
-use carbyne_ir::ast::SpecKind;
+use carbyne_ir::ast::{SpecKind, SyncOp};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// Every row of one architecture.
@@ -52,6 +55,7 @@ impl Rows {
             fma::list(arch),
             mma::list(arch),
             wgmma::list(arch),
+            sync::list(arch),
         ];
         let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch));
         let mut out = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
@@ -63,8 +67,7 @@ impl Rows {
     fn push(&mut self, row: Atom) {
         let i = self.list.len();
         self.by_name.entry(row.name).or_insert(i);
-        let second = row.sets.then_some(SpecKind::MatMulSet);
-        for kind in [row.op.spec_kind()].into_iter().chain(second) {
+        for kind in row.kinds() {
             self.by_kind.entry(kind).or_default().push(i);
         }
         self.list.push(row);
@@ -94,6 +97,42 @@ impl AtomTable {
         self.rows.by_kind.get(&kind).into_iter().flatten().map(|i| &self.rows.list[*i])
     }
 
+    /// The row of a synchronisation statement whose number is known to be from `lo` to `hi` and a
+    /// multiple of `div`. Of several rows the first that takes the number.
+    ///
+    /// # Errors
+    /// Which architectures have the statement, or which numbers it takes.
+    pub fn sync(
+        &self,
+        op: SyncOp,
+        number: Option<(Option<i64>, Option<i64>, i64)>,
+    ) -> Result<&Atom, NoSync> {
+        let fits = |row: &&Atom| match (row.numbers.first(), number) {
+            (Some(n), Some((lo, hi, div))) => n.takes(lo, hi, div),
+            (None, None) => true,
+            _ => false,
+        };
+        let own = || self.rows().iter().filter(|r| r.op == AtomOp::Sync(op));
+        own().find(fits).ok_or_else(|| NoSync {
+            op,
+            arch: self.arch,
+            takes: own().flat_map(|r| &r.numbers).map(|n| n.to_string()).collect(),
+            archs: archs_with(AtomOp::Sync(op)),
+        })
+    }
+
+    /// The row of a `barrier`.
+    ///
+    /// # Errors
+    /// I0901 where the table has none: every architecture has barriers.
+    pub fn barrier(&self, scope: BarrierScope) -> Result<&Atom, Box<Diagnostic>> {
+        let found = self.rows().iter().find(|r| r.op == AtomOp::Barrier(scope));
+        found.ok_or_else(|| {
+            let text = format!("{} has no row for a barrier", self.arch);
+            Box::new(Diagnostic::new(Code::Internal, Span::default(), text))
+        })
+    }
+
     /// The table with `row` in the place of the row of that name, or at the end where there is none.
     #[must_use]
     pub fn with(mut self, row: Atom) -> Self {
@@ -117,6 +156,52 @@ impl AtomTable {
         ranked.into_iter().take(3).map(|(_, n)| n).collect()
     }
 }
+
+/// The architectures that have a row for `op`, oldest first.
+fn archs_with(op: AtomOp) -> Vec<Arch> {
+    let has = |arch: &&Arch| AtomTable::new(**arch).rows().iter().any(|r| r.op == op);
+    Arch::ALL.iter().filter(has).copied().collect()
+}
+
+/// A synchronisation statement that an architecture does not have, or not with this number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSync {
+    /// The statement.
+    pub op: SyncOp,
+    /// Where it was sought.
+    pub arch: Arch,
+    /// The numbers that it takes there; empty where it is not there at all, or takes none.
+    pub takes: Vec<String>,
+    /// Which architectures have it.
+    pub archs: Vec<Arch>,
+}
+
+impl NoSync {
+    /// The error about the statement at `span`.
+    pub fn diagnostic(&self, span: Span) -> Diagnostic {
+        let NoSync { op, arch, takes, archs } = self;
+        let d = Diagnostic::new(Code::NoSync, span, self.to_string());
+        if archs.contains(arch) {
+            return d
+                .label(format!("it takes {}", takes.join(", or ")))
+                .help("write such a number, or one whose range is known to fit");
+        }
+        let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
+        d.label(format!("`{op}` is unknown there")).help(format!("compile for {}", list.join(", ")))
+    }
+}
+
+impl fmt::Display for NoSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NoSync { op, arch, archs, takes: _ } = self;
+        match archs.contains(arch) {
+            true => write!(f, "{arch} has no `{op}` with this number"),
+            false => write!(f, "{arch} has no `{op}`"),
+        }
+    }
+}
+
+impl std::error::Error for NoSync {}
 
 /// Characters of an unknown name that are looked at: it may be as long as a file.
 const MAX_COMPARED: usize = 64;

@@ -1,9 +1,10 @@
-//! How a row is written: text with a placeholder `{name}` for each operand.
+//! How a row is written: text with a placeholder `{name}` for each operand and number.
 //!
 //! Besides operands there are `{A.major}`, the immediate of the major that operand A has (0 where it is
 //! K-major, 1 where it is MN-major), and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
 //!
-//! Invariant: braces in a template delimit placeholders and nothing else.
+//! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
+//! braces of the instruction text. A line break stands between instructions of a sequence.
 
 /// The text of a row.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +36,17 @@ pub enum Part<'a> {
     Accumulate,
 }
 
+impl<'a> Part<'a> {
+    /// What a placeholder of that name stands for.
+    fn named(name: &'a str) -> Self {
+        match name.strip_suffix(".major") {
+            Some(operand) => Part::Major(operand),
+            None if name == "accumulate" => Part::Accumulate,
+            None => Part::Operand(name),
+        }
+    }
+}
+
 impl Template {
     /// The text with its placeholders.
     pub fn text(&self) -> &'static str {
@@ -52,16 +64,19 @@ impl Template {
     pub fn parts(&self) -> Vec<Part<'static>> {
         let mut parts = Vec::new();
         let mut rest = self.text();
-        while let Some((before, after)) = rest.split_once('{') {
-            let Some((name, tail)) = after.split_once('}') else { break };
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, after) = rest.split_at(at);
+            let doubled = after.starts_with("{{") || after.starts_with("}}");
+            let name = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+            let (part, tail) = match name {
+                _ if doubled => (Part::Text(&after[..1]), &after[2..]),
+                Some((name, tail)) => (Part::named(name), tail),
+                None => break,
+            };
             if !before.is_empty() {
                 parts.push(Part::Text(before));
             }
-            parts.push(match name.strip_suffix(".major") {
-                Some(operand) => Part::Major(operand),
-                None if name == "accumulate" => Part::Accumulate,
-                None => Part::Operand(name),
-            });
+            parts.push(part);
             rest = tail;
         }
         if !rest.is_empty() {
@@ -112,5 +127,8 @@ mod tests {
         assert_eq!(t.render(str::to_lowercase), "mma d, a, accumulate, a.major;");
         assert_eq!(Template::Ptx("a {b").parts(), [Part::Text("a {b")]);
         assert_eq!(Template::Ptx("").parts(), []);
+        let braces = Template::Ptx("{{ mov {D}, {{{S}}}; }}");
+        assert_eq!(braces.placeholders(), ["D", "S"]);
+        assert_eq!(braces.render(str::to_lowercase), "{ mov d, {s}; }");
     }
 }

@@ -4,6 +4,7 @@
 //! load instruction: ldmatrix", in the ISA's own variables; nothing here comes from the table.
 
 use carbyne_atoms::{Arch, Atom, AtomTable};
+use carbyne_ir::ast::SpecKind;
 
 fn row(name: &str) -> Atom {
     AtomTable::new(Arch::Sm90a).get(name).expect("the row exists").clone()
@@ -187,7 +188,7 @@ fn warpgroups() {
     let row_of = |t: i64, i: i64| 16 * (t / 32) + group_id(t % 32) + 8 * (i % 2);
     let table = AtomTable::new(Arch::Sm90a);
     let mut n = 0;
-    for wgmma in table.rows().iter().filter(|r| r.group == 128) {
+    for wgmma in table.implementing(SpecKind::MatMul).filter(|r| r.group == 128) {
         check(wgmma, "D", |t, i| {
             (row_of(t, i / 2), 8 * (i / 4) + 2 * thread_in_group(t) + (i & 1))
         });

@@ -32,7 +32,8 @@ fn mnemonic(text: &str) -> Vec<&str> {
 /// Whether a golden line describes the row's instruction.
 fn same_instruction(row: &Atom, line: &Value) -> bool {
     let kind = if matches!(row.op, AtomOp::MatMul { .. }) { "mma" } else { "copy" };
-    if line["kind"] != kind || !line["params"].is_null() {
+    let spec = row.op.spec_kind().is_some();
+    if !spec || line["kind"] != kind || !line["params"].is_null() {
         return false;
     }
     match (row.template, line["ptx"].as_str()) {
@@ -52,7 +53,7 @@ fn same_instruction(row: &Atom, line: &Value) -> bool {
             }
         }
         (Template::Cuda(_), None) => {
-            let bits = row.operands[0].bits_per_thread();
+            let bits = row.operands.first().map_or(0, AtomOperand::bits_per_thread);
             row.op == AtomOp::Move && line["name"] == format!("UniversalCopy<{bits}b>")
         }
         _ => false,

@@ -19,7 +19,8 @@ fn defects(table: &AtomTable) -> Vec<String> {
             if other.name == row.name {
                 say("the name is taken");
             }
-            if other.op == row.op && other.operands == row.operands && other.cost == row.cost {
+            let same = other.op == row.op && other.operands == row.operands;
+            if same && other.numbers == row.numbers && other.cost == row.cost && !in_order(row) {
                 say(&format!("nothing tells it from `{}`", other.name));
             }
         }
@@ -31,6 +32,11 @@ fn defects(table: &AtomTable) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether the first of rows alike is taken, so that they need not differ.
+fn in_order(row: &Atom) -> bool {
+    row.op.spec_kind().is_none()
 }
 
 fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
@@ -74,20 +80,26 @@ fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
     if waited != row.sets || (row.sets && !matches!(row.op, AtomOp::MatMul { .. })) {
         say("what it does to D and when D is there disagree");
     }
-    if row.writes().count() == 0 {
+    if row.op.spec_kind().is_some() && row.writes().count() == 0 {
         say("nothing is written");
+    }
+    for n in &row.numbers {
+        let in_text = row.template.placeholders().contains(&n.name);
+        if n.least > n.most || n.multiple < 1 || (!in_text && n.least < n.most) {
+            say(&format!("number `{}` is not sane", n.name));
+        }
     }
     template_defects(row, say);
 }
 
 fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     let text = row.template.text();
-    if !text.ends_with(';') || text.matches('{').count() != text.matches('}').count() {
+    if !text.ends_with([';', '}']) || text.matches('{').count() != text.matches('}').count() {
         say("the template is malformed");
     }
     for name in row.template.placeholders() {
         let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
-        if row.operand(name).is_none() && !lane {
+        if row.operand(name).is_none() && row.number(name).is_none() && !lane {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }
     }
@@ -121,12 +133,16 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     for (i, part) in parts.iter().enumerate() {
         let Part::Operand(name) = part else {
             if let Part::Text(text) = part
+                && text.len() > 1
                 && text.contains(['{', '}'])
             {
                 say("a brace in the template has no partner");
             }
             continue;
         };
+        if row.number(name).is_some() {
+            continue;
+        }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
         let closes = matches!(parts.get(i + 1), Some(Part::Text(t)) if t.starts_with(']'));
         let in_memory =
@@ -240,6 +256,11 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             }
         }
         AtomOp::Init => {}
+        AtomOp::Sync(_) | AtomOp::Barrier(_) => {
+            if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
+                say("the operand of a synchronisation is no mbarrier");
+            }
+        }
     }
     if row.op == AtomOp::Move && row.operands.iter().any(|o| o.elem != operand.elem) {
         say("source and destination count different units");

@@ -2,7 +2,9 @@
 
 mod common;
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Major};
+use carbyne_atoms::{
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, BarrierScope, Elem, Major,
+};
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_codegen::{CudaKernel, print_kernel};
@@ -10,8 +12,15 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::BTreeSet;
 
-/// A kernel of that name whose one leaf is the row, which sets its accumulator where `set` says so.
+/// A kernel of that name whose one statement is the row, which sets its accumulator where `set` says so;
+/// `barrier` of some threads for those of barriers.
 fn text_of(row: &Atom, name: &str, set: bool) -> String {
+    let kind = match row.op {
+        AtomOp::Sync(op) => return statement(name, &with_numbers(row, op.usage())),
+        AtomOp::Barrier(scope) => return statement(name, barrier(scope)),
+        _ if set => SpecKind::MatMulSet,
+        op => op.spec_kind().expect("a spec"),
+    };
     let (mut params, mut body) = (String::new(), String::new());
     let (mut ins, mut outs) = (vec![], vec![]);
     for o in &row.operands {
@@ -41,7 +50,6 @@ fn text_of(row: &Atom, name: &str, set: bool) -> String {
     }
     let who = if row.group > 1 { "#cta" } else { "#cta.scalar()" };
     let attributes = if let AtomOp::Shfl(_) = row.op { " lane=1" } else { "" };
-    let kind = if set { SpecKind::MatMulSet } else { row.op.spec_kind() };
     format!(
         "carbyne 1\n%X:[1].f32.GL\n%Y:[1].f32.GL\n{params}#grid:[1].block\n#cta:[128].thread\n\
          Spec @{name} <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}  {kind} <<<#grid, {who}>>> ({}) -> ({}){attributes} atom={}\n}}\n",
@@ -73,11 +81,13 @@ fn described(o: &AtomOperand, k_mode: usize) -> String {
     format!("[{modes}].{scalar}.SH{{swizzle=({swizzle},4,3)}}")
 }
 
-/// Prints a kernel that no verifier has to accept: it writes what it does not name.
-fn print(text: &str, table: &AtomTable) -> CudaKernel {
+/// Prints the kernel of a row. One of a leaf writes what it does not name, which no verifier has to accept.
+fn print(row: &Atom, text: &str, table: &AtomTable) -> CudaKernel {
     let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{e:#?}\n{text}"));
     let program =
         carbyne_ir::resolve::resolve(&module, text).unwrap_or_else(|e| panic!("{e:#?}\n{text}"));
+    let errors = carbyne_ir::verify::verify(&program);
+    assert!(row.op.spec_kind().is_some() || errors.is_empty(), "{errors:#?}\n{text}");
     print_kernel(&program, program.kernels[0], table)
         .unwrap_or_else(|e| panic!("{}: {e:#?}\n{text}", table.arch))
 }
@@ -101,6 +111,35 @@ fn one_file(kernels: &[CudaKernel]) -> String {
     includes.into_iter().map(|l| l + "\n").collect::<String>() + &file
 }
 
+fn barrier(scope: BarrierScope) -> &'static str {
+    match scope {
+        BarrierScope::Block => "barrier",
+        BarrierScope::Warp => "barrier(#cta.tile([32])[0])",
+        BarrierScope::Lanes => "barrier(#cta.tile([8])[1])",
+        BarrierScope::Warps => "barrier(#cta.tile([64])[1])",
+    }
+}
+
+/// The statement with the smallest number that the row takes.
+fn with_numbers(row: &Atom, mut usage: String) -> String {
+    for n in &row.numbers {
+        let least = (n.least + n.multiple - 1) / n.multiple * n.multiple;
+        usage = usage.replace(&format!("{})", n.name), &format!("{least})"));
+    }
+    usage
+}
+
+/// A kernel of that name and one statement.
+fn statement(name: &str, usage: &str) -> String {
+    let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
+    let threads = threads.unwrap_or("#cta");
+    format!(
+        "carbyne 1\n%X:[1].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
+         Spec @{name} <<<#grid, #cta>>> (%X) -> () {{\n  Allocate %b:[1].mbarrier.SH\n  \
+         Spec <<<#grid, {threads}>>> (%b) -> () {{\n    {usage}\n  }}\n}}\n"
+    )
+}
+
 /// Kernels of one file.
 const BATCH: usize = 64;
 
@@ -118,7 +157,7 @@ fn every_row_compiles() {
                 .flat_map(|r| [Some((r, false)), r.sets.then_some((r, true))])
                 .flatten()
                 .enumerate()
-                .map(|(i, (row, set))| print(&text_of(row, &format!("k{i}"), set), &table))
+                .map(|(i, (row, set))| print(row, &text_of(row, &format!("k{i}"), set), &table))
                 .collect();
             for batch in kernels.chunks(BATCH) {
                 let file = one_file(batch);

@@ -302,10 +302,19 @@ pub enum StmtKind {
     },
     /// All threads named (none: of the block) arrive.
     Barrier(Option<ThreadsId>),
-    /// Closes the thread's group of asynchronous copies.
-    AsyncCommit,
-    /// At most so many groups stay under way.
-    AsyncWait(i64),
+    /// A synchronisation of another kind.
+    Sync(Sync),
+}
+
+/// A synchronisation statement, its operands as [`ast::SyncOp::signature`] says.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Sync {
+    /// What is done.
+    pub op: ast::SyncOp,
+    /// The mbarriers.
+    pub tensor: Option<TensorId>,
+    /// The number; 1 where it was left out.
+    pub number: Option<Dim>,
 }
 
 impl Program {

@@ -78,6 +78,7 @@ fn batched(row: &Atom, n: i64, tv: &Layout) -> Layout {
 /// A kernel that runs the row on its own layouts. `pick` chooses among memories and scalar types, and `set`
 /// has the row set its accumulator.
 fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
+    let kind = if set { SpecKind::MatMulSet } else { row.op.spec_kind()? };
     let mut text = String::from("carbyne 1\n#grid:[1].block\n");
     let n_groups = n_threads(row) / row.group;
     let _ = writeln!(text, "#cta:[{}].thread", n_threads(row));
@@ -141,9 +142,8 @@ fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
         text.push_str("%unused:[1].f32.GL\n");
         outputs.push("%unused".to_owned());
     }
-    let kind = if set { SpecKind::MatMulSet } else { row.op.spec_kind() };
     if let AtomOp::Shfl(_) = row.op {
-        return Some(exchange(row, &text, &body, &whole.0[0], &whole.1[0]));
+        return Some(exchange(row, kind, &text, &body, &whole.0[0], &whole.1[0]));
     }
     let list = |names: &[String]| names.join(", ");
     let acc = match (row.op, row.writes().next()) {
@@ -181,8 +181,7 @@ fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
 }
 
 /// A shuffle means no more than itself: the row, in place, is compared with the leaf without a row.
-fn exchange(row: &Atom, text: &str, body: &str, from: &str, to: &str) -> String {
-    let kind = row.op.spec_kind();
+fn exchange(row: &Atom, kind: SpecKind, text: &str, body: &str, from: &str, to: &str) -> String {
     let other = body.lines().find(|l| l.contains(to)).unwrap().replace(to, "%other");
     format!(
         "{text}Spec @row <<<#grid, #cta>>> (%g0) -> (%unused) {{\n{body}{other}\n  \

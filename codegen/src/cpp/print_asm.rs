@@ -15,8 +15,10 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
     }
     let pieces = broken(&asm.text);
     let last = pieces.len() - 1;
-    let mut lines: Vec<Doc<'a>> =
-        pieces.iter().enumerate().map(|(i, p)| a.text(literal(p, i == last))).collect();
+    let mut lines: Vec<Doc<'a>> = match asm.text.contains('\n') {
+        true => asm.text.lines().map(|line| a.text(literal(line, true))).collect(),
+        false => pieces.iter().enumerate().map(|(i, p)| a.text(literal(p, i == last))).collect(),
+    };
     let mut colons = vec![list(a, &asm.outputs), list(a, &asm.inputs)];
     if asm.memory {
         colons.push(a.text(" \"memory\""));

@@ -327,8 +327,7 @@ impl Content {
                 }
                 program::StmtKind::Indices(_)
                 | program::StmtKind::Barrier(_)
-                | program::StmtKind::AsyncCommit
-                | program::StmtKind::AsyncWait(_) => {}
+                | program::StmtKind::Sync(_) => {}
             }
         }
     }

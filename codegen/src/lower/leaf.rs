@@ -46,7 +46,7 @@ impl Lowering<'_> {
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
-                self.ptx(atom, &filled, spec.kind != SpecKind::MatMulSet)
+                self.ptx(atom, &filled, &[], spec.kind != SpecKind::MatMulSet)
             }
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
 //! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `ptx` and
-//! `descriptor` (operands of inline PTX).
+//! `descriptor` (operands of inline PTX), `sync` (rows of statements between specs).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
@@ -14,6 +14,7 @@ mod leaf;
 mod ptx;
 mod stmts;
 mod storage;
+mod sync;
 mod who;
 
 pub use kernel::{CudaKernel, Param, print_kernel};

@@ -10,28 +10,43 @@ use super::kernel::Helper;
 use super::leaf::{Filled, named};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, Part, Template};
+use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, NumberForm, Part, Template};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 impl Lowering<'_> {
-    /// `accumulates` says whether a MatMul adds to D.
+    /// The instruction with its operands and numbers; `accumulates` says whether a MatMul adds to D.
     pub(super) fn ptx(
         &mut self,
         atom: &Atom,
         filled: &[Filled],
+        numbers: &[(&'static str, Dim)],
         accumulates: bool,
     ) -> Fallible<Stmt> {
         let mut asm = Asm {
             text: String::new(),
             outputs: vec![],
             inputs: vec![],
-            memory: atom.touches_memory(),
+            // What orders accesses to memory must not be passed by them.
+            memory: atom.touches_memory() || atom.op.spec_kind().is_none(),
         };
         let mut registers: HashMap<&str, Vec<(String, Expr)>> = HashMap::new();
-        let placeholders = atom.template.placeholders();
-        for &name in &placeholders {
+        let mut texts: HashMap<&str, String> = HashMap::new();
+        for &(name, value) in numbers {
+            match (atom.number(name).map(|n| n.form), value) {
+                (Some(NumberForm::Immediate), Dim::Const(v)) => {
+                    texts.insert(name, v.to_string());
+                }
+                (Some(NumberForm::Register), _) => {
+                    registers.insert(name, vec![("r".to_owned(), self.index(value)?)]);
+                }
+                _ => return Err(errors::unprintable(format!("{name} is not a constant"))),
+            }
+        }
+        let mut placeholders = atom.template.placeholders();
+        placeholders.retain(|name| !texts.contains_key(name));
+        for &name in placeholders.iter().filter(|name| atom.number(name).is_none()) {
             let (operand, value) = named(atom, filled, name)?;
             let list = match value {
                 Filled::Values(v) if v.stored.memory == Memory::Rf => {
@@ -53,13 +68,13 @@ impl Lowering<'_> {
         }
         let braces = !matches!(atom.template, Template::PtxScalar(_));
         // Outputs are numbered first, as C++ wants them.
-        let mut texts: HashMap<&str, String> = HashMap::new();
         let mut number = 0;
         for outputs in [true, false] {
             for &name in &placeholders {
-                let (operand, _) = named(atom, filled, name)?;
-                let in_register = operand.allows(Memory::Rf);
-                if outputs != (in_register && operand.access != Access::Read) {
+                let operand = atom.operand(name);
+                let in_register = operand.is_some_and(|o| o.allows(Memory::Rf));
+                let written = operand.is_some_and(|o| o.access != Access::Read);
+                if outputs != (in_register && written) {
                     continue;
                 }
                 let list = registers.remove(name).unwrap_or_default();

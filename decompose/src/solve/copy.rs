@@ -85,7 +85,7 @@ fn candidate(
     threads: i64,
 ) -> Result<Candidate, Mismatch> {
     let spec = &p.specs[id];
-    if atom.op.spec_kind() != spec.kind {
+    if atom.op.spec_kind() != Some(spec.kind) {
         return Err(Mismatch::Op { want: atom.op.to_string() });
     }
     let (Some(s), Some(d)) = (atom.operands.first(), atom.operands.get(1)) else {
@@ -266,7 +266,7 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         let AtomOp::MatMul { l: 1, .. } = atom.op else { return false };
         let scalars = [a, b, acc];
         atom.operands.len() == 3
-            && atom.op.spec_kind() == SpecKind::MatMul
+            && atom.op.spec_kind() == Some(SpecKind::MatMul)
             // Groups are laid out as neighbors; quad-pairs are not.
             && atom.thread_layout.cosize() == atom.group
             && atom

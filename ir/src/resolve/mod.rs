@@ -12,6 +12,7 @@
 mod exprs;
 mod scope;
 mod specs;
+mod sync;
 mod tensors;
 mod threads;
 mod types;
@@ -184,8 +185,9 @@ impl Resolver {
                 let threads = view.as_ref().map(|v| self.thread_view(v)).transpose()?;
                 Ok(Some(StmtKind::Barrier(threads)))
             }
-            A::AsyncCommit => Ok(Some(StmtKind::AsyncCommit)),
-            A::AsyncWait(n) => Ok(Some(StmtKind::AsyncWait(self.constant(n, "the group count")?))),
+            A::Sync { op, args } => {
+                self.sync(*op, args, stmt.span).map(|s| Some(StmtKind::Sync(s)))
+            }
         }
     }
 

@@ -56,6 +56,7 @@ impl Verifier<'_> {
         for &t in &spec.outputs {
             self.written(t, spec.span);
         }
+        self.no_mbarriers(id);
         self.scalars(id);
         self.shapes(id);
     }

@@ -13,6 +13,7 @@ mod check;
 mod meaning;
 mod row;
 mod shuffle;
+mod sync;
 
 pub(crate) use check::{Found, Want, wrong_element};
 
@@ -219,14 +220,7 @@ impl<'k> Runner<'k> {
                 self.block.clocks.barrier(warps.fold(0, |bits, (w, _)| bits | 1 << w));
                 Ok(())
             }
-            Node::Commit => {
-                self.block.commit(active);
-                Ok(())
-            }
-            Node::Wait(left) => {
-                self.block.wait(active, *left);
-                Ok(())
-            }
+            Node::Sync(sync) => self.sync(sync, active),
         }
     }
 

@@ -43,7 +43,11 @@ fn node_steps(kernel: &Kernel<'_>, node: &Node, check: bool) -> u64 {
         Node::Allocate(buffer) => buffer.map_or(1, |b| {
             (kernel.registers[b].len as u64).saturating_mul(kernel.n_threads as u64)
         }),
-        Node::Barrier { .. } | Node::Commit | Node::Wait(_) => kernel.n_threads as u64,
+        Node::Barrier { .. } => kernel.n_threads as u64,
+        Node::Sync(sync) => {
+            let n = sync.view.map_or(1, |v| kernel.views[v].size.unsigned_abs());
+            n.saturating_mul(kernel.n_threads as u64)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::row::Operands;
 use super::{
     BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Node, RootSpec, SharedPlan, Site, Source,
-    Space,
+    Space, SyncNode,
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
@@ -13,7 +13,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
-    BufferId, Operand, Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
+    BufferId, Operand, Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -193,9 +193,20 @@ impl Lowering<'_, '_> {
                 let crew = threads.map(|t| self.crew(t)).transpose()?;
                 Node::Barrier { crew, site: self.site(stmt.line, span) }
             }
-            StmtKind::AsyncCommit => Node::Commit,
-            StmtKind::AsyncWait(n) => Node::Wait(usize::try_from(*n).unwrap_or(0)),
+            StmtKind::Sync(sync) => Node::Sync(self.sync(sync, stmt.line, span)?),
         }))
+    }
+
+    fn sync(&mut self, sync: &Sync, line: u32, span: Span) -> Checked<SyncNode> {
+        let range = sync.number.map(|n| {
+            let (lo, hi) = self.vars.bounds(n);
+            (lo, hi, self.kernel.program.arena.divisor(n))
+        });
+        let row = self.atoms.sync(sync.op, range).map_err(|e| Box::new(e.diagnostic(span)))?;
+        let group = usize::try_from(row.group).unwrap_or(1);
+        let view = sync.tensor.map(|t| self.view(t, span)).transpose()?;
+        let number = sync.number.map(|n| self.index(n, span)).transpose()?;
+        Ok(SyncNode { op: sync.op, view, number, group, site: self.site(line, span) })
     }
 
     fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {

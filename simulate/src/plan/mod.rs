@@ -21,6 +21,7 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
 use carbyne_atoms::ErrorBound;
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId};
@@ -216,10 +217,22 @@ pub(crate) enum Node {
         /// Its place.
         site: u32,
     },
-    /// Closes the threads' groups of asynchronous copies.
-    Commit,
-    /// At most so many groups stay under way.
-    Wait(usize),
+    /// Another synchronisation.
+    Sync(SyncNode),
+}
+
+/// A synchronisation statement.
+pub(crate) struct SyncNode {
+    /// What is done.
+    pub op: SyncOp,
+    /// The mbarriers.
+    pub view: Option<usize>,
+    /// The number.
+    pub number: Option<Index>,
+    /// Threads that execute it together.
+    pub group: usize,
+    /// Its place.
+    pub site: u32,
 }
 
 /// A spec without a body.

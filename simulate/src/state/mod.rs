@@ -1,4 +1,4 @@
-//! What a block sees and changes: registers, shared memory, global memory, copies under way.
+//! What a block sees and changes: registers, shared memory, global memory, copies under way, barriers.
 //!
 //! Statements are executed block-wide, one after the other, and each reads what earlier ones wrote. That
 //! this order is only one of many is the business of [`race`]: an access that another warp's access does
@@ -8,19 +8,21 @@
 mod access;
 pub(crate) mod banks;
 mod global;
+mod mbarrier;
 pub(crate) mod race;
 mod registers;
 mod shared;
 
 pub(crate) use access::{Failure, Who};
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
+pub(crate) use mbarrier::{BarrierFault, ClusterBarrier, Mbarrier, Unmet};
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 
 use crate::index::{Env, LoopValue};
-use crate::plan::{Kernel, Mask};
+use crate::plan::Kernel;
 use race::Clocks;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
@@ -38,6 +40,10 @@ pub(crate) struct Block<'k> {
     pub clocks: Clocks,
     /// Asynchronous copies, by thread.
     pub copies: Vec<Copies>,
+    /// Barrier objects, by their byte in shared memory.
+    pub mbarriers: BTreeMap<usize, Mbarrier>,
+    /// The barrier of the cluster.
+    pub cluster: ClusterBarrier,
 }
 
 /// A thread's asynchronous copies.
@@ -70,27 +76,25 @@ impl<'k> Block<'k> {
                 .collect(),
             clocks: Clocks::new(kernel.n_warps),
             copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
+            mbarriers: BTreeMap::new(),
+            cluster: ClusterBarrier::default(),
         }
     }
 
-    /// Closes the groups of some threads.
-    pub(crate) fn commit(&mut self, active: &Mask) {
-        for t in active.threads() {
-            let copies = &mut self.copies[t];
-            let group = std::mem::take(&mut copies.open);
-            copies.groups.push_back(group);
-        }
+    /// Closes a thread's group.
+    pub(crate) fn commit(&mut self, thread: usize) {
+        let copies = &mut self.copies[thread];
+        let group = std::mem::take(&mut copies.open);
+        copies.groups.push_back(group);
     }
 
-    /// Completes the oldest groups of some threads until `left` remain.
-    pub(crate) fn wait(&mut self, active: &Mask, left: usize) {
-        for t in active.threads() {
-            while self.copies[t].groups.len() > left {
-                let Some(group) = self.copies[t].groups.pop_front() else { break };
-                let epoch = self.clocks.epoch(t / 32);
-                for pending in group {
-                    self.shared.complete(&pending, t as u16, epoch);
-                }
+    /// Completes a thread's oldest groups until `left` remain.
+    pub(crate) fn wait(&mut self, thread: usize, left: usize) {
+        while self.copies[thread].groups.len() > left {
+            let Some(group) = self.copies[thread].groups.pop_front() else { break };
+            let epoch = self.clocks.epoch(thread / 32);
+            for pending in group {
+                self.shared.complete(&pending, thread as u16, epoch);
             }
         }
     }

@@ -19,6 +19,16 @@ const MAX_WARPS: usize = 32;
 /// Warps and the collective.
 pub(crate) const MAX_AGENTS: usize = MAX_WARPS + 1;
 
+/// The last epoch of each agent that somebody comes after.
+#[derive(Copy, Clone)]
+pub(crate) struct Known([u32; MAX_AGENTS]);
+
+impl Default for Known {
+    fn default() -> Self {
+        Known([0; MAX_AGENTS])
+    }
+}
+
 /// What each warp knows.
 pub(crate) struct Clocks {
     n_warps: usize,
@@ -76,6 +86,21 @@ impl Clocks {
         seen[self.n_warps] = u32::MAX;
         let agent = self.n_warps as u16;
         Who { agent, thread: u16::MAX, site, epoch: self.collective, seen }
+    }
+
+    /// Hands on what a warp knows, and begins a new epoch of it: what it does later is not handed on.
+    pub(crate) fn release(&mut self, warp: usize, to: &mut Known) {
+        for (sum, one) in to.0.iter_mut().zip(&self.known[warp]) {
+            *sum = (*sum).max(*one);
+        }
+        self.known[warp][warp] += 1;
+    }
+
+    /// Lets a warp come after what was handed on.
+    pub(crate) fn acquire(&mut self, warp: usize, from: &Known) {
+        for (sum, one) in self.known[warp].iter_mut().zip(&from.0) {
+            *sum = (*sum).max(*one);
+        }
     }
 
     /// A barrier of these warps, one bit each.
@@ -234,6 +259,20 @@ mod tests {
         clocks.barrier(0b011);
         clocks.barrier(0b110);
         shadow.read(0, &clocks.warp(2, 2)).unwrap();
+    }
+
+    #[test]
+    fn what_is_handed_on_orders_accesses() {
+        let mut clocks = Clocks::new(2);
+        let mut shadow = Shadow::new(2, 3);
+        let mut handed = Known::default();
+        shadow.write(0, &clocks.warp(0, 1)).unwrap();
+        clocks.release(0, &mut handed);
+        shadow.write(1, &clocks.warp(0, 2)).unwrap();
+        assert!(shadow.read(0, &clocks.warp(1, 3)).is_err());
+        clocks.acquire(1, &handed);
+        shadow.read(0, &clocks.warp(1, 3)).unwrap();
+        assert!(shadow.read(1, &clocks.warp(1, 3)).is_err(), "written after the arrival");
     }
 
     #[test]

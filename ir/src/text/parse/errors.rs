@@ -1,6 +1,7 @@
 //! What a syntax error says: what was expected in users' words, what was found, what may mend it.
 
 use super::Rule;
+use crate::ast::SyncOp;
 use crate::diag::{Code, Diagnostic};
 use crate::span::Span;
 use pest::error::{Error, ErrorVariant, InputLocation};
@@ -96,14 +97,12 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Words that begin a statement.
-const STARTS: [&str; 17] = [
+const STARTS: [&str; 15] = [
     "let",
     "sym",
     "for",
     "if",
     "barrier",
-    "async.commit",
-    "async.wait",
     "Allocate",
     "Move",
     "MatMul",
@@ -194,7 +193,9 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         if before.ends_with(')') {
             return Some("an attribute is written `key=value`".to_owned());
         }
-        return meant(&STARTS);
+        let starts: Vec<&str> =
+            STARTS.into_iter().chain(SyncOp::ALL.iter().map(|op| op.as_str())).collect();
+        return meant(&starts);
     }
     if first == Some('-') && !rest.starts_with("->") {
         return Some("write a number below zero as `0 - 3`".to_owned());
@@ -233,9 +234,11 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::compare_op => "a comparison such as `<`",
         Rule::and => "`&&`",
         Rule::barrier | Rule::kw_barrier => "`barrier`",
-        Rule::barrier_of | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
-        Rule::async_commit => "`async.commit`",
-        Rule::async_wait | Rule::kw_async_wait => "`async.wait`",
+        Rule::barrier_of | Rule::sync_args | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
+        Rule::sync | Rule::sync_op | Rule::sync_family => {
+            "a synchronisation such as `async.commit`"
+        }
+        Rule::sync_arg => "a tensor or a number",
         Rule::spec | Rule::spec_kind | Rule::spec_name => "a spec",
         Rule::exec => "`<<<`",
         Rule::exec_end => "`>>>`",

@@ -1,0 +1,131 @@
+//! Synchronisation statements: groups of copies, mbarriers, the barrier of a cluster.
+
+use super::Runner;
+use super::blame::{self, Access};
+use crate::plan::{Checked, Mask, SyncNode};
+use crate::state::{BarrierFault, Unmet};
+use carbyne_ir::ast::SyncOp;
+use carbyne_ir::diag::{Code, Diagnostic};
+
+impl Runner<'_> {
+    /// Executes the statement for the active threads, in their order.
+    pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        self.whole_warps(sync, active)?;
+        for t in active.threads() {
+            let number = match &sync.number {
+                Some(index) => self.index(index, t, sync.site)?,
+                None => 0,
+            };
+            match sync.op {
+                SyncOp::AsyncCommit => self.block.commit(t),
+                SyncOp::AsyncWait => self.block.wait(t, usize::try_from(number).unwrap_or(0)),
+                SyncOp::ClusterArrive => self.cluster(sync, t, |b, t| b.arrive_cluster(t, true))?,
+                SyncOp::ClusterArriveRelaxed => {
+                    self.cluster(sync, t, |b, t| b.arrive_cluster(t, false))?;
+                }
+                SyncOp::ClusterWait => self.cluster(sync, t, |b, t| b.wait_cluster(t))?,
+                SyncOp::MbarrierInit
+                | SyncOp::MbarrierArrive
+                | SyncOp::MbarrierExpect
+                | SyncOp::MbarrierWait
+                | SyncOp::MbarrierAsyncArrive => self.mbarriers(sync, t, number)?,
+                // What completes at its issue needs no wait; what is told to hardware has no meaning.
+                SyncOp::BulkCommit
+                | SyncOp::BulkWait
+                | SyncOp::BulkWaitRead
+                | SyncOp::WgmmaFence
+                | SyncOp::WgmmaCommit
+                | SyncOp::WgmmaWait
+                | SyncOp::FenceMbarrierInit
+                | SyncOp::FenceAsync
+                | SyncOp::RegistersInc
+                | SyncOp::RegistersDec
+                | SyncOp::GridWait
+                | SyncOp::GridLaunch => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups that execute the statement together are active as a whole or not at all.
+    fn whole_warps(&self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        if sync.group < 32 {
+            return Ok(());
+        }
+        for warps in active.0.chunks(sync.group / 32) {
+            let n: usize = warps.iter().map(|lanes| lanes.count_ones() as usize).sum();
+            if n > 0 && n < sync.group {
+                return Err(super::diverged(self.kernel, sync.site, sync.group - n));
+            }
+        }
+        Ok(())
+    }
+
+    /// One thread's statement on every mbarrier of its view.
+    fn mbarriers(&mut self, sync: &SyncNode, thread: usize, number: i64) -> Checked<()> {
+        let Some(index) = sync.view else { return Ok(()) };
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let first = self.index(&view.offset, thread, sync.site)?;
+        for e in 0..usize::try_from(view.size).unwrap_or(0) {
+            let at = first.saturating_add(view.element(e));
+            let write = sync.op == SyncOp::MbarrierInit;
+            let mut who = self.block.clocks.warp(thread / 32, sync.site);
+            who.thread = thread as u16;
+            // The init counts as a write that everything else must come after.
+            let accessed = match write {
+                true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
+                false => self.block.read(view, at, thread, &who).map(|_| ()),
+            };
+            if let Err(failure) = accessed {
+                let access = Access { view: index, at, write, thread };
+                return blame::failed(kernel, self.block.env.block, &who, &access, &failure);
+            }
+            let Some(byte) = self.block.byte_offset(view, at) else { continue };
+            let done = self.block.mbarrier(sync.op, byte as usize, thread, number);
+            done.map_err(|fault| {
+                let name = kernel.element_name(index, at);
+                self.barrier_fault(sync, thread, &name, fault)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn cluster(
+        &mut self,
+        sync: &SyncNode,
+        thread: usize,
+        act: impl Fn(&mut crate::state::Block<'_>, usize) -> Result<(), BarrierFault>,
+    ) -> Checked<()> {
+        act(&mut self.block, thread)
+            .map_err(|fault| self.barrier_fault(sync, thread, "the cluster's barrier", fault))
+    }
+
+    fn barrier_fault(
+        &self,
+        sync: &SyncNode,
+        thread: usize,
+        name: &str,
+        fault: BarrierFault,
+    ) -> Box<Diagnostic> {
+        let span = self.kernel.sites[sync.site as usize].span;
+        let by = format!("block {}, thread {thread}", self.block.env.block);
+        Box::new(match fault {
+            BarrierFault::Unmet(Unmet { phase, arrivals, bytes }) => Diagnostic::new(
+                Code::UnmetWait,
+                span,
+                format!("a thread waits for phase {phase} of {name}, which nothing completes"),
+            )
+            .label(format!("{by}: {arrivals} arrivals and {bytes} bytes are missing"))
+            .help(
+                "statements run in text order for the whole block: what completes the phase \
+                 stands before the wait",
+            ),
+            BarrierFault::Misuse { what, help } => {
+                Diagnostic::new(Code::BarrierMisuse, span, format!("{name} {what}"))
+                    .label(by)
+                    .help(help)
+            }
+        })
+    }
+}

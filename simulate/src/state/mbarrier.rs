@@ -1,0 +1,214 @@
+//! Barrier objects, and the barrier of a cluster.
+//!
+//! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes are there; the
+//! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
+//! and asynchronous copies that the phase counts become visible then.
+//!
+//! The barrier of the cluster counts every thread of the block: a cluster of one block.
+
+use super::race::Known;
+use super::{Block, Pending};
+use carbyne_ir::ast::SyncOp;
+
+/// One barrier object.
+pub(crate) struct Mbarrier {
+    /// Arrivals of a phase.
+    count: i64,
+    /// Arrivals that the phase still lacks.
+    arrivals: i64,
+    /// Bytes that it still lacks; below zero where they came before they were expected.
+    bytes: i64,
+    /// The current phase.
+    phase: u64,
+    /// What those know who arrived in this phase, and in the last complete one.
+    arriving: Known,
+    complete: Known,
+    /// Copies that this phase counts, and those of complete ones that nobody has waited for.
+    landing: Vec<Landing>,
+    landed: Vec<Landing>,
+}
+
+/// Copies of a thread that become visible with a phase.
+struct Landing {
+    thread: u16,
+    epoch: u32,
+    elements: Vec<Pending>,
+}
+
+/// What a phase lacks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmet {
+    /// Which.
+    pub phase: u64,
+    /// Arrivals.
+    pub arrivals: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+/// Why a statement on a barrier is an error.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BarrierFault {
+    /// A wait that nothing before it completes.
+    Unmet(Unmet),
+    /// A use that hardware does not allow.
+    Misuse {
+        /// What it gets.
+        what: &'static str,
+        /// What mends it.
+        help: &'static str,
+    },
+}
+
+const TWICE: BarrierFault = BarrierFault::Misuse {
+    what: "is initialised twice",
+    help: "let one thread initialise it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
+};
+const NOT_INITIALISED: BarrierFault = BarrierFault::Misuse {
+    what: "is used before its `mbarrier.init`",
+    help: "initialise it, then put a `barrier` before its first use",
+};
+const TOO_MANY: BarrierFault = BarrierFault::Misuse {
+    what: "gets more arrivals than its phase takes",
+    help: "compare the count of `mbarrier.init` with the threads that arrive",
+};
+
+impl Mbarrier {
+    fn new(count: i64) -> Self {
+        Mbarrier {
+            count,
+            arrivals: count,
+            bytes: 0,
+            phase: 0,
+            arriving: Known::default(),
+            complete: Known::default(),
+            landing: Vec::new(),
+            landed: Vec::new(),
+        }
+    }
+
+    /// Begins the next phase if this one lacks nothing.
+    fn settle(&mut self) {
+        if self.arrivals == 0 && self.bytes == 0 {
+            self.phase += 1;
+            self.arrivals = self.count;
+            self.complete = std::mem::take(&mut self.arriving);
+            self.landed.append(&mut self.landing);
+        }
+    }
+}
+
+/// The barrier of a cluster's threads.
+#[derive(Default)]
+pub(crate) struct ClusterBarrier {
+    phase: u64,
+    arrived: usize,
+    /// Phases in which each thread has arrived, and for which it has waited.
+    threads: Vec<(u64, u64)>,
+    arriving: Known,
+    complete: Known,
+}
+
+impl Block<'_> {
+    /// A thread's statement on the mbarrier at a byte of shared memory.
+    pub(crate) fn mbarrier(
+        &mut self,
+        op: SyncOp,
+        byte: usize,
+        thread: usize,
+        number: i64,
+    ) -> Result<(), BarrierFault> {
+        if op == SyncOp::MbarrierInit {
+            return match self.mbarriers.insert(byte, Mbarrier::new(number)) {
+                None => Ok(()),
+                Some(_) => Err(TWICE),
+            };
+        }
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        if op == SyncOp::MbarrierWait {
+            if barrier.phase & 1 == number as u64 & 1 {
+                let Mbarrier { phase, arrivals, bytes, .. } = *barrier;
+                return Err(BarrierFault::Unmet(Unmet { phase, arrivals, bytes }));
+            }
+            self.clocks.acquire(thread / 32, &barrier.complete);
+            for landing in std::mem::take(&mut barrier.landed) {
+                for pending in &landing.elements {
+                    self.shared.complete(pending, landing.thread, landing.epoch);
+                }
+            }
+            return Ok(());
+        }
+        let arrivals = match op {
+            SyncOp::MbarrierArrive => number,
+            _ => 1,
+        };
+        if arrivals > barrier.arrivals {
+            return Err(TOO_MANY);
+        }
+        if op == SyncOp::MbarrierAsyncArrive {
+            let copies = &mut self.copies[thread];
+            let groups = copies.groups.iter_mut().flat_map(std::mem::take);
+            let elements: Vec<Pending> = groups.chain(std::mem::take(&mut copies.open)).collect();
+            let epoch = self.clocks.epoch(thread / 32);
+            barrier.landing.push(Landing { thread: thread as u16, epoch, elements });
+        }
+        if op == SyncOp::MbarrierExpect {
+            barrier.bytes += number;
+        }
+        self.clocks.release(thread / 32, &mut barrier.arriving);
+        barrier.arrivals -= arrivals;
+        barrier.settle();
+        Ok(())
+    }
+
+    /// A thread arrives at the cluster's barrier; `release` says whether its accesses before are ordered.
+    pub(crate) fn arrive_cluster(
+        &mut self,
+        thread: usize,
+        release: bool,
+    ) -> Result<(), BarrierFault> {
+        let n = self.kernel.n_threads;
+        let cluster = &mut self.cluster;
+        cluster.threads.resize(n, (0, 0));
+        let (arrived, waited) = &mut cluster.threads[thread];
+        if arrived != waited {
+            return Err(BarrierFault::Misuse {
+                what: "gets a thread that has not waited since it arrived last",
+                help: "write `cluster.wait` between two `cluster.arrive`",
+            });
+        }
+        *arrived += 1;
+        if release {
+            self.clocks.release(thread / 32, &mut cluster.arriving);
+        }
+        cluster.arrived += 1;
+        if cluster.arrived == n {
+            cluster.arrived = 0;
+            cluster.phase += 1;
+            cluster.complete = std::mem::take(&mut cluster.arriving);
+        }
+        Ok(())
+    }
+
+    /// A thread waits there.
+    pub(crate) fn wait_cluster(&mut self, thread: usize) -> Result<(), BarrierFault> {
+        let n = self.kernel.n_threads;
+        let cluster = &mut self.cluster;
+        cluster.threads.resize(n, (0, 0));
+        let (arrived, waited) = &mut cluster.threads[thread];
+        if arrived == waited {
+            return Err(BarrierFault::Misuse {
+                what: "is waited for by a thread that has not arrived",
+                help: "write `cluster.arrive` before `cluster.wait`",
+            });
+        }
+        if cluster.phase < *arrived {
+            let arrivals = (n - cluster.arrived) as i64;
+            let unmet = Unmet { phase: cluster.phase, arrivals, bytes: 0 };
+            return Err(BarrierFault::Unmet(unmet));
+        }
+        *waited = *arrived;
+        self.clocks.acquire(thread / 32, &cluster.complete);
+        Ok(())
+    }
+}

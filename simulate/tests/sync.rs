@@ -1,0 +1,146 @@
+//! Synchronisation statements: what orders accesses, what completes copies, what is an error.
+
+mod common;
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_simulate::{Options, Report, simulate};
+
+/// Two warps hand values on through shared memory, the second waits for the first.
+fn hand_on(arrive: &str, wait: &str) -> String {
+    format!(
+        "carbyne 1
+%in:[32].f32.GL
+%out:[32].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Move @hand_on <<<#grid, #cta>>> (%in) -> (%out) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  #first:[].thread = #w[0].scalar()
+  #second:[].thread = #w[1].scalar()
+  @t = #cta.indices()
+  Allocate %s:[32].f32.SH
+  Allocate %x:[1].f32.RF
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> (%full) -> () {{
+    mbarrier.init(%full, 32)
+  }}
+  barrier
+  Spec <<<#grid, #w[0]>>> (%in, %full) -> (%s) {{
+    @lane = #w[0].indices()
+    Move <<<#grid, #first>>> (%in[@lane]) -> (%s[@lane]) atom=cp.async.ca.b32
+    {arrive}
+  }}
+  Spec <<<#grid, #w[1]>>> (%s, %full) -> (%out, %x) {{
+    @lane = #w[1].indices()
+    {wait}
+    Move <<<#grid, #second>>> (%s[31 - @lane]) -> (%x)
+    Move <<<#grid, #second>>> (%x) -> (%out[31 - @lane])
+  }}
+}}
+"
+    )
+}
+
+fn run(text: &str, arch: Arch) -> Result<Report, Box<Diagnostic>> {
+    simulate(&common::program(text), &AtomTable::new(arch), &Options::default())
+}
+
+#[track_caller]
+fn fails(text: &str, code: Code, part: &str) {
+    let e = run(text, Arch::Sm90a).err().unwrap_or_else(|| panic!("it runs\n{text}"));
+    let all = format!("{e} {} {:?}", e.label, e.help);
+    assert!(e.code == code && all.contains(part), "{all}\n{text}");
+}
+
+#[test]
+fn a_wait_comes_after_the_arrivals_and_their_copies() {
+    let text = hand_on("mbarrier.async_arrive(%full)", "mbarrier.wait(%full, 0)");
+    for arch in [Arch::Sm80, Arch::Sm90a] {
+        let report = run(&text, arch).unwrap_or_else(|e| panic!("{e}: {}", e.label));
+        assert_eq!(report.kernels[0].elements, 32);
+    }
+    let waited =
+        hand_on("async.commit async.wait(0) mbarrier.arrive(%full)", "mbarrier.wait(%full[0], 0)");
+    assert!(run(&waited, Arch::Sm80).is_ok());
+}
+
+#[test]
+fn without_the_wait_it_is_a_race_or_too_early() {
+    let arrive = "async.commit async.wait(0) mbarrier.arrive(%full)";
+    fails(&hand_on(arrive, ""), Code::Race, "no barrier stands between");
+    fails(&hand_on("mbarrier.async_arrive(%full)", ""), Code::Race, "no barrier stands between");
+    // A fresh barrier passes parity 1: that is no wait for the first phase.
+    fails(&hand_on("", "mbarrier.wait(%full, 1)"), Code::Race, "no barrier stands between");
+    // An arrival alone does not complete the copies of its thread.
+    fails(
+        &hand_on("mbarrier.arrive(%full)", "mbarrier.wait(%full, 0)"),
+        Code::Uninitialized,
+        "an asynchronous copy to it is under way",
+    );
+}
+
+#[test]
+fn faults_of_barriers() {
+    let arrive = "async.commit async.wait(0) mbarrier.arrive(%full)";
+    let wait = "mbarrier.wait(%full, 0)";
+    let right = hand_on(arrive, wait);
+    run(&right, Arch::Sm90a).unwrap_or_else(|e| panic!("{e}: {}", e.label));
+    let with = |from: &str, to: &str| right.replace(from, to);
+    fails(&with("init(%full, 32)", "init(%full, 33)"), Code::UnmetWait, "1 arrivals and 0 bytes");
+    fails(
+        &with("mbarrier.arrive(%full)", "mbarrier.arrive(%full, 5)"),
+        Code::BarrierMisuse,
+        "more arrivals",
+    );
+    fails(&with("mbarrier.init(%full, 32)", ""), Code::Uninitialized, "%full");
+    fails(&with("  barrier\n", ""), Code::Race, "%full");
+    fails(
+        &with("<<<#grid, #cta[0]>>>", "<<<#grid, #w[0]>>>"),
+        Code::BarrierMisuse,
+        "initialised twice",
+    );
+}
+
+#[test]
+fn the_clusters_barrier_orders_all_threads() {
+    let both = |before: &str, after: &str| {
+        format!(
+            "carbyne 1
+%in:[64].f32.GL
+%out:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH
+  Allocate %x:[1].f32.RF
+  Move <<<#grid, #one>>> (%in[@t]) -> (%s[@t])
+  {before}
+  {after}
+  Move <<<#grid, #one>>> (%s[63 - @t]) -> (%x)
+  Move <<<#grid, #one>>> (%x) -> (%out[63 - @t])
+}}
+"
+        )
+    };
+    run(&both("cluster.arrive", "cluster.wait"), Arch::Sm90).unwrap_or_else(|e| panic!("{e}"));
+    let race = "no barrier stands between";
+    fails(&both("cluster.arrive_relaxed", "cluster.wait"), Code::Race, race);
+    fails(&both("cluster.arrive", ""), Code::Race, race);
+    fails(&both("", "cluster.wait"), Code::BarrierMisuse, "has not arrived");
+    fails(&both("cluster.arrive", "cluster.arrive"), Code::BarrierMisuse, "has not waited");
+    let some = both("if (@t < 32) { cluster.arrive }", "if (@t < 32) { cluster.wait }");
+    fails(&some, Code::UnmetWait, "32 arrivals");
+    let lanes = both("if (@t < 8) { cluster.arrive }", "");
+    fails(&lanes, Code::Deadlock, "24 threads");
+}
+
+#[test]
+fn architectures_without_the_statement_say_which_have_it() {
+    let text = hand_on("mbarrier.async_arrive(%full)", "mbarrier.wait(%full, 0)");
+    let e = run(&text, Arch::Sm75).err().expect("no mbarriers there");
+    assert_eq!(e.code, Code::NoSync);
+    assert_eq!(e.help.unwrap(), "compile for `sm_80`, `sm_86`, `sm_89`, `sm_90`, `sm_90a`");
+}
