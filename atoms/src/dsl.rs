@@ -4,10 +4,11 @@
 //! does not parse is a defect of this crate, and the sweep builds every table.
 
 use crate::arch::ArchReq;
+use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
-    Access, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, NumberForm, Rate, Rounding, RowKind,
-    Visibility,
+    Access, Addressing, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, NumberForm, Rate,
+    Rounding, RowKind, Visibility,
 };
 use crate::template::Template;
 use carbyne_ir::layout::Layout;
@@ -23,6 +24,9 @@ pub(crate) const ANY: &[Memory] = &[Memory::Rf, Memory::Sh, Memory::Gl];
 pub(crate) const ONE: &str = "(1,1):(0,0)";
 /// The thread-value layout of one thread with a pair of values.
 pub(crate) const PAIR: &str = "(1,2):(0,1)";
+
+/// Alignment in bytes of a tile that a descriptor names; its swizzle may want more.
+const DESCRIBED_ALIGN: i64 = 16;
 
 /// Where rates of emulated instructions come from.
 const EMULATED: &str = "estimate, after the instructions that ptxas of CUDA 12.9 writes";
@@ -42,6 +46,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         operands: Vec::new(),
         numbers: Vec::new(),
         visibility: Visibility::Immediate,
+        sets: false,
         cost,
         template: Template::Cuda(""),
         kind: RowKind::Instruction,
@@ -57,17 +62,17 @@ impl Atom {
         self
     }
 
+    /// Four whole warps, the first one's number a multiple of four.
+    pub(crate) fn warpgroup(mut self) -> Self {
+        self.group = 128;
+        self.thread_layout = layout("128:1");
+        self
+    }
+
     /// Four of them are a warp: threads 0 to 3 and 16 to 19, and so on.
     pub(crate) fn quad_pair(mut self) -> Self {
         self.group = 8;
         self.thread_layout = layout("(4,2):(1,16)");
-        self
-    }
-
-    /// Four warps, the first a multiple of four.
-    pub(crate) fn warpgroup(mut self) -> Self {
-        self.group = 128;
-        self.thread_layout = layout("128:1");
         self
     }
 
@@ -98,6 +103,13 @@ impl Atom {
 
     pub(crate) fn in_async_group(mut self) -> Self {
         self.visibility = Visibility::AsyncGroup;
+        self
+    }
+
+    /// Multiplies and adds to D, or sets it, as `{accumulate}` of the template says.
+    pub(crate) fn in_wgmma_group(mut self) -> Self {
+        self.visibility = Visibility::WgmmaGroup;
+        self.sets = true;
         self
     }
 
@@ -142,6 +154,7 @@ fn operand(access: Access, (name, elem, memory, tile, tv): OperandParts<'_>) -> 
         memory,
         tv: layout(tv),
         tile: tile.to_vec(),
+        addressing: Addressing::Thread,
         align: 1,
         cxx: None,
     };
@@ -173,6 +186,13 @@ pub(crate) fn computed(name: &'static str, (least, most): (i64, i64)) -> AtomNum
 }
 
 impl AtomOperand {
+    /// Found through a descriptor: its alignment is that of the start address.
+    pub(crate) fn described(mut self, rule: MatrixRule) -> Self {
+        self.addressing = Addressing::Descriptor(rule);
+        self.align = DESCRIBED_ALIGN;
+        self
+    }
+
     pub(crate) fn through(mut self, cxx: &'static str) -> Self {
         self.cxx = Some(cxx);
         self
@@ -217,6 +237,21 @@ impl Timing {
             per_sm_per_cycle: Rate::Ops(rate),
             emulated,
             source: if emulated { EMULATED } else { self.mma_source },
+        }
+    }
+
+    /// `wgmma` with so many multiply-adds, which reads so many bytes of shared memory. All of a
+    /// multiprocessor's units work on it together.
+    pub(crate) fn wgmma(&self, multiply_adds: i64, bytes: i64, rate: f64) -> Cost {
+        let multiply = multiply_adds as f64 / rate;
+        let read = bytes as f64 / self.wgmma_bytes;
+        let issue_cycles = multiply.max(read).max(1.0);
+        Cost {
+            issue_cycles,
+            completion_cycles: issue_cycles + self.wgmma_cycles,
+            per_sm_per_cycle: Rate::Ops(multiply_adds as f64 / issue_cycles),
+            emulated: false,
+            source: self.wgmma_source,
         }
     }
 

@@ -16,6 +16,7 @@ pub mod bound;
 mod convert;
 mod convert_int;
 mod cp_async;
+pub mod descriptor;
 pub mod docs;
 mod dsl;
 mod fma;
@@ -36,13 +37,15 @@ mod sync;
 pub mod table;
 pub mod template;
 mod unary;
+mod wgmma;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
+pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem, ErrorBound,
-    NumberForm, Rate, Rounding, RowKind, Visibility,
+    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
+    ErrorBound, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

@@ -24,7 +24,7 @@ use std::fmt;
 
 pub use crate::bound::ErrorBound;
 pub use crate::number::{AtomNumber, NumberForm};
-pub use crate::operand::{Access, AsmClass, AtomOperand, Elem};
+pub use crate::operand::{Access, Addressing, AsmClass, AtomOperand, Elem};
 
 /// One instruction variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub struct Atom {
     pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
     pub visibility: Visibility,
+    /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
+    pub sets: bool,
     /// What it costs on the table's architecture.
     pub cost: Cost,
     /// How it is written.
@@ -66,6 +68,17 @@ impl Atom {
     /// The number of that name.
     pub fn number(&self, name: &str) -> Option<&AtomNumber> {
         self.numbers.iter().find(|n| n.name == name)
+    }
+
+    /// Whether it implements specs of that kind.
+    pub fn implements(&self, kind: SpecKind) -> bool {
+        self.kinds().any(|own| own == kind)
+    }
+
+    /// The specs that it implements; none of a statement.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = SpecKind> {
+        let set = self.sets.then_some(SpecKind::MatMulSet);
+        self.op.spec_kind().into_iter().chain(set)
     }
 
     /// Operands that are read, those also written included.
@@ -186,6 +199,13 @@ pub enum Visibility {
     Immediate,
     /// After the issuing thread has committed its group of asynchronous copies and waited for it.
     AsyncGroup,
+    /// After the warps have committed their group of `wgmma` and waited for it (`wgmma.commit`,
+    /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a `wgmma` of the
+    /// same shape that accumulates into them; nor may what it reads of shared memory be written. Registers
+    /// that other instructions wrote are passed to it by a `wgmma.fence`, and so is the first use of an
+    /// accumulator; shared memory that threads wrote, by a `fence.async` of each and then a barrier (PTX
+    /// ISA, Asynchronous Warpgroup Level Matrix Instructions).
+    WgmmaGroup,
 }
 
 /// What one execution by one warp costs (a row of one thread is executed by 32 at once). Operands

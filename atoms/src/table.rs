@@ -4,24 +4,40 @@ use crate::arch::Arch;
 use crate::row::{Atom, AtomOp, BarrierScope};
 use crate::{
     binary, convert, convert_int, cp_async, fma, global, ldmatrix, mma, reduce, register, shared,
-    shuffle, special, stmatrix, sync, unary,
+    shuffle, special, stmatrix, sync, unary, wgmma,
 };
-use carbyne_ir::ast::SyncOp;
+use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// Every row of one architecture.
+///
+/// Rows are made once a process and shared by its tables, so that making a table and copying it are cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomTable {
     /// Whose.
     pub arch: Arch,
-    rows: Vec<Atom>,
+    rows: Arc<Rows>,
 }
 
-impl AtomTable {
-    /// The table of `arch`.
-    pub fn new(arch: Arch) -> Self {
+/// Rows, and where to find them.
+#[derive(Clone, Debug, PartialEq)]
+struct Rows {
+    list: Vec<Atom>,
+    by_name: HashMap<&'static str, usize>,
+    /// In the order of `list`.
+    by_kind: HashMap<SpecKind, Vec<usize>>,
+}
+
+/// The rows of each architecture, in the order of [`Arch::ALL`].
+static SHARED: [OnceLock<Arc<Rows>>; Arch::ALL.len()] =
+    [const { OnceLock::new() }; Arch::ALL.len()];
+
+impl Rows {
+    fn of(arch: Arch) -> Self {
         let families = [
             global::list(arch),
             shared::list(arch),
@@ -38,20 +54,47 @@ impl AtomTable {
             shuffle::list(arch),
             fma::list(arch),
             mma::list(arch),
+            wgmma::list(arch),
             sync::list(arch),
         ];
-        let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch)).collect();
-        AtomTable { arch, rows }
+        let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch));
+        let mut out = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        rows.for_each(|row| out.push(row));
+        out
+    }
+
+    /// The first row of a name is the one that is found; the sweep refuses a second.
+    fn push(&mut self, row: Atom) {
+        let i = self.list.len();
+        self.by_name.entry(row.name).or_insert(i);
+        for kind in row.kinds() {
+            self.by_kind.entry(kind).or_default().push(i);
+        }
+        self.list.push(row);
+    }
+}
+
+impl AtomTable {
+    /// The table of `arch`.
+    pub fn new(arch: Arch) -> Self {
+        let place = Arch::ALL.iter().position(|a| *a == arch).unwrap_or(0);
+        let rows = SHARED[place].get_or_init(|| Arc::new(Rows::of(arch)));
+        AtomTable { arch, rows: rows.clone() }
     }
 
     /// The row of that name.
     pub fn get(&self, name: &str) -> Option<&Atom> {
-        self.rows.iter().find(|r| r.name == name)
+        self.rows.by_name.get(name).map(|i| &self.rows.list[*i])
     }
 
     /// Every row, by family.
     pub fn rows(&self) -> &[Atom] {
-        &self.rows
+        &self.rows.list
+    }
+
+    /// The rows that implement specs of that kind, in the order of the table.
+    pub fn implementing(&self, kind: SpecKind) -> impl Iterator<Item = &Atom> {
+        self.rows.by_kind.get(&kind).into_iter().flatten().map(|i| &self.rows.list[*i])
     }
 
     /// The row of a synchronisation statement whose number is known to be from `lo` to `hi` and a
@@ -69,7 +112,7 @@ impl AtomTable {
             (None, None) => true,
             _ => false,
         };
-        let own = || self.rows.iter().filter(|r| r.op == AtomOp::Sync(op));
+        let own = || self.rows().iter().filter(|r| r.op == AtomOp::Sync(op));
         own().find(fits).ok_or_else(|| NoSync {
             op,
             arch: self.arch,
@@ -83,7 +126,7 @@ impl AtomTable {
     /// # Errors
     /// I0901 where the table has none: every architecture has barriers.
     pub fn barrier(&self, scope: BarrierScope) -> Result<&Atom, Box<Diagnostic>> {
-        let found = self.rows.iter().find(|r| r.op == AtomOp::Barrier(scope));
+        let found = self.rows().iter().find(|r| r.op == AtomOp::Barrier(scope));
         found.ok_or_else(|| {
             let text = format!("{} has no row for a barrier", self.arch);
             Box::new(Diagnostic::new(Code::Internal, Span::default(), text))
@@ -93,10 +136,14 @@ impl AtomTable {
     /// The table with `row` in the place of the row of that name, or at the end where there is none.
     #[must_use]
     pub fn with(mut self, row: Atom) -> Self {
-        match self.rows.iter_mut().find(|r| r.name == row.name) {
-            Some(old) => *old = row,
-            None => self.rows.push(row),
+        let mut rows = self.rows.list.clone();
+        match self.rows.by_name.get(row.name) {
+            Some(i) => rows[*i] = row,
+            None => rows.push(row),
         }
+        let mut changed = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        rows.into_iter().for_each(|row| changed.push(row));
+        self.rows = Arc::new(changed);
         self
     }
 
@@ -104,7 +151,7 @@ impl AtomTable {
     pub fn nearest_names(&self, name: &str) -> Vec<&'static str> {
         let name: Vec<char> = name.chars().take(MAX_COMPARED).collect();
         let mut ranked: Vec<(usize, &'static str)> =
-            self.rows.iter().map(|r| (distance(&name, r.name), r.name)).collect();
+            self.rows.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
         ranked.into_iter().take(3).map(|(_, n)| n).collect()
     }
@@ -112,7 +159,7 @@ impl AtomTable {
 
 /// The architectures that have a row for `op`, oldest first.
 fn archs_with(op: AtomOp) -> Vec<Arch> {
-    let has = |arch: &&Arch| AtomTable::new(**arch).rows.iter().any(|r| r.op == op);
+    let has = |arch: &&Arch| AtomTable::new(**arch).rows().iter().any(|r| r.op == op);
     Arch::ALL.iter().filter(has).copied().collect()
 }
 

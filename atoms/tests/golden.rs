@@ -43,7 +43,14 @@ fn same_instruction(row: &Atom, line: &Value) -> bool {
                 let source = &row.operands[0];
                 layout(line, "SrcLayout").size() == source.n_threads() * source.bits_per_thread()
             };
-            if kind == "mma" { own == ptx } else { mnemonic(own) == mnemonic(ptx) && bits_agree() }
+            // Of `wgmma` there are two forms of the one text, which differ in where A is.
+            let a_is_described = row.operands[0].matrix_rule().is_some();
+            let same_place = (line["A_operand"] == "smem_desc") == a_is_described;
+            if kind == "mma" {
+                own == ptx && same_place
+            } else {
+                mnemonic(own) == mnemonic(ptx) && bits_agree()
+            }
         }
         (Template::Cuda(_), None) => {
             let bits = row.operands.first().map_or(0, AtomOperand::bits_per_thread);
@@ -62,6 +69,26 @@ fn compare(row: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, siz
     }
 }
 
+/// What a descriptor names is the whole tile, of which both count the elements in the order of their own
+/// tile: n + N*k the traits, k + K*n the row.
+fn compare_described(row: &Atom, operand: &AtomOperand, expected: &Layout) {
+    let transposed = operand.name == "B";
+    let (rows, cols, n) = (operand.tile[0], operand.tile[1], operand.n_threads());
+    assert_eq!(expected.size(), operand.tv.size(), "{}.{}", row.name, operand.name);
+    // Stride 0 says that all threads are alike, so that two of them are enough.
+    let threads = |layout: &Layout| layout.mode(0).expect("two modes");
+    assert!((0..n).all(|t| threads(expected).at(t) == 0 && threads(&operand.tv).at(t) == 0));
+    for (t, v) in (0..expected.size() / n).flat_map(|v| [(0, v), (n - 1, v)]) {
+        let swapped = |index: i64| index / cols + rows * (index % cols);
+        let (value, want) = match transposed {
+            true => (swapped(v), swapped(expected.at(t + n * v))),
+            false => (v, expected.at(t + n * v)),
+        };
+        let cell = format!("{}.{} thread {t} value {v}", row.name, operand.name);
+        assert_eq!(operand.tv.at(t + n * value), want, "{cell}");
+    }
+}
+
 /// The traits write `s8` for `i8`.
 fn traits_name(scalar: &str) -> String {
     match scalar.strip_prefix('i') {
@@ -73,6 +100,10 @@ fn traits_name(scalar: &str) -> String {
 fn compare_mma(row: &Atom, line: &Value) {
     for (operand, key) in row.operands.iter().zip(["ALayout", "BLayout", "CLayout"]) {
         let expected = layout(line, key);
+        if operand.matrix_rule().is_some() {
+            compare_described(row, operand, &expected);
+            continue;
+        }
         let at = |i| {
             let index = expected.at(i);
             // The line gives n + N*k; the row is k + K*n.

@@ -4,7 +4,7 @@
 //! a time and demands that the sweep names it.
 
 use carbyne_atoms::{
-    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind, Template,
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind, Template, Visibility,
 };
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -76,6 +76,10 @@ fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
             say("the error bound is not sane");
         }
     }
+    let waited = matches!(row.visibility, Visibility::WgmmaGroup);
+    if waited != row.sets || (row.sets && !matches!(row.op, AtomOp::MatMul { .. })) {
+        say("what it does to D and when D is there disagree");
+    }
     if row.op.spec_kind().is_some() && row.writes().count() == 0 {
         say("nothing is written");
     }
@@ -116,6 +120,16 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         return;
     }
     let parts = row.template.parts();
+    let count = |wanted: Part<'_>| parts.iter().filter(|p| **p == wanted).count();
+    if count(Part::Accumulate) != usize::from(row.sets) {
+        say("the template does not say whether it adds to D just once");
+    }
+    for operand in &row.operands {
+        let several = operand.matrix_rule().is_some_and(|rule| rule.majors.len() > 1);
+        if count(Part::Major(operand.name)) != usize::from(several) {
+            say(&format!("the template does not say the major of `{}` just once", operand.name));
+        }
+    }
     for (i, part) in parts.iter().enumerate() {
         let Part::Operand(name) = part else {
             if let Part::Text(text) = part
@@ -131,7 +145,8 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
         let closes = matches!(parts.get(i + 1), Some(Part::Text(t)) if t.starts_with(']'));
-        let in_memory = row.operand(name).is_some_and(|o| !o.allows(Memory::Rf));
+        let in_memory =
+            row.operand(name).is_some_and(|o| !o.allows(Memory::Rf) && o.matrix_rule().is_none());
         if opens != in_memory || closes != in_memory {
             say(&format!("`{{{name}}}` must be in brackets just when it is in memory"));
         }
@@ -145,6 +160,9 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     if operand.tv.rank() != 2 || operand.n_threads() != row.group {
         say("the thread mode is not the group");
         return;
+    }
+    if let Some(rule) = operand.matrix_rule() {
+        return described_defects(operand, rule.k_mode, say);
     }
     let values: Vec<i64> = (0..operand.tv.size()).map(|i| operand.tv.at(i)).collect();
     if values.iter().any(|v| *v < 0 || *v >= operand.tile_size()) {
@@ -182,6 +200,23 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     }
 }
 
+/// An operand that a descriptor names is one tile in shared memory, in its own order for every thread.
+fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&str)) {
+    let (t, v) = (operand.tv.mode(0).expect("two modes"), operand.tv.mode(1).expect("two modes"));
+    let same = (0..t.size()).all(|i| t.at(i) == 0) && (0..v.size()).all(|i| v.at(i) == i);
+    let whole = v.size() == operand.tile_size();
+    if !same || !whole || operand.memory != [Memory::Sh] || operand.access != Access::Read {
+        say("a descriptor does not name it");
+    }
+    if operand.align != 16 {
+        say("the alignment is not that of a start address");
+    }
+    let (k, bits) = (operand.tile.get(k_mode).copied().unwrap_or(0), operand.elem.bits());
+    if operand.tile.len() != 2 || k * bits != 256 {
+        say("its k is not 32 bytes deep");
+    }
+}
+
 /// Operands fit what the row computes.
 fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
     match row.op {
@@ -194,6 +229,9 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             };
             if operand.tile != if l > 1 { &modes[..] } else { &modes[1..] } {
                 say("the tile is not that of the MatMul");
+            }
+            if operand.matrix_rule().is_some_and(|rule| operand.tile.get(rule.k_mode) != Some(&k)) {
+                say("its descriptor takes another mode for k");
             }
             let access = if operand.name == "D" { Access::ReadWrite } else { Access::Read };
             if operand.access != access {
@@ -275,9 +313,13 @@ fn a_row_is_the_same_on_every_architecture_but_for_its_cost() {
     }
 }
 
-/// The sweep of the table of `arch`, in which `change` was applied to one row.
+/// The sweep of the table of sm_80, in which `change` was applied to one row.
 fn corrupted(row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
-    let table = AtomTable::new(Arch::Sm80);
+    corrupted_on(Arch::Sm80, row, change)
+}
+
+fn corrupted_on(arch: Arch, row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
+    let table = AtomTable::new(arch);
     let mut row = table.get(row).expect("the row exists").clone();
     change(&mut row);
     defects(&table.with(row))
@@ -336,4 +378,22 @@ fn other_wrong_cells_are_named() {
         }
     });
     assert!(found.iter().any(|f| f.contains("nothing tells it from `init.")), "{found:#?}");
+}
+
+#[test]
+fn wrong_descriptors_are_named() {
+    let ss = "wgmma.m64n128k16.f32.f16.ss";
+    let b = format!("sm_90a/{ss}.B: ");
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.operands[1].align = 128);
+    names_cell(&found, &b, "alignment");
+    let tv = "(128,(128,16)):(0,(16,1))".parse().expect("a layout");
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.operands[1].tv = tv);
+    names_cell(&found, &b, "a descriptor does not name it");
+    let k_mode_of_a = AtomTable::new(Arch::Sm90a).get(ss).expect("exists").operands[0].addressing;
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.operands[1].addressing = k_mode_of_a);
+    names_cell(&found, &b, "another mode for k");
+    let text = "wgmma.mma_async {D}, {A}, {B}, 1, 1, 1, {A.major};";
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.template = Template::Ptx(text));
+    names_cell(&found, &format!("sm_90a/{ss}: "), "adds to D just once");
+    names_cell(&found, &format!("sm_90a/{ss}: "), "the major of `B`");
 }

@@ -8,8 +8,10 @@
 //! Invariant: no decision depends on an atom's name.
 
 use crate::relation;
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, AtomTable, Elem, Template};
-use carbyne_ir::ast::SpecKind;
+use carbyne_atoms::descriptor;
+use carbyne_atoms::{
+    Access, Atom, AtomOp, AtomOperand, AtomTable, DescriptorMismatch, Elem, Template,
+};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
@@ -79,6 +81,20 @@ pub enum Mismatch {
         /// What the view has.
         found: String,
     },
+    /// No descriptor describes the operand.
+    Descriptor {
+        /// The row's operand.
+        operand: &'static str,
+        /// Why not.
+        why: DescriptorMismatch,
+    },
+    /// An operand that one descriptor names is not the same for every thread.
+    Uniform {
+        /// The row's operand.
+        operand: &'static str,
+        /// The first thread of a group whose operand begins elsewhere.
+        thread: i64,
+    },
     /// The address is not known to be aligned.
     Align {
         /// The row's operand.
@@ -100,6 +116,7 @@ impl Mismatch {
     pub fn nearness(&self) -> (u32, i64) {
         let apart = match self {
             Mismatch::Scalar { apart, .. } => *apart,
+            Mismatch::Values { want, found, .. } => (want - found).abs(),
             _ => 0,
         };
         (self.rank(), -apart)
@@ -112,7 +129,7 @@ impl Mismatch {
             Mismatch::Memory { .. } => 2,
             Mismatch::Threads { .. } => 3,
             Mismatch::Values { .. } => 4,
-            Mismatch::Order { .. } => 5,
+            Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } => 6,
             Mismatch::Relation { .. } => 7,
         }
@@ -134,6 +151,10 @@ impl Mismatch {
             }
             Mismatch::Order { operand, want, .. } => {
                 format!("lay operand {operand} out so that its values are {want}")
+            }
+            Mismatch::Descriptor { why, .. } => why.help(),
+            Mismatch::Uniform { operand, .. } => {
+                format!("give all threads of a group the same view of operand {operand}")
             }
             Mismatch::Align { operand, want, .. } => {
                 format!("align operand {operand} to {want} bytes: base, strides and index")
@@ -162,6 +183,10 @@ impl fmt::Display for Mismatch {
             }
             Mismatch::Order { operand, want, found } => {
                 write!(f, "values of operand {operand} are {want}, found {found}")
+            }
+            Mismatch::Descriptor { operand, why } => write!(f, "operand {operand}: {why}"),
+            Mismatch::Uniform { operand, thread } => {
+                write!(f, "operand {operand} begins elsewhere for thread {thread} of its group")
             }
             Mismatch::Align { operand, want, found } => {
                 write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
@@ -200,9 +225,13 @@ pub fn match_atom(
         }
     }
     for (operand, tensor) in atom.operands.iter().zip(&tensors) {
-        if let Some(t) = tensor {
-            order_fits(p, *t, operand, atom)?;
-            align_fits(p, *t, operand)?;
+        match tensor {
+            Some(t) if operand.matrix_rule().is_some() => described(p, spec, *t, operand, atom)?,
+            Some(t) => {
+                order_fits(p, *t, operand, atom)?;
+                align_fits(p, *t, operand)?;
+            }
+            None => {}
         }
     }
     relation::check(p, id, enclosing, atom)?;
@@ -219,7 +248,7 @@ pub fn match_any(
 ) -> Result<Match, Vec<(&'static str, Mismatch)>> {
     let mut best: Option<((f64, f64), Match)> = None;
     let mut rejected = vec![];
-    for atom in table.rows() {
+    for atom in table.implementing(p.specs[id].kind) {
         match match_atom(p, id, enclosing, atom) {
             Ok(m) => {
                 // Of a result near 1, of an operand near 1.
@@ -257,10 +286,10 @@ pub fn no_atom(
     for (name, mismatch) in sorted.iter().take(2) {
         d = d.note(format!("`{name}` rejected: {mismatch}"));
     }
-    if let Some((_, nearest)) = sorted.first() {
-        d = d.help(nearest.help());
+    match sorted.first() {
+        Some((_, nearest)) => d.help(nearest.help()),
+        None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
     }
-    d
 }
 
 /// `f16 GL [8] -> f16 SH [8], by each thread`
@@ -296,7 +325,7 @@ fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
 }
 
 fn op_fits(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    if atom.op.spec_kind() == Some(spec.kind) {
+    if atom.implements(spec.kind) {
         Ok(())
     } else {
         Err(Mismatch::Op { want: atom.op.to_string() })
@@ -373,17 +402,17 @@ fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     }
     // The set of threads must be a union of aligned groups.
     let layout = threads.concat().to_fixed().ok_or_else(wrong)?;
-    let offset = match threads.offset {
-        Dim::Const(o) => o,
-        d if p.arena.divisor(d) % 32 == 0 => 0,
-        Dim::Expr(_) => return Err(wrong()),
-    };
-    let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
-    set.sort_unstable();
     // A run of threads that groups fill; where those of a group are apart, whole warps.
     let reach = atom.thread_layout.cosize().max(atom.group);
     let apart = reach != atom.group;
     let run = if apart { (reach + 31) / 32 * 32 } else { reach };
+    let offset = match threads.offset {
+        Dim::Const(o) => o,
+        d if p.arena.divisor(d) % run == 0 => 0,
+        Dim::Expr(_) => return Err(wrong()),
+    };
+    let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
+    set.sort_unstable();
     let whole = set.len() as i64 % run == 0
         && set.chunks(run as usize).all(|c| c[0] % run == 0 && c.last() == Some(&(c[0] + run - 1)));
     // Which threads are a group must be said where neighbors are not.
@@ -477,12 +506,34 @@ fn align_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mis
     }
 }
 
+/// A descriptor names the operand, the same one for every thread of a group.
+fn described(
+    p: &Program,
+    spec: &Spec,
+    t: TensorId,
+    operand: &AtomOperand,
+    atom: &Atom,
+) -> Result<(), Mismatch> {
+    descriptor::of_operand(p, t, operand)
+        .map_err(|why| Mismatch::Descriptor { operand: operand.name, why })?;
+    // Evaluated with loops and blocks at their first values; the simulator looks at all of them.
+    let offset = p.tensors[t].offset;
+    let Some(threads) = spec.exec.map(|e| &p.threads[e.threads]) else { return Ok(()) };
+    let (Dim::Const(first), Some(layout)) = (threads.offset, threads.concat().to_fixed()) else {
+        return Ok(());
+    };
+    for i in 0..layout.size() {
+        let thread = first + layout.at(i);
+        let of = |thread| relation::eval(p, offset, thread);
+        if of(thread) != of(thread - thread % atom.group) {
+            let thread = thread % atom.group;
+            return Err(Mismatch::Uniform { operand: operand.name, thread });
+        }
+    }
+    Ok(())
+}
+
 /// The largest power of two that divides `n`.
 fn power_of_two(n: i64) -> i64 {
     if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
-}
-
-/// Whether the spec kind is one that atoms implement; MatMul.set is decomposed into Init and MatMul.
-pub fn has_atoms(kind: SpecKind) -> bool {
-    !matches!(kind, SpecKind::Generic | SpecKind::MatMulSet)
 }

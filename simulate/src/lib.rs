@@ -31,7 +31,9 @@
 //!   thread's view; a unit of `n` bits is `n / bits` consecutive elements. Read tiles take each place from
 //!   the first (t,v) that names it, so addresses of idle lanes are never used; written tiles go to every
 //!   (t,v). A Move keeps bits; arithmetic is that of the instruction (`exec/arith.rs`). Addresses are
-//!   multiples of the row's alignment (`S0508`), and what one access takes lies together (`D0302`);
+//!   multiples of the row's alignment (`S0508`), and what one access takes lies together (`D0302`).
+//!   A tile that a descriptor names is read by every warp of the group, through its view; it is one view
+//!   for all threads, and one that has a descriptor (`D0302`). Rows of `wgmma` compute when they are issued;
 //! - else by its *meaning* ([`denote`]), group by group, in binary64, rounded to the accumulator's type and
 //!   then to the output's. Operands in memory must be one view for the whole group, and plain registers
 //!   have a meaning for single threads only (`S0506`). A Shfl moves each lane's own registers within a

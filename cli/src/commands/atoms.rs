@@ -32,30 +32,22 @@ pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
     )
 }
 
-/// The section of `docs/atoms.md` about one row.
+/// What `docs/atoms.md` says of one row, or of those that differ in the number of columns.
 fn one(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
-    if !tables.iter().any(|t| t.get(name).is_some()) {
-        return Err(unknown(name, tables));
-    }
-    let page = docs::atoms_markdown();
-    let heading = format!("\n## `{name}`\n");
-    let start = page.find(&heading).map_or(0, |i| i + 1);
-    let rest = &page[start..];
-    let end = rest.find("\n\n## ").map_or(rest.len(), |i| i + 1);
-    Ok(rest[..end].to_owned())
+    docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))
 }
 
-/// One line a row: name, operation, where it is.
+/// One line a row: name, operation, where it is. Those that differ in the number of columns share one.
 fn list(tables: &[AtomTable]) -> String {
-    let mut rows: Vec<&carbyne_atoms::Atom> = vec![];
-    for row in tables.iter().flat_map(AtomTable::rows) {
-        if !rows.iter().any(|r| r.name == row.name) {
-            rows.push(row);
-        }
-    }
-    let width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
-    let op_width = rows.iter().map(|r| r.op.to_string().len()).max().unwrap_or(0);
-    rows.iter()
-        .map(|r| format!("{:width$}  {:op_width$}  {}\n", r.name, r.op.to_string(), r.req))
-        .collect()
+    let lines: Vec<[String; 3]> = docs::series(tables)
+        .iter()
+        .map(|s| {
+            let row = s.largest();
+            let columns = s.columns().map_or(String::new(), |n| format!(", N = {n}"));
+            [s.title.clone(), s.op(), format!("{}{columns}", row.req)]
+        })
+        .collect();
+    let width = |i: usize| lines.iter().map(|l| l[i].len()).max().unwrap_or(0);
+    let (names, ops) = (width(0), width(1));
+    lines.iter().map(|[name, op, rest]| format!("{name:names$}  {op:ops$}  {rest}\n")).collect()
 }

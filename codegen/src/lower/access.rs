@@ -51,28 +51,38 @@ impl Lowering<'_> {
         Ok(values)
     }
 
-    /// All elements of a tensor that has the type and the memory of `operand`.
-    pub(super) fn elements(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+    /// The storage of a tensor that has the type and the memory of `operand`, and the tensor as the text
+    /// names it.
+    pub(super) fn stored_for(
+        &self,
+        t: TensorId,
+        operand: &AtomOperand,
+    ) -> Fallible<(Stored, String)> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
-        let mismatch =
-            |message: String| Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
             return Err(errors::unprintable(format!("{text} is used where it is not declared")));
         };
         let name = operand.name;
         if !operand.allows(stored.memory) {
-            return mismatch(format!(
-                "operand {name} cannot lie in {}, as {text} does",
-                stored.memory
-            ));
+            let message = format!("operand {name} cannot lie in {}, as {text} does", stored.memory);
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
         }
         if operand.elem.scalars_per_unit(stored.scalar).is_none() {
-            return mismatch(format!(
-                "operand {name} is {}, {text} is {}",
-                operand.elem, stored.scalar
-            ));
+            let message =
+                format!("operand {name} is {}, {text} is {}", operand.elem, stored.scalar);
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
         }
+        Ok((stored, text))
+    }
+
+    /// All elements of a tensor that has the type and the memory of `operand`.
+    pub(super) fn elements(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+        let tensor = &self.p.tensors[t];
+        let (stored, text) = self.stored_for(t, operand)?;
+        let mismatch =
+            |message: String| Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        let name = operand.name;
         if tensor.dist.is_some() {
             return mismatch(format!("{text} is spread over threads; an atom takes `.mine` of it"));
         }

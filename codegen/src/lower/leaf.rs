@@ -2,17 +2,20 @@
 
 use super::Lowering;
 use super::access::Values;
+use super::descriptor::Described;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
 use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Part, Template};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{Operand, Spec, SpecId};
 
 /// What fills an operand of a row.
 pub(super) enum Filled {
     Values(Values),
+    Described(Described),
     Number(f64),
 }
 
@@ -42,7 +45,9 @@ impl Lowering<'_> {
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
-            Template::Ptx(_) | Template::PtxScalar(_) => self.ptx(atom, &filled, &[]),
+            Template::Ptx(_) | Template::PtxScalar(_) => {
+                self.ptx(atom, &filled, &[], spec.kind != SpecKind::MatMulSet)
+            }
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
         // Inline PTX takes several lines; its comment says what they are.
@@ -61,6 +66,9 @@ impl Lowering<'_> {
                 Access::Write | Access::ReadWrite => outputs.next().map(|t| Operand::Tensor(*t)),
             };
             filled.push(match next {
+                Some(Operand::Tensor(t)) if operand.matrix_rule().is_some() => {
+                    Filled::Described(self.described(t, operand)?)
+                }
                 Some(Operand::Tensor(t)) => Filled::Values(self.values(t, operand)?),
                 Some(Operand::Number(n)) => Filled::Number(n),
                 None => return Err(arity(spec, atom)),
@@ -102,8 +110,10 @@ impl Lowering<'_> {
                         Filled::Values(v) if plain => self.element(&v.stored, v.at[0])?,
                         Filled::Values(v) => self.lvalue(v, operand)?,
                         Filled::Number(n) => number(*n, operand)?,
+                        Filled::Described(_) => return Err(not_cuda(atom)),
                     })
                 }
+                Part::Major(_) | Part::Accumulate => return Err(not_cuda(atom)),
             });
         }
         Ok(Stmt::new(StmtKind::Filled(pieces)))
@@ -116,7 +126,7 @@ fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
     let bits = |o: &AtomOperand| matches!(o.elem, Elem::Bits(_));
     let mut cxx = filled.iter().map(|f| match f {
         Filled::Values(v) if v.at.len() == 1 => Some(v.stored.storage.cxx),
-        Filled::Values(_) | Filled::Number(_) => None,
+        Filled::Values(_) | Filled::Described(_) | Filled::Number(_) => None,
     });
     let first = cxx.next().flatten();
     atom.op == AtomOp::Move
@@ -135,6 +145,11 @@ pub(super) fn named<'a>(
     found.ok_or_else(|| {
         errors::unprintable(format!("the text of `{}` names no operand {{{name}}}", atom.name))
     })
+}
+
+/// Rows written in C++ have no descriptors; the sweep of the table refuses them.
+fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
+    errors::unprintable(format!("the text of `{}` is no PTX and takes a descriptor", atom.name))
 }
 
 fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {

@@ -1,12 +1,13 @@
 //! Programs to C++ trees, one file per concern.
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
-//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `sync` (rows of statements
-//! between specs).
+//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `ptx` and
+//! `descriptor` (operands of inline PTX), `sync` (rows of statements between specs).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
+mod descriptor;
 mod indices;
 mod kernel;
 mod leaf;

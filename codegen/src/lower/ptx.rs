@@ -2,7 +2,7 @@
 //!
 //! A register operand is split into registers of its class, in the order of its values; a 32-bit
 //! register packs neighboring narrower values. An operand in memory becomes the register that holds
-//! the thread's address: 32-bit in shared memory, 64-bit in global memory.
+//! the thread's address: 32-bit in shared memory, 64-bit in global memory; or its descriptor.
 
 use super::Lowering;
 use super::access::Values;
@@ -16,12 +16,13 @@ use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 impl Lowering<'_> {
-    /// The instruction with its operands and numbers.
+    /// The instruction with its operands and numbers; `accumulates` says whether a MatMul adds to D.
     pub(super) fn ptx(
         &mut self,
         atom: &Atom,
         filled: &[Filled],
         numbers: &[(&'static str, Dim)],
+        accumulates: bool,
     ) -> Fallible<Stmt> {
         let mut asm = Asm {
             text: String::new(),
@@ -47,15 +48,21 @@ impl Lowering<'_> {
         placeholders.retain(|name| !texts.contains_key(name));
         for &name in placeholders.iter().filter(|name| atom.number(name).is_none()) {
             let (operand, value) = named(atom, filled, name)?;
-            let Filled::Values(v) = value else {
-                return Err(errors::unprintable(format!(
-                    "operand {name} of `{}` cannot be a literal",
-                    atom.name
-                )));
-            };
-            let list = match v.stored.memory {
-                Memory::Rf => self.registers_of(v, operand)?,
-                Memory::Gl | Memory::Sh => vec![self.address_of(v, operand)?],
+            let list = match value {
+                Filled::Values(v) if v.stored.memory == Memory::Rf => {
+                    self.registers_of(v, operand)?
+                }
+                Filled::Values(v) => vec![self.address_of(v, operand)?],
+                Filled::Described(d) => {
+                    let class = operand.asm_class().letter().to_string();
+                    vec![(class, self.descriptor_of(d)?)]
+                }
+                Filled::Number(_) => {
+                    return Err(errors::unprintable(format!(
+                        "operand {name} of `{}` cannot be a literal",
+                        atom.name
+                    )));
+                }
             };
             registers.insert(operand.name, list);
         }
@@ -87,6 +94,16 @@ impl Lowering<'_> {
                 // A percent sign would begin an operand.
                 Part::Text(text) => asm.text.push_str(&text.replace('%', "%%")),
                 Part::Operand(name) => asm.text.push_str(texts.get(name).map_or("", |t| t)),
+                Part::Accumulate => asm.text.push(if accumulates { '1' } else { '0' }),
+                Part::Major(name) => {
+                    let (_, Filled::Described(d)) = named(atom, filled, name)? else {
+                        return Err(errors::unprintable(format!(
+                            "operand {name} of `{}` has no descriptor",
+                            atom.name
+                        )));
+                    };
+                    asm.text.push_str(&d.descriptor.major.immediate().to_string());
+                }
             }
         }
         Ok(Stmt::new(StmtKind::Asm(asm)))

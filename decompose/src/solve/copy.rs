@@ -65,7 +65,7 @@ pub fn candidates(
 ) -> Result<Vec<Candidate>, Vec<(&'static str, Mismatch)>> {
     let mut found: Vec<Candidate> = vec![];
     let mut rejected = vec![];
-    for atom in table.rows() {
+    for atom in table.implementing(p.specs[id].kind) {
         match candidate(p, id, &src, &dst, atom, threads) {
             Ok(c) => found.push(c),
             Err(m) => rejected.push((atom.name, m)),
@@ -260,7 +260,7 @@ fn gcd(a: i64, b: i64) -> i64 {
     a
 }
 
-/// The rows that multiply matrices of these types, most multiply-adds per cycle first.
+/// The rows that multiply matrices of these types in registers, most multiply-adds per cycle first.
 pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<&Atom> {
     let fits = |atom: &&Atom| {
         let AtomOp::MatMul { l: 1, .. } = atom.op else { return false };
@@ -286,7 +286,7 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         AtomOp::MatMul { m, n, k, .. } => m * n * k,
         _ => 0,
     };
-    let mut rows: Vec<&Atom> = table.rows().iter().filter(fits).collect();
+    let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
     rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
     rows
 }

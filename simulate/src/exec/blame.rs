@@ -90,6 +90,24 @@ pub(super) fn failed<T>(
     Err(Box::new(diagnostic))
 }
 
+/// A tile that one descriptor names begins elsewhere for another thread.
+pub(super) fn several_tiles<T>(
+    kernel: &Kernel<'_>,
+    who: &Who,
+    view: usize,
+    thread: usize,
+) -> Checked<T> {
+    Err(Box::new(
+        Diagnostic::new(
+            Code::AtomMismatch,
+            kernel.sites[who.site as usize].span,
+            format!("{} is not one tile for all threads of the group", kernel.view_name(view)),
+        )
+        .label(format!("it begins elsewhere for thread {thread}"))
+        .help("index it by what all threads of the group have in common"),
+    ))
+}
+
 fn pending(
     kernel: &Kernel<'_>,
     site: Site,

@@ -161,6 +161,9 @@ impl Runner<'_> {
             }
         };
         self.bases(index, lanes, scratch)?;
+        if operand.described {
+            return self.gather_described(operand, index, lanes, scratch, tile);
+        }
         let kernel = self.kernel;
         let view = &kernel.views[index];
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
@@ -174,6 +177,40 @@ impl Runner<'_> {
                     return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Reads a tile that a descriptor names: every warp reads it, from where all threads say it begins.
+    fn gather_described(
+        &mut self,
+        operand: &BoundOperand,
+        index: usize,
+        lanes: &mut Lanes<'_>,
+        scratch: &Scratch,
+        tile: &mut Vec<u64>,
+    ) -> Checked<()> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        if let Some(lane) = scratch.bases.iter().position(|base| *base != scratch.bases[0]) {
+            let (thread, who) = lanes.who(lane as u16);
+            return blame::several_tiles(kernel, who, index, thread);
+        }
+        let warps = lanes.threads.len().div_ceil(32) as u16;
+        for slot in &operand.reads {
+            let at = place(view, &scratch.bases, *slot);
+            let mut read = 0;
+            for warp in 0..warps {
+                let (thread, who) = lanes.who(32 * warp);
+                match self.block.read(view, at, thread, who) {
+                    Ok(raw) => read = raw,
+                    Err(e) => {
+                        let access = Access { view: index, at, write: false, thread };
+                        return blame::failed(kernel, self.env.block, who, &access, &e);
+                    }
+                }
+            }
+            tile.push(read);
         }
         Ok(())
     }
@@ -345,6 +382,9 @@ fn compute(row: &BoundRow, scratch: &mut Scratch) {
             }));
         }
         RowOp::MatMul { extents, from, to } => {
+            // Of a `MatMul.set` nothing was gathered.
+            let [l, m, n, _] = extents;
+            output.resize(l * m * n, crate::num::encode(to, 0.0));
             arith::matmul_row(extents, from, to, &tiles[0], &tiles[1], output);
         }
     }
