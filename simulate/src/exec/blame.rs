@@ -1,7 +1,7 @@
 //! Turns a failed access into an error that says which element, which thread, which lines.
 
 use crate::index::BadIndex;
-use crate::plan::{Checked, Kernel, Mask, Site};
+use crate::plan::{Checked, Kernel, Mask, Site, Space};
 use crate::state::race::Clash;
 use crate::state::{Failure, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -70,7 +70,7 @@ pub(super) fn failed<T>(
         )
         .label(by)
         .help("write it first: Init for an accumulator, a Move for data"),
-        Failure::Pending(issued) => pending(kernel, site, &element, by, access.write, *issued),
+        Failure::Pending(issued) => pending(kernel, site, &element, by, access, *issued),
         Failure::TooMuch => Diagnostic::new(
             Code::TooLarge,
             site.span,
@@ -79,6 +79,24 @@ pub(super) fn failed<T>(
         .label(by)
         .help("choose smaller sizes, or more blocks"),
         Failure::Clash(clash) => race(kernel, site, &element, by, access, who, *clash),
+        Failure::Busy(issued) => {
+            let from = kernel.sites[*issued as usize];
+            Diagnostic::new(
+                Code::Race,
+                site.span,
+                format!("{element} is overwritten while an asynchronous instruction may still read it"),
+            )
+            .label(by)
+            .related(from.span, format!("issued here, {}", crate::plan::line_text(&from)))
+            .help("wait for it before: `wgmma.wait(0)`, or `bulk.wait_read(0)` and a barrier for others")
+        }
+        Failure::Unfenced => Diagnostic::new(
+            Code::MissingFence,
+            site.span,
+            format!("{element} was accessed by other instructions since the warp's last `wgmma.fence`"),
+        )
+        .label(by)
+        .help("write `wgmma.fence` before the MatMul, after what reads or writes its registers"),
         Failure::Overlap(other) => Diagnostic::new(
             Code::Overlap,
             site.span,
@@ -88,6 +106,16 @@ pub(super) fn failed<T>(
         .help("let one thread own each element: compare the view's strides with the threads'"),
     };
     Err(Box::new(diagnostic))
+}
+
+/// A MatMul of a warp that has never executed a fence.
+pub(super) fn never_fenced(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let span = kernel.sites[site as usize].span;
+    Box::new(
+        Diagnostic::new(Code::MissingFence, span, "an asynchronous MatMul without a fence before")
+            .label("no `wgmma.fence` precedes it")
+            .help("write `wgmma.fence` before the first MatMul"),
+    )
 }
 
 /// A tile that one descriptor names begins elsewhere for another thread.
@@ -113,16 +141,26 @@ fn pending(
     site: Site,
     element: &str,
     by: String,
-    write: bool,
+    access: &Access,
     issued: u32,
 ) -> Diagnostic {
     let from = kernel.sites[issued as usize];
     let (code, verb) =
-        if write { (Code::Race, "overwritten") } else { (Code::Uninitialized, "read") };
-    Diagnostic::new(code, site.span, format!("{element} is {verb} while an asynchronous copy to it is under way"))
+        if access.write { (Code::Race, "overwritten") } else { (Code::Uninitialized, "read") };
+    let (what, help) = match kernel.views[access.view].space {
+        Space::Registers(_) => {
+            ("MatMul", "wait for the MatMul's group first: `wgmma.commit`, `wgmma.wait(0)`")
+        }
+        Space::Shared(_) | Space::Global(_) => (
+            "copy",
+            "wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps",
+        ),
+    };
+    let text = format!("{element} is {verb} while an asynchronous {what} to it is under way");
+    Diagnostic::new(code, site.span, text)
         .label(by)
-        .related(from.span, format!("the copy is issued here, {}", crate::plan::line_text(&from)))
-        .help("wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps")
+        .related(from.span, format!("the {what} is issued here, {}", crate::plan::line_text(&from)))
+        .help(help)
 }
 
 fn race(
@@ -152,6 +190,21 @@ fn race(
         if access.write { "writes" } else { "reads" },
     );
     let other = kernel.sites[clash.site as usize];
+    if clash.unfenced {
+        return Diagnostic::new(
+            Code::MissingFence,
+            site.span,
+            format!(
+                "{first} writes {element} ({}), an asynchronous instruction accesses it ({}), and no \
+                 proxy fence stands between",
+                crate::plan::line_text(&other),
+                crate::plan::line_text(&site),
+            ),
+        )
+        .label(by)
+        .related(other.span, format!("{first} writes it here"))
+        .help("write `fence.async` behind the write, before the barrier that follows");
+    }
     Diagnostic::new(
         Code::Race,
         site.span,

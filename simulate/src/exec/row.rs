@@ -3,7 +3,9 @@
 use super::blame::{self, Access};
 use super::{Runner, arith};
 use crate::plan::{BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space};
-use crate::state::Who;
+use crate::state::clock::Proxy;
+use crate::state::{Issue, Who};
+use std::rc::Rc;
 
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
@@ -12,6 +14,7 @@ pub(super) struct Scratch {
     output: Vec<u64>,
     bases: Vec<i64>,
     addresses: Vec<i64>,
+    granules: Vec<u32>,
 }
 
 /// The threads of a group and what their warps know, the first warp first.
@@ -77,16 +80,54 @@ impl Runner<'_> {
             if absent > 0 || lanes.len() < warps {
                 return Err(super::diverged(self.kernel, leaf.site, absent as usize));
             }
+            if row.in_flight {
+                self.begin_flight(leaf, row, first_warp, &mut whos)?;
+            }
             for instance in &row.instances {
                 let threads: Vec<u16> = instance.iter().map(|t| base + t).collect();
                 let mut lanes = Lanes { threads: &threads, first_warp, whos: &mut whos };
                 self.gather(i, row, &mut lanes, scratch, true)?;
                 compute(row, scratch);
                 self.scatter(i, row, &mut lanes, scratch, true)?;
+                self.read_on(leaf, &whos, scratch);
                 self.counts.multiply_adds += row.multiply_adds();
             }
         }
         Ok(())
+    }
+
+    /// Begins a MatMul that goes on after its issue, of each of these warps.
+    fn begin_flight(
+        &mut self,
+        leaf: &Leaf,
+        row: &BoundRow,
+        first_warp: usize,
+        whos: &mut [Who],
+    ) -> Checked<()> {
+        let RowOp::MatMul { extents: [_, m, n, _], to, .. } = row.op else { return Ok(()) };
+        for (warp, who) in (first_warp..).zip(whos) {
+            let Some(fence) = self.block.flights.warps[warp].fence else {
+                return Err(blame::never_fenced(self.kernel, leaf.site));
+            };
+            let flight = self.block.flights.begin(warp, leaf.site, (m, n, to));
+            who.proxy = Proxy::Async;
+            who.issue = Some(Issue { flight, shape: (m, n, to), fence });
+        }
+        Ok(())
+    }
+
+    /// What a MatMul under way read of shared memory it reads until it is complete.
+    fn read_on(&mut self, leaf: &Leaf, whos: &[Who], scratch: &mut Scratch) {
+        if scratch.granules.is_empty() {
+            return;
+        }
+        scratch.granules.sort_unstable();
+        scratch.granules.dedup();
+        let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
+        for issue in whos.iter().filter_map(|w| w.issue) {
+            self.block.flights.reads(issue.flight, &granules);
+            self.block.shared.begin_read(&granules, leaf.site);
+        }
     }
 
     fn each_alone(
@@ -187,7 +228,7 @@ impl Runner<'_> {
         operand: &BoundOperand,
         index: usize,
         lanes: &mut Lanes<'_>,
-        scratch: &Scratch,
+        scratch: &mut Scratch,
         tile: &mut Vec<u64>,
     ) -> Checked<()> {
         let kernel = self.kernel;
@@ -211,6 +252,10 @@ impl Runner<'_> {
                 }
             }
             tile.push(read);
+            if let Space::Shared(b) = view.space {
+                let buffer = &kernel.shared.buffers[b];
+                self.block.shared.granules(buffer, at, &mut scratch.granules);
+            }
         }
         Ok(())
     }

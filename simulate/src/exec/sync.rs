@@ -4,7 +4,7 @@ use super::Runner;
 use super::blame::{self, Access};
 use super::strand::Strand;
 use crate::plan::{Checked, Mask, Node, SyncNode};
-use crate::state::clock::{Clock, Part};
+use crate::state::clock::{Message, Part};
 use crate::state::{Misuse, Unmet};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -36,7 +36,7 @@ impl Runner<'_> {
             }
             SyncOp::ClusterWait => {
                 for part in self.parts(active) {
-                    let mut clock = Clock::new();
+                    let mut clock = Message::default();
                     threads(part).for_each(|t| clock.clone_from(self.cluster.passed(t)));
                     self.clocks.acquire(part, &clock);
                 }
@@ -50,19 +50,33 @@ impl Runner<'_> {
                     self.mbarriers(sync, part)?;
                 }
             }
-            // What completes at its issue needs no wait; what is told to hardware has no meaning.
+            SyncOp::WgmmaFence => {
+                self.serial = self.serial.wrapping_add(1);
+                for part in self.parts(active) {
+                    self.block.flights.warps[part.warp].fence = Some(self.serial);
+                }
+            }
+            SyncOp::WgmmaCommit => {
+                self.parts(active).iter().for_each(|p| self.block.flights.commit(p.warp));
+            }
+            SyncOp::WgmmaWait => {
+                for part in self.parts(active) {
+                    let left = self.number(sync, part.warp * 32)?;
+                    let who = self.who(part.warp, sync.site);
+                    self.block.wait_flights(part.warp, usize::try_from(left).unwrap_or(0), &who);
+                }
+            }
+            SyncOp::FenceAsync => {
+                self.parts(active).into_iter().for_each(|p| self.clocks.fence(p));
+            }
             SyncOp::BulkCommit
             | SyncOp::BulkWait
             | SyncOp::BulkWaitRead
-            | SyncOp::WgmmaFence
-            | SyncOp::WgmmaCommit
-            | SyncOp::WgmmaWait
             | SyncOp::FenceMbarrierInit
-            | SyncOp::FenceAsync
             | SyncOp::RegistersInc
             | SyncOp::RegistersDec
             | SyncOp::GridWait
-            | SyncOp::GridLaunch => {}
+            | SyncOp::GridLaunch => {} // Told to the hardware; without a meaning here.
         }
         Ok(())
     }
@@ -212,7 +226,7 @@ impl Runner<'_> {
             }
             let mut who = self.who(part.warp, sync.site);
             let clock = match sync.op {
-                SyncOp::MbarrierInit => Clock::new(),
+                SyncOp::MbarrierInit => Message::default(),
                 _ => self.clocks.release(part),
             };
             for t in threads(part) {

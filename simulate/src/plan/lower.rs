@@ -73,6 +73,7 @@ pub(crate) fn lower<'p>(
             registers: Vec::new(),
             globals: Vec::new(),
             root: None,
+            has_flights: false,
             unchecked: Vec::new(),
         },
         vars: Variables::new(program, symbols, n_threads),
@@ -289,6 +290,7 @@ impl Lowering<'_, '_> {
                 site: self.kernel.sites[site as usize],
             };
             let row = BoundRow::new(atom, spec.kind, &operands)?;
+            self.kernel.has_flights |= row.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
         }

@@ -67,6 +67,8 @@ pub(crate) struct Kernel<'p> {
     pub globals: Vec<GlobalBuffer>,
     /// The meaning of the kernel's own spec, where it has one.
     pub root: Option<RootSpec>,
+    /// Whether it has asynchronous MatMuls.
+    pub has_flights: bool,
     /// Specs with a body that are not checked, each with the reason.
     pub unchecked: Vec<(u32, String)>,
 }

@@ -39,6 +39,8 @@ pub(crate) struct BoundRow {
     pub op: RowOp,
     /// Whether outputs are there only after a wait.
     pub asynchronous: bool,
+    /// Whether it is a MatMul of warps that goes on until they wait for it.
+    pub in_flight: bool,
 }
 
 /// An operand of a bound row.
@@ -171,7 +173,9 @@ impl BoundRow {
         }
         let (window, instances) = instances(&lanes)
             .ok_or_else(|| refuse("groups of its threads do not fill a warp".to_owned()))?;
-        Ok(BoundRow { window, instances, group: lanes.len(), reads, writes, op, asynchronous })
+        let in_flight = atom.visibility == Visibility::WgmmaGroup;
+        let group = lanes.len();
+        Ok(BoundRow { window, instances, group, reads, writes, op, asynchronous, in_flight })
     }
 
     /// How many elements one group touches.

@@ -11,9 +11,14 @@
 //! with a warp's only by a barrier of all warps concerned. Among themselves they are in step, as statements
 //! of the tile level are, where barriers may still be left out.
 //!
+//! Asynchronous instructions reach memory by another *proxy* than threads do. What threads wrote they come
+//! after only where a proxy fence stands between: a second clock holds what was known at the last one, and is
+//! passed on with the first (PTX ISA, Memory Consistency Model: Proxies, Causality order).
+//!
 //! Invariant: nothing is known that no synchronisation taught, save that several lanes of one warp that
 //! release at different times between two synchronisations of the warp count as having released at the last.
 
+use super::flight::Issue;
 use std::rc::Rc;
 
 /// Stands for several lanes, or for the collective.
@@ -57,8 +62,78 @@ impl Entry {
 pub(crate) type Clock = Vec<Entry>;
 
 /// Adds what another knows.
-pub(crate) fn join(into: &mut Clock, other: &[Entry]) {
-    into.iter_mut().zip(other).for_each(|(a, b)| a.join(*b));
+fn join(into: &mut Clock, other: &[Entry]) {
+    if into.is_empty() {
+        into.extend_from_slice(other);
+    } else {
+        into.iter_mut().zip(other).for_each(|(a, b)| a.join(*b));
+    }
+}
+
+/// What threads release to others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    seen: Clock,
+    fenced: Clock,
+}
+
+impl Message {
+    /// Adds another's.
+    pub(crate) fn join(&mut self, other: &Message) {
+        join(&mut self.seen, &other.seen);
+        join(&mut self.fenced, &other.fenced);
+    }
+}
+
+/// By which way memory is accessed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    /// As threads do.
+    #[default]
+    Generic,
+    /// As asynchronous instructions do.
+    Async,
+}
+
+/// What the lanes of a warp know: together while they agree, else each for itself.
+#[derive(Clone)]
+struct Known {
+    together: Rc<Clock>,
+    apart: Option<Rc<[Rc<Clock>]>>,
+}
+
+impl Known {
+    #[inline]
+    fn of(&self, lane: usize) -> &Rc<Clock> {
+        self.apart.as_ref().map_or(&self.together, |lanes| &lanes[lane])
+    }
+
+    /// What these lanes know together.
+    fn all(&self, lanes: u32) -> Clock {
+        let mut clock = Clock::clone(self.of(lanes.trailing_zeros().min(31) as usize));
+        if self.apart.is_some() {
+            for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+                join(&mut clock, self.of(lane));
+            }
+        }
+        clock
+    }
+
+    /// Some lanes of a warp of `threads` learn something.
+    fn learn(&mut self, lanes: u32, threads: u32, what: &[Entry]) {
+        if what.is_empty() {
+            return;
+        }
+        if lanes == threads && self.apart.is_none() {
+            join(Rc::make_mut(&mut self.together), what);
+            return;
+        }
+        let mut apart: Vec<Rc<Clock>> = (0..32).map(|l| Rc::clone(self.of(l))).collect();
+        for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+            join(Rc::make_mut(&mut apart[lane]), what);
+        }
+        self.apart = Some(apart.into());
+    }
 }
 
 /// Who accesses memory.
@@ -74,8 +149,12 @@ pub(crate) struct Who {
     pub serial: u32,
     /// The agent's time.
     pub time: u32,
-    seen: Rc<Clock>,
-    apart: Option<Rc<[Rc<Clock>]>>,
+    /// How.
+    pub proxy: Proxy,
+    /// Where it is an asynchronous MatMul.
+    pub issue: Option<Issue>,
+    seen: Known,
+    fenced: Known,
 }
 
 impl Who {
@@ -91,41 +170,35 @@ impl Who {
         if agent == self.agent && lane == self.lane() && (lane != MANY || self.thread == u16::MAX) {
             return true;
         }
-        let seen = match &self.apart {
-            Some(lanes) if self.thread != u16::MAX => &lanes[usize::from(self.lane())],
-            _ => &self.seen,
+        self.holds(&self.seen, agent, time, lane)
+    }
+
+    /// Whether a proxy fence stands between it and an access that it comes after.
+    #[inline]
+    pub(crate) fn is_fenced_from(&self, agent: u16, time: u32, lane: u8) -> bool {
+        self.holds(&self.fenced, agent, time, lane)
+    }
+
+    #[inline]
+    fn holds(&self, known: &Known, agent: u16, time: u32, lane: u8) -> bool {
+        let clock = match self.thread {
+            u16::MAX => &known.together,
+            thread => known.of(usize::from(thread) % 32),
         };
-        seen.get(usize::from(agent)).is_some_and(|e| e.knows(time, lane))
+        clock.get(usize::from(agent)).is_some_and(|e| e.knows(time, lane))
     }
 }
 
-/// A warp's clock.
+/// A warp's clocks.
 struct Warp {
     /// Of accesses made now.
     time: u32,
     /// Its threads, one bit a lane.
     threads: u32,
-    /// What all lanes know; its own entry ends at the last synchronisation of all lanes.
-    together: Rc<Clock>,
-    /// What each lane knows, where they differ.
-    apart: Option<Rc<[Rc<Clock>]>>,
-}
-
-impl Warp {
-    fn of(&self, lane: usize) -> &Rc<Clock> {
-        self.apart.as_ref().map_or(&self.together, |lanes| &lanes[lane])
-    }
-
-    /// What these lanes know together.
-    fn known(&self, lanes: u32) -> Clock {
-        let mut clock = Clock::clone(self.of(lanes.trailing_zeros().min(31) as usize));
-        if self.apart.is_some() {
-            for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
-                join(&mut clock, self.of(lane));
-            }
-        }
-        clock
-    }
+    /// What its lanes come after; its own entry ends at the last synchronisation of them all.
+    seen: Known,
+    /// What proxy fences stand behind.
+    fenced: Known,
 }
 
 /// What a block's collective did last.
@@ -160,7 +233,7 @@ impl Clocks {
     pub(crate) fn new(n_blocks: usize, n_threads: usize) -> Self {
         let n_warps = n_threads.div_ceil(32);
         let agents = n_blocks * (n_warps + 1);
-        let nothing = Rc::new(vec![Entry::default(); agents]);
+        let nothing = Known { together: Rc::new(vec![Entry::default(); agents]), apart: None };
         let threads = |w: usize| match n_threads - w * 32 {
             n if n >= 32 => u32::MAX,
             n => (1 << n) - 1,
@@ -169,8 +242,8 @@ impl Clocks {
             .map(|w| Warp {
                 time: 1,
                 threads: threads(w % n_warps),
-                together: Rc::clone(&nothing),
-                apart: None,
+                seen: nothing.clone(),
+                fenced: nothing.clone(),
             })
             .collect();
         let collectives = vec![Collective { time: 1, members: 0 }; n_blocks];
@@ -192,101 +265,120 @@ impl Clocks {
             site,
             serial,
             time: w.time,
-            seen: Rc::clone(&w.together),
-            apart: w.apart.clone(),
+            proxy: Proxy::Generic,
+            issue: None,
+            seen: w.seen.clone(),
+            fenced: w.fenced.clone(),
         }
     }
 
     /// A group of threads acting together. Of one warp it is that warp.
     pub(crate) fn group(&mut self, rank: usize, group: &[u16], site: u32, serial: u32) -> Who {
         let first = group.first().map_or(0, |t| usize::from(*t) / 32);
+        let mut who = self.warp(rank, first, site, serial);
         if group.iter().all(|t| usize::from(*t) / 32 == first) {
-            return self.warp(rank, first, site, serial);
+            return who;
         }
         let mut members = 0u32;
         group.iter().for_each(|t| members |= 1 << (t / 32));
-        let mut seen: Option<Clock> = None;
+        let mut seen = Clock::new();
         for w in (0..self.n_warps).filter(|w| members >> w & 1 == 1) {
             let agent = rank * self.n_warps + w;
             let warp = &self.warps[agent];
-            let mut own = warp.known(warp.threads);
+            let mut own = warp.seen.all(warp.threads);
             own[agent] = Entry::up_to(warp.time);
-            match &mut seen {
-                None => seen = Some(own.iter().map(|e| Entry::up_to(e.all)).collect()),
-                Some(all) => all.iter_mut().zip(&own).for_each(|(a, b)| a.all = a.all.min(b.all)),
+            if seen.is_empty() {
+                seen = own.iter().map(|e| Entry::up_to(e.all)).collect();
+            } else {
+                seen.iter_mut().zip(&own).for_each(|(a, b)| a.all = a.all.min(b.all));
             }
         }
-        let mut seen = seen.unwrap_or_default();
         let collective = &mut self.collectives[rank];
         collective.members |= members;
         let agent = self.warps.len() + rank;
         seen[agent] = Entry::up_to(u32::MAX);
-        Who {
-            agent: agent as u16,
-            thread: u16::MAX,
-            site,
-            serial,
-            time: collective.time,
-            seen: Rc::new(seen),
-            apart: None,
-        }
+        (who.agent, who.thread, who.time) = (agent as u16, u16::MAX, collective.time);
+        who.seen = Known { together: Rc::new(seen), apart: None };
+        who
     }
 
     /// All parts wait for each other: each then knows what any of them knew and did.
     pub(crate) fn synchronize(&mut self, parts: &[Part]) {
-        let mut all = vec![Entry::default(); self.n_agents()];
+        let mut all = Message::default();
         for part in parts {
-            join(&mut all, &self.release(*part));
+            all.join(&self.release(*part));
         }
         for rank in 0..self.collectives.len() {
             let here = parts.iter().filter(|p| p.rank == rank);
             let warps = here.fold(0u32, |bits, p| bits | 1 << p.warp);
             let collective = &mut self.collectives[rank];
             if warps != 0 && collective.members & !warps == 0 {
-                all[self.warps.len() + rank].join(Entry::up_to(collective.time));
+                if let Some(entry) = all.seen.get_mut(self.warps.len() + rank) {
+                    entry.join(Entry::up_to(collective.time));
+                }
                 collective.time += 1;
                 collective.members = 0;
             }
         }
-        let all = Rc::new(all);
+        let all = (Rc::new(all.seen), Rc::new(all.fenced));
         for part in parts {
             let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
             if part.lanes & warp.threads == warp.threads {
-                (warp.together, warp.apart) = (Rc::clone(&all), None);
+                warp.seen = Known { together: Rc::clone(&all.0), apart: None };
+                warp.fenced = Known { together: Rc::clone(&all.1), apart: None };
             } else {
-                self.acquire(*part, &all);
+                let lanes = part.lanes & warp.threads;
+                warp.seen.learn(lanes, warp.threads, &all.0);
+                warp.fenced.learn(lanes, warp.threads, &all.1);
             }
         }
     }
 
     /// What some lanes know and did, for others to acquire.
-    pub(crate) fn release(&mut self, part: Part) -> Clock {
+    pub(crate) fn release(&mut self, part: Part) -> Message {
         let agent = part.rank * self.n_warps + part.warp;
         let warp = &mut self.warps[agent];
         let lanes = part.lanes & warp.threads;
-        let mut clock = warp.known(lanes);
-        let mine = match lanes == warp.threads {
-            true => Entry::up_to(warp.time),
-            false => Entry { all: 0, some: warp.time, lanes },
-        };
-        clock[agent].join(mine);
+        let (mut seen, fenced) = (warp.seen.all(lanes), warp.fenced.all(lanes));
+        seen[agent].join(warp.own(lanes));
         warp.time = warp.time.saturating_add(1);
-        clock
+        Message { seen, fenced }
     }
 
     /// Some lanes learn what was released.
-    pub(crate) fn acquire(&mut self, part: Part, released: &[Entry]) {
+    pub(crate) fn acquire(&mut self, part: Part, message: &Message) {
+        let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
+        let lanes = part.lanes & warp.threads;
+        warp.seen.learn(lanes, warp.threads, &message.seen);
+        warp.fenced.learn(lanes, warp.threads, &message.fenced);
+    }
+
+    /// A proxy fence of some lanes: what each knows and did is passed to the other proxy.
+    pub(crate) fn fence(&mut self, part: Part) {
         let agent = part.rank * self.n_warps + part.warp;
         let warp = &mut self.warps[agent];
         let lanes = part.lanes & warp.threads;
-        if lanes == warp.threads && warp.apart.is_none() {
-            join(Rc::make_mut(&mut warp.together), released);
-            return;
+        if lanes == warp.threads && warp.seen.apart.is_none() {
+            let mut clock = warp.seen.all(lanes);
+            clock[agent].join(warp.own(lanes));
+            warp.fenced.learn(lanes, warp.threads, &clock);
+        } else {
+            for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+                let mut clock = warp.seen.all(1 << lane);
+                clock[agent].join(warp.own(1 << lane));
+                warp.fenced.learn(1 << lane, warp.threads, &clock);
+            }
         }
-        let mut apart: Vec<Rc<Clock>> = (0..32).map(|l| Rc::clone(warp.of(l))).collect();
-        for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
-            join(Rc::make_mut(&mut apart[lane]), released);
+        warp.time = warp.time.saturating_add(1);
+    }
+}
+
+impl Warp {
+    /// What these lanes did so far.
+    fn own(&self, lanes: u32) -> Entry {
+        match lanes == self.threads {
+            true => Entry::up_to(self.time),
+            false => Entry { all: 0, some: self.time, lanes },
         }
-        warp.apart = Some(apart.into());
     }
 }

@@ -4,7 +4,7 @@
 //! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
 //! and asynchronous copies that the phase counts become visible then.
 
-use super::clock::{Clock, Who, join};
+use super::clock::{Message, Who};
 use super::{Block, Pending};
 
 /// One barrier object.
@@ -18,8 +18,8 @@ pub(crate) struct Mbarrier {
     /// The current phase.
     phase: u64,
     /// What those know who arrived in this phase, and in the last complete one.
-    arriving: Clock,
-    complete: Clock,
+    arriving: Message,
+    complete: Message,
     /// Copies that this phase counts, and those of complete ones that nobody has waited for.
     landing: Vec<Landing>,
     landed: Vec<Landing>,
@@ -65,14 +65,6 @@ const TOO_MANY: Misuse = Misuse {
 };
 
 impl Mbarrier {
-    /// Joins what an arrival knows.
-    fn learn(&mut self, released: &Clock) {
-        match self.arriving.is_empty() {
-            true => self.arriving.clone_from(released),
-            false => join(&mut self.arriving, released),
-        }
-    }
-
     /// Begins the next phase if this one lacks nothing.
     fn settle(&mut self) -> bool {
         let complete = self.arrivals == 0 && self.bytes == 0;
@@ -93,8 +85,8 @@ pub(crate) struct ClusterBarrier {
     arrived: usize,
     /// Phases in which each thread has arrived, and for which it has waited.
     threads: Vec<(u64, u64)>,
-    arriving: Clock,
-    complete: Clock,
+    arriving: Message,
+    complete: Message,
 }
 
 impl Block<'_> {
@@ -108,8 +100,8 @@ impl Block<'_> {
             arrivals: count,
             bytes: 0,
             phase: 0,
-            arriving: Clock::new(),
-            complete: Clock::new(),
+            arriving: Message::default(),
+            complete: Message::default(),
             landing: Vec::new(),
             landed: Vec::new(),
         };
@@ -125,14 +117,14 @@ impl Block<'_> {
         &mut self,
         byte: usize,
         (arrivals, bytes): (i64, i64),
-        released: &Clock,
+        released: &Message,
     ) -> Result<bool, Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
         if arrivals > barrier.arrivals {
             return Err(TOO_MANY);
         }
         barrier.bytes = barrier.bytes.saturating_add(bytes);
-        barrier.learn(released);
+        barrier.arriving.join(released);
         barrier.arrivals -= arrivals;
         Ok(barrier.settle())
     }
@@ -161,8 +153,8 @@ impl Block<'_> {
     }
 
     /// Lets copies of complete phases become visible; what a thread that waited for them then knows.
-    pub(crate) fn passed(&mut self, byte: usize) -> Clock {
-        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Clock::new() };
+    pub(crate) fn passed(&mut self, byte: usize) -> Message {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Message::default() };
         for landing in std::mem::take(&mut barrier.landed) {
             for pending in &landing.elements {
                 self.shared.complete(pending, landing.by.thread, &landing.by);
@@ -181,7 +173,7 @@ impl ClusterBarrier {
         &mut self,
         thread: usize,
         n: usize,
-        released: Option<&Clock>,
+        released: Option<&Message>,
     ) -> Result<bool, Misuse> {
         self.threads.resize(n, (0, 0));
         let (arrived, waited) = &mut self.threads[thread];
@@ -192,10 +184,8 @@ impl ClusterBarrier {
             });
         }
         *arrived += 1;
-        match released {
-            Some(clock) if self.arriving.is_empty() => self.arriving.clone_from(clock),
-            Some(clock) => join(&mut self.arriving, clock),
-            None => {}
+        if let Some(message) = released {
+            self.arriving.join(message);
         }
         self.arrived += 1;
         let last = self.arrived == n;
@@ -226,7 +216,7 @@ impl ClusterBarrier {
     }
 
     /// A thread has waited; what it then knows.
-    pub(crate) fn passed(&mut self, thread: usize) -> &Clock {
+    pub(crate) fn passed(&mut self, thread: usize) -> &Message {
         if let Some((arrived, waited)) = self.threads.get_mut(thread) {
             *waited = *arrived;
         }

@@ -8,6 +8,7 @@
 mod access;
 pub(crate) mod banks;
 pub(crate) mod clock;
+mod flight;
 mod global;
 mod mbarrier;
 pub(crate) mod race;
@@ -16,6 +17,7 @@ mod shared;
 
 pub(crate) use access::Failure;
 pub(crate) use clock::Who;
+pub(crate) use flight::{Flights, Issue};
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
 pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use registers::Registers;
@@ -36,6 +38,8 @@ pub(crate) struct Block<'k> {
     pub global: Vec<BlockGlobal<'k>>,
     /// Asynchronous copies, by thread.
     pub copies: Vec<Copies>,
+    /// Asynchronous MatMuls.
+    pub flights: Flights,
     /// Barrier objects, by their byte in shared memory.
     pub mbarriers: BTreeMap<usize, Mbarrier>,
 }
@@ -57,7 +61,7 @@ impl<'k> Block<'k> {
             registers: kernel
                 .registers
                 .iter()
-                .map(|r| Registers::new(r.len, kernel.n_threads))
+                .map(|r| Registers::new(r.len, kernel.n_threads, kernel.has_flights))
                 .collect(),
             shared: Shared::new(&kernel.shared, agents),
             global: kernel
@@ -68,6 +72,19 @@ impl<'k> Block<'k> {
                 .collect(),
             copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
             mbarriers: BTreeMap::new(),
+            flights: Flights::new(kernel.n_warps),
+        }
+    }
+
+    /// Completes a warp's oldest groups of MatMuls until `left` remain.
+    pub(crate) fn wait_flights(&mut self, warp: usize, left: usize, who: &Who) {
+        for (number, flight) in self.flights.wait(warp, left) {
+            for (buffer, slot) in flight.registers() {
+                self.registers[buffer].release(slot, number);
+            }
+            let mut who = who.clone();
+            who.site = flight.site();
+            self.shared.end_read(&flight.granules, &who);
         }
     }
 

@@ -6,7 +6,7 @@
 //! writes another may touch after a synchronisation of the warp only. Accesses of one execution of one
 //! instruction do not conflict. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
 
-use super::clock::{MANY, Who};
+use super::clock::{MANY, Proxy, Who};
 
 /// An earlier access that a new one conflicts with.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct Clash {
     pub site: u32,
     /// Whether it wrote.
     pub wrote: bool,
+    /// Whether the accesses are ordered, and only the fence between the proxies is missing.
+    pub unfenced: bool,
 }
 
 /// The last write of a granule.
@@ -31,6 +33,7 @@ pub(crate) struct LastWrite {
     agent: u16,
     /// The thread of its block; `u16::MAX` for the collective.
     pub thread: u16,
+    proxy: Proxy,
 }
 
 impl LastWrite {
@@ -42,6 +45,7 @@ impl LastWrite {
             site: who.site,
             agent: who.agent,
             thread: who.thread,
+            proxy: who.proxy,
         }
     }
 
@@ -78,10 +82,19 @@ impl Shadow {
     fn after_write(&self, granule: usize, who: &Who) -> Result<(), Clash> {
         let last = &self.writes[granule];
         let together = last.agent == who.agent && last.serial == who.serial;
-        if last.time == 0 || together || who.knows(last.agent, last.time, last.lane()) {
+        if last.time == 0 || together {
             return Ok(());
         }
-        Err(Clash { agent: last.agent, lane: last.lane(), site: last.site, wrote: true })
+        let unfenced = who.knows(last.agent, last.time, last.lane());
+        if unfenced
+            && (who.proxy == last.proxy
+                || who.proxy == Proxy::Generic
+                || who.is_fenced_from(last.agent, last.time, last.lane()))
+        {
+            return Ok(());
+        }
+        let (agent, lane, site) = (last.agent, last.lane(), last.site);
+        Err(Clash { agent, lane, site, wrote: true, unfenced })
     }
 
     /// Notes a read, or says what it conflicts with.
@@ -101,6 +114,18 @@ impl Shadow {
         Ok(())
     }
 
+    /// Notes that a read which began earlier ends now.
+    pub(crate) fn note_read(&mut self, granule: usize, who: &Who) {
+        if let Some(last) = self.reads.get_mut(granule * self.agents + usize::from(who.agent)) {
+            *last = LastRead {
+                time: who.time,
+                serial: who.serial,
+                site: last.site,
+                lane: if last.time == 0 || last.lane == who.lane() { who.lane() } else { MANY },
+            };
+        }
+    }
+
     /// Notes a write by a thread, or says what it conflicts with.
     #[inline]
     pub(crate) fn write(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
@@ -109,7 +134,8 @@ impl Shadow {
             let agent = agent as u16;
             let together = agent == who.agent && last.serial == who.serial;
             if last.time > 0 && !together && !who.knows(agent, last.time, last.lane) {
-                return Err(Clash { agent, lane: last.lane, site: last.site, wrote: false });
+                let (lane, site) = (last.lane, last.site);
+                return Err(Clash { agent, lane, site, wrote: false, unfenced: false });
             }
         }
         self.writes[granule] = LastWrite::by(who);
@@ -194,7 +220,7 @@ mod tests {
         let mut w = world();
         w.write(0).unwrap();
         w.read(0).unwrap();
-        assert_eq!(w.read(32), Err(Clash { agent: 0, lane: 0, site: 1, wrote: true }));
+        assert_eq!(w.read(32), Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false }));
         w.barrier(&[0, 1]);
         w.read(32).unwrap();
         assert!(w.read(64).is_err(), "warp 2 was not at the barrier");
@@ -257,6 +283,33 @@ mod tests {
         w.write(3).unwrap();
         w.clocks.acquire(lane(1, 0), &message);
         assert!(w.read(32).is_err());
+    }
+
+    #[test]
+    fn asynchronous_reads_come_after_a_fence() {
+        let mut w = world();
+        let both: [usize; 2] = [0, 1];
+        let read = |w: &mut World| {
+            let mut who = w.who(32);
+            who.proxy = Proxy::Async;
+            w.shadow.read(0, &who)
+        };
+        w.write(3).unwrap();
+        w.barrier(&both);
+        assert!(read(&mut w).is_err_and(|c| c.unfenced));
+        // A fence by somebody who does not come after the write is of no use.
+        w.clocks.fence(Part { rank: 0, warp: 2, lanes: u32::MAX });
+        w.barrier(&[0, 1, 2]);
+        assert!(read(&mut w).is_err_and(|c| c.unfenced));
+        w.clocks.fence(Part { rank: 0, warp: 0, lanes: 1 << 3 });
+        assert!(read(&mut w).is_err_and(|c| c.unfenced), "warp 1 does not come after the fence");
+        w.barrier(&both);
+        read(&mut w).unwrap();
+        w.write(3).unwrap_err();
+        w.barrier(&both);
+        w.write(3).unwrap();
+        w.barrier(&both);
+        assert!(read(&mut w).is_err_and(|c| c.unfenced), "each write wants a fence of its own");
     }
 
     #[test]

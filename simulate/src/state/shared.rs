@@ -24,6 +24,9 @@ pub(crate) struct Shared {
     states: Vec<State>,
     shadow: Shadow,
     granule: usize,
+    /// How many asynchronous instructions read each granule, and the statement of the last; empty until
+    /// there is one.
+    busy: Vec<(u32, u32)>,
     /// Statements of which several threads wrote the same value to one element.
     pub repeated: BTreeSet<u32>,
 }
@@ -50,6 +53,8 @@ pub(crate) enum Denied {
     Clash(super::race::Clash),
     /// Another thread wrote another value in the same execution of the statement.
     Overlap(u16),
+    /// An asynchronous instruction, issued by the statement, still reads it.
+    Busy(u32),
 }
 
 impl Shared {
@@ -62,7 +67,36 @@ impl Shared {
             states: vec![State::Undefined; plan.size],
             shadow: Shadow::new(plan.size.div_ceil(granule), agents),
             granule,
+            busy: Vec::new(),
             repeated: BTreeSet::new(),
+        }
+    }
+
+    /// Adds the granules of an element.
+    pub(crate) fn granules(&self, buffer: &SharedBuffer, at: i64, to: &mut Vec<u32>) {
+        if let Some((byte, _)) = Self::address(buffer, at) {
+            let n = buffer.bits.div_ceil(8) as usize;
+            to.extend((byte / self.granule) as u32..=((byte + n - 1) / self.granule) as u32);
+        }
+    }
+
+    /// An asynchronous instruction reads these granules from now on.
+    pub(crate) fn begin_read(&mut self, granules: &[u32], site: u32) {
+        if self.busy.is_empty() {
+            self.busy = vec![(0, 0); self.bytes.len().div_ceil(self.granule)];
+        }
+        for g in granules {
+            let (n, by) = &mut self.busy[*g as usize];
+            (*n, *by) = (*n + 1, site);
+        }
+    }
+
+    /// It has read them; whoever writes them comes after this.
+    pub(crate) fn end_read(&mut self, granules: &[u32], who: &Who) {
+        for g in granules {
+            let (n, _) = &mut self.busy[*g as usize];
+            *n = n.saturating_sub(1);
+            self.shadow.note_read(*g as usize, who);
         }
     }
 
@@ -147,6 +181,12 @@ impl Shared {
             }
             self.repeated.insert(who.site);
             return Ok(None);
+        }
+        let granules = byte / self.granule..=(byte + n - 1) / self.granule;
+        if let Some((_, site)) =
+            self.busy.get(granules).and_then(|b| b.iter().find(|(n, _)| *n > 0))
+        {
+            return Err(Denied::Busy(*site));
         }
         for granule in byte / self.granule..=(byte + n - 1) / self.granule {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
