@@ -154,6 +154,19 @@ impl Runner<'_> {
         sync.number.as_ref().map_or(Ok(0), |index| self.index(index, thread, sync.site))
     }
 
+    /// The number that all these lanes give; none where they differ.
+    fn number_of_all(&self, sync: &SyncNode, warp: usize, lanes: u32) -> Checked<Option<i64>> {
+        let mut all = threads(Part { rank: self.rank, warp, lanes });
+        let Some(first) = all.next() else { return Ok(None) };
+        let number = self.number(sync, first)?;
+        for t in all {
+            if self.number(sync, t)? != number {
+                return Ok(None);
+            }
+        }
+        Ok(Some(number))
+    }
+
     /// Threads that execute the statement together and are absent.
     pub(super) fn absent(&self, sync: &SyncNode, active: &Mask) -> Mask {
         let mut absent = Mask::NONE;
@@ -224,25 +237,43 @@ impl Runner<'_> {
                 self.clocks.acquire(part, &clock);
                 continue;
             }
-            let mut who = self.who(part.warp, sync.site);
-            let clock = match sync.op {
-                SyncOp::MbarrierInit => Message::default(),
-                _ => self.clocks.release(part),
-            };
-            for t in threads(part) {
-                let number = self.number(sync, t)?;
-                who.thread = t as u16;
-                let done = match sync.op {
-                    SyncOp::MbarrierInit => self.block.init_mbarrier(byte, number).map(|()| false),
-                    SyncOp::MbarrierExpect => self.block.arrive(byte, (1, number), &clock),
-                    SyncOp::MbarrierAsyncArrive => {
-                        let landing = self.block.land_with(byte, &who);
-                        landing.and_then(|()| self.block.arrive(byte, (1, 0), &clock))
-                    }
-                    _ => self.block.arrive(byte, (number, 0), &clock),
+            let mut left = lanes;
+            while left != 0 {
+                // Lanes behind the one that completes the phase belong to the next.
+                let each = match sync.op {
+                    SyncOp::MbarrierArrive => self.number_of_all(sync, part.warp, left)?,
+                    _ => Some(1),
                 };
-                self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
+                let n = each.map_or(1, |n| self.block.arrivals_left(byte) / n.max(1));
+                let n = n.clamp(1, 32) as u32;
+                let part = Part { lanes: lowest(left, n), ..part };
+                left &= !part.lanes;
+                self.arrive(sync, part, byte, at)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Lanes of a warp arrive at an mbarrier, or make it ready.
+    fn arrive(&mut self, sync: &SyncNode, part: Part, byte: usize, at: i64) -> Checked<()> {
+        let mut who = self.who(part.warp, sync.site);
+        let clock = match sync.op {
+            SyncOp::MbarrierInit => Message::default(),
+            _ => self.clocks.release(part),
+        };
+        for t in threads(part) {
+            let number = self.number(sync, t)?;
+            who.thread = t as u16;
+            let done = match sync.op {
+                SyncOp::MbarrierInit => self.block.init_mbarrier(byte, number).map(|()| false),
+                SyncOp::MbarrierExpect => self.block.arrive(byte, (1, number), &clock),
+                SyncOp::MbarrierAsyncArrive => {
+                    let landing = self.block.land_with(byte, &who);
+                    landing.and_then(|()| self.block.arrive(byte, (1, 0), &clock))
+                }
+                _ => self.block.arrive(byte, (number, 0), &clock),
+            };
+            self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
         }
         Ok(())
     }
@@ -273,6 +304,17 @@ impl Runner<'_> {
                 .help(help),
         )
     }
+}
+
+/// The lowest `n` of some lanes.
+fn lowest(lanes: u32, n: u32) -> u32 {
+    let (mut left, mut out) = (lanes, 0);
+    for _ in 0..n.min(lanes.count_ones()) {
+        let lane = left & left.wrapping_neg();
+        out |= lane;
+        left &= !lane;
+    }
+    out
 }
 
 /// The threads of a part in their order.

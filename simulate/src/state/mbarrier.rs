@@ -129,6 +129,11 @@ impl Block<'_> {
         Ok(barrier.settle())
     }
 
+    /// Arrivals that the current phase still takes.
+    pub(crate) fn arrivals_left(&self, byte: usize) -> i64 {
+        self.mbarriers.get(&byte).map_or(0, |b| b.arrivals)
+    }
+
     /// Lets a thread's copies so far land with the current phase.
     ///
     /// # Errors
