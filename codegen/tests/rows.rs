@@ -161,13 +161,16 @@ fn every_row_compiles() {
                 .flat_map(|r| [Some((r, false)), r.sets.then_some((r, true))])
                 .flatten()
                 .enumerate()
-                .map(|(i, (row, set))| print(row, &text_of(row, &format!("k{i}"), set), &table))
+                .map(|(i, (row, set))| {
+                    let what = if row.op.spec_kind().is_some() { "leaf" } else { "statement" };
+                    print(row, &text_of(row, &format!("{what}{i}"), set), &table)
+                })
                 .collect();
             for batch in kernels.chunks(BATCH) {
                 let file = one_file(batch);
                 let name = arch.nvrtc_name();
                 match nvrtc.compile(&file, name, emit, &Options::default()) {
-                    Ok(compiled) => common::waits_are_its_own(&compiled),
+                    Ok(compiled) => common::waits_are_its_own(&compiled, "leaf"),
                     Err(d) => {
                         // Which of them it is.
                         for kernel in batch {
