@@ -57,6 +57,39 @@ fn tensor_cores_and_roles() {
 }
 
 #[test]
+fn warpgroups() {
+    let instructions = [
+        "wgmma.fence.sync.aligned",
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16",
+        "wgmma.commit_group.sync.aligned",
+        "wgmma.wait_group.sync.aligned 0",
+        "fence.proxy.async.shared::cta",
+    ];
+    let text = include_str!("kernels/wgmma.cby");
+    check(text, "kernels/wgmma.cu", &[Arch::Sm90a], &instructions);
+}
+
+/// Registers are kept on their side of a fence and a wait as long as they are in scope, and no longer.
+#[test]
+fn registers_are_fenced_in_their_scope() {
+    let text = include_str!("kernels/wgmma.cby");
+    let source = common::kernel(text, Arch::Sm90a).source;
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let at = |what: &str| lines.iter().position(|l| l.contains(what)).expect("it is printed");
+    let (fence, wait) = (at("wgmma.fence"), at("wgmma.wait_group"));
+    for around in [&lines[fence - 2..fence], &lines[wait + 1..wait + 3]] {
+        assert_eq!(around, ["fence_registers<8>(a_u32);", "fence_registers<16>(c);"]);
+    }
+    // The accumulator's block has ended before the last wait.
+    let loop_head = "  for (x = 0; x < 1; x += 1) {\n  Allocate %c:[128,32]";
+    let scoped = text.replace("  Allocate %c:[128,32]", loop_head);
+    let scoped = scoped.trim_end().strip_suffix('}').expect("the kernel's").to_owned();
+    let source = common::kernel(&(scoped + "}\nwgmma.wait(0)\n}\n"), Arch::Sm90a).source;
+    let last = source.rfind("wgmma.wait_group").expect("it is printed");
+    assert!(source[last..].contains("(a_u32)") && !source[last..].contains("(c)"), "{source}");
+}
+
+#[test]
 fn printing_is_deterministic() {
     let text = include_str!("kernels/mma.cby");
     let first = common::kernel(text, Arch::Sm80);

@@ -3,7 +3,7 @@
 mod common;
 
 use carbyne_atoms::{
-    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, BarrierScope, Elem, Major,
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, BarrierScope, Elem, Major, Visibility,
 };
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::require_nvrtc;
@@ -50,9 +50,13 @@ fn text_of(row: &Atom, name: &str, set: bool) -> String {
     }
     let who = if row.group > 1 { "#cta" } else { "#cta.scalar()" };
     let attributes = if let AtomOp::Shfl(_) = row.op { " lane=1" } else { "" };
+    let (before, after) = match row.visibility {
+        Visibility::WgmmaGroup => ("  wgmma.fence\n", "  wgmma.commit\n  wgmma.wait(0)\n"),
+        _ => ("", ""),
+    };
     format!(
         "carbyne 1\n%X:[1].f32.GL\n%Y:[1].f32.GL\n{params}#grid:[1].block\n#cta:[128].thread\n\
-         Spec @{name} <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}  {kind} <<<#grid, {who}>>> ({}) -> ({}){attributes} atom={}\n}}\n",
+         Spec @{name} <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}{before}  {kind} <<<#grid, {who}>>> ({}) -> ({}){attributes} atom={}\n{after}}}\n",
         params.lines().map(|l| format!(", {}", l.split(':').next().unwrap())).collect::<String>(),
         ins.join(", "),
         outs.join(", "),
@@ -157,17 +161,23 @@ fn every_row_compiles() {
                 .flat_map(|r| [Some((r, false)), r.sets.then_some((r, true))])
                 .flatten()
                 .enumerate()
-                .map(|(i, (row, set))| print(row, &text_of(row, &format!("k{i}"), set), &table))
+                .map(|(i, (row, set))| {
+                    let what = if row.op.spec_kind().is_some() { "leaf" } else { "statement" };
+                    print(row, &text_of(row, &format!("{what}{i}"), set), &table)
+                })
                 .collect();
             for batch in kernels.chunks(BATCH) {
                 let file = one_file(batch);
                 let name = arch.nvrtc_name();
-                if let Err(d) = nvrtc.compile(&file, name, emit, &Options::default()) {
-                    // Which of them it is.
-                    for kernel in batch {
-                        common::compile_as(kernel, arch, emit);
+                match nvrtc.compile(&file, name, emit, &Options::default()) {
+                    Ok(compiled) => common::waits_are_its_own(&compiled, "leaf"),
+                    Err(d) => {
+                        // Which of them it is.
+                        for kernel in batch {
+                            common::compile_as(kernel, arch, emit);
+                        }
+                        panic!("{arch}: only together: {d}\n{}", d.notes.join("\n"));
                     }
-                    panic!("{arch}: only together: {d}\n{}", d.notes.join("\n"));
                 }
                 n += batch.len();
             }

@@ -6,7 +6,7 @@
 
 mod common;
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, docs};
+use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Visibility, docs};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::Layout;
@@ -167,10 +167,10 @@ fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
         list(&outputs)
     );
     text.push_str(&body);
-    let _ = writeln!(text, "  barrier");
+    let (written, before, after) = protocol(row.visibility);
     let _ = writeln!(
         text,
-        "  {kind} <<<#grid, #cta>>> ({}) -> ({}){acc} {{\n    {kind} <<<#grid, #cta{group}>>> ({}) -> ({}) atom={}\n  }}\n}}",
+        "{written}  barrier\n  {kind} <<<#grid, #cta>>> ({}) -> ({}){acc} {{\n{before}    {kind} <<<#grid, #cta{group}>>> ({}) -> ({}) atom={}\n{after}  }}\n}}",
         list(&whole.0),
         list(&whole.1),
         list(&parts.0),
@@ -178,6 +178,17 @@ fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
         row.name
     );
     Some(text)
+}
+
+/// What the threads do once they have written the operands, before the row and after it.
+fn protocol(visibility: Visibility) -> (&'static str, &'static str, &'static str) {
+    match visibility {
+        // A copy that is compared as if it had arrived needs no wait.
+        Visibility::Immediate | Visibility::AsyncGroup => ("", "", ""),
+        Visibility::WgmmaGroup => {
+            ("  fence.async\n", "    wgmma.fence\n", "    wgmma.commit\n    wgmma.wait(0)\n")
+        }
+    }
 }
 
 /// A shuffle means no more than itself: the row, in place, is compared with the leaf without a row.

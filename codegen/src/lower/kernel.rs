@@ -66,6 +66,7 @@ pub(super) enum Helper {
     FloorDivision,
     SharedAddress,
     MatrixDescriptor,
+    FenceRegisters,
     Swizzle,
 }
 
@@ -102,6 +103,20 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }"
             }
+            Helper::FenceRegisters => {
+                "\
+// Keeps accesses to registers on their side of it; no instruction.
+template <int N>
+__device__ __forceinline__ void fence_registers(float* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+f\"(r[i])::\"memory\");
+}
+template <int N>
+__device__ __forceinline__ void fence_registers(unsigned* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+r\"(r[i])::\"memory\");
+}"
+            }
             Helper::Swizzle => {
                 "\
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
@@ -132,6 +147,8 @@ pub fn print_kernel(
         indices: Indices::new(&program.arena),
         definitions: Indices::new(&program.arena),
         buffers: HashMap::new(),
+        asynchronous: HashSet::new(),
+        in_flight: vec![],
         arena: Arena::default(),
         barriers: vec![],
         headers: BTreeSet::new(),
@@ -165,6 +182,8 @@ impl Lowering<'_> {
         let name = Namer::default().admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
         let content = Content::of(self.p, id);
+        self.asynchronous =
+            content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
         let (signature, params) = self.params(id, &content.written)?;
         let mut body = self.prologue(exec);
@@ -293,6 +312,8 @@ struct Content {
     written: HashSet<BufferId>,
     /// Shared buffers in text order.
     shared: Vec<BufferId>,
+    /// Specs without a body.
+    leaves: Vec<SpecId>,
 }
 
 impl Content {
@@ -306,7 +327,10 @@ impl Content {
         let spec = &p.specs[id];
         match &spec.body {
             Some(body) => self.stmts(p, body),
-            None => self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer)),
+            None => {
+                self.leaves.push(id);
+                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+            }
         }
     }
 

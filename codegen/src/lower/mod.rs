@@ -2,12 +2,14 @@
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
 //! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `ptx` and
-//! `descriptor` (operands of inline PTX), `sync` (rows of statements between specs).
+//! `descriptor` (operands of inline PTX), `sync` (rows of statements between specs), `flight`
+//! (registers of asynchronous rows).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
 mod descriptor;
+mod flight;
 mod indices;
 mod kernel;
 mod leaf;
@@ -25,7 +27,7 @@ use crate::smem::Arena;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::program::{BufferId, Program};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The state of lowering one kernel.
 struct Lowering<'p> {
@@ -36,6 +38,10 @@ struct Lowering<'p> {
     /// How index variables are spelled where they are defined: by CUDA's own variables.
     definitions: Indices<'p>,
     buffers: HashMap<BufferId, storage::Stored>,
+    /// Buffers of the kernel that asynchronous rows use.
+    asynchronous: HashSet<BufferId>,
+    /// Registers in scope that they use, in order of declaration.
+    in_flight: Vec<BufferId>,
     arena: Arena,
     /// Sets of threads that wait at named barriers, in order of first appearance.
     barriers: Vec<Vec<i64>>,

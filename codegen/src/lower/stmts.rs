@@ -13,6 +13,7 @@ impl Lowering<'_> {
     /// A block's statements. Errors are collected; what cannot be printed is left out.
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         let mut out = vec![];
+        let declared = self.in_flight.len();
         for stmt in stmts {
             if self.errors.is_full() {
                 break;
@@ -22,6 +23,7 @@ impl Lowering<'_> {
                 Err(d) => self.errors.push(*errors::at(stmt.span)(d)),
             }
         }
+        self.in_flight.truncate(declared);
         out
     }
 

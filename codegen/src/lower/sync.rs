@@ -2,6 +2,7 @@
 
 use super::Lowering;
 use super::access::Values;
+use super::flight::{self, Kept};
 use super::leaf::Filled;
 use super::stmts::line_comment;
 use super::who::Who;
@@ -51,6 +52,11 @@ impl Lowering<'_> {
             let what = if filled.is_empty() { "" } else { sync.op.as_str() };
             stmt.comment = line_comment(line, what);
             stmts.push(stmt);
+        }
+        match flight::kept(sync.op) {
+            Some(Kept::Before) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
+            Some(Kept::After) => stmts.extend(self.fence_registers()),
+            None => {}
         }
         Ok(stmts)
     }
