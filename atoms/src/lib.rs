@@ -13,9 +13,11 @@ pub mod arch;
 pub mod banks;
 mod binary;
 pub mod bound;
+pub mod bulk;
 mod convert;
 mod convert_int;
 mod cp_async;
+mod cp_async_bulk;
 pub mod docs;
 mod dsl;
 mod fma;
@@ -35,6 +37,7 @@ mod stmatrix;
 mod sync;
 pub mod table;
 pub mod template;
+pub mod tensor_map;
 mod unary;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
@@ -42,7 +45,7 @@ pub use banks::{BANKS, Banks};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem, ErrorBound,
-    NumberForm, Rate, Rounding, RowKind, Visibility,
+    Extent, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

@@ -61,6 +61,9 @@ impl Lowering<'_> {
             return Err(errors::unprintable(format!("{text} is used where it is not declared")));
         };
         let name = operand.name;
+        if tensor.map.is_some() {
+            return mismatch(format!("{text} is a box of a tensor map, operand {name} an address"));
+        }
         if !operand.allows(stored.memory) {
             return mismatch(format!(
                 "operand {name} cannot lie in {}, as {text} does",

@@ -8,10 +8,11 @@ use crate::namer::Namer;
 use crate::smem::Arena;
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomTable;
+use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{self, BufferId, Exec, Program, SpecId};
+use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -46,6 +47,15 @@ pub enum Param {
         /// Whether the kernel writes through it.
         written: bool,
     },
+    /// An encoded tensor map, 128 bytes.
+    TensorMap {
+        /// Its name in the source.
+        name: String,
+        /// What it is a map of.
+        buffer: BufferId,
+        /// What its encoder is told.
+        map: MapDescription,
+    },
     /// A symbolic size.
     Symbol {
         /// Its name in the source.
@@ -66,6 +76,7 @@ pub(super) enum Helper {
     FloorDivision,
     SharedAddress,
     Swizzle,
+    TensorMap,
 }
 
 impl Helper {
@@ -89,6 +100,15 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }"
+            }
+            Helper::TensorMap => {
+                "\
+// A tensor map as cuTensorMapEncodeTiled writes it.
+#ifndef __cuda_cuda_h__
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+#endif"
             }
             Helper::Swizzle => {
                 "\
@@ -120,6 +140,7 @@ pub fn print_kernel(
         indices: Indices::new(&program.arena),
         definitions: Indices::new(&program.arena),
         buffers: HashMap::new(),
+        maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],
         headers: BTreeSet::new(),
@@ -154,7 +175,7 @@ impl Lowering<'_> {
         let (grid, block) = self.extents(exec)?;
         let content = Content::of(self.p, id);
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
-        let (signature, params) = self.params(id, &content.written)?;
+        let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
         let who = self.who(exec);
         let inner = match &spec.body {
@@ -200,8 +221,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Pointers in text order, then symbols.
-    fn params(&mut self, id: SpecId, written: &HashSet<BufferId>) -> Fallible<Signature> {
+    /// Pointers in text order, then symbols, then tensor maps in text order.
+    fn params(&mut self, id: SpecId, content: &Content) -> Fallible<Signature> {
         let spec = &self.p.specs[id];
         let operands: HashSet<BufferId> = spec
             .input_tensors()
@@ -210,7 +231,7 @@ impl Lowering<'_> {
             .collect();
         let (mut signature, mut params) = (vec![], vec![]);
         for &buffer in self.p.params.iter().filter(|b| operands.contains(b)) {
-            let written = written.contains(&buffer);
+            let written = content.written.contains(&buffer);
             let stored = self.parameter(buffer, written)?;
             let ty = Type {
                 name: stored.storage.cxx.into(),
@@ -229,6 +250,25 @@ impl Lowering<'_> {
             self.bind(var, &name, wide);
             signature.push((Type::constant(Indices::type_of(wide)), name.clone().into()));
             params.push(Param::Symbol { name, var, wide });
+        }
+        for &id in &content.maps {
+            let map = &self.p.maps[id];
+            let description = describe(self.p, map).map_err(|no| {
+                errors::new(
+                    Code::AtomMismatch,
+                    map.span,
+                    format!("hardware has no such tensor map: {no}"),
+                    &no.help(),
+                )
+            })?;
+            let own = &self.p.buffers[map.buffer].name;
+            let name = map.name.clone().unwrap_or_else(|| format!("{own}_map"));
+            let name = self.namer.admit(&name, "map");
+            self.helpers.insert(Helper::TensorMap);
+            signature
+                .push((Type::named("const __grid_constant__ CUtensorMap"), name.clone().into()));
+            self.maps.insert(id, name.clone());
+            params.push(Param::TensorMap { name, buffer: map.buffer, map: description });
         }
         Ok((signature, params))
     }
@@ -281,6 +321,8 @@ struct Content {
     written: HashSet<BufferId>,
     /// Shared buffers in text order.
     shared: Vec<BufferId>,
+    /// Tensor maps whose boxes are moved, in text order.
+    maps: BTreeSet<MapId>,
 }
 
 impl Content {
@@ -294,7 +336,11 @@ impl Content {
         let spec = &p.specs[id];
         match &spec.body {
             Some(body) => self.stmts(p, body),
-            None => self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer)),
+            None => {
+                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+                let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+                self.maps.extend(all.filter_map(|t| Some(p.tensors[t].map.as_ref()?.map)));
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
+mod bulk;
 mod indices;
 mod kernel;
 mod leaf;
@@ -23,7 +24,7 @@ use crate::namer::Namer;
 use crate::smem::Arena;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::program::{BufferId, MapId, Program};
 use std::collections::{BTreeSet, HashMap};
 
 /// The state of lowering one kernel.
@@ -35,6 +36,8 @@ struct Lowering<'p> {
     /// How index variables are spelled where they are defined: by CUDA's own variables.
     definitions: Indices<'p>,
     buffers: HashMap<BufferId, storage::Stored>,
+    /// Parameters that are tensor maps.
+    maps: HashMap<MapId, String>,
     arena: Arena,
     /// Sets of threads that wait at named barriers, in order of first appearance.
     barriers: Vec<Vec<i64>>,

@@ -46,7 +46,7 @@ impl Lowering<'_> {
         };
         let mut stmts = vec![];
         for filled in all {
-            let mut stmt = self.ptx(atom, &filled, &numbers)?;
+            let mut stmt = self.ptx(atom, &filled, &numbers, vec![])?;
             // Where there are operands it takes several lines.
             let what = if filled.is_empty() { "" } else { sync.op.as_str() };
             stmt.comment = line_comment(line, what);
@@ -101,7 +101,7 @@ impl Lowering<'_> {
             )));
         }
         let numbers = [("barrier", Dim::Const(id)), ("threads", Dim::Const(n))];
-        self.ptx(atom, &[], &numbers).map(|stmt| stmt.kind)
+        self.ptx(atom, &[], &numbers, vec![]).map(|stmt| stmt.kind)
     }
 }
 

@@ -9,6 +9,7 @@
 mod alone;
 mod arith;
 mod blame;
+mod bulk;
 mod check;
 mod meaning;
 mod row;
@@ -233,6 +234,7 @@ impl<'k> Runner<'k> {
         }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, &inner),
+            How::Bulk(copy) => self.bulk(leaf, copy, &inner),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, &inner),
             How::Meaning(meaning) if leaf.ordered => {
                 self.settle();

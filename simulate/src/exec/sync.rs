@@ -63,32 +63,43 @@ impl Runner<'_> {
 
     /// One thread's statement on every mbarrier of its view.
     fn mbarriers(&mut self, sync: &SyncNode, thread: usize, number: i64) -> Checked<()> {
-        let Some(index) = sync.view else { return Ok(()) };
-        let kernel = self.kernel;
-        let view = &kernel.views[index];
-        let first = self.index(&view.offset, thread, sync.site)?;
-        for e in 0..usize::try_from(view.size).unwrap_or(0) {
-            let at = first.saturating_add(view.element(e));
-            let write = sync.op == SyncOp::MbarrierInit;
-            let mut who = self.block.clocks.warp(thread / 32, sync.site);
-            who.thread = thread as u16;
-            // The init counts as a write that everything else must come after.
-            let accessed = match write {
-                true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
-                false => self.block.read(view, at, thread, &who).map(|_| ()),
-            };
-            if let Err(failure) = accessed {
-                let access = Access { view: index, at, write, thread };
-                return blame::failed(kernel, self.block.env.block, &who, &access, &failure);
-            }
-            let Some(byte) = self.block.byte_offset(view, at) else { continue };
-            let done = self.block.mbarrier(sync.op, byte as usize, thread, number);
-            done.map_err(|fault| {
-                let name = kernel.element_name(index, at);
-                self.barrier_fault(sync, thread, &name, fault)
-            })?;
+        let Some(view) = sync.view else { return Ok(()) };
+        let write = sync.op == SyncOp::MbarrierInit;
+        for e in 0..usize::try_from(self.kernel.views[view].size).unwrap_or(0) {
+            let found = self.mbarrier_at(view, e, thread, sync.site, write)?;
+            let Some((byte, name)) = found else { continue };
+            let done = self.block.mbarrier(sync.op, byte, thread, number);
+            done.map_err(|fault| self.barrier_fault(sync.site, thread, &name, fault))?;
         }
         Ok(())
+    }
+
+    /// The byte in shared memory and the name of an mbarrier, which the thread is about to use. The init
+    /// counts as a write that everything else must come after.
+    pub(super) fn mbarrier_at(
+        &mut self,
+        view: usize,
+        element: usize,
+        thread: usize,
+        site: u32,
+        write: bool,
+    ) -> Checked<Option<(usize, String)>> {
+        let kernel = self.kernel;
+        let index = view;
+        let view = &kernel.views[index];
+        let at = self.index(&view.offset, thread, site)?.saturating_add(view.element(element));
+        let mut who = self.block.clocks.warp(thread / 32, site);
+        who.thread = thread as u16;
+        let accessed = match write {
+            true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
+            false => self.block.read(view, at, thread, &who).map(|_| ()),
+        };
+        if let Err(failure) = accessed {
+            let access = Access { view: index, at, write, thread };
+            return blame::failed(kernel, self.block.env.block, &who, &access, &failure);
+        }
+        let byte = self.block.byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
+        Ok(byte.map(|byte| (byte, kernel.element_name(index, at))))
     }
 
     fn cluster(
@@ -98,17 +109,17 @@ impl Runner<'_> {
         act: impl Fn(&mut crate::state::Block<'_>, usize) -> Result<(), BarrierFault>,
     ) -> Checked<()> {
         act(&mut self.block, thread)
-            .map_err(|fault| self.barrier_fault(sync, thread, "the cluster's barrier", fault))
+            .map_err(|fault| self.barrier_fault(sync.site, thread, "the cluster's barrier", fault))
     }
 
-    fn barrier_fault(
+    pub(super) fn barrier_fault(
         &self,
-        sync: &SyncNode,
+        site: u32,
         thread: usize,
         name: &str,
         fault: BarrierFault,
     ) -> Box<Diagnostic> {
-        let span = self.kernel.sites[sync.site as usize].span;
+        let span = self.kernel.sites[site as usize].span;
         let by = format!("block {}, thread {thread}", self.block.env.block);
         Box::new(match fault {
             BarrierFault::Unmet(Unmet { phase, arrivals, bytes }) => Diagnostic::new(

@@ -5,6 +5,7 @@
 //! here, in text order: an open layout, a symbol without a value, a row that does not fit its operands, a
 //! leaf that means nothing.
 
+mod bulk;
 mod cost;
 mod crew;
 mod lower;
@@ -12,6 +13,7 @@ mod row;
 mod storage;
 mod view;
 
+pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
 pub(crate) use lower::{lower, not_decomposed};
@@ -267,6 +269,8 @@ pub(crate) enum Source {
 pub(crate) enum How {
     /// What the row of its atom says.
     Row(BoundRow),
+    /// A bulk copy by each thread.
+    Bulk(BoundBulk),
     /// What the spec means, for each group of threads.
     Meaning(Meaning),
     /// Exchange between the lanes of a group.

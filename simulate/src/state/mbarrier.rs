@@ -161,6 +161,24 @@ impl Block<'_> {
         Ok(())
     }
 
+    /// Bytes of a bulk copy, issued by a thread, arrive at the mbarrier at a byte of shared memory; its
+    /// elements become visible with the phase.
+    pub(crate) fn bulk_arrives(
+        &mut self,
+        byte: usize,
+        thread: usize,
+        bytes: i64,
+        elements: Vec<Pending>,
+    ) -> Result<(), BarrierFault> {
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        let epoch = self.clocks.epoch(thread / 32);
+        barrier.landing.push(Landing { thread: thread as u16, epoch, elements });
+        barrier.bytes = barrier.bytes.saturating_sub(bytes);
+        self.clocks.release(thread / 32, &mut barrier.arriving);
+        barrier.settle();
+        Ok(())
+    }
+
     /// A thread arrives at the cluster's barrier; `release` says whether its accesses before are ordered.
     pub(crate) fn arrive_cluster(
         &mut self,
