@@ -199,6 +199,12 @@ fn visibility(page: &mut String, atom: &Atom) {
     let text = match atom.visibility {
         Visibility::Immediate => return,
         Visibility::AsyncGroup => "D is there after `async.commit` and `async.wait(n)`.",
+        Visibility::Mbarrier => {
+            "D is there after a wait for the phase of the mbarrier that `bar=` names."
+        }
+        Visibility::BulkGroup => {
+            "S may be overwritten after `bulk.commit` and `bulk.wait_read(n)`, D is there after `bulk.wait(n)`."
+        }
         Visibility::WgmmaGroup => {
             "Registers are passed to it by `wgmma.fence`; D is there, and operands may be written, after \
              `wgmma.commit` and `wgmma.wait(n)`."

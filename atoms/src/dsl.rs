@@ -7,10 +7,11 @@ use crate::arch::ArchReq;
 use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
-    Access, Addressing, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, NumberForm, Rate,
-    Rounding, RowKind, Visibility,
+    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, Extent,
+    NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 use crate::template::Template;
+use carbyne_ir::ast::CacheHint;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 
@@ -44,6 +45,8 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         group: 1,
         thread_layout: layout("1:0"),
         operands: Vec::new(),
+        extent: Extent::Tile,
+        cache: CacheHint::Normal,
         numbers: Vec::new(),
         visibility: Visibility::Immediate,
         sets: false,
@@ -110,6 +113,21 @@ impl Atom {
     pub(crate) fn in_wgmma_group(mut self) -> Self {
         self.visibility = Visibility::WgmmaGroup;
         self.sets = true;
+        self
+    }
+
+    pub(crate) fn completes(mut self, visibility: Visibility) -> Self {
+        self.visibility = visibility;
+        self
+    }
+
+    pub(crate) fn extent(mut self, extent: Extent) -> Self {
+        self.extent = extent;
+        self
+    }
+
+    pub(crate) fn cached(mut self, cache: CacheHint) -> Self {
+        self.cache = cache;
         self
     }
 
@@ -182,7 +200,7 @@ pub(crate) fn immediate(name: &'static str, (least, most): (i64, i64)) -> AtomNu
 
 /// A number that may be computed.
 pub(crate) fn computed(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
-    AtomNumber { form: NumberForm::Register, ..immediate(name, (least, most)) }
+    AtomNumber { form: NumberForm::Register(AsmClass::R), ..immediate(name, (least, most)) }
 }
 
 impl AtomOperand {

@@ -13,9 +13,11 @@ pub mod arch;
 pub mod banks;
 mod binary;
 pub mod bound;
+pub mod bulk;
 mod convert;
 mod convert_int;
 mod cp_async;
+mod cp_async_bulk;
 pub mod descriptor;
 pub mod docs;
 mod dsl;
@@ -36,6 +38,7 @@ mod stmatrix;
 mod sync;
 pub mod table;
 pub mod template;
+pub mod tensor_map;
 mod unary;
 mod wgmma;
 
@@ -45,7 +48,7 @@ pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
-    ErrorBound, NumberForm, Rate, Rounding, RowKind, Visibility,
+    ErrorBound, Extent, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

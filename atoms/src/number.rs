@@ -1,5 +1,6 @@
 //! Numbers that a row's text takes besides its operands: counts, parities, masks.
 
+use crate::operand::AsmClass;
 use std::fmt;
 
 /// A number in a template: `{count}`.
@@ -22,8 +23,8 @@ pub struct AtomNumber {
 pub enum NumberForm {
     /// As a constant of the text.
     Immediate,
-    /// As a 32-bit register: it may be computed.
-    Register,
+    /// As a register: it may be computed.
+    Register(AsmClass),
 }
 
 impl AtomNumber {
@@ -34,7 +35,7 @@ impl AtomNumber {
         lo.is_none_or(|lo| lo >= self.least)
             && hi.is_none_or(|hi| hi <= self.most)
             && (if one { lo.unwrap_or(0) } else { div }) % self.multiple == 0
-            && (one || self.form == NumberForm::Register && self.least < self.most)
+            && (one || self.form != NumberForm::Immediate && self.least < self.most)
     }
 }
 
@@ -72,7 +73,7 @@ mod tests {
             least: 0,
             most: 1,
             multiple: 1,
-            form: NumberForm::Register,
+            form: NumberForm::Register(AsmClass::R),
         };
         assert!(parity.takes(Some(0), Some(1), 1) && parity.takes(Some(0), None, 1));
         assert!(!parity.takes(Some(0), Some(2), 1) && !parity.takes(Some(-1), Some(0), 1));

@@ -17,7 +17,7 @@
 
 use crate::arch::ArchReq;
 use crate::template::Template;
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, SyncOp, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, CacheHint, ReduceOp, ShflOp, SpecKind, SyncOp, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
@@ -41,6 +41,10 @@ pub struct Atom {
     pub thread_layout: Layout,
     /// Read operands first, in the order of the spec, then written ones.
     pub operands: Vec<AtomOperand>,
+    /// How much its operands hold.
+    pub extent: Extent,
+    /// How long caches keep what it touches.
+    pub cache: CacheHint,
     /// Numbers in the template besides operands.
     pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
@@ -192,6 +196,19 @@ impl fmt::Display for AtomOp {
     }
 }
 
+/// How much the operands of a row hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// What their tiles say.
+    Tile,
+    /// Any number of units, one after the other on both sides: `{bytes}` is how many bytes.
+    Run,
+    /// A box of a tensor map of so many modes. In global memory `{c0}`, `{c1}` and so on are the
+    /// coordinates of its first element, the fastest mode first; in shared memory it is compact in that
+    /// order, swizzled as the map says.
+    Box(usize),
+}
+
 /// When the outputs of a row may be read by the threads that executed it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Visibility {
@@ -199,6 +216,10 @@ pub enum Visibility {
     Immediate,
     /// After the issuing thread has committed its group of asynchronous copies and waited for it.
     AsyncGroup,
+    /// After a wait for the phase of an mbarrier, `{bar}` in the template, that counts its bytes.
+    Mbarrier,
+    /// After the issuing thread has committed its group of bulk copies and waited for it.
+    BulkGroup,
     /// After the warps have committed their group of `wgmma` and waited for it (`wgmma.commit`,
     /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a `wgmma` of the
     /// same shape that accumulates into them; nor may what it reads of shared memory be written. Registers

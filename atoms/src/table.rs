@@ -3,8 +3,8 @@
 use crate::arch::Arch;
 use crate::row::{Atom, AtomOp, BarrierScope};
 use crate::{
-    binary, convert, convert_int, cp_async, fma, global, ldmatrix, mma, reduce, register, shared,
-    shuffle, special, stmatrix, sync, unary, wgmma,
+    binary, convert, convert_int, cp_async, cp_async_bulk, fma, global, ldmatrix, mma, reduce,
+    register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
 };
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -42,6 +42,7 @@ impl Rows {
             global::list(arch),
             shared::list(arch),
             cp_async::list(arch),
+            cp_async_bulk::list(arch),
             ldmatrix::list(arch),
             stmatrix::list(arch),
             register::list(arch),

@@ -4,7 +4,8 @@
 //! a time and demands that the sweep names it.
 
 use carbyne_atoms::{
-    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind, Template, Visibility,
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Part, RowKind, Template,
+    Visibility,
 };
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -20,6 +21,7 @@ fn defects(table: &AtomTable) -> Vec<String> {
                 say("the name is taken");
             }
             let same = other.op == row.op && other.operands == row.operands;
+            let same = same && other.extent == row.extent && other.cache == row.cache;
             if same && other.numbers == row.numbers && other.cost == row.cost && !in_order(row) {
                 say(&format!("nothing tells it from `{}`", other.name));
             }
@@ -99,7 +101,9 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     }
     for name in row.template.placeholders() {
         let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
-        if row.operand(name).is_none() && row.number(name).is_none() && !lane {
+        let bar = row.visibility == Visibility::Mbarrier && name == "bar";
+        let known = row.operand(name).is_some() || row.number(name).is_some();
+        if !known && !lane && !bar {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }
     }
@@ -140,7 +144,11 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
             }
             continue;
         };
-        if row.number(name).is_some() {
+        // What stands behind a map's address in its brackets are coordinates.
+        let operand = row.operand(name);
+        let map = matches!(row.extent, Extent::Box(_))
+            && operand.is_some_and(|o| o.memory == [Memory::Gl]);
+        if operand.is_none() || map {
             continue;
         }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
@@ -185,7 +193,8 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     }
     let in_memory = operand.memory.iter().any(|m| *m != Memory::Rf);
     let align = if in_memory { operand.bytes_per_thread() } else { 1 };
-    if operand.align != align || operand.align.count_ones() != 1 {
+    let least = row.extent != Extent::Tile && operand.align >= align;
+    if !(operand.align == align || least) || operand.align.count_ones() != 1 {
         say("the alignment is not what a thread accesses");
     }
     if let Some(cxx) = operand.cxx

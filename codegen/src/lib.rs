@@ -23,6 +23,7 @@ mod scalars;
 pub mod smem;
 pub mod testing;
 
+pub use carbyne_atoms::tensor_map::MapDescription;
 pub use lower::{CudaKernel, Param, print_kernel};
 
 /// A result whose error is one diagnostic.

@@ -8,9 +8,10 @@
 //! Invariant: no decision depends on an atom's name.
 
 use crate::relation;
+use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
 use carbyne_atoms::descriptor;
 use carbyne_atoms::{
-    Access, Atom, AtomOp, AtomOperand, AtomTable, DescriptorMismatch, Elem, Template,
+    Access, Atom, AtomOperand, AtomTable, DescriptorMismatch, Elem, Extent, Template,
 };
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
@@ -104,6 +105,8 @@ pub enum Mismatch {
         /// Bytes that are known.
         found: i64,
     },
+    /// It moves another amount, or completes otherwise.
+    Bulk(BulkMismatch),
     /// Elements would end in other places than the enclosing Move says.
     Relation {
         /// What goes wrong first.
@@ -131,6 +134,7 @@ impl Mismatch {
             Mismatch::Values { .. } => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } => 6,
+            Mismatch::Bulk(_) => 4,
             Mismatch::Relation { .. } => 7,
         }
     }
@@ -159,6 +163,7 @@ impl Mismatch {
             Mismatch::Align { operand, want, .. } => {
                 format!("align operand {operand} to {want} bytes: base, strides and index")
             }
+            Mismatch::Bulk(mismatch) => mismatch.help(),
             Mismatch::Relation { .. } => {
                 "change the view of the source, or the thread-value layout of the destination"
                     .to_owned()
@@ -191,6 +196,7 @@ impl fmt::Display for Mismatch {
             Mismatch::Align { operand, want, found } => {
                 write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
             }
+            Mismatch::Bulk(mismatch) => write!(f, "{mismatch}"),
             Mismatch::Relation { detail } => f.write_str(detail),
         }
     }
@@ -215,10 +221,24 @@ pub fn match_atom(
             memory_fits(p, *t, operand)?;
         }
     }
-    if let AtomOp::Init = atom.op {
-        // The literal takes the type of what it initializes, which has been compared.
-    }
     threads_fit(p, spec, atom)?;
+    if atom.extent != Extent::Tile {
+        bulk_copy(p, spec, atom).map_err(Mismatch::Bulk)?;
+        return Ok(Match { atom: atom.name, operands: tensors });
+    }
+    if spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache {
+        let asked = if spec.bar.is_some() {
+            BulkMismatch::Bar(false)
+        } else if spec.multicast.is_some() {
+            BulkMismatch::Multicast(false)
+        } else {
+            BulkMismatch::Cache(atom.cache)
+        };
+        return Err(Mismatch::Bulk(asked));
+    }
+    if tensors.iter().flatten().any(|t| p.tensors[*t].map.is_some()) {
+        return Err(Mismatch::Bulk(BulkMismatch::Box(false)));
+    }
     for (operand, tensor) in atom.operands.iter().zip(&tensors) {
         if let Some(t) = tensor {
             values_fit(p, *t, operand)?;

@@ -427,6 +427,15 @@ pub enum ViewOp {
     Tv(LayoutExpr, Name),
     /// `.scalar()`: of a thread tensor, each thread for itself.
     Scalar,
+    /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move
+    /// them: an outer level that counts boxes, rounded up at the edges, and an inner one that is a box.
+    /// The swizzle is that of the tensor in SH on the other side.
+    TensorMap {
+        /// Extents of a box, one a mode.
+        sizes: Vec<Expr>,
+        /// As [`TypeAttr::Swizzle`]; none where boxes lie in SH as they are.
+        swizzle: Option<(u32, u32, u32)>,
+    },
 }
 
 /// The argument of `.tile`.
@@ -496,6 +505,20 @@ pub enum AttrValue {
     Word(String),
     /// `3`, `(96,160,16)`
     Tuple(TupleExpr),
+    /// `%full[s]`
+    View(View),
+}
+
+spelled! {
+    /// How long the second-level cache keeps what a copy touches (`cache=`).
+    CacheHint {
+        /// As everything else.
+        Normal = "normal",
+        /// It goes first.
+        EvictFirst = "evict_first",
+        /// It stays longest.
+        EvictLast = "evict_last",
+    }
 }
 
 /// What a spec computes: the eight of Graphene's Table 1 (Allocate is a statement of its own) and the

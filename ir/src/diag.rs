@@ -140,6 +140,7 @@ codes! {
     ReadOnly = "V0227" "A tensor is written that the enclosing spec only reads, or read that it does not name.",
     SyncOperands = "V0228" "The operands of a synchronisation statement do not fit it.",
     MbarrierAsData = "V0229" "An mbarrier is used as data, or data as an mbarrier.",
+    TensorMapUse = "V0230" "A tensor has no tensor map, or its map is used otherwise than box by box by a Move.",
     LayoutRefused = "L0101" "A layout operation has no exact result.",
     LayoutOverflow = "L0102" "A size or an index of a layout does not fit 64 bits.",
     LayoutIncongruent = "L0103" "A shape and its stride or coordinate are nested differently.",

@@ -6,7 +6,9 @@
 
 mod common;
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Visibility, docs};
+use carbyne_atoms::{
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Visibility, docs,
+};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::Layout;
@@ -78,6 +80,10 @@ fn batched(row: &Atom, n: i64, tv: &Layout) -> Layout {
 /// A kernel that runs the row on its own layouts. `pick` chooses among memories and scalar types, and `set`
 /// has the row set its accumulator.
 fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
+    // Bulk copies have no tiles of their own.
+    if row.extent != Extent::Tile {
+        return None;
+    }
     let kind = if set { SpecKind::MatMulSet } else { row.op.spec_kind()? };
     let mut text = String::from("carbyne 1\n#grid:[1].block\n");
     let n_groups = n_threads(row) / row.group;
@@ -183,6 +189,8 @@ fn kernel(row: &Atom, pick: usize, set: bool) -> Option<String> {
 /// What the threads do once they have written the operands, before the row and after it.
 fn protocol(visibility: Visibility) -> (&'static str, &'static str, &'static str) {
     match visibility {
+        // A bulk copy is a program of its own: simulate/tests/bulk.rs.
+        Visibility::Mbarrier | Visibility::BulkGroup => Default::default(),
         // A copy that is compared as if it had arrived needs no wait.
         Visibility::Immediate | Visibility::AsyncGroup => ("", "", ""),
         Visibility::WgmmaGroup => {

@@ -64,6 +64,10 @@ impl Lowering<'_> {
             return Err(errors::unprintable(format!("{text} is used where it is not declared")));
         };
         let name = operand.name;
+        if tensor.map.is_some() {
+            let message = format!("{text} is a box of a tensor map, operand {name} an address");
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        }
         if !operand.allows(stored.memory) {
             let message = format!("operand {name} cannot lie in {}, as {text} does", stored.memory);
             return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));

@@ -8,10 +8,11 @@ use crate::namer::Namer;
 use crate::smem::Arena;
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomTable;
+use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{self, BufferId, Exec, Program, SpecId};
+use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -46,6 +47,15 @@ pub enum Param {
         /// Whether the kernel writes through it.
         written: bool,
     },
+    /// An encoded tensor map, 128 bytes.
+    TensorMap {
+        /// Its name in the source.
+        name: String,
+        /// What it is a map of.
+        buffer: BufferId,
+        /// What its encoder is told.
+        map: MapDescription,
+    },
     /// A symbolic size.
     Symbol {
         /// Its name in the source.
@@ -68,6 +78,7 @@ pub(super) enum Helper {
     MatrixDescriptor,
     FenceRegisters,
     Swizzle,
+    TensorMap,
 }
 
 impl Helper {
@@ -117,6 +128,15 @@ __device__ __forceinline__ void fence_registers(unsigned* r) {
   for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+r\"(r[i])::\"memory\");
 }"
             }
+            Helper::TensorMap => {
+                "\
+// A tensor map as cuTensorMapEncodeTiled writes it.
+#ifndef __cuda_cuda_h__
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+#endif"
+            }
             Helper::Swizzle => {
                 "\
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
@@ -149,6 +169,7 @@ pub fn print_kernel(
         buffers: HashMap::new(),
         asynchronous: HashSet::new(),
         in_flight: vec![],
+        maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],
         headers: BTreeSet::new(),
@@ -185,7 +206,7 @@ impl Lowering<'_> {
         self.asynchronous =
             content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
-        let (signature, params) = self.params(id, &content.written)?;
+        let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
         let who = self.who(exec);
         let inner = match &spec.body {
@@ -231,8 +252,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Pointers in text order, then symbols.
-    fn params(&mut self, id: SpecId, written: &HashSet<BufferId>) -> Fallible<Signature> {
+    /// Pointers in text order, then symbols, then tensor maps in text order.
+    fn params(&mut self, id: SpecId, content: &Content) -> Fallible<Signature> {
         let spec = &self.p.specs[id];
         let operands: HashSet<BufferId> = spec
             .input_tensors()
@@ -241,7 +262,7 @@ impl Lowering<'_> {
             .collect();
         let (mut signature, mut params) = (vec![], vec![]);
         for &buffer in self.p.params.iter().filter(|b| operands.contains(b)) {
-            let written = written.contains(&buffer);
+            let written = content.written.contains(&buffer);
             let stored = self.parameter(buffer, written)?;
             let ty = Type {
                 name: stored.storage.cxx.into(),
@@ -260,6 +281,25 @@ impl Lowering<'_> {
             self.bind(var, &name, wide);
             signature.push((Type::constant(Indices::type_of(wide)), name.clone().into()));
             params.push(Param::Symbol { name, var, wide });
+        }
+        for &id in &content.maps {
+            let map = &self.p.maps[id];
+            let description = describe(self.p, map).map_err(|no| {
+                errors::new(
+                    Code::AtomMismatch,
+                    map.span,
+                    format!("hardware has no such tensor map: {no}"),
+                    &no.help(),
+                )
+            })?;
+            let own = &self.p.buffers[map.buffer].name;
+            let name = map.name.clone().unwrap_or_else(|| format!("{own}_map"));
+            let name = self.namer.admit(&name, "map");
+            self.helpers.insert(Helper::TensorMap);
+            signature
+                .push((Type::named("const __grid_constant__ CUtensorMap"), name.clone().into()));
+            self.maps.insert(id, name.clone());
+            params.push(Param::TensorMap { name, buffer: map.buffer, map: description });
         }
         Ok((signature, params))
     }
@@ -314,6 +354,8 @@ struct Content {
     shared: Vec<BufferId>,
     /// Specs without a body.
     leaves: Vec<SpecId>,
+    /// Tensor maps whose boxes are moved, in text order.
+    maps: BTreeSet<MapId>,
 }
 
 impl Content {
@@ -330,6 +372,9 @@ impl Content {
             None => {
                 self.leaves.push(id);
                 self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+                let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+                self.maps.extend(all.filter_map(|t| Some(p.tensors[t].map.as_ref()?.map)));
             }
         }
     }

@@ -7,7 +7,7 @@ use super::stmts::line_comment;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Part, Template};
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Extent, Part, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{Operand, Spec, SpecId};
@@ -41,12 +41,18 @@ impl Lowering<'_> {
                 &format!("near it are {}", near.join(", ")),
             ));
         };
+        if atom.extent != Extent::Tile {
+            let mut stmt = self.bulk(spec, atom).map_err(errors::at(spec.span))?;
+            stmt.comment = line_comment(spec.line, atom.name);
+            return Ok(stmt);
+        }
+        plain_copy(spec, atom)?;
         let filled = self.fill(spec, atom).map_err(errors::at(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
-                self.ptx(atom, &filled, &[], spec.kind != SpecKind::MatMulSet)
+                self.ptx(atom, &filled, &[], vec![], spec.kind != SpecKind::MatMulSet)
             }
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
@@ -117,6 +123,24 @@ impl Lowering<'_> {
             });
         }
         Ok(Stmt::new(StmtKind::Filled(pieces)))
+    }
+}
+
+/// What only bulk rows do must not be asked of others.
+fn plain_copy(spec: &Spec, atom: &Atom) -> Fallible<()> {
+    let asked = [
+        ("bar", spec.bar.is_some()),
+        ("multicast", spec.multicast.is_some()),
+        ("cache", spec.cache != atom.cache),
+    ];
+    match asked.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => Err(errors::new(
+            Code::AtomMismatch,
+            spec.span,
+            format!("`{}` knows no `{key}=`", atom.name),
+            "choose a bulk copy, or remove it",
+        )),
     }
 }
 

@@ -8,6 +8,7 @@
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
+mod bulk;
 mod descriptor;
 mod flight;
 mod indices;
@@ -26,7 +27,7 @@ use crate::namer::Namer;
 use crate::smem::Arena;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::program::{BufferId, MapId, Program};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The state of lowering one kernel.
@@ -42,6 +43,8 @@ struct Lowering<'p> {
     asynchronous: HashSet<BufferId>,
     /// Registers in scope that they use, in order of declaration.
     in_flight: Vec<BufferId>,
+    /// Parameters that are tensor maps.
+    maps: HashMap<MapId, String>,
     arena: Arena,
     /// Sets of threads that wait at named barriers, in order of first appearance.
     barriers: Vec<Vec<i64>>,

@@ -8,7 +8,7 @@ use super::Lowering;
 use super::access::Values;
 use super::kernel::Helper;
 use super::leaf::{Filled, named};
-use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind};
+use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, NumberForm, Part, Template};
 use carbyne_ir::expr::Dim;
@@ -16,12 +16,14 @@ use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 impl Lowering<'_> {
-    /// The instruction with its operands and numbers; `accumulates` says whether a MatMul adds to D.
+    /// The instruction with its operands and numbers, and what else is given: registers by their names in
+    /// the template; `accumulates` says whether a MatMul adds to D.
     pub(super) fn ptx(
         &mut self,
         atom: &Atom,
         filled: &[Filled],
         numbers: &[(&'static str, Dim)],
+        given: Vec<(&'static str, (String, Expr))>,
         accumulates: bool,
     ) -> Fallible<Stmt> {
         let mut asm = Asm {
@@ -31,22 +33,30 @@ impl Lowering<'_> {
             // What orders accesses to memory must not be passed by them.
             memory: atom.touches_memory() || atom.op.spec_kind().is_none(),
         };
-        let mut registers: HashMap<&str, Vec<(String, Expr)>> = HashMap::new();
+        let mut registers: HashMap<&str, Vec<(String, Expr)>> =
+            given.into_iter().map(|(name, register)| (name, vec![register])).collect();
         let mut texts: HashMap<&str, String> = HashMap::new();
         for &(name, value) in numbers {
             match (atom.number(name).map(|n| n.form), value) {
                 (Some(NumberForm::Immediate), Dim::Const(v)) => {
                     texts.insert(name, v.to_string());
                 }
-                (Some(NumberForm::Register), _) => {
-                    registers.insert(name, vec![("r".to_owned(), self.index(value)?)]);
+                (Some(NumberForm::Register(class)), _) => {
+                    let mut value = self.index(value)?;
+                    if class != AsmClass::R {
+                        value = Expr::Cast(Type::named(class.cxx()), Box::new(value));
+                    }
+                    registers.insert(name, vec![(class.letter().to_string(), value)]);
                 }
                 _ => return Err(errors::unprintable(format!("{name} is not a constant"))),
             }
         }
         let mut placeholders = atom.template.placeholders();
         placeholders.retain(|name| !texts.contains_key(name));
-        for &name in placeholders.iter().filter(|name| atom.number(name).is_none()) {
+        for &name in &placeholders {
+            if registers.contains_key(name) {
+                continue;
+            }
             let (operand, value) = named(atom, filled, name)?;
             let list = match value {
                 Filled::Values(v) if v.stored.memory == Memory::Rf => {
@@ -152,8 +162,13 @@ impl Lowering<'_> {
         Ok(Expr::name(name).at(self.index(index)?))
     }
 
-    fn address_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<(String, Expr)> {
+    /// The register that holds the address of the first value.
+    pub(super) fn address_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<(String, Expr)> {
         self.contiguous(v, 0, v.at.len(), o.align.max(1))?;
+        self.address_register(v)
+    }
+
+    pub(super) fn address_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
         let Some(&first) = v.at.first() else {
             return Err(errors::unprintable(format!("{} has no values", v.text)));
         };

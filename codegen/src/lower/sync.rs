@@ -47,7 +47,7 @@ impl Lowering<'_> {
         };
         let mut stmts = vec![];
         for filled in all {
-            let mut stmt = self.ptx(atom, &filled, &numbers, false)?;
+            let mut stmt = self.ptx(atom, &filled, &numbers, vec![], false)?;
             // Where there are operands it takes several lines.
             let what = if filled.is_empty() { "" } else { sync.op.as_str() };
             stmt.comment = line_comment(line, what);
@@ -107,7 +107,7 @@ impl Lowering<'_> {
             )));
         }
         let numbers = [("barrier", Dim::Const(id)), ("threads", Dim::Const(n))];
-        self.ptx(atom, &[], &numbers, false).map(|stmt| stmt.kind)
+        self.ptx(atom, &[], &numbers, vec![], false).map(|stmt| stmt.kind)
     }
 }
 

@@ -10,6 +10,7 @@
 //! Not checked here: whether specs fit their operands ([`crate::verify`]).
 
 mod exprs;
+mod maps;
 mod scope;
 mod specs;
 mod sync;
@@ -68,6 +69,7 @@ impl Resolver {
                 tensors: Table::default(),
                 threads: Table::default(),
                 specs: Table::default(),
+                maps: Table::default(),
                 params: vec![],
                 kernels: vec![],
                 symbols: vec![],

@@ -19,6 +19,7 @@
 //!   and what it allocates.
 //! - V0228 a synchronisation statement names as many mbarriers as it takes.
 //! - V0229 mbarriers lie in SH and are touched by synchronisation statements alone.
+//! - V0230 boxes of a tensor map are operands of leaves that copy.
 //!
 //! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
 //! V0221, V0223) are checked where views are inferred, in [`crate::resolve`].
@@ -110,6 +111,7 @@ impl Verifier<'_> {
                     self.nested_exec(*id, around);
                     self.operands(*id);
                     self.access(*id, around);
+                    self.completes_on(*id, around);
                     self.body(*id, around);
                 }
                 StmtKind::Allocate(t) => {

@@ -57,6 +57,7 @@ impl Verifier<'_> {
             self.written(t, spec.span);
         }
         self.no_mbarriers(id);
+        self.boxes(id);
         self.scalars(id);
         self.shapes(id);
     }

@@ -55,6 +55,45 @@ impl Verifier<'_> {
         }
     }
 
+    /// V0228, V0229 for the `bar=` of a Move.
+    pub(super) fn completes_on(&mut self, id: SpecId, around: &Around) {
+        let spec = &self.p.specs[id];
+        let Some(t) = spec.bar else { return };
+        let buffer = self.p.buffer_of(t);
+        let name = self.p.tensor_name(t);
+        if buffer.scalar != Scalar::Mbarrier {
+            let message = format!("`bar=` names {name}, which holds {}", buffer.scalar);
+            let help = "name one mbarrier: `bar=%full[s]`";
+            return self.error(Code::MbarrierAsData, spec.span, message, help);
+        }
+        let n = self.p.tensors[t].concat().size_in(&self.p.arena);
+        if n.is_ok_and(|n| n != Dim::Const(1)) {
+            let message = format!("`bar=` takes one mbarrier, {name} holds more");
+            self.error(Code::SyncOperands, spec.span, message, "index the view: `bar=%full[s]`");
+        }
+        if !around.readable.contains(&self.p.tensors[t].buffer) {
+            self.stray(id, t, around, "completes on", "an input");
+        }
+    }
+
+    /// V0230: boxes of a tensor map are moved by leaves.
+    pub(super) fn boxes(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let Some(t) = all.find(|t| self.p.tensors[*t].map.is_some()) else { return };
+        let leaf = matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)) && spec.body.is_none();
+        let name = self.p.tensor_name(t);
+        if !leaf {
+            let message = format!("{name} is a tensor map, and the spec is not one copy of a box");
+            let help =
+                "name the tensor itself there, and a box of the map in a Move without a body";
+            self.error(Code::TensorMapUse, spec.span, message, help);
+        } else if self.p.tensors[t].map.as_ref().is_some_and(|m| m.at.is_none()) {
+            let message = format!("{name} is a whole tensor map, and not a box of it");
+            self.error(Code::TensorMapUse, spec.span, message, "index it: `%mA[i,j]`");
+        }
+    }
+
     /// V0229 for the operands of a spec: only a generic one hands mbarriers on.
     pub(super) fn no_mbarriers(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];

@@ -93,7 +93,9 @@ pub(super) fn failed<T>(
         Failure::Unfenced => Diagnostic::new(
             Code::MissingFence,
             site.span,
-            format!("{element} was accessed by other instructions since the warp's last `wgmma.fence`"),
+            format!(
+                "{element} was accessed by other instructions since the warp's last `wgmma.fence`"
+            ),
         )
         .label(by)
         .help("write `wgmma.fence` before the MatMul, after what reads or writes its registers"),
@@ -106,6 +108,16 @@ pub(super) fn failed<T>(
         .help("let one thread own each element: compare the view's strides with the threads'"),
     };
     Err(Box::new(diagnostic))
+}
+
+/// A thread ends while a copy that it issued may still read shared memory.
+pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous copy still reads its shared memory";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label(format!("thread {thread} issues it here, and does not wait for its group"))
+            .help("write `bulk.commit` and `bulk.wait_read(0)` before the thread ends"),
+    )
 }
 
 /// A MatMul of a warp that has never executed a fence.
@@ -176,6 +188,8 @@ fn race(
     let agent = |a: u16, lane: u8| {
         if usize::from(a) == kernel.n_warps {
             "a group of warps".to_owned()
+        } else if usize::from(a) > kernel.n_warps {
+            "an asynchronous copy".to_owned()
         } else if !within {
             format!("warp {a}")
         } else if lane < 32 {

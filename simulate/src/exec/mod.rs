@@ -10,6 +10,7 @@
 mod alone;
 mod arith;
 mod blame;
+mod bulk;
 mod check;
 mod meaning;
 mod row;
@@ -97,10 +98,10 @@ pub(crate) fn run_block<'k>(
     block: i64,
     how: Mode,
 ) -> Checked<Finished> {
-    let clocks = Clocks::new(1, kernel.n_threads);
+    let clocks = Clocks::new(1, kernel.n_threads, kernel.n_mbarriers());
     let mut runner = Runner {
         kernel,
-        block: Block::new(kernel, memory, clocks.n_agents()),
+        block: Block::new(kernel, memory, clocks.n_readers()),
         clocks,
         cluster: ClusterBarrier::default(),
         wake: false,
@@ -166,6 +167,7 @@ impl<'k> Runner<'k> {
         }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, active),
+            How::Bulk(copy) => self.bulk(leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
                 // What the solver does with a barrier where it decomposes a spec of the whole block.

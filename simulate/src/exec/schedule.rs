@@ -111,7 +111,7 @@ impl<'k> Runner<'k> {
                 if !active.is_empty() {
                     let window = match &leaf.how {
                         How::Row(row) if row.group > 1 => row.window,
-                        How::Row(_) => 32,
+                        How::Row(_) | How::Bulk(_) => 32,
                         How::Meaning(_) | How::Shuffle { .. } => 0,
                     };
                     let missing = missing(&squad, &active, window);
@@ -264,7 +264,15 @@ impl<'k> Runner<'k> {
         let node = parent.and_then(|f| f.nodes.get(f.at));
         let frame = &mut strand.frames[depth - 1];
         match (&mut frame.kind, node) {
-            (Kind::Root, _) | (_, None) => return Ok(Step::Ended),
+            (Kind::Root, _) | (_, None) => {
+                let mask = frame.mask;
+                for t in mask.threads() {
+                    if let Some(site) = self.block.still_reads(t) {
+                        return Err(blame::ends_early(self.kernel, site, t));
+                    }
+                }
+                return Ok(Step::Ended);
+            }
             (Kind::Branch { second, otherwise }, _) => {
                 if let Some((nodes, mask)) = otherwise.take() {
                     *second = true;

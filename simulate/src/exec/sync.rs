@@ -68,15 +68,25 @@ impl Runner<'_> {
             }
             SyncOp::FenceAsync => {
                 self.parts(active).into_iter().for_each(|p| self.clocks.fence(p));
+                active.threads().for_each(|t| self.block.publish(t));
             }
-            SyncOp::BulkCommit
-            | SyncOp::BulkWait
-            | SyncOp::BulkWaitRead
-            | SyncOp::FenceMbarrierInit
-            | SyncOp::RegistersInc
-            | SyncOp::RegistersDec
-            | SyncOp::GridWait
-            | SyncOp::GridLaunch => {} // Told to the hardware; without a meaning here.
+            SyncOp::BulkCommit => active.threads().for_each(|t| self.block.commit_bulk(t)),
+            // What is read has been read when all is done.
+            SyncOp::BulkWait | SyncOp::BulkWaitRead => {
+                for t in active.threads() {
+                    let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
+                    let mut who = self.who(t / 32, sync.site);
+                    who.thread = t as u16;
+                    self.block.wait_bulk(t, left, &who);
+                }
+            }
+            SyncOp::FenceMbarrierInit => {
+                for t in active.threads() {
+                    self.block.publish(t);
+                }
+            }
+            SyncOp::RegistersInc | SyncOp::RegistersDec | SyncOp::GridWait | SyncOp::GridLaunch => {
+            } // Told to the hardware; without a meaning here.
         }
         Ok(())
     }
@@ -198,27 +208,40 @@ impl Runner<'_> {
     /// Offset and byte of every mbarrier of a thread's view, each access to it noted.
     fn barriers(&mut self, sync: &SyncNode, thread: usize) -> Checked<Vec<(i64, usize)>> {
         let Some(index) = sync.view else { return Ok(Vec::new()) };
-        let kernel = self.kernel;
-        let view = &kernel.views[index];
-        let first = self.index(&view.offset, thread, sync.site)?;
         let write = sync.op == SyncOp::MbarrierInit;
-        let mut who = self.who(thread / 32, sync.site);
-        who.thread = thread as u16;
-        let mut list = Vec::new();
-        for e in 0..usize::try_from(view.size).unwrap_or(0) {
-            let at = first.saturating_add(view.element(e));
-            // The init counts as a write that everything else must come after.
-            let accessed = match write {
-                true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
-                false => self.block.read(view, at, thread, &who).map(|_| ()),
-            };
-            if let Err(failure) = accessed {
-                let access = Access { view: index, at, write, thread };
-                return blame::failed(kernel, self.env.block, &who, &access, &failure);
-            }
-            list.extend(self.block.byte_offset(view, at).map(|byte| (at, byte as usize)));
+        let n = usize::try_from(self.kernel.views[index].size).unwrap_or(0);
+        let mut list = Vec::with_capacity(n);
+        for e in 0..n {
+            list.extend(self.mbarrier_at(index, e, thread, sync.site, write)?);
         }
         Ok(list)
+    }
+
+    /// Offset and byte of an mbarrier, which the thread is about to use. The init counts as a write that
+    /// everything else must come after.
+    pub(super) fn mbarrier_at(
+        &mut self,
+        index: usize,
+        element: usize,
+        thread: usize,
+        site: u32,
+        write: bool,
+    ) -> Checked<Option<(i64, usize)>> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let at = self.index(&view.offset, thread, site)?.saturating_add(view.element(element));
+        let mut who = self.who(thread / 32, site);
+        who.thread = thread as u16;
+        let accessed = match write {
+            true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
+            false => self.block.read(view, at, thread, &who).map(|_| ()),
+        };
+        if let Err(failure) = accessed {
+            let access = Access { view: index, at, write, thread };
+            return blame::failed(kernel, self.env.block, &who, &access, &failure);
+        }
+        let byte = self.block.byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
+        Ok(byte.map(|byte| (at, byte)))
     }
 
     /// A warp's statement on mbarriers.
@@ -265,10 +288,14 @@ impl Runner<'_> {
             let number = self.number(sync, t)?;
             who.thread = t as u16;
             let done = match sync.op {
-                SyncOp::MbarrierInit => self.block.init_mbarrier(byte, number).map(|()| false),
+                SyncOp::MbarrierInit => {
+                    let index = self.kernel.mbarrier_number(sync.view, at);
+                    let agent = self.clocks.mbarrier(self.rank, index, self.kernel.n_mbarriers());
+                    self.block.init_mbarrier(byte, number, t, agent).map(|()| false)
+                }
                 SyncOp::MbarrierExpect => self.block.arrive(byte, (1, number), &clock),
                 SyncOp::MbarrierAsyncArrive => {
-                    let landing = self.block.land_with(byte, &who);
+                    let landing = self.block.land_with(byte, t);
                     landing.and_then(|()| self.block.arrive(byte, (1, 0), &clock))
                 }
                 _ => self.block.arrive(byte, (number, 0), &clock),
@@ -283,21 +310,21 @@ impl Runner<'_> {
     }
 
     fn misuse(&self, sync: &SyncNode, thread: usize, at: i64, misuse: Misuse) -> Box<Diagnostic> {
-        self.refused(sync, thread, &self.name(sync, at), misuse)
+        self.refused(sync.site, thread, &self.name(sync, at), misuse)
     }
 
     fn cluster_misuse(&self, sync: &SyncNode, thread: usize, misuse: Misuse) -> Box<Diagnostic> {
-        self.refused(sync, thread, "the cluster's barrier", misuse)
+        self.refused(sync.site, thread, "the cluster's barrier", misuse)
     }
 
-    fn refused(
+    pub(super) fn refused(
         &self,
-        sync: &SyncNode,
+        site: u32,
         thread: usize,
         name: &str,
         Misuse { what, help }: Misuse,
     ) -> Box<Diagnostic> {
-        let span = self.kernel.sites[sync.site as usize].span;
+        let span = self.kernel.sites[site as usize].span;
         Box::new(
             Diagnostic::new(Code::BarrierMisuse, span, format!("{name} {what}"))
                 .label(format!("block {}, thread {thread}", self.env.block))

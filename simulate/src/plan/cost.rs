@@ -61,7 +61,7 @@ fn leaf(kernel: &Kernel<'_>, leaf: &Leaf) -> u64 {
             row.work().saturating_mul(instances)
         }
         How::Meaning(m) => (m.multiply_adds() / 8).saturating_add(elements).saturating_mul(groups),
-        How::Shuffle { .. } => elements.saturating_mul(threads),
+        How::Bulk(_) | How::Shuffle { .. } => elements.saturating_mul(threads),
     }
     .saturating_add(threads)
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
-use carbyne_atoms::{AtomTable, ErrorBound};
+use carbyne_atoms::{AtomTable, ErrorBound, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
@@ -280,7 +280,12 @@ impl Lowering<'_, '_> {
                 d.help = nearest.first().map(|n| format!("did you mean `{n}`?"));
                 return Err(Box::new(d));
             };
+            if atom.extent != Extent::Tile {
+                let site = self.kernel.sites[site as usize];
+                return self.bulk(id, atom, site, inputs, outputs).map(How::Bulk);
+            }
             let operands = Operands {
+                bulk: spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache,
                 inputs,
                 outputs,
                 views: &self.kernel.views,
@@ -293,6 +298,11 @@ impl Lowering<'_, '_> {
             self.kernel.has_flights |= row.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
+        }
+        let boxes = spec.input_tensors().chain(spec.outputs.iter().copied());
+        if boxes.into_iter().any(|t| self.kernel.program.tensors[t].map.is_some()) {
+            let why = "a box of a tensor map is moved by an atom";
+            return Err(meaningless(spec.span, why.to_owned()));
         }
         let alone = self.kernel.crews[crew].group_size() == 1;
         if let SpecKind::Shfl(op) = spec.kind {

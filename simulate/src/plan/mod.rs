@@ -5,6 +5,7 @@
 //! here, in text order: an open layout, a symbol without a value, a row that does not fit its operands, a
 //! leaf that means nothing.
 
+mod bulk;
 mod cost;
 mod crew;
 mod lower;
@@ -12,6 +13,7 @@ mod row;
 mod storage;
 mod view;
 
+pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
 pub(crate) use lower::{lower, not_decomposed};
@@ -27,6 +29,9 @@ use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
+
+/// Most mbarriers of a block whose copies are told apart.
+const MAX_MBARRIERS: usize = 1024;
 
 /// The result of anything that can be the fault of the program.
 pub(crate) type Checked<T> = Result<T, Box<Diagnostic>>;
@@ -115,6 +120,8 @@ pub(crate) struct SharedBuffer {
     pub len: i64,
     /// Bits of a scalar.
     pub bits: u32,
+    /// Whether they are mbarriers.
+    pub mbarriers: bool,
     /// On byte addresses relative to the buffer.
     pub swizzle: Option<Swizzle>,
     /// Its elements' names.
@@ -277,6 +284,8 @@ pub(crate) enum Source {
 pub(crate) enum How {
     /// What the row of its atom says.
     Row(BoundRow),
+    /// A bulk copy by each thread.
+    Bulk(BoundBulk),
     /// What the spec means, for each group of threads.
     Meaning(Meaning),
     /// Exchange between the lanes of a group.
@@ -305,6 +314,20 @@ pub(crate) struct Check {
 }
 
 impl Kernel<'_> {
+    /// Mbarriers of a block that are told apart.
+    pub(crate) fn n_mbarriers(&self) -> usize {
+        let all: usize =
+            self.shared.buffers.iter().filter(|b| b.mbarriers).map(|b| b.len as usize).sum();
+        all.min(MAX_MBARRIERS)
+    }
+
+    /// The number of the mbarrier at an offset of a view's buffer.
+    pub(crate) fn mbarrier_number(&self, view: Option<usize>, at: i64) -> usize {
+        let Some(Space::Shared(buffer)) = view.map(|v| self.views[v].space) else { return 0 };
+        let before = self.shared.buffers[..buffer].iter().filter(|b| b.mbarriers);
+        (before.map(|b| b.len as usize).sum::<usize>() + at as usize) % MAX_MBARRIERS
+    }
+
     /// Whether a statement may wait for threads of other warps.
     pub(crate) fn may_wait(&self, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| match node {

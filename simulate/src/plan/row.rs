@@ -109,6 +109,8 @@ pub(crate) struct Operands<'a> {
     pub dists: &'a [super::Dist],
     /// `lane=` of a Shfl, where it is a constant.
     pub lane: Option<i64>,
+    /// Whether the leaf asks for what only bulk rows do.
+    pub bulk: bool,
     /// The program.
     pub program: &'a Program,
     /// Of the spec.
@@ -124,6 +126,9 @@ impl BoundRow {
         let refuse = |why: String| mismatch(operands.site, atom, why);
         if !atom.implements(kind) {
             return Err(refuse(format!("it computes {}, the spec is {kind}", atom.op)));
+        }
+        if operands.bulk {
+            return Err(refuse("it knows no `bar=`, `multicast=` or `cache=`".to_owned()));
         }
         let read: Vec<&AtomOperand> =
             atom.operands.iter().filter(|o| o.access == Access::Read).collect();
@@ -311,6 +316,9 @@ fn bind_operand(
         }
         Source::Number(_) => return Err("is written and cannot be a literal".to_owned()),
     };
+    if cx.program.tensors[view.tensor].map.is_some() {
+        return Err("is a box of a tensor map".to_owned());
+    }
     let memory = match view.space {
         Space::Global(_) => Memory::Gl,
         Space::Shared(_) => Memory::Sh,

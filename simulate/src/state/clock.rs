@@ -78,6 +78,15 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    /// Adds what an agent did up to a time.
+    pub(crate) fn add(&mut self, agent: u16, time: u32) {
+        for clock in [&mut self.seen, &mut self.fenced] {
+            if let Some(entry) = clock.get_mut(usize::from(agent)) {
+                entry.join(Entry::up_to(time));
+            }
+        }
+    }
+
     /// Adds another's.
     pub(crate) fn join(&mut self, other: &Message) {
         join(&mut self.seen, &other.seen);
@@ -229,10 +238,10 @@ pub(crate) struct Part {
 }
 
 impl Clocks {
-    /// Nobody knows anything. Blocks have `n_threads` threads each.
-    pub(crate) fn new(n_blocks: usize, n_threads: usize) -> Self {
+    /// Nobody knows anything. Blocks have `n_threads` threads each, and so many mbarriers.
+    pub(crate) fn new(n_blocks: usize, n_threads: usize, n_mbarriers: usize) -> Self {
         let n_warps = n_threads.div_ceil(32);
-        let agents = n_blocks * (n_warps + 1);
+        let agents = n_blocks * (n_warps + 1 + n_mbarriers);
         let nothing = Known { together: Rc::new(vec![Entry::default(); agents]), apart: None };
         let threads = |w: usize| match n_threads - w * 32 {
             n if n >= 32 => u32::MAX,
@@ -250,9 +259,15 @@ impl Clocks {
         Clocks { n_warps, warps, collectives }
     }
 
-    /// Warps of the cluster and collectives of its blocks.
-    pub(crate) fn n_agents(&self) -> usize {
+    /// Warps of the cluster and collectives of its blocks: who reads.
+    pub(crate) fn n_readers(&self) -> usize {
         self.warps.len() + self.collectives.len()
+    }
+
+    /// The agent of a block's mbarrier, found by its number: what lands with it counts as written by it, at
+    /// the time of its phase.
+    pub(crate) fn mbarrier(&self, rank: usize, number: usize, n_mbarriers: usize) -> u16 {
+        (self.n_readers() + rank * n_mbarriers + number) as u16
     }
 
     /// A thread of a warp, about to access memory; its first lane until told otherwise.
@@ -356,6 +371,14 @@ impl Clocks {
     /// A proxy fence of some lanes: what each knows and did is passed to the other proxy.
     pub(crate) fn fence(&mut self, part: Part) {
         let agent = part.rank * self.n_warps + part.warp;
+        let collective = &self.collectives[part.rank];
+        // Each thread passes on its own share of what the group did.
+        if collective.members >> part.warp & 1 == 1 {
+            let mut share = vec![Entry::default(); self.warps[agent].seen.together.len()];
+            share[self.warps.len() + part.rank] = Entry::up_to(collective.time);
+            let warp = &mut self.warps[agent];
+            warp.fenced.learn(part.lanes & warp.threads, warp.threads, &share);
+        }
         let warp = &mut self.warps[agent];
         let lanes = part.lanes & warp.threads;
         if lanes == warp.threads && warp.seen.apart.is_none() {

@@ -4,7 +4,8 @@
 //! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
 //! and asynchronous copies that the phase counts become visible then.
 
-use super::clock::{Message, Who};
+use super::clock::{Message, Proxy};
+use super::race::LastWrite;
 use super::{Block, Pending};
 
 /// One barrier object.
@@ -15,8 +16,12 @@ pub(crate) struct Mbarrier {
     arrivals: i64,
     /// Bytes that it still lacks; below zero where they came before they were expected.
     bytes: i64,
+    /// Its number among the agents of the cluster.
+    agent: u16,
     /// The current phase.
     phase: u64,
+    /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
+    unpublished: Option<usize>,
     /// What those know who arrived in this phase, and in the last complete one.
     arriving: Message,
     complete: Message,
@@ -27,7 +32,9 @@ pub(crate) struct Mbarrier {
 
 /// Copies of a thread that become visible with a phase.
 struct Landing {
-    by: Who,
+    proxy: Proxy,
+    /// One more than the phase, once it is complete.
+    time: u32,
     elements: Vec<Pending>,
 }
 
@@ -59,6 +66,10 @@ const NOT_INITIALISED: Misuse = Misuse {
     what: "is used before its `mbarrier.init`",
     help: "initialise it, then put a `barrier` before its first use",
 };
+const UNPUBLISHED: Misuse = Misuse {
+    what: "is given to an asynchronous copy, which may not see its `mbarrier.init` yet",
+    help: "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows",
+};
 const TOO_MANY: Misuse = Misuse {
     what: "gets more arrivals than its phase takes",
     help: "compare the count of `mbarrier.init` with the threads that arrive",
@@ -72,6 +83,9 @@ impl Mbarrier {
             self.phase += 1;
             self.arrivals = self.count;
             self.complete = std::mem::take(&mut self.arriving);
+            let time = self.phase as u32;
+            self.complete.add(self.agent, time);
+            self.landing.iter_mut().for_each(|l| l.time = time);
             self.landed.append(&mut self.landing);
         }
         complete
@@ -94,8 +108,16 @@ impl Block<'_> {
     ///
     /// # Errors
     /// It is so already.
-    pub(crate) fn init_mbarrier(&mut self, byte: usize, count: i64) -> Result<(), Misuse> {
+    pub(crate) fn init_mbarrier(
+        &mut self,
+        byte: usize,
+        count: i64,
+        thread: usize,
+        agent: u16,
+    ) -> Result<(), Misuse> {
         let barrier = Mbarrier {
+            agent,
+            unpublished: Some(thread),
             count,
             arrivals: count,
             bytes: 0,
@@ -138,13 +160,38 @@ impl Block<'_> {
     ///
     /// # Errors
     /// The barrier is not ready.
-    pub(crate) fn land_with(&mut self, byte: usize, who: &Who) -> Result<(), Misuse> {
+    pub(crate) fn land_with(&mut self, byte: usize, thread: usize) -> Result<(), Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
-        let copies = &mut self.copies[usize::from(who.thread)];
+        let copies = &mut self.copies[thread];
         let groups = copies.groups.iter_mut().flat_map(std::mem::take);
         let elements: Vec<Pending> = groups.chain(std::mem::take(&mut copies.open)).collect();
-        barrier.landing.push(Landing { by: who.clone(), elements });
+        barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, elements });
         Ok(())
+    }
+
+    /// Lets asynchronous copies see the barriers that a thread has made ready.
+    pub(crate) fn publish(&mut self, thread: usize) {
+        let own = |b: &&mut Mbarrier| b.unpublished == Some(thread);
+        self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
+    }
+
+    /// Bytes of a bulk copy arrive; its elements become visible with the phase. Whether that is complete.
+    ///
+    /// # Errors
+    /// The barrier is not ready, or asynchronous copies cannot know that it is.
+    pub(crate) fn bulk_arrives(
+        &mut self,
+        byte: usize,
+        bytes: i64,
+        elements: Vec<Pending>,
+    ) -> Result<bool, Misuse> {
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        if barrier.unpublished.is_some() {
+            return Err(UNPUBLISHED);
+        }
+        barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, elements });
+        barrier.bytes = barrier.bytes.saturating_sub(bytes);
+        Ok(barrier.settle())
     }
 
     /// What a wait for the phase of a parity lacks; none if it is complete.
@@ -162,7 +209,8 @@ impl Block<'_> {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Message::default() };
         for landing in std::mem::take(&mut barrier.landed) {
             for pending in &landing.elements {
-                self.shared.complete(pending, landing.by.thread, &landing.by);
+                let write = LastWrite::landing(barrier.agent, landing.time, 0, landing.proxy);
+                self.shared.complete(pending, write);
             }
         }
         barrier.complete.clone()

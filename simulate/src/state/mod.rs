@@ -24,6 +24,7 @@ pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 
 use crate::plan::Kernel;
+use race::LastWrite;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The state of one block.
@@ -38,6 +39,8 @@ pub(crate) struct Block<'k> {
     pub global: Vec<BlockGlobal<'k>>,
     /// Asynchronous copies, by thread.
     pub copies: Vec<Copies>,
+    /// Bulk copies out of shared memory, by thread.
+    pub bulks: Vec<Bulks>,
     /// Asynchronous MatMuls.
     pub flights: Flights,
     /// Barrier objects, by their byte in shared memory.
@@ -53,9 +56,19 @@ pub(crate) struct Copies {
     pub groups: VecDeque<Vec<Pending>>,
 }
 
+/// A thread's bulk copies that no mbarrier counts: the statement, and the granules of shared memory that
+/// it reads.
+#[derive(Default)]
+pub(crate) struct Bulks {
+    /// Not yet committed.
+    pub open: Vec<(u32, Vec<u32>)>,
+    /// Committed groups, the oldest first.
+    pub groups: VecDeque<Vec<(u32, Vec<u32>)>>,
+}
+
 impl<'k> Block<'k> {
     /// A block at its start.
-    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], agents: usize) -> Self {
+    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], readers: usize) -> Self {
         Block {
             kernel,
             registers: kernel
@@ -63,15 +76,16 @@ impl<'k> Block<'k> {
                 .iter()
                 .map(|r| Registers::new(r.len, kernel.n_threads, kernel.has_flights))
                 .collect(),
-            shared: Shared::new(&kernel.shared, agents),
+            shared: Shared::new(&kernel.shared, readers),
             global: kernel
                 .globals
                 .iter()
                 .zip(memory)
-                .map(|(g, m)| BlockGlobal::new(m, g.written, agents))
+                .map(|(g, m)| BlockGlobal::new(m, g.written, readers))
                 .collect(),
             copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
             mbarriers: BTreeMap::new(),
+            bulks: (0..kernel.n_threads).map(|_| Bulks::default()).collect(),
             flights: Flights::new(kernel.n_warps),
         }
     }
@@ -88,6 +102,30 @@ impl<'k> Block<'k> {
         }
     }
 
+    /// Closes a thread's group of bulk copies.
+    pub(crate) fn commit_bulk(&mut self, thread: usize) {
+        let bulks = &mut self.bulks[thread];
+        let group = std::mem::take(&mut bulks.open);
+        bulks.groups.push_back(group);
+    }
+
+    /// Completes a thread's oldest groups of bulk copies until `left` remain.
+    pub(crate) fn wait_bulk(&mut self, thread: usize, left: usize, who: &Who) {
+        while self.bulks[thread].groups.len() > left {
+            let Some(group) = self.bulks[thread].groups.pop_front() else { break };
+            for (_, granules) in group {
+                self.shared.end_read(&granules, who);
+            }
+        }
+    }
+
+    /// A bulk copy of a thread that may still read shared memory: its statement.
+    pub(crate) fn still_reads(&self, thread: usize) -> Option<u32> {
+        let Bulks { open, groups } = &self.bulks[thread];
+        let all = open.iter().chain(groups.iter().flatten());
+        all.filter(|(_, granules)| !granules.is_empty()).map(|(site, _)| *site).next()
+    }
+
     /// Closes a thread's group.
     pub(crate) fn commit(&mut self, thread: usize) {
         let copies = &mut self.copies[thread];
@@ -100,7 +138,9 @@ impl<'k> Block<'k> {
         while self.copies[thread].groups.len() > left {
             let Some(group) = self.copies[thread].groups.pop_front() else { break };
             for pending in group {
-                self.shared.complete(&pending, thread as u16, who);
+                let mut write = LastWrite::by(who);
+                write.thread = thread as u16;
+                self.shared.complete(&pending, write);
             }
         }
     }

@@ -49,6 +49,11 @@ impl LastWrite {
         }
     }
 
+    /// A copy that lands with an mbarrier, issued by a statement.
+    pub(crate) fn landing(agent: u16, time: u32, site: u32, proxy: Proxy) -> Self {
+        LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy }
+    }
+
     fn lane(&self) -> u8 {
         if self.thread == u16::MAX { MANY } else { (self.thread % 32) as u8 }
     }
@@ -188,8 +193,8 @@ mod tests {
     }
 
     fn world() -> World {
-        let clocks = Clocks::new(1, 96);
-        let shadow = Shadow::new(1, clocks.n_agents());
+        let clocks = Clocks::new(1, 96, 0);
+        let shadow = Shadow::new(1, clocks.n_readers());
         World { clocks, shadow, serial: 0 }
     }
 
@@ -220,7 +225,10 @@ mod tests {
         let mut w = world();
         w.write(0).unwrap();
         w.read(0).unwrap();
-        assert_eq!(w.read(32), Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false }));
+        assert_eq!(
+            w.read(32),
+            Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false })
+        );
         w.barrier(&[0, 1]);
         w.read(32).unwrap();
         assert!(w.read(64).is_err(), "warp 2 was not at the barrier");

@@ -206,10 +206,9 @@ impl Shared {
         Ok(None)
     }
 
-    /// Lets an element under way arrive, at a wait of its thread.
-    pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, who: &Who) {
-        let mut write = LastWrite::by(who);
-        (write.thread, write.site) = (thread, pending.site);
+    /// Lets an element under way arrive: who comes after `write` may read it.
+    pub(crate) fn complete(&mut self, pending: &Pending, mut write: LastWrite) {
+        write.site = pending.site;
         let (from, to) =
             (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);

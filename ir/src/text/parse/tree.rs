@@ -163,6 +163,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_tile
             | Rule::kw_reshape
             | Rule::kw_scalar
+            | Rule::kw_tensormap
     )
 }
 

@@ -125,6 +125,7 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
             match &attr.value {
                 AttrValue::Word(word) => out.push_str(word),
                 AttrValue::Tuple(t) => tuple(out, t),
+                AttrValue::View(v) => view(out, '%', v),
             }
         }));
     }
