@@ -120,6 +120,16 @@ pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<D
     )
 }
 
+/// All threads end while a copy to shared memory is under way.
+pub(super) fn ends_before(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous copy to its shared memory is under way";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label("nothing waits for it")
+            .help("wait for the mbarrier that `bar=` names before the threads end"),
+    )
+}
+
 /// A MatMul of a warp that has never executed a fence.
 pub(super) fn never_fenced(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
     let span = kernel.sites[site as usize].span;

@@ -5,10 +5,30 @@
 use super::Runner;
 use super::blame::{self, Access};
 use crate::plan::{BoundBulk, BoxPlace, Checked, Leaf, Mask, Space, coordinates};
+use crate::state::Pending;
 use crate::state::clock::Proxy;
 use carbyne_ir::diag::{Code, Diagnostic};
 
+/// A bulk copy into shared memory that has not arrived.
+pub(super) struct Delivery {
+    /// The statement that issued it.
+    pub site: u32,
+    byte: usize,
+    bytes: i64,
+    elements: Vec<Pending>,
+}
+
 impl Runner<'_> {
+    /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
+    /// was one.
+    pub(super) fn deliver(&mut self) -> bool {
+        let Some(Delivery { byte, bytes, elements, .. }) = self.flying.pop_front() else {
+            return false;
+        };
+        self.wake |= self.block.bulk_arrives(byte, bytes, elements);
+        true
+    }
+
     /// Executes the copy for the active threads, in their order.
     pub(super) fn bulk(&mut self, leaf: &Leaf, copy: &BoundBulk, active: &Mask) -> Checked<()> {
         for thread in active.threads() {
@@ -85,9 +105,10 @@ impl Runner<'_> {
         let Some((at, byte)) = self.mbarrier_at(bar, 0, thread, site, false)? else {
             return Ok(());
         };
-        let done = self.block.bulk_arrives(byte, copy.bytes, elements);
-        self.wake |= done
+        self.block
+            .takes_bulk(byte)
             .map_err(|misuse| self.refused(site, thread, &kernel.element_name(bar, at), misuse))?;
+        self.flying.push_back(Delivery { site, byte, bytes: copy.bytes, elements });
         Ok(())
     }
 

@@ -28,7 +28,7 @@ use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use strand::Strand;
 
 /// What a block did.
@@ -105,6 +105,7 @@ pub(crate) fn run_block<'k>(
         clocks,
         cluster: ClusterBarrier::default(),
         wake: false,
+        flying: VecDeque::new(),
         strands: Vec::new(),
         env: Env { block, loops: Vec::new() },
         rank: 0,
@@ -142,6 +143,8 @@ struct Runner<'k> {
     cluster: ClusterBarrier,
     /// Whether something happened that strands may have waited for.
     wake: bool,
+    /// Bulk copies under way, the oldest first.
+    flying: VecDeque<bulk::Delivery>,
     /// Those that do not run at the moment.
     strands: Vec<Strand<'k>>,
     /// Of the strand that runs.

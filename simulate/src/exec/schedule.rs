@@ -32,9 +32,15 @@ impl<'k> Runner<'k> {
         loop {
             let Some(mut strand) = self.next() else {
                 if self.strands.is_empty() {
-                    return Ok(());
+                    return match self.flying.front() {
+                        Some(copy) => Err(blame::ends_before(self.kernel, copy.site)),
+                        None => Ok(()),
+                    };
                 }
-                self.stuck()?;
+                if !self.deliver() {
+                    self.stuck()?;
+                }
+                self.wake_up();
                 continue;
             };
             self.rank = strand.rank;
@@ -50,12 +56,23 @@ impl<'k> Runner<'k> {
                 Step::Ended => {}
                 Step::On | Step::Waits => self.put(strand),
             }
-            if std::mem::take(&mut self.wake) {
-                for strand in self.strands.iter_mut().filter(|s| s.status == Status::Waiting) {
-                    strand.status = Status::Ready;
-                }
+            self.wake_up();
+        }
+    }
+
+    /// Lets strands look again at what they wait for, where something has happened.
+    fn wake_up(&mut self) {
+        if std::mem::take(&mut self.wake) {
+            for strand in self.strands.iter_mut().filter(|s| s.status == Status::Waiting) {
+                strand.status = Status::Ready;
             }
         }
+    }
+
+    /// Makes a strand's block and loop variables those of what is evaluated.
+    pub(super) fn resume(&mut self, strand: &Strand<'_>) {
+        self.rank = strand.rank;
+        self.env.loops.clone_from(&strand.loops);
     }
 
     /// Takes the strand that goes next out of the list.
@@ -409,16 +426,10 @@ impl<'k> Runner<'k> {
                 Ok(())
             }
             Status::Waiting => {
-                let strand = strand.clone();
-                let others: Vec<(usize, u32)> = self
-                    .strands
-                    .iter()
-                    .filter(|s| s.compare(&strand) != Ordering::Equal)
-                    .filter_map(|s| Some((s.mask().threads().next()?, site_of(self.kernel, s)?)))
-                    .collect();
-                self.rank = strand.rank;
-                self.env.loops.clone_from(&strand.loops);
-                self.waits_for_ever(&strand, &others)?;
+                let mut waiting: Vec<Strand<'_>> =
+                    self.strands.iter().filter(|s| s.status == Status::Waiting).cloned().collect();
+                waiting.sort_by(|a, b| a.compare(b).then(a.rank.cmp(&b.rank)));
+                self.waits_for_ever(&waiting)?;
                 self.strands.iter_mut().for_each(|s| s.status = Status::Ready);
                 Ok(())
             }

@@ -122,37 +122,42 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// The error about a strand that waits for ever; `others` wait too.
-    pub(super) fn waits_for_ever(
-        &mut self,
-        strand: &Strand<'_>,
-        others: &[(usize, u32)],
-    ) -> Checked<()> {
-        let node = strand.frames.last().and_then(|f| f.nodes.get(f.at));
-        let Some(Node::Sync(sync)) = node else { return Ok(()) };
-        let mask = strand.mask();
-        for thread in mask.threads() {
-            let Some((name, Unmet { phase, arrivals, bytes })) = self.unmet(sync, thread)? else {
-                continue;
-            };
-            let span = self.kernel.sites[sync.site as usize].span;
-            let mut d = Diagnostic::new(
-                Code::UnmetWait,
-                span,
-                format!("a thread waits for phase {phase} of {name}, which nothing completes"),
-            )
-            .label(format!(
-                "block {}, thread {thread}: {arrivals} arrivals and {bytes} bytes are missing",
-                self.env.block
-            ))
-            .help("compare the arrivals and bytes of the phase with who arrives, and the parity with the round");
-            for (thread, site) in others {
-                let span = self.kernel.sites[*site as usize].span;
-                d = d.related(span, format!("thread {thread} waits here"));
+    /// The error about strands that wait for ever, the first of which is to blame.
+    pub(super) fn waits_for_ever(&mut self, strands: &[Strand<'_>]) -> Checked<()> {
+        let mut error: Option<Diagnostic> = None;
+        for strand in strands {
+            let node = strand.frames.last().and_then(|f| f.nodes.get(f.at));
+            let Some(Node::Sync(sync)) = node else { continue };
+            self.resume(strand);
+            let mut found = None;
+            for thread in strand.mask().threads() {
+                if let Some(unmet) = self.unmet(sync, thread)? {
+                    found = Some((thread, unmet));
+                    break;
+                }
             }
-            return Err(Box::new(d));
+            let Some((thread, (name, unmet))) = found else { continue };
+            let span = self.kernel.sites[sync.site as usize].span;
+            let phase = unmet.phase;
+            let missing = unmet.missing();
+            error = Some(match error {
+                None => Diagnostic::new(
+                    Code::UnmetWait,
+                    span,
+                    format!("a thread waits for phase {phase} of {name}, which nothing completes"),
+                )
+                .label(format!("block {}, thread {thread}: {missing}", self.env.block))
+                .help(
+                    "compare the arrivals and bytes of the phase with who arrives, and the parity \
+                     with the round",
+                ),
+                Some(e) => e.related(
+                    span,
+                    format!("thread {thread} waits here for phase {phase} of {name}: {missing}"),
+                ),
+            });
         }
-        Ok(())
+        error.map_or(Ok(()), |e| Err(Box::new(e)))
     }
 
     fn parts(&self, active: &Mask) -> Vec<Part> {

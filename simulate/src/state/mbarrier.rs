@@ -49,6 +49,20 @@ pub(crate) struct Unmet {
     pub bytes: i64,
 }
 
+impl Unmet {
+    /// What is missing, as a person reads it.
+    pub(crate) fn missing(&self) -> String {
+        let Unmet { arrivals, bytes, .. } = *self;
+        match bytes {
+            0.. => format!("{arrivals} arrivals and {bytes} bytes are missing"),
+            _ => format!(
+                "{arrivals} arrivals are missing, and {} bytes came that nobody expected",
+                bytes.unsigned_abs()
+            ),
+        }
+    }
+}
+
 /// A use of a barrier that hardware does not allow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misuse {
@@ -175,23 +189,21 @@ impl Block<'_> {
         self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
     }
 
-    /// Bytes of a bulk copy arrive; its elements become visible with the phase. Whether that is complete.
+    /// Whether a bulk copy may be given the barrier at a byte.
     ///
     /// # Errors
-    /// The barrier is not ready, or asynchronous copies cannot know that it is.
-    pub(crate) fn bulk_arrives(
-        &mut self,
-        byte: usize,
-        bytes: i64,
-        elements: Vec<Pending>,
-    ) -> Result<bool, Misuse> {
-        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
-        if barrier.unpublished.is_some() {
-            return Err(UNPUBLISHED);
-        }
+    /// It is not ready, or asynchronous copies cannot know that it is.
+    pub(crate) fn takes_bulk(&self, byte: usize) -> Result<(), Misuse> {
+        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALISED)?;
+        barrier.unpublished.map_or(Ok(()), |_| Err(UNPUBLISHED))
+    }
+
+    /// Bytes of a bulk copy arrive; its elements become visible with the phase. Whether that is complete.
+    pub(crate) fn bulk_arrives(&mut self, byte: usize, bytes: i64, elements: Vec<Pending>) -> bool {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return false };
         barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, elements });
         barrier.bytes = barrier.bytes.saturating_sub(bytes);
-        Ok(barrier.settle())
+        barrier.settle()
     }
 
     /// What a wait for the phase of a parity lacks; none if it is complete.
