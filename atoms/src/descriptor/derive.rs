@@ -1,0 +1,217 @@
+//! From a layout to the fields of the descriptor that names it.
+//!
+//! The distances between a few elements determine the only descriptor that may do; that it does is then
+//! looked at element by element, by the formulas at the head of [`super`].
+
+use super::{
+    Descriptor, DescriptorMismatch, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT,
+};
+use carbyne_ir::layout::{Layout, Swizzle};
+
+/// The descriptor of a layout: of the view's elements in column-major order over the modes of `tile`,
+/// offsets in elements of `bits` bits, in a buffer of that swizzle of byte addresses.
+///
+/// # Errors
+/// The nearest canonical layout, and the first thing in which this one differs.
+pub fn derive(
+    layout: &Layout,
+    swizzle: Option<Swizzle>,
+    bits: i64,
+    tile: &[i64],
+    rule: &MatrixRule,
+) -> Result<Descriptor, DescriptorMismatch> {
+    let shape = || DescriptorMismatch::Shape {
+        want: tile.iter().map(i64::to_string).collect::<Vec<_>>().join("x"),
+        found: layout.to_string(),
+    };
+    let &[first, second] = tile else { return Err(shape()) };
+    let (mn, k) = if rule.k_mode == 0 { (second, first) } else { (first, second) };
+    let run = UNIT * 8 / bits.max(1);
+    let whole = bits % 8 == 0 && UNIT * 8 % bits == 0 && mn % ROWS == 0 && k % run == 0;
+    if !whole || layout.size() != mn * k {
+        return Err(shape());
+    }
+    let view = View { layout, rule, mn, k, run, size: bits / 8 };
+    let Some(mode) = SwizzleMode::of(swizzle) else {
+        let found = swizzle.unwrap_or_default();
+        let found = format!("({},{},{})", found.bits(), found.base(), found.shift());
+        return Err(DescriptorMismatch::Swizzle { found });
+    };
+    let major = match (view.at(0, 1), view.at(1, 0)) {
+        (1, _) => Major::K,
+        (_, 1) => Major::Mn,
+        _ => {
+            let canonical = view.canonical(rule.majors[0], mode);
+            return Err(DescriptorMismatch::Scattered {
+                run,
+                found: layout.to_string(),
+                canonical,
+            });
+        }
+    };
+    if !rule.majors.contains(&major) {
+        return Err(DescriptorMismatch::Major { found: major });
+    }
+    match major {
+        Major::K => view.k_major(mode),
+        Major::Mn => view.mn_major(mode),
+    }
+}
+
+/// A tile in memory, with elements counted along mn and k.
+struct View<'a> {
+    layout: &'a Layout,
+    rule: &'a MatrixRule,
+    mn: i64,
+    k: i64,
+    /// Elements in a unit.
+    run: i64,
+    /// Bytes of an element.
+    size: i64,
+}
+
+impl View<'_> {
+    /// The offset of an element, in elements.
+    fn at(&self, mn: i64, k: i64) -> i64 {
+        let index = if self.rule.k_mode == 0 { k + self.k * mn } else { mn + self.mn * k };
+        self.layout.at(index)
+    }
+
+    /// The same in bytes.
+    fn byte(&self, mn: i64, k: i64) -> i64 {
+        self.at(mn, k).saturating_mul(self.size)
+    }
+
+    fn k_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
+        let row = self.byte(1, 0);
+        let group = if self.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
+        let unit = if self.k > self.run { self.byte(0, self.run) } else { UNIT };
+        self.rows_fit(Major::K, mode, row)?;
+        if mode != SwizzleMode::None && unit != UNIT {
+            return Err(self.stride(Major::K, mode, "units of 16 bytes along k", UNIT, unit));
+        }
+        self.regular(Major::K, mode, |mn, k| {
+            row * (mn % ROWS)
+                + group * (mn / ROWS)
+                + unit * (k / self.run)
+                + self.size * (k % self.run)
+        })?;
+        let leading = if mode == SwizzleMode::None { field("leading", unit, UNIT)? } else { UNIT };
+        let stride = field("stride", group, mode.period())?;
+        Ok(Descriptor { major: Major::K, swizzle: mode, leading, stride })
+    }
+
+    fn mn_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
+        let c = mode.width() / self.size;
+        let row = self.byte(0, 1);
+        let group = if self.k > ROWS { self.byte(0, ROWS) } else { 0 };
+        self.rows_fit(Major::Mn, mode, row)?;
+        if self.mn % c != 0 {
+            let fits = self.filled(mode);
+            return Err(DescriptorMismatch::Partial { extent: self.mn, row: c, fits });
+        }
+        let along = if self.mn > c { self.byte(c, 0) } else { 0 };
+        self.regular(Major::Mn, mode, |mn, k| {
+            self.size * (mn % c) + along * (mn / c) + row * (k % ROWS) + group * (k / ROWS)
+        })?;
+        let (leading, stride) =
+            if mode == SwizzleMode::None { (group, along) } else { (along, group) };
+        let leading = field("leading", leading, mode.period())?;
+        let stride = field("stride", stride, mode.period())?;
+        Ok(Descriptor { major: Major::Mn, swizzle: mode, leading, stride })
+    }
+
+    /// The widest mode up to `mode` whose rows the tile fills along mn.
+    fn filled(&self, mode: SwizzleMode) -> SwizzleMode {
+        let fills = |m: &SwizzleMode| {
+            m.width() <= mode.width() && self.mn % (m.width() / self.size).max(1) == 0
+        };
+        SwizzleMode::ALL.into_iter().rev().find(fills).unwrap_or(SwizzleMode::None)
+    }
+
+    /// Rows are as far apart as the mode is wide.
+    fn rows_fit(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        found: i64,
+    ) -> Result<(), DescriptorMismatch> {
+        if found == mode.width() {
+            return Ok(());
+        }
+        if let Some(want) = SwizzleMode::ALL.into_iter().find(|m| m.width() == found) {
+            return Err(DescriptorMismatch::OtherMode { want, found: mode });
+        }
+        // Wide rows without a swizzle are nearest to those of the widest one.
+        let nearest = match (mode, major) {
+            (SwizzleMode::None, Major::K) => SwizzleMode::B128,
+            (SwizzleMode::None, Major::Mn) => self.filled(SwizzleMode::B128),
+            _ => mode,
+        };
+        Err(self.stride(major, nearest, "rows", nearest.width(), found))
+    }
+
+    fn stride(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        what: &'static str,
+        want: i64,
+        found: i64,
+    ) -> DescriptorMismatch {
+        let canonical = self.canonical(major, mode);
+        DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, canonical }
+    }
+
+    /// Every element is where the formula says.
+    fn regular(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        formula: impl Fn(i64, i64) -> i64,
+    ) -> Result<(), DescriptorMismatch> {
+        for k in 0..self.k {
+            for mn in 0..self.mn {
+                if self.byte(mn, k) != formula(mn, k) {
+                    let canonical = self.canonical(major, mode);
+                    let (at, nearest) = ((mn, k), (major, mode));
+                    return Err(DescriptorMismatch::Irregular { at, nearest, canonical });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The densest canonical layout of the tile, in elements: what to write instead.
+    fn canonical(&self, major: Major, mode: SwizzleMode) -> String {
+        let mode = if major == Major::Mn { self.filled(mode) } else { mode };
+        let (rows, run, groups) = (mode.width() / self.size, self.run, self.mn / ROWS);
+        let (mn, k) = match (major, mode) {
+            (Major::K, SwizzleMode::None) => (
+                format!("(8,{groups}):({run},{})", run * ROWS),
+                format!("({run},{}):(1,{})", self.k / run, run * self.mn),
+            ),
+            (Major::K, _) => {
+                (format!("(8,{groups}):({rows},{})", rows * ROWS), format!("{}:1", self.k))
+            }
+            (Major::Mn, _) => (
+                format!("({rows},{}):(1,{})", self.mn / rows, rows * self.k),
+                format!("{}:{rows}", self.k),
+            ),
+        };
+        let join = |a: &str, b: &str| -> Option<String> {
+            let ((s, d), (t, e)) = (a.split_once(':')?, b.split_once(':')?);
+            Some(format!("({s},{t}):({d},{e})"))
+        };
+        let joined = if self.rule.k_mode == 0 { join(&k, &mn) } else { join(&mn, &k) };
+        format!("`{}` with {}", joined.unwrap_or_default(), mode.attribute())
+    }
+}
+
+/// An offset that a field holds.
+fn field(field: &'static str, found: i64, multiple: i64) -> Result<i64, DescriptorMismatch> {
+    if (0..=MAX_OFFSET).contains(&found) && found % multiple == 0 {
+        return Ok(found);
+    }
+    Err(DescriptorMismatch::Field { field, found, multiple })
+}
