@@ -24,14 +24,8 @@ pub fn derive(
         want: tile.iter().map(i64::to_string).collect::<Vec<_>>().join("x"),
         found: layout.to_string(),
     };
-    let &[first, second] = tile else { return Err(shape()) };
-    let (mn, k) = if rule.k_mode == 0 { (second, first) } else { (first, second) };
-    let run = UNIT * 8 / bits.max(1);
-    let whole = bits % 8 == 0 && UNIT * 8 % bits == 0 && mn % ROWS == 0 && k % run == 0;
-    if !whole || layout.size() != mn * k {
-        return Err(shape());
-    }
-    let view = View { layout, rule, mn, k, run, size: bits / 8 };
+    let extents = Extents::of(tile, bits, rule).filter(|e| layout.size() == e.mn * e.k);
+    let view = View { layout, of: extents.ok_or_else(shape)? };
     let Some(mode) = SwizzleMode::of(swizzle) else {
         let found = swizzle.unwrap_or_default();
         let found = format!("({},{},{})", found.bits(), found.base(), found.shift());
@@ -41,11 +35,11 @@ pub fn derive(
         (1, _) => Major::K,
         (_, 1) => Major::Mn,
         _ => {
-            let canonical = view.canonical(rule.majors[0], mode);
+            let major = rule.majors.first().copied().unwrap_or(Major::K);
             return Err(DescriptorMismatch::Scattered {
-                run,
+                run: view.of.run,
                 found: layout.to_string(),
-                canonical,
+                canonical: view.of.canonical(major, mode),
             });
         }
     };
@@ -58,67 +52,52 @@ pub fn derive(
     }
 }
 
-/// A tile in memory, with elements counted along mn and k.
-struct View<'a> {
-    layout: &'a Layout,
-    rule: &'a MatrixRule,
-    mn: i64,
-    k: i64,
-    /// Elements in a unit.
-    run: i64,
-    /// Bytes of an element.
-    size: i64,
+/// The densest layout of a tile that a descriptor with that major and mode names, in elements, and the
+/// swizzle that its tensor needs: `` `((8,8),16):((64,512),1)` with `swizzle=(3,4,3)` ``. Of an MN-major tile
+/// that does not fill rows so wide, with the widest mode whose rows it fills. None for what is no tile of a
+/// descriptor.
+pub fn canonical(
+    tile: &[i64],
+    bits: i64,
+    rule: &MatrixRule,
+    major: Major,
+    mode: SwizzleMode,
+) -> Option<String> {
+    Extents::of(tile, bits, rule).map(|e| e.canonical(major, mode))
 }
 
-impl View<'_> {
-    /// The offset of an element, in elements.
-    fn at(&self, mn: i64, k: i64) -> i64 {
-        let index = if self.rule.k_mode == 0 { k + self.k * mn } else { mn + self.mn * k };
-        self.layout.at(index)
-    }
+/// Numbers of elements.
+#[derive(Copy, Clone)]
+struct Extents {
+    mn: i64,
+    k: i64,
+    /// In a unit.
+    run: i64,
+    /// Bytes of one.
+    size: i64,
+    /// Whether k is the first mode of the tile.
+    k_first: bool,
+}
 
-    /// The same in bytes.
-    fn byte(&self, mn: i64, k: i64) -> i64 {
-        self.at(mn, k).saturating_mul(self.size)
-    }
+/// A tile in memory.
+struct View<'a> {
+    layout: &'a Layout,
+    of: Extents,
+}
 
-    fn k_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
-        let row = self.byte(1, 0);
-        let group = if self.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
-        let unit = if self.k > self.run { self.byte(0, self.run) } else { UNIT };
-        self.rows_fit(Major::K, mode, row)?;
-        if mode != SwizzleMode::None && unit != UNIT {
-            return Err(self.stride(Major::K, mode, "units of 16 bytes along k", UNIT, unit));
-        }
-        self.regular(Major::K, mode, |mn, k| {
-            row * (mn % ROWS)
-                + group * (mn / ROWS)
-                + unit * (k / self.run)
-                + self.size * (k % self.run)
-        })?;
-        let leading = if mode == SwizzleMode::None { field("leading", unit, UNIT)? } else { UNIT };
-        let stride = field("stride", group, mode.period())?;
-        Ok(Descriptor { major: Major::K, swizzle: mode, leading, stride })
-    }
-
-    fn mn_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
-        let c = mode.width() / self.size;
-        let row = self.byte(0, 1);
-        let group = if self.k > ROWS { self.byte(0, ROWS) } else { 0 };
-        self.rows_fit(Major::Mn, mode, row)?;
-        if self.mn % c != 0 {
-            let fits = self.filled(mode);
-            return Err(DescriptorMismatch::Partial { extent: self.mn, row: c, fits });
-        }
-        let along = if self.mn > c { self.byte(c, 0) } else { 0 };
-        self.regular(Major::Mn, mode, |mn, k| {
-            self.size * (mn % c) + along * (mn / c) + row * (k % ROWS) + group * (k / ROWS)
-        })?;
-        let (leading, stride) =
-            if mode == SwizzleMode::None { (group, along) } else { (along, group) };
-        let leading = field("leading", leading, mode.period())?;
-        let stride = field("stride", stride, mode.period())?;
-        Ok(Descriptor { major: Major::Mn, swizzle: mode, leading, stride })
+impl Extents {
+    /// Of whole units along k and whole groups of rows along mn; none for other tiles.
+    fn of(tile: &[i64], bits: i64, rule: &MatrixRule) -> Option<Self> {
+        let &[first, second] = tile else { return None };
+        let k_first = rule.k_mode == 0;
+        let (mn, k) = if k_first { (second, first) } else { (first, second) };
+        let (run, size) = match bits {
+            8 | 16 | 32 | 64 => (UNIT * 8 / bits, bits / 8),
+            _ => return None,
+        };
+        let small = (1..=MAX_OFFSET).contains(&mn) && (1..=MAX_OFFSET).contains(&k);
+        let whole = small && mn % ROWS == 0 && k % run == 0;
+        whole.then_some(Extents { mn, k, run, size, k_first })
     }
 
     /// The widest mode up to `mode` whose rows the tile fills along mn.
@@ -127,59 +106,6 @@ impl View<'_> {
             m.width() <= mode.width() && self.mn % (m.width() / self.size).max(1) == 0
         };
         SwizzleMode::ALL.into_iter().rev().find(fills).unwrap_or(SwizzleMode::None)
-    }
-
-    /// Rows are as far apart as the mode is wide.
-    fn rows_fit(
-        &self,
-        major: Major,
-        mode: SwizzleMode,
-        found: i64,
-    ) -> Result<(), DescriptorMismatch> {
-        if found == mode.width() {
-            return Ok(());
-        }
-        if let Some(want) = SwizzleMode::ALL.into_iter().find(|m| m.width() == found) {
-            return Err(DescriptorMismatch::OtherMode { want, found: mode });
-        }
-        // Wide rows without a swizzle are nearest to those of the widest one.
-        let nearest = match (mode, major) {
-            (SwizzleMode::None, Major::K) => SwizzleMode::B128,
-            (SwizzleMode::None, Major::Mn) => self.filled(SwizzleMode::B128),
-            _ => mode,
-        };
-        Err(self.stride(major, nearest, "rows", nearest.width(), found))
-    }
-
-    fn stride(
-        &self,
-        major: Major,
-        mode: SwizzleMode,
-        what: &'static str,
-        want: i64,
-        found: i64,
-    ) -> DescriptorMismatch {
-        let canonical = self.canonical(major, mode);
-        DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, canonical }
-    }
-
-    /// Every element is where the formula says.
-    fn regular(
-        &self,
-        major: Major,
-        mode: SwizzleMode,
-        formula: impl Fn(i64, i64) -> i64,
-    ) -> Result<(), DescriptorMismatch> {
-        for k in 0..self.k {
-            for mn in 0..self.mn {
-                if self.byte(mn, k) != formula(mn, k) {
-                    let canonical = self.canonical(major, mode);
-                    let (at, nearest) = ((mn, k), (major, mode));
-                    return Err(DescriptorMismatch::Irregular { at, nearest, canonical });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The densest canonical layout of the tile, in elements: what to write instead.
@@ -203,8 +129,113 @@ impl View<'_> {
             let ((s, d), (t, e)) = (a.split_once(':')?, b.split_once(':')?);
             Some(format!("({s},{t}):({d},{e})"))
         };
-        let joined = if self.rule.k_mode == 0 { join(&k, &mn) } else { join(&mn, &k) };
+        let joined = if self.k_first { join(&k, &mn) } else { join(&mn, &k) };
         format!("`{}` with {}", joined.unwrap_or_default(), mode.attribute())
+    }
+}
+
+impl View<'_> {
+    /// The offset of an element, in elements.
+    fn at(&self, mn: i64, k: i64) -> i64 {
+        let index = if self.of.k_first { k + self.of.k * mn } else { mn + self.of.mn * k };
+        self.layout.at(index)
+    }
+
+    /// The same in bytes.
+    fn byte(&self, mn: i64, k: i64) -> i64 {
+        self.at(mn, k).saturating_mul(self.of.size)
+    }
+
+    fn k_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
+        let row = self.byte(1, 0);
+        let group = if self.of.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
+        let unit = if self.of.k > self.of.run { self.byte(0, self.of.run) } else { UNIT };
+        self.rows_fit(Major::K, mode, row)?;
+        if mode != SwizzleMode::None && unit != UNIT {
+            return Err(self.stride(Major::K, mode, "units of 16 bytes along k", UNIT, unit));
+        }
+        let leading = if mode == SwizzleMode::None { field("leading", unit, UNIT)? } else { UNIT };
+        let stride = field("stride", group, mode.period())?;
+        self.regular(Major::K, mode, |mn, k| {
+            row * (mn % ROWS)
+                + group * (mn / ROWS)
+                + unit * (k / self.of.run)
+                + self.of.size * (k % self.of.run)
+        })?;
+        Ok(Descriptor { major: Major::K, swizzle: mode, leading, stride })
+    }
+
+    fn mn_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
+        let c = mode.width() / self.of.size;
+        let row = self.byte(0, 1);
+        let group = if self.of.k > ROWS { self.byte(0, ROWS) } else { 0 };
+        self.rows_fit(Major::Mn, mode, row)?;
+        if self.of.mn % c != 0 {
+            let fits = self.of.filled(mode);
+            return Err(DescriptorMismatch::Partial { extent: self.of.mn, row: c, fits });
+        }
+        let along = if self.of.mn > c { self.byte(c, 0) } else { 0 };
+        let (leading, stride) =
+            if mode == SwizzleMode::None { (group, along) } else { (along, group) };
+        let leading = field("leading", leading, mode.period())?;
+        let stride = field("stride", stride, mode.period())?;
+        self.regular(Major::Mn, mode, |mn, k| {
+            self.of.size * (mn % c) + along * (mn / c) + row * (k % ROWS) + group * (k / ROWS)
+        })?;
+        Ok(Descriptor { major: Major::Mn, swizzle: mode, leading, stride })
+    }
+
+    /// Rows are as far apart as the mode is wide.
+    fn rows_fit(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        found: i64,
+    ) -> Result<(), DescriptorMismatch> {
+        if found == mode.width() {
+            return Ok(());
+        }
+        if let Some(want) = SwizzleMode::ALL.into_iter().find(|m| m.width() == found) {
+            return Err(DescriptorMismatch::OtherMode { want, found: mode });
+        }
+        // Wide rows without a swizzle are nearest to those of the widest one.
+        let nearest = match (mode, major) {
+            (SwizzleMode::None, Major::K) => SwizzleMode::B128,
+            (SwizzleMode::None, Major::Mn) => self.of.filled(SwizzleMode::B128),
+            _ => mode,
+        };
+        Err(self.stride(major, nearest, "rows", nearest.width(), found))
+    }
+
+    fn stride(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        what: &'static str,
+        want: i64,
+        found: i64,
+    ) -> DescriptorMismatch {
+        let canonical = self.of.canonical(major, mode);
+        DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, canonical }
+    }
+
+    /// Every element is where the formula says; its factors are offsets that fields hold.
+    fn regular(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        formula: impl Fn(i64, i64) -> i64,
+    ) -> Result<(), DescriptorMismatch> {
+        for k in 0..self.of.k {
+            for mn in 0..self.of.mn {
+                if self.byte(mn, k) != formula(mn, k) {
+                    let canonical = self.of.canonical(major, mode);
+                    let (at, nearest) = ((mn, k), (major, mode));
+                    return Err(DescriptorMismatch::Irregular { at, nearest, canonical });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

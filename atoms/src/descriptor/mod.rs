@@ -22,7 +22,7 @@
 mod derive;
 mod mismatch;
 
-pub use derive::derive;
+pub use derive::{canonical, derive};
 pub use mismatch::DescriptorMismatch;
 
 use crate::operand::{Addressing, AtomOperand};
