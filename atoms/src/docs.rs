@@ -5,7 +5,7 @@
 //! Invariant: the text depends on the table alone, so a stale page is found by comparing.
 
 use crate::arch::Arch;
-use crate::descriptor::Major;
+use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
 use crate::row::{Access, Addressing, Atom, AtomOp, AtomOperand, Rate, RowKind, Visibility};
 use crate::table::AtomTable;
 use std::collections::HashMap;
@@ -105,10 +105,20 @@ fn runs(all: &[i64]) -> String {
     out.join(", ")
 }
 
+const DESCRIBED: &str = "
+An operand *by descriptor* is a whole tile in shared memory, the same for every thread of the group, that lies as one of the
+canonical layouts of the PTX ISA (Asynchronous Warpgroup Level Matrix Shared Memory Layout), as dense as below or with gaps
+between groups of rows. It may be part of a tensor; K-major tiles may begin within the first row of a swizzle's pattern.
+
+| major | A [64,16] of 16 bits | B [16,128] of 16 bits |
+| --- | --- | --- |
+";
+
 /// Every row of every architecture as Markdown.
 pub fn atoms_markdown() -> String {
     let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
     let mut page = String::from(HEAD);
+    described_tiles(&mut page);
     for of in series(&tables) {
         page.push('\n');
         section(&mut page, &of, &tables);
@@ -135,6 +145,20 @@ A thread-value layout maps (thread, value) to the column-major index in the oper
 in its units. `bN` stands for any scalar types that fill N bits. Costs are cycles of one warp.
 Where a row is emulated, the architecture takes the instruction and executes others, many times slower.
 ";
+
+/// Layouts that have a descriptor, of the tiles of 16-bit factors.
+fn described_tiles(page: &mut String) {
+    page.push_str(DESCRIBED);
+    for (major, mode) in
+        [Major::K, Major::Mn].into_iter().flat_map(|m| SwizzleMode::ALL.map(|mode| (m, mode)))
+    {
+        let of = |tile: [i64; 2], k_mode| {
+            let rule = MatrixRule { k_mode, majors: &[Major::K, Major::Mn] };
+            canonical(&tile, 16, &rule, major, mode).unwrap_or_default()
+        };
+        let _ = writeln!(page, "| {major} | {} | {} |", of([64, 16], 1), of([16, 128], 0));
+    }
+}
 
 /// A series as it is on each architecture that has it.
 fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {

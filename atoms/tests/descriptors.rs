@@ -5,7 +5,7 @@
 //! terms: a matrix normalized to elements of 128 bits, swizzle atoms of 8 rows or columns, two offsets. Nothing
 //! of it comes from the derivation, and no swizzle function: units move within an atom as its figures show.
 
-use carbyne_atoms::descriptor::{MatrixRule, derive};
+use carbyne_atoms::descriptor::{MatrixRule, canonical, derive};
 use carbyne_atoms::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 use carbyne_ir::layout::{Layout, Swizzle};
 use proptest::prelude::*;
@@ -194,6 +194,40 @@ fn the_examples_of_the_isa() {
     let found =
         tile.derive(&"((8,8),16):((64,512),1)".parse().unwrap(), swizzle(SwizzleMode::B128));
     assert_eq!(found.unwrap().bits(), 1 << 16 | 64 << 32 | 1 << 62);
+}
+
+/// What is suggested would do.
+#[test]
+fn suggested_layouts_have_descriptors() {
+    for (bits, k_first, mode) in [8, 16, 32]
+        .into_iter()
+        .flat_map(|b| [false, true].map(|f| (b, f)))
+        .flat_map(|(b, f)| SwizzleMode::ALL.map(|m| (b, f, m)))
+    {
+        for (groups, major) in (1..=32).flat_map(|g| [(g, Major::K), (g, Major::Mn)]) {
+            let tile = Tile::of(8 * groups, bits, k_first);
+            if tile.mn % (128 / bits) != 0 {
+                continue;
+            }
+            let text = canonical(&tile.extents(), bits, &tile.rule(), major, mode).expect("a tile");
+            let mut quoted = text.split('`');
+            let layout = quoted.nth(1).and_then(|l| l.parse().ok()).expect("a layout");
+            let told = match quoted.nth(1) {
+                None => SwizzleMode::None,
+                Some(attribute) => *SwizzleMode::ALL
+                    .iter()
+                    .find(|m| {
+                        let bits = (m.width() / 16).trailing_zeros();
+                        attribute == format!("swizzle=({bits},4,3)")
+                    })
+                    .expect("a mode"),
+            };
+            let found =
+                tile.derive(&layout, swizzle(told)).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!((found.major, found.swizzle), (major, told), "{text}");
+            assert!(told == mode || (major == Major::Mn && told.width() < mode.width()), "{text}");
+        }
+    }
 }
 
 /// What is refused says why and what to change.

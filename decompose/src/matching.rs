@@ -7,17 +7,16 @@
 //!
 //! Invariant: no decision depends on an atom's name.
 
+pub use crate::mismatch::Mismatch;
+
 use crate::relation;
 use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
 use carbyne_atoms::descriptor;
-use carbyne_atoms::{
-    Access, Atom, AtomOperand, AtomTable, DescriptorMismatch, Elem, Extent, Template,
-};
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Template};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
-use std::fmt;
 
 /// An atom that implements a spec, and which tensor fills which operand of its row.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,180 +25,6 @@ pub struct Match {
     pub atom: &'static str,
     /// One entry an operand of the row; none for a literal.
     pub operands: Vec<Option<TensorId>>,
-}
-
-/// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
-/// closer to a match.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Mismatch {
-    /// It computes something else.
-    Op {
-        /// What the row computes.
-        want: String,
-    },
-    /// An operand has another scalar type.
-    Scalar {
-        /// The row's operand.
-        operand: &'static str,
-        /// The row's unit.
-        want: String,
-        /// The tensor's scalar.
-        found: String,
-        /// By how many bits they differ: which of several wrong types is nearest.
-        apart: i64,
-    },
-    /// An operand lies elsewhere.
-    Memory {
-        /// The row's operand.
-        operand: &'static str,
-        /// Where the row allows.
-        want: String,
-        /// Where the tensor lies.
-        found: String,
-    },
-    /// It is executed by another number of threads.
-    Threads {
-        /// The row's.
-        want: String,
-        /// The spec's.
-        found: String,
-    },
-    /// A thread holds another number of values.
-    Values {
-        /// The row's operand.
-        operand: &'static str,
-        /// Values of one thread in the row.
-        want: i64,
-        /// In the spec.
-        found: i64,
-    },
-    /// The values of a thread are not where the row wants them.
-    Order {
-        /// The row's operand.
-        operand: &'static str,
-        /// What is wanted.
-        want: String,
-        /// What the view has.
-        found: String,
-    },
-    /// No descriptor describes the operand.
-    Descriptor {
-        /// The row's operand.
-        operand: &'static str,
-        /// Why not.
-        why: DescriptorMismatch,
-    },
-    /// An operand that one descriptor names is not the same for every thread.
-    Uniform {
-        /// The row's operand.
-        operand: &'static str,
-        /// The first thread of a group whose operand begins elsewhere.
-        thread: i64,
-    },
-    /// The address is not known to be aligned.
-    Align {
-        /// The row's operand.
-        operand: &'static str,
-        /// Bytes.
-        want: i64,
-        /// Bytes that are known.
-        found: i64,
-    },
-    /// It moves another amount, or completes otherwise.
-    Bulk(BulkMismatch),
-    /// Elements would end in other places than the enclosing Move says.
-    Relation {
-        /// What goes wrong first.
-        detail: String,
-    },
-}
-
-impl Mismatch {
-    /// Larger came nearer.
-    pub fn nearness(&self) -> (u32, i64) {
-        let apart = match self {
-            Mismatch::Scalar { apart, .. } => *apart,
-            Mismatch::Values { want, found, .. } => (want - found).abs(),
-            _ => 0,
-        };
-        (self.rank(), -apart)
-    }
-
-    fn rank(&self) -> u32 {
-        match self {
-            Mismatch::Op { .. } => 0,
-            Mismatch::Scalar { .. } => 1,
-            Mismatch::Memory { .. } => 2,
-            Mismatch::Threads { .. } => 3,
-            Mismatch::Values { .. } => 4,
-            Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
-            Mismatch::Align { .. } => 6,
-            Mismatch::Bulk(_) => 4,
-            Mismatch::Relation { .. } => 7,
-        }
-    }
-
-    /// An action that would make the atom match.
-    pub fn help(&self) -> String {
-        match self {
-            Mismatch::Op { want } => format!("write the spec as {want}"),
-            Mismatch::Scalar { operand, want, .. } => {
-                format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
-            }
-            Mismatch::Memory { operand, want, .. } => {
-                format!("move operand {operand} to {want} first")
-            }
-            Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
-            Mismatch::Values { operand, want, .. } => {
-                format!("give each thread {want} values of operand {operand}")
-            }
-            Mismatch::Order { operand, want, .. } => {
-                format!("lay operand {operand} out so that its values are {want}")
-            }
-            Mismatch::Descriptor { why, .. } => why.help(),
-            Mismatch::Uniform { operand, .. } => {
-                format!("give all threads of a group the same view of operand {operand}")
-            }
-            Mismatch::Align { operand, want, .. } => {
-                format!("align operand {operand} to {want} bytes: base, strides and index")
-            }
-            Mismatch::Bulk(mismatch) => mismatch.help(),
-            Mismatch::Relation { .. } => {
-                "change the view of the source, or the thread-value layout of the destination"
-                    .to_owned()
-            }
-        }
-    }
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mismatch::Op { want } => write!(f, "computes {want}"),
-            Mismatch::Scalar { operand, want, found, .. } => {
-                write!(f, "operand {operand} is {want}, found {found}")
-            }
-            Mismatch::Memory { operand, want, found } => {
-                write!(f, "operand {operand} lies in {want}, found {found}")
-            }
-            Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
-            Mismatch::Values { operand, want, found } => {
-                write!(f, "operand {operand} has {want} values a thread, found {found}")
-            }
-            Mismatch::Order { operand, want, found } => {
-                write!(f, "values of operand {operand} are {want}, found {found}")
-            }
-            Mismatch::Descriptor { operand, why } => write!(f, "operand {operand}: {why}"),
-            Mismatch::Uniform { operand, thread } => {
-                write!(f, "operand {operand} begins elsewhere for thread {thread} of its group")
-            }
-            Mismatch::Align { operand, want, found } => {
-                write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
-            }
-            Mismatch::Bulk(mismatch) => write!(f, "{mismatch}"),
-            Mismatch::Relation { detail } => f.write_str(detail),
-        }
-    }
 }
 
 /// Compares one row with one leaf spec.

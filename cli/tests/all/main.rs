@@ -3,6 +3,7 @@
 mod bad_input;
 mod calculator;
 mod damaged;
+mod descriptors;
 mod docs;
 mod draw;
 mod examples;

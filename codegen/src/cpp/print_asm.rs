@@ -6,6 +6,8 @@ use pretty::{Arena, DocAllocator};
 
 /// Longest string literal; longer instructions are broken after the opcode.
 const MAX_LITERAL: usize = 84;
+/// Longest list of operands; longer ones are broken between two of them.
+const MAX_OPERANDS: usize = 92;
 
 pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
     let operands = !asm.outputs.is_empty() || !asm.inputs.is_empty();
@@ -38,9 +40,9 @@ fn broken(text: &str) -> Vec<String> {
         _ => return vec![text.to_owned()],
     };
     let mut pieces = vec![format!("{opcode} ")];
-    while rest.len() > MAX_LITERAL {
+    while rest.len() > MAX_OPERANDS {
         // An operand that is too long by itself stays whole.
-        let fits = rest.char_indices().take_while(|(i, _)| *i <= MAX_LITERAL - 2);
+        let fits = rest.char_indices().take_while(|(i, _)| *i <= MAX_OPERANDS - 2);
         let comma = fits.filter(|(_, c)| *c == ',').map(|(i, _)| i).last();
         let Some(comma) = comma.or_else(|| rest.find(',')) else { break };
         let end = if rest[comma + 1..].starts_with(' ') { comma + 2 } else { comma + 1 };
@@ -82,7 +84,7 @@ pub(super) fn literal(text: &str, newline: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LITERAL, broken, literal};
+    use super::{MAX_OPERANDS, broken, literal};
 
     #[test]
     fn long_instructions_are_broken_between_operands() {
@@ -91,7 +93,7 @@ mod tests {
         let text = format!("wgmma {{{}}}, %128;", registers.join(", "));
         let pieces = broken(&text);
         assert_eq!(pieces.concat(), text);
-        assert!(pieces.len() > 2 && pieces.iter().all(|p| p.len() <= MAX_LITERAL), "{pieces:?}");
+        assert!(pieces.len() > 2 && pieces.iter().all(|p| p.len() <= MAX_OPERANDS), "{pieces:?}");
         let long = format!("op {}", "x".repeat(200));
         assert_eq!(broken(&long).concat(), long);
     }
