@@ -119,7 +119,7 @@ fn rows() -> &'static [(Variant, String, String)] {
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let unit = Elem::Bits(128);
-    let cost = limits(arch).async_copy(0);
+    let cost = limits(arch).bulk_copy();
     rows()
         .iter()
         .map(|(v, name, text)| {

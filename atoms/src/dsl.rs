@@ -315,6 +315,15 @@ impl ArchLimits {
         self.timing.memory(bytes, rate, self.timing.shared_store_cycles)
     }
 
+    /// 16 bytes of a bulk copy between global and shared memory.
+    pub(crate) fn bulk_copy(&self) -> Cost {
+        let t = &self.timing;
+        let mut cost = t.memory(16, t.global_bytes, t.global_cycles);
+        cost.completion_cycles += t.shared_store_cycles;
+        cost.source = "estimate, as plain accesses to global memory";
+        cost
+    }
+
     /// A warp's asynchronous copy from global to shared memory, `bytes` per thread.
     pub(crate) fn async_copy(&self, bytes: i64) -> Cost {
         let mut cost = self.timing.global(bytes);

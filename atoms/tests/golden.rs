@@ -3,7 +3,7 @@
 //! A golden line is found by the instruction's mnemonic. CuTe writes B as N×K, so its B layouts are
 //! transposed here; its copies count bits, so units are spread into bits.
 
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Template};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Extent, Template, Visibility};
 use carbyne_ir::layout::Layout;
 use serde_json::Value;
 use std::path::Path;
@@ -31,6 +31,9 @@ fn mnemonic(text: &str) -> Vec<&str> {
 
 /// Whether a golden line describes the row's instruction.
 fn same_instruction(row: &Atom, line: &Value) -> bool {
+    if let Some(name) = bulk_traits(row) {
+        return line["name"] == name;
+    }
     let kind = if matches!(row.op, AtomOp::MatMul { .. }) { "mma" } else { "copy" };
     let spec = row.op.spec_kind().is_some();
     if !spec || line["kind"] != kind || !line["params"].is_null() {
@@ -132,6 +135,35 @@ fn compare_copy(row: &Atom, line: &Value) {
     }
 }
 
+/// The trait of a bulk row: its layouts are for any number of bits, here of 4 KiB.
+fn bulk_traits(row: &Atom) -> Option<&'static str> {
+    Some(match (row.extent, row.visibility, row.number("mask").is_some()) {
+        (Extent::Tile, ..) => return None,
+        (Extent::Run, Visibility::Mbarrier, _) => "SM90_BULK_COPY_G2S",
+        (Extent::Run, ..) => "SM90_BULK_COPY_S2G",
+        (Extent::Box(_), Visibility::Mbarrier, false) => "SM90_TMA_LOAD",
+        (Extent::Box(_), Visibility::Mbarrier, true) => "SM90_TMA_LOAD_MULTICAST",
+        (Extent::Box(_), ..) => "SM90_TMA_STORE",
+    })
+}
+
+/// One thread names all bits in their order.
+fn compare_bulk(row: &Atom, line: &Value) {
+    const BITS: i64 = 8 << 12;
+    for (operand, key) in row.operands.iter().zip(["SrcLayout", "DstLayout"]) {
+        let text = line[key].as_str().unwrap_or_default();
+        let expected: Layout =
+            text.replace("NumBitsPerTMA", &BITS.to_string()).parse().expect("a layout");
+        let unit = operand.elem.bits();
+        assert_eq!((operand.n_threads(), operand.n_values()), (1, 1), "{}", row.name);
+        for bit in 0..BITS {
+            // Units follow each other, as `Extent` says.
+            let at = (operand.tv.at(0) + bit / unit) * unit + bit % unit;
+            assert_eq!(expected.at(bit), at, "{}.{} bit {bit}", row.name, operand.name);
+        }
+    }
+}
+
 #[test]
 #[expect(clippy::print_stderr, reason = "says that nothing was compared, and how much was")]
 fn rows_agree_with_the_golden_traits() {
@@ -150,6 +182,7 @@ fn rows_agree_with_the_golden_traits() {
             }
             match row.op {
                 AtomOp::MatMul { .. } => compare_mma(row, line),
+                _ if row.extent != Extent::Tile => compare_bulk(row, line),
                 _ => compare_copy(row, line),
             }
         }

@@ -115,6 +115,8 @@ pub(crate) enum Emit {
     Ptx,
     /// Machine code, made by NVRTC.
     Cubin,
+    /// What a launcher must know, as JSON: grid, block, shared memory, parameters in their order.
+    Abi,
 }
 
 #[derive(Debug, Group)]

@@ -3,7 +3,8 @@
 mod common;
 
 use carbyne_atoms::{
-    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, BarrierScope, Elem, Major, Visibility,
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, BarrierScope, Elem, Extent, Major,
+    Visibility,
 };
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::require_nvrtc;
@@ -19,6 +20,7 @@ fn text_of(row: &Atom, name: &str, set: bool) -> String {
         AtomOp::Sync(op) => return statement(name, &with_numbers(row, op.usage())),
         AtomOp::Barrier(scope) => return statement(name, barrier(scope)),
         _ if set => SpecKind::MatMulSet,
+        _ if row.extent != Extent::Tile => return bulk(row, name),
         op => op.spec_kind().expect("a spec"),
     };
     let (mut params, mut body) = (String::new(), String::new());
@@ -122,6 +124,34 @@ fn barrier(scope: BarrierScope) -> &'static str {
         BarrierScope::Lanes => "barrier(#cta.tile([8])[1])",
         BarrierScope::Warps => "barrier(#cta.tile([64])[1])",
     }
+}
+
+/// A kernel of one bulk copy.
+fn bulk(row: &Atom, name: &str) -> String {
+    let n = if let Extent::Box(n) = row.extent { n } else { 1 };
+    let list = |outer: &str, last: &str| format!("{}{last}", format!("{outer},").repeat(n - 1));
+    let (global, define) = match row.extent {
+        Extent::Box(_) => (
+            format!("%m[{}]", list("1", "2")),
+            format!("  %m = %X.tensormap([{}], swizzle=(2,4,3))\n", list("2", "32")),
+        ),
+        _ => ("%X.tile([32])[1]".to_owned(), String::new()),
+    };
+    let swizzle = if n > 1 || !define.is_empty() { ", swizzle=(2,4,3)" } else { "" };
+    let load = row.visibility == Visibility::Mbarrier;
+    let (from, to) = if load { (global.as_str(), "%s") } else { ("%s", global.as_str()) };
+    let mut attributes = format!("cache={}", row.cache);
+    attributes += if load { " bar=%b[1]" } else { "" };
+    attributes += if row.number("mask").is_some() { " multicast=1" } else { "" };
+    format!(
+        "carbyne 1\n%X:[{}].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
+         Spec @{name} <<<#grid, #cta>>> (%X) -> (%X) {{\n{define}  Allocate %b:[2].mbarrier.SH\n  \
+         Allocate %s:[{}].f16.SH{{align=512{swizzle}}}\n  \
+         Move <<<#grid, #cta[0]>>> ({from}) -> ({to}) {attributes} atom={}\n}}\n",
+        if define.is_empty() { "128".to_owned() } else { list("7", "104") },
+        list("2", "32"),
+        row.name
+    )
 }
 
 /// The statement with the smallest number that the row takes.

@@ -12,7 +12,7 @@ pub use crate::mismatch::Mismatch;
 use crate::relation;
 use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
 use carbyne_atoms::descriptor;
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Template};
+use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable, Elem, Extent, Template};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};

@@ -210,6 +210,50 @@ mod tests {
     }
 
     #[test]
+    fn tensor_maps_are_encoded_from_what_is_known_at_launch() {
+        let arena = ExprArena::default();
+        let info = VarInfo { name: "M".to_owned(), lo: 1, hi: None, div: 8 };
+        let m = arena.var(info).unwrap();
+        let map = MapDescription {
+            data_type: 6,
+            offset: Dim::Const(32),
+            extents: vec![Dim::Const(64), m],
+            strides: vec![arena.mul(m, Dim::Const(2)).unwrap()],
+            sizes: vec![64, 128],
+            swizzle: 3,
+            promotion: 3,
+        };
+        let buffer = BufferId(0);
+        let kernel = CudaKernel {
+            name: "k".to_owned(),
+            source: String::new(),
+            smem_bytes: 0,
+            grid: Dim::from(1),
+            block: 32,
+            params: vec![Param::TensorMap { name: "mA".to_owned(), buffer, map }],
+        };
+        let seen = std::cell::RefCell::new(None);
+        let encode = |values: &MapValues| {
+            *seen.borrow_mut() = Some(values.clone());
+            Ok([9; 16])
+        };
+        let made = Arguments::of(&kernel, &arena, |_| Some(4096), |_| Some(40), encode).unwrap();
+        assert_eq!(made.words, [9; 16]);
+        let want = MapValues {
+            address: 4128,
+            data_type: 6,
+            extents: vec![64, 40],
+            strides: vec![80],
+            sizes: vec![64, 128],
+            swizzle: 3,
+            promotion: 3,
+        };
+        assert_eq!(seen.borrow().as_ref(), Some(&want));
+        let none = Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, encode).unwrap_err();
+        assert_eq!(none.code, Code::Symbolic);
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         let arena = ExprArena::default();
         let info = VarInfo { name: "M".to_owned(), lo: 0, hi: None, div: 1 };

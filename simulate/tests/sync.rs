@@ -190,6 +190,66 @@ fn a_ring_of_slots() {
     fails(&ring("k / 2 % 2", release), Code::UnmetWait, "32 arrivals");
 }
 
+/// A box at the corner of a tensor of 20 by 24 is loaded, and stored to another.
+fn corner(load: &str, after: &str) -> String {
+    format!(
+        "carbyne 1
+%in:[20,24].f32.GL
+%out:[16,16].f32.GL
+%back:[20,24].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Spec @corner <<<#grid, #cta>>> (%in) -> (%out, %back) {{
+  #one:[].thread = #cta[0]
+  %from = %in.tensormap([16,16], swizzle=(2,4,3))
+  %to = %back.tensormap([16,16], swizzle=(2,4,3))
+  Allocate %s:[16,16].f32.SH{{swizzle=(2,4,3)}}
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #one>>> () -> (%full) {{
+    mbarrier.init(%full, 1)
+  }}
+  barrier
+  Spec <<<#grid, #one>>> (%in, %full) -> (%s) {{
+    {load}
+    Move <<<#grid, #one>>> (%from[1, 1]) -> (%s) bar=%full atom=cp.async.bulk.tensor.2d.shared.global
+  }}
+  {after}
+  Move <<<#grid, #cta>>> (%s) -> (%out)
+  Spec <<<#grid, #one>>> (%s) -> (%back) {{
+    Move <<<#grid, #one>>> (%s) -> (%to[1, 1]) atom=cp.async.bulk.tensor.2d.global.shared
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn boxes_at_an_edge_read_zeros_and_write_nothing_outside() {
+    let text = corner("mbarrier.expect(%full, 1024)", "mbarrier.wait(%full, 0)");
+    let report = run(&text, Arch::Sm90a).unwrap_or_else(|e| panic!("{e}: {}", e.label));
+    let get = |name: &str| report.outputs.get(name).expect("a tensor");
+    let (input, out) = (get("in"), get("out"));
+    for (i, j) in (0..16).flat_map(|i| (0..16).map(move |j| (i, j))) {
+        let inside = i + 16 < 20 && j + 16 < 24;
+        let want = if inside { input.values[(i + 16) * 24 + j + 16] } else { 0 };
+        assert_eq!(out.values[i * 16 + j], want, "{i} {j}");
+    }
+}
+
+#[test]
+fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
+    let (expect, wait) = ("mbarrier.expect(%full, 1024)", "mbarrier.wait(%full, 0)");
+    // The box has 1024 bytes, whatever lies outside of the tensor.
+    fails(
+        &corner("mbarrier.expect(%full, 1040)", wait),
+        Code::UnmetWait,
+        "0 arrivals and 16 bytes",
+    );
+    fails(&corner("mbarrier.expect(%full, 512)", wait), Code::UnmetWait, "-512 bytes");
+    fails(&corner("", wait), Code::UnmetWait, "1 arrivals and -1024 bytes");
+    fails(&corner(expect, "barrier"), Code::Uninitialized, "under way");
+}
+
 #[test]
 fn architectures_without_the_statement_say_which_have_it() {
     let text = hand_on("mbarrier.async_arrive(%full)", "mbarrier.wait(%full, 0)");

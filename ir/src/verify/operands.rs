@@ -57,7 +57,9 @@ impl Verifier<'_> {
             self.written(t, spec.span);
         }
         self.no_mbarriers(id);
-        self.boxes(id);
+        if !self.boxes(id) {
+            return;
+        }
         self.scalars(id);
         self.shapes(id);
     }

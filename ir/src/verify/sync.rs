@@ -76,11 +76,11 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0230: boxes of a tensor map are moved by leaves.
-    pub(super) fn boxes(&mut self, id: SpecId) {
+    /// V0230: boxes of a tensor map are moved by leaves. Whether they are.
+    pub(super) fn boxes(&mut self, id: SpecId) -> bool {
         let spec = &self.p.specs[id];
         let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
-        let Some(t) = all.find(|t| self.p.tensors[*t].map.is_some()) else { return };
+        let Some(t) = all.find(|t| self.p.tensors[*t].map.is_some()) else { return true };
         let leaf = matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)) && spec.body.is_none();
         let name = self.p.tensor_name(t);
         if !leaf {
@@ -88,10 +88,14 @@ impl Verifier<'_> {
             let help =
                 "name the tensor itself there, and a box of the map in a Move without a body";
             self.error(Code::TensorMapUse, spec.span, message, help);
-        } else if self.p.tensors[t].map.as_ref().is_some_and(|m| m.at.is_none()) {
+            return false;
+        }
+        if self.p.tensors[t].map.as_ref().is_some_and(|m| m.at.is_none()) {
             let message = format!("{name} is a whole tensor map, and not a box of it");
             self.error(Code::TensorMapUse, spec.span, message, "index it: `%mA[i,j]`");
+            return false;
         }
+        true
     }
 
     /// V0229 for the operands of a spec: only a generic one hands mbarriers on.
