@@ -313,6 +313,7 @@ Move @row <<<#grid, #cta>>> (%in) -> (%out) {{
   Allocate %full:[1].mbarrier.SH
   Spec <<<#grid, #one>>> () -> (%full) {{
     mbarrier.init(%full, 1)
+    fence.async
   }}
   barrier
   for (i = 0; i < {2}; i += 1) {{

@@ -207,6 +207,7 @@ Spec @corner <<<#grid, #cta>>> (%in) -> (%out, %back) {{
   Allocate %full:[1].mbarrier.SH
   Spec <<<#grid, #one>>> () -> (%full) {{
     mbarrier.init(%full, 1)
+    fence.async
   }}
   barrier
   Spec <<<#grid, #one>>> (%in, %full) -> (%s) {{
@@ -217,6 +218,8 @@ Spec @corner <<<#grid, #cta>>> (%in) -> (%out, %back) {{
   Move <<<#grid, #cta>>> (%s) -> (%out)
   Spec <<<#grid, #one>>> (%s) -> (%back) {{
     Move <<<#grid, #one>>> (%s) -> (%to[1, 1]) atom=cp.async.bulk.tensor.2d.global.shared
+    bulk.commit
+    bulk.wait_read(0)
   }}
 }}
 "
@@ -245,8 +248,12 @@ fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
         Code::UnmetWait,
         "0 arrivals and 16 bytes",
     );
-    fails(&corner("mbarrier.expect(%full, 512)", wait), Code::UnmetWait, "-512 bytes");
-    fails(&corner("", wait), Code::UnmetWait, "1 arrivals and -1024 bytes");
+    fails(
+        &corner("mbarrier.expect(%full, 512)", wait),
+        Code::UnmetWait,
+        "512 bytes came that nobody expected",
+    );
+    fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes came");
     fails(&corner(expect, "barrier"), Code::Uninitialized, "under way");
 }
 
