@@ -138,6 +138,9 @@ pub(crate) struct Simulate {
     /// shared memory. Before the file's name write `--report=text`.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
     pub(crate) report: Option<ReportFormat>,
+    /// The program that this one was edited from: its kernels must still be those specs.
+    #[arg(long, value_name = "PARENT")]
+    pub(crate) against: Option<PathBuf>,
     /// Run without comparing bodies with what their specs mean.
     #[arg(long)]
     pub(crate) no_check: bool,

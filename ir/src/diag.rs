@@ -186,6 +186,7 @@ codes! {
     BarrierMisuse = "S0510" "A barrier object is used before its init, or gets what its phase does not take.",
     Overlap = "S0511" "Threads write different values to one element in one statement.",
     MissingFence = "S0512" "A fence is missing between threads' accesses and an asynchronous instruction.",
+    OtherSpec = "S0513" "An edited kernel is not the spec of the program that it was edited from.",
     Undrawable = "G0601" "What is asked for cannot be drawn as asked.",
     NoDriver = "R0701" "The CUDA driver's library is not to be found.",
     NoGpu = "R0702" "The driver offers no GPU.",

@@ -2,7 +2,7 @@
 //!
 //! Arrays come from and go to `.npy` files; the report is on standard error.
 
-use super::listing;
+use super::{against, listing};
 use crate::args::{MessageFormat, ReportFormat, Simulate};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, data, input, output, pipeline};
@@ -23,6 +23,11 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             (source, program)
         }
     };
+    if let Some(parent) = &args.against {
+        let parent = input::read(parent, io)?;
+        let of_parent = pipeline::verified(&parent)?.1;
+        against::check((&source, &program), (&parent, &of_parent))?;
+    }
     // As written, a program may name the atoms of any architecture; the newest table has most.
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
