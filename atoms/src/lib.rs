@@ -1,6 +1,7 @@
 //! What each GPU architecture can do, as data: one row per instruction variant.
 //!
-//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family.
+//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`descriptor`] for what
+//! is found by one.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
 //! text, and no control flow anywhere depends on a row's name: consumers read fields.

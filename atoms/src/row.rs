@@ -14,6 +14,8 @@
 //!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
 //!   keeps every address valid. Of a written operand it means that several threads hold the element;
 //!   in memory only the first of them writes it, as `stmatrix.x1` does.
+//! - An operand in memory is found by the address that each thread gives, or by one descriptor of the whole
+//!   tile ([`Addressing::Descriptor`]), which follows from the layout of the view: its T mode has stride 0.
 
 use crate::arch::ArchReq;
 use crate::template::Template;
@@ -208,8 +210,9 @@ pub enum Visibility {
     WgmmaGroup,
 }
 
-/// What one execution by one warp costs (a row of one thread is executed by 32 at once). Operands
-/// that may lie in registers or memory are counted as registers.
+/// What one execution by one warp costs (a row of one thread is executed by 32 at once; the four warps of a
+/// row of 128 each take that long, side by side). Operands that may lie in registers or memory are counted
+/// as registers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Cycles for which the warp's scheduler or the unit behind it is busy.
