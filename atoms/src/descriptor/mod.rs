@@ -2,7 +2,7 @@
 //!
 //! An operand in shared memory is named by one 64-bit value, the same in every thread: where the tile
 //! begins, two strides and a swizzle mode. Only a few layouts can be said that way, the *canonical* ones
-//! (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout). [`derive`] finds the fields that
+//! (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout). [`derive()`] finds the fields that
 //! describe a layout, or says which canonical layout is nearest and what keeps it from being that.
 //!
 //! Below, T is the number of elements in 16 bytes and W the width of the swizzle mode in bytes (16 where
@@ -191,7 +191,7 @@ impl Descriptor {
 /// aligned to its swizzle's period, and to 16 bytes.
 ///
 /// # Errors
-/// Those of [`derive`], and a beginning that is not known to be one.
+/// Those of [`derive()`], and a beginning that is not known to be one.
 pub fn of_operand(
     p: &Program,
     t: TensorId,
