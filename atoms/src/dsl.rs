@@ -7,8 +7,8 @@ use crate::arch::ArchReq;
 use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
-    Access, Addressing, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, NumberForm, Rate,
-    Rounding, RowKind, Visibility,
+    Access, Addressing, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, Handover, NumberForm,
+    Rate, Rounding, RowKind, Visibility,
 };
 use crate::template::Template;
 use carbyne_ir::layout::Layout;
@@ -46,6 +46,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         operands: Vec::new(),
         numbers: Vec::new(),
         visibility: Visibility::Immediate,
+        handover: None,
         sets: false,
         cost,
         template: Template::Cuda(""),
@@ -110,6 +111,11 @@ impl Atom {
     pub(crate) fn in_wgmma_group(mut self) -> Self {
         self.visibility = Visibility::WgmmaGroup;
         self.sets = true;
+        self
+    }
+
+    pub(crate) fn handing(mut self, handover: Handover) -> Self {
+        self.handover = Some(handover);
         self
     }
 

@@ -46,7 +46,7 @@ pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
-    ErrorBound, NumberForm, Rate, Rounding, RowKind, Visibility,
+    ErrorBound, Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

@@ -47,6 +47,8 @@ pub struct Atom {
     pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
     pub visibility: Visibility,
+    /// Of a statement: whether it hands registers to asynchronous rows, or back to the threads.
+    pub handover: Option<Handover>,
     /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
     pub sets: bool,
     /// What it costs on the table's architecture.
@@ -208,6 +210,15 @@ pub enum Visibility {
     /// accumulator; shared memory that threads wrote, by a `fence.async` of each and then a barrier (PTX
     /// ISA, Asynchronous Warpgroup Level Matrix Instructions).
     WgmmaGroup,
+}
+
+/// What a statement does with the registers of rows of [`Visibility::WgmmaGroup`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Handover {
+    /// What the threads wrote to them before it is seen by the rows after it.
+    ToRows,
+    /// What the rows wrote to them is seen by the threads after it.
+    ToThreads,
 }
 
 /// What one execution by one warp costs (a row of one thread is executed by 32 at once; the four warps of a
