@@ -6,7 +6,9 @@
 
 use crate::arch::Arch;
 use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
-use crate::row::{Access, Addressing, Atom, AtomOp, AtomOperand, Rate, RowKind, Visibility};
+use crate::row::{
+    Access, Addressing, Atom, AtomOp, AtomOperand, Handover, Rate, RowKind, Visibility,
+};
 use crate::table::AtomTable;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -220,6 +222,11 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
 
 /// When the outputs are there, and what stands for the placeholders that are no operands.
 fn visibility(page: &mut String, atom: &Atom) {
+    match atom.handover {
+        Some(Handover::ToRows) => page.push_str("Hands registers to the `wgmma` after it.\n"),
+        Some(Handover::ToThreads) => page.push_str("Hands the registers of `wgmma` back.\n"),
+        None => {}
+    }
     let text = match atom.visibility {
         Visibility::Immediate => return,
         Visibility::AsyncGroup => "D is there after `async.commit` and `async.wait(n)`.",

@@ -8,7 +8,7 @@ use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
     Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, Extent,
-    NumberForm, Rate, Rounding, RowKind, Visibility,
+    Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 use crate::template::Template;
 use carbyne_ir::ast::CacheHint;
@@ -49,6 +49,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         cache: CacheHint::Normal,
         numbers: Vec::new(),
         visibility: Visibility::Immediate,
+        handover: None,
         sets: false,
         cost,
         template: Template::Cuda(""),
@@ -128,6 +129,11 @@ impl Atom {
 
     pub(crate) fn cached(mut self, cache: CacheHint) -> Self {
         self.cache = cache;
+        self
+    }
+
+    pub(crate) fn handing(mut self, handover: Handover) -> Self {
+        self.handover = Some(handover);
         self
     }
 

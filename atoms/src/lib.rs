@@ -1,6 +1,7 @@
 //! What each GPU architecture can do, as data: one row per instruction variant.
 //!
-//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family.
+//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`descriptor`] for what
+//! is found by one.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
 //! text, and no control flow anywhere depends on a row's name: consumers read fields.
@@ -48,7 +49,7 @@ pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
-    ErrorBound, Extent, NumberForm, Rate, Rounding, RowKind, Visibility,
+    ErrorBound, Extent, Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

@@ -14,6 +14,8 @@
 //!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
 //!   keeps every address valid. Of a written operand it means that several threads hold the element;
 //!   in memory only the first of them writes it, as `stmatrix.x1` does.
+//! - An operand in memory is found by the address that each thread gives, or by one descriptor of the whole
+//!   tile ([`Addressing::Descriptor`]), which follows from the layout of the view: its T mode has stride 0.
 
 use crate::arch::ArchReq;
 use crate::template::Template;
@@ -49,6 +51,8 @@ pub struct Atom {
     pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
     pub visibility: Visibility,
+    /// Of a statement: whether it hands registers to asynchronous rows, or back to the threads.
+    pub handover: Option<Handover>,
     /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
     pub sets: bool,
     /// What it costs on the table's architecture.
@@ -229,8 +233,18 @@ pub enum Visibility {
     WgmmaGroup,
 }
 
-/// What one execution by one warp costs (a row of one thread is executed by 32 at once). Operands
-/// that may lie in registers or memory are counted as registers.
+/// What a statement does with the registers of rows of [`Visibility::WgmmaGroup`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Handover {
+    /// What the threads wrote to them before it is seen by the rows after it.
+    ToRows,
+    /// What the rows wrote to them is seen by the threads after it.
+    ToThreads,
+}
+
+/// What one execution by one warp costs (a row of one thread is executed by 32 at once; the four warps of a
+/// row of 128 each take that long, side by side). Operands that may lie in registers or memory are counted
+/// as registers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Cycles for which the warp's scheduler or the unit behind it is busy.

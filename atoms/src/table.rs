@@ -98,7 +98,7 @@ impl AtomTable {
         self.rows.by_kind.get(&kind).into_iter().flatten().map(|i| &self.rows.list[*i])
     }
 
-    /// The row of a synchronisation statement whose number is known to be from `lo` to `hi` and a
+    /// The row of a synchronization statement whose number is known to be from `lo` to `hi` and a
     /// multiple of `div`. Of several rows the first that takes the number.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ fn archs_with(op: AtomOp) -> Vec<Arch> {
     Arch::ALL.iter().filter(has).copied().collect()
 }
 
-/// A synchronisation statement that an architecture does not have, or not with this number.
+/// A synchronization statement that an architecture does not have, or not with this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSync {
     /// The statement.

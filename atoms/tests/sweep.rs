@@ -82,6 +82,9 @@ fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
     if waited != row.sets || (row.sets && !matches!(row.op, AtomOp::MatMul { .. })) {
         say("what it does to D and when D is there disagree");
     }
+    if row.handover.is_some() && row.op.spec_kind().is_some() {
+        say("a row that computes hands registers over");
+    }
     if row.op.spec_kind().is_some() && row.writes().count() == 0 {
         say("nothing is written");
     }
@@ -267,7 +270,7 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
         AtomOp::Init => {}
         AtomOp::Sync(_) | AtomOp::Barrier(_) => {
             if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
-                say("the operand of a synchronisation is no mbarrier");
+                say("the operand of a synchronization is no mbarrier");
             }
         }
     }

@@ -5,6 +5,7 @@
 mod common;
 
 use carbyne_atoms::Arch;
+use carbyne_codegen::nvrtc::Emit;
 use expect_test::expect_file;
 
 /// Prints, compares with `golden`, compiles for each architecture; the PTX holds the instructions.
@@ -67,6 +68,22 @@ fn warpgroups() {
     ];
     let text = include_str!("kernels/wgmma.cby");
     check(text, "kernels/wgmma.cu", &[Arch::Sm90a], &instructions);
+}
+
+/// The compiler takes the program's waits for enough, also where a group stays under way, and says where
+/// they are not.
+#[test]
+fn waits_are_those_of_the_program() {
+    let text = include_str!("../../examples/hopper_wgmma.cby");
+    let waits = "wgmma.wait(0)\n    }\n  }\n";
+    assert!(text.contains(waits));
+    let pipelined = text.replace(waits, "wgmma.wait(1)\n    }\n  }\n  wgmma.wait(0)\n");
+    common::compile(&common::kernel(&pipelined, Arch::Sm90a), Arch::Sm90a);
+    for missing in ["wgmma.fence\n", "wgmma.wait(0)\n"] {
+        let kernel = common::kernel(&text.replace(missing, ""), Arch::Sm90a);
+        let Some(compiled) = common::compile_as(&kernel, Arch::Sm90a, Emit::Cubin) else { return };
+        assert!(!common::injected_waits(&compiled, &kernel.name).is_empty(), "{missing}");
+    }
 }
 
 /// Registers are kept on their side of a fence and a wait as long as they are in scope, and no longer.

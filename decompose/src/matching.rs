@@ -13,6 +13,7 @@ use crate::relation;
 use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
 use carbyne_atoms::descriptor;
 use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable, Elem, Extent, Template};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
@@ -80,6 +81,9 @@ pub fn match_atom(
         }
     }
     relation::check(p, id, enclosing, atom)?;
+    if !atom.implements(spec.kind) {
+        return Err(Mismatch::Accumulates);
+    }
     Ok(Match { atom: atom.name, operands: tensors })
 }
 
@@ -93,7 +97,7 @@ pub fn match_any(
 ) -> Result<Match, Vec<(&'static str, Mismatch)>> {
     let mut best: Option<((f64, f64), Match)> = None;
     let mut rejected = vec![];
-    for atom in table.implementing(p.specs[id].kind) {
+    for atom in table.implementing(compared(p.specs[id].kind)) {
         match match_atom(p, id, enclosing, atom) {
             Ok(m) => {
                 // Of a result near 1, of an operand near 1.
@@ -169,8 +173,13 @@ fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
     carbyne_ir::program::show_levels(&p.arena, &t.levels) + ".thread"
 }
 
+/// The kind whose rows are compared with a spec: those that only add are near to setting.
+fn compared(kind: SpecKind) -> SpecKind {
+    if kind == SpecKind::MatMulSet { SpecKind::MatMul } else { kind }
+}
+
 fn op_fits(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    if atom.implements(spec.kind) {
+    if atom.op.spec_kind() == Some(compared(spec.kind)) {
         Ok(())
     } else {
         Err(Mismatch::Op { want: atom.op.to_string() })

@@ -88,6 +88,8 @@ pub enum Mismatch {
         /// What goes wrong first.
         detail: String,
     },
+    /// All else fits, but it adds to what the spec sets.
+    Accumulates,
 }
 
 impl Mismatch {
@@ -111,6 +113,7 @@ impl Mismatch {
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } => 6,
             Mismatch::Relation { .. } => 7,
+            Mismatch::Accumulates => 8,
         }
     }
 
@@ -143,6 +146,7 @@ impl Mismatch {
                 "change the view of the source, or the thread-value layout of the destination"
                     .to_owned()
             }
+            Mismatch::Accumulates => "set the output with an Init, then write MatMul".to_owned(),
         }
     }
 }
@@ -173,6 +177,7 @@ impl fmt::Display for Mismatch {
             }
             Mismatch::Bulk(mismatch) => write!(f, "{mismatch}"),
             Mismatch::Relation { detail } => f.write_str(detail),
+            Mismatch::Accumulates => f.write_str("adds to its output and never sets it"),
         }
     }
 }

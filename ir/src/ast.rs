@@ -169,7 +169,7 @@ pub enum StmtKind {
     },
 }
 
-/// An operand of a synchronisation statement.
+/// An operand of a synchronization statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SyncArg {
     /// `%full[s]`
@@ -632,7 +632,7 @@ spelled! {
 }
 
 spelled! {
-    /// What a synchronisation statement does. All but [`SyncOp::MbarrierWait`] and the waits go on at
+    /// What a synchronization statement does. All but [`SyncOp::MbarrierWait`] and the waits go on at
     /// once; which threads take part together, and which architectures have it, is the atom table's.
     SyncOp {
         /// Makes the barriers of a view ready, each for so many arrivals a phase.
@@ -646,7 +646,7 @@ spelled! {
         /// Lets the thread's asynchronous copies so far arrive when they are complete; the arrival is one
         /// of those that the phase counts.
         MbarrierAsyncArrive = "mbarrier.async_arrive",
-        /// Makes initialised barriers visible to the cluster and to asynchronous copies.
+        /// Makes initialized barriers visible to the cluster and to asynchronous copies.
         FenceMbarrierInit = "fence.mbarrier_init",
         /// Orders the thread's accesses to shared memory before those of asynchronous copies that follow.
         FenceAsync = "fence.async",
@@ -683,7 +683,7 @@ spelled! {
     }
 }
 
-/// The operands of a synchronisation statement: first what `tensor` says, then what `number` says.
+/// The operands of a synchronization statement: first what `tensor` says, then what `number` says.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SyncSignature {
     /// Whether and of what a view is due.
@@ -692,7 +692,7 @@ pub struct SyncSignature {
     pub number: SyncNumber,
 }
 
-/// The view that a synchronisation statement takes.
+/// The view that a synchronization statement takes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SyncTensor {
     /// None.
@@ -703,7 +703,7 @@ pub enum SyncTensor {
     Mbarriers,
 }
 
-/// The number that a synchronisation statement takes.
+/// The number that a synchronization statement takes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SyncNumber {
     /// None.

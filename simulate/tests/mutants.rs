@@ -1,4 +1,4 @@
-//! Correct pipelines, and what becomes of them when one synchronisation is left out, moved or changed.
+//! Correct pipelines, and what becomes of them when one synchronization is left out, moved or changed.
 //!
 //! The programs of `mutants/` are right and run without a report. The comment behind each statement that
 //! synchronizes says what every single change of it is reported as:
@@ -194,6 +194,7 @@ fn check(name: &str, src: &str, arch: Arch) -> usize {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "says how many there are")]
 fn every_change_is_reported_as_what_it_is() {
     let programs = [
         ("cp_async_double.cby", include_str!("mutants/cp_async_double.cby"), Arch::Sm80),

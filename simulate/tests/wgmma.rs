@@ -38,7 +38,9 @@ fn every_warp_reads_what_a_descriptor_names() {
     assert_eq!(e.code, Code::Race, "{e}");
     // Each warp group waits for itself, and reads what the other one wrote too.
     let alone = |g: i64| {
-        format!("Spec <<<#grid, #groups[{g}]>>> (%Bs) -> () {{ barrier(#groups[{g}]) }}\n")
+        format!(
+            "Spec <<<#grid, #groups[{g}]>>> (%Bs) -> () {{ fence.async barrier(#groups[{g}]) }}\n"
+        )
     };
     let e = broken("  fence.async\n  barrier\n", &(alone(0) + &alone(1)));
     assert_eq!(e.code, Code::Race, "{e}");

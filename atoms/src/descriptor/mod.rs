@@ -2,7 +2,7 @@
 //!
 //! An operand in shared memory is named by one 64-bit value, the same in every thread: where the tile
 //! begins, two strides and a swizzle mode. Only a few layouts can be said that way, the *canonical* ones
-//! (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout). [`derive`] finds the fields that
+//! (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout). [`derive()`] finds the fields that
 //! describe a layout, or says which canonical layout is nearest and what keeps it from being that.
 //!
 //! Below, T is the number of elements in 16 bytes and W the width of the swizzle mode in bytes (16 where
@@ -71,6 +71,18 @@ pub enum SwizzleMode {
     /// Among 8 units: `(3,4,3)`.
     B128,
 }
+
+/// The function that composes a descriptor in CUDA C++: of the start address, [`Descriptor::leading`],
+/// [`Descriptor::stride`] and [`SwizzleMode::code`]. `shared_address` converts a pointer for PTX.
+pub const CUDA_FUNCTION: &str = "\
+// A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
+// stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
+// 2 of 64, 3 of 32.
+__device__ __forceinline__ unsigned long long matrix_descriptor(
+    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
+}";
 
 /// Bytes of the unit that no swizzle mode tears apart.
 const UNIT: i64 = 16;
@@ -191,7 +203,7 @@ impl Descriptor {
 /// aligned to its swizzle's period, and to 16 bytes.
 ///
 /// # Errors
-/// Those of [`derive`], and a beginning that is not known to be one.
+/// Those of [`derive()`], and a beginning that is not known to be one.
 pub fn of_operand(
     p: &Program,
     t: TensorId,

@@ -3,7 +3,7 @@
 use crate::arch::{Arch, ArchReq};
 use crate::dsl::{atom, immediate};
 use crate::limits::limits;
-use crate::row::{Atom, AtomNumber, AtomOp};
+use crate::row::{Atom, AtomNumber, AtomOp, Handover};
 use carbyne_ir::ast::SyncOp;
 
 const ASYNC: &str = "PTX ISA, Non-bulk copy: cp.async.commit_group, cp.async.wait_group";
@@ -28,8 +28,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         row("cp.async.bulk.commit_group", sm90, SyncOp::BulkCommit, "cp.async.bulk.commit_group;", BULK),
         row("cp.async.bulk.wait_group", sm90, SyncOp::BulkWait, "cp.async.bulk.wait_group {groups};", BULK).numbers([left]),
         row("cp.async.bulk.wait_group.read", sm90, SyncOp::BulkWaitRead, "cp.async.bulk.wait_group.read {groups};", BULK).numbers([left]),
-        row("wgmma.fence", sm90a, SyncOp::WgmmaFence, "wgmma.fence.sync.aligned;", WGMMA).warpgroup(),
+        row("wgmma.fence", sm90a, SyncOp::WgmmaFence, "wgmma.fence.sync.aligned;", WGMMA).warpgroup().handing(Handover::ToRows),
         row("wgmma.commit_group", sm90a, SyncOp::WgmmaCommit, "wgmma.commit_group.sync.aligned;", WGMMA).warpgroup(),
-        row("wgmma.wait_group", sm90a, SyncOp::WgmmaWait, "wgmma.wait_group.sync.aligned {groups};", WGMMA).warpgroup().numbers([left]),
+        row("wgmma.wait_group", sm90a, SyncOp::WgmmaWait, "wgmma.wait_group.sync.aligned {groups};", WGMMA).warpgroup().numbers([left]).handing(Handover::ToThreads),
     ]
 }

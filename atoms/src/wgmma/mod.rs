@@ -5,8 +5,9 @@
 //! where it is of A's type, and where the factors are: `ss` both in shared memory, `rs` A in registers. Their
 //! texts are made when a table first asks for them and kept for as long as the process lives.
 //!
-//! The same row stores `imm-trans-a` and `imm-trans-b`, 16-bit types alone having them, and `scale-d`, which
-//! tells MatMul from `MatMul.set`. Factors are not negated: `imm-scale-a` and `imm-scale-b` are 1.
+//! One row stands for both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`, which 16-bit
+//! types alone have) and for MatMul and `MatMul.set` (`scale-d`). Factors are not negated: `imm-scale-a` and
+//! `imm-scale-b` are 1.
 //!
 //! Not here: sparse A; `.satfinite` on integers, a sum that no spec means; one-bit factors.
 
@@ -21,7 +22,7 @@ use carbyne_ir::scalar::Scalar;
 use shapes::{FAMILIES, Family};
 use std::sync::LazyLock;
 
-/// What the hardware has for good and other architectures do not.
+/// Later architectures do not have it.
 const REQ: ArchReq = ArchReq::Exactly(Arch::Sm90a);
 const CITE: &str = "PTX ISA, Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async";
 

@@ -1,32 +1,17 @@
 //! Registers that asynchronous instructions use while the program goes on.
 //!
 //! The C++ compiler takes an asm statement for done when the next one begins, and would move accesses to
-//! its registers to where they are still in use. Where the program passes registers to such instructions or
-//! takes them back, an empty asm statement that claims to write them keeps accesses on their side.
+//! its registers to where they are still in use. Where a statement hands registers to such instructions, or
+//! back ([`carbyne_atoms::Handover`]), an empty asm statement that claims to write them keeps accesses on
+//! their side.
 
 use super::Lowering;
 use super::kernel::Helper;
 use crate::cpp::ast::{Expr, Stmt, StmtKind};
 use crate::scalars::storage_bits;
 use carbyne_atoms::{AsmClass, Visibility};
-use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::scalar::Memory;
-
-/// Where the statement keeps accesses.
-pub(super) enum Kept {
-    Before,
-    After,
-}
-
-/// Whether a statement passes registers on or takes them back.
-pub(super) fn kept(op: SyncOp) -> Option<Kept> {
-    match op {
-        SyncOp::WgmmaFence => Some(Kept::Before),
-        SyncOp::WgmmaWait => Some(Kept::After),
-        _ => None,
-    }
-}
 
 impl Lowering<'_> {
     /// Notes registers that come into scope.

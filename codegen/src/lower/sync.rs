@@ -2,13 +2,12 @@
 
 use super::Lowering;
 use super::access::Values;
-use super::flight::{self, Kept};
 use super::leaf::Filled;
 use super::stmts::line_comment;
 use super::who::Who;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Atom, BarrierScope, Part};
+use carbyne_atoms::{Atom, BarrierScope, Handover, Part};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Sync, ThreadsId};
@@ -18,7 +17,7 @@ use carbyne_ir::span::Span;
 const WARP: i64 = 32;
 
 impl Lowering<'_> {
-    /// The statements of a synchronisation: one for each mbarrier of its view.
+    /// The statements of a synchronization: one for each mbarrier of its view.
     pub(super) fn sync(&mut self, sync: &Sync, who: &Who, line: u32) -> Fallible<Vec<Stmt>> {
         let arena = &self.p.arena;
         let range = sync.number.map(|n| {
@@ -53,9 +52,9 @@ impl Lowering<'_> {
             stmt.comment = line_comment(line, what);
             stmts.push(stmt);
         }
-        match flight::kept(sync.op) {
-            Some(Kept::Before) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
-            Some(Kept::After) => stmts.extend(self.fence_registers()),
+        match atom.handover {
+            Some(Handover::ToRows) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
+            Some(Handover::ToThreads) => stmts.extend(self.fence_registers()),
             None => {}
         }
         Ok(stmts)

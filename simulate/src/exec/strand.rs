@@ -68,7 +68,7 @@ pub(super) enum Status {
     Ready,
     /// Its statement needs more threads, which may still come.
     Meeting,
-    /// For what its synchronisation statement names.
+    /// For what its synchronization statement names.
     Waiting,
     /// At a barrier of these threads.
     Barrier(Mask),

@@ -1,4 +1,4 @@
-//! Synchronisation statements: groups of copies, mbarriers, the barrier of a cluster.
+//! Synchronization statements: groups of copies, mbarriers, the barrier of a cluster.
 
 use super::Runner;
 use super::blame::{self, Access};
@@ -202,7 +202,7 @@ impl Runner<'_> {
     /// The groups that execute the statement together are active as a whole or not at all.
     fn whole_warps(&self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         let absent = self.absent(sync, active);
-        let partial = sync.group >= 32 && active.threads().count() % sync.group != 0;
+        let partial = sync.group >= 32 && !active.threads().count().is_multiple_of(sync.group);
         if !absent.is_empty() || partial {
             let n = absent.threads().count();
             return Err(super::diverged(self.kernel, sync.site, n));

@@ -232,11 +232,11 @@ pub(crate) enum Node {
         /// Its place.
         site: u32,
     },
-    /// Another synchronisation.
+    /// Another synchronization.
     Sync(SyncNode),
 }
 
-/// A synchronisation statement.
+/// A synchronization statement.
 pub(crate) struct SyncNode {
     /// What is done.
     pub op: SyncOp,

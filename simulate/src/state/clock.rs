@@ -1,10 +1,10 @@
 //! What each thread comes after: vector clocks, one entry a warp.
 //!
 //! A warp's accesses carry its *time*, which passes whenever something may order what came before with what
-//! comes after: at a synchronisation of its lanes, and when lanes release what they did to others. What a
+//! comes after: at a synchronization of its lanes, and when lanes release what they did to others. What a
 //! thread knows of a warp is one [`Entry`]: all lanes up to one time, and some lanes up to a later one. The
 //! lanes of a warp share one clock while they agree; where only some of them learn something, each gets its
-//! own until the next synchronisation of them all.
+//! own until the next synchronization of them all.
 //!
 //! Statements that a group of several warps executes by its meaning alone do not say which thread touches
 //! which element. They access memory as one more agent, the block's *collective*: its accesses are ordered
@@ -15,8 +15,8 @@
 //! after only where a proxy fence stands between: a second clock holds what was known at the last one, and is
 //! passed on with the first (PTX ISA, Memory Consistency Model: Proxies, Causality order).
 //!
-//! Invariant: nothing is known that no synchronisation taught, save that several lanes of one warp that
-//! release at different times between two synchronisations of the warp count as having released at the last.
+//! Invariant: nothing is known that no synchronization taught, save that several lanes of one warp that
+//! release at different times between two synchronizations of the warp count as having released at the last.
 
 use super::flight::Issue;
 use std::rc::Rc;
@@ -204,7 +204,7 @@ struct Warp {
     time: u32,
     /// Its threads, one bit a lane.
     threads: u32,
-    /// What its lanes come after; its own entry ends at the last synchronisation of them all.
+    /// What its lanes come after; its own entry ends at the last synchronization of them all.
     seen: Known,
     /// What proxy fences stand behind.
     fenced: Known,

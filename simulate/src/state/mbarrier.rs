@@ -73,12 +73,12 @@ pub(crate) struct Misuse {
 }
 
 const TWICE: Misuse = Misuse {
-    what: "is initialised twice",
-    help: "let one thread initialise it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
+    what: "is initialized twice",
+    help: "let one thread initialize it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
 };
-const NOT_INITIALISED: Misuse = Misuse {
+const NOT_INITIALIZED: Misuse = Misuse {
     what: "is used before its `mbarrier.init`",
-    help: "initialise it, then put a `barrier` before its first use",
+    help: "initialize it, then put a `barrier` before its first use",
 };
 const UNPUBLISHED: Misuse = Misuse {
     what: "is given to an asynchronous copy, which may not see its `mbarrier.init` yet",
@@ -155,7 +155,7 @@ impl Block<'_> {
         (arrivals, bytes): (i64, i64),
         released: &Message,
     ) -> Result<bool, Misuse> {
-        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         if arrivals > barrier.arrivals {
             return Err(TOO_MANY);
         }
@@ -175,7 +175,7 @@ impl Block<'_> {
     /// # Errors
     /// The barrier is not ready.
     pub(crate) fn land_with(&mut self, byte: usize, thread: usize) -> Result<(), Misuse> {
-        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         let copies = &mut self.copies[thread];
         let groups = copies.groups.iter_mut().flat_map(std::mem::take);
         let elements: Vec<Pending> = groups.chain(std::mem::take(&mut copies.open)).collect();
@@ -194,7 +194,7 @@ impl Block<'_> {
     /// # Errors
     /// It is not ready, or asynchronous copies cannot know that it is.
     pub(crate) fn takes_bulk(&self, byte: usize) -> Result<(), Misuse> {
-        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
         barrier.unpublished.map_or(Ok(()), |_| Err(UNPUBLISHED))
     }
 
@@ -211,7 +211,7 @@ impl Block<'_> {
     /// # Errors
     /// The barrier is not ready.
     pub(crate) fn lacks(&self, byte: usize, parity: i64) -> Result<Option<Unmet>, Misuse> {
-        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
         let Mbarrier { phase, arrivals, bytes, .. } = *barrier;
         Ok((phase & 1 == parity as u64 & 1).then_some(Unmet { phase, arrivals, bytes }))
     }

@@ -3,7 +3,7 @@
 //!
 //! An access conflicts with an earlier one of another thread, one of them writing, unless the accessing
 //! thread comes after it ([`super::clock`]). The lanes of one warp are threads like others: what one
-//! writes another may touch after a synchronisation of the warp only. Accesses of one execution of one
+//! writes another may touch after a synchronization of the warp only. Accesses of one execution of one
 //! instruction do not conflict. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
 
 use super::clock::{MANY, Proxy, Who};
