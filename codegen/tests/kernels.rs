@@ -4,7 +4,7 @@
 
 mod common;
 
-use carbyne_atoms::Arch;
+use carbyne_atoms::{Arch, Descriptor, Major, SwizzleMode};
 use carbyne_codegen::nvrtc::Emit;
 use expect_test::expect_file;
 
@@ -83,6 +83,20 @@ fn waits_are_those_of_the_program() {
         let kernel = common::kernel(&text.replace(missing, ""), Arch::Sm90a);
         let Some(compiled) = common::compile_as(&kernel, Arch::Sm90a, Emit::Cubin) else { return };
         assert!(!common::injected_waits(&compiled, &kernel.name).is_empty(), "{missing}");
+    }
+}
+
+/// What the compiler makes of the printed function are the bits that the table states.
+#[test]
+fn descriptors_have_the_bits_of_the_table() {
+    let text = include_str!("../../examples/hopper_wgmma.cby");
+    let kernel = common::kernel(text, Arch::Sm90a);
+    let Some(compiled) = common::compile_as(&kernel, Arch::Sm90a, Emit::Ptx) else { return };
+    let swizzle = SwizzleMode::B128;
+    for (major, leading) in [(Major::K, 16), (Major::Mn, 8192)] {
+        let bits = Descriptor { major, swizzle, leading, stride: 1024 }.bits();
+        let uses = compiled.ptx.lines().filter(|l| l.ends_with(&format!(", {bits};"))).count();
+        assert_eq!(uses, 4, "{major}\n{}", compiled.ptx);
     }
 }
 
