@@ -56,7 +56,8 @@ impl AtomTable {
     }
 
     /// The row of a synchronisation statement whose number is known to be from `lo` to `hi` and a
-    /// multiple of `div`. Of several rows the first that takes the number.
+    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the row takes. Of
+    /// several rows the first that fits.
     ///
     /// # Errors
     /// Which architectures have the statement, or which numbers it takes.
@@ -64,18 +65,21 @@ impl AtomTable {
         &self,
         op: SyncOp,
         number: Option<(Option<i64>, Option<i64>, i64)>,
+        remote: bool,
     ) -> Result<&Atom, NoSync> {
         let fits = |row: &&Atom| match (row.numbers.first(), number) {
             (Some(n), Some((lo, hi, div))) => n.takes(lo, hi, div),
             (None, None) => true,
             _ => false,
         };
-        let own = || self.rows.iter().filter(|r| r.op == AtomOp::Sync(op));
+        let has = |r: &Atom| r.op == AtomOp::Sync(op) && r.number("rank").is_some() == remote;
+        let own = || self.rows.iter().filter(|r| has(r));
         own().find(fits).ok_or_else(|| NoSync {
             op,
             arch: self.arch,
-            takes: own().flat_map(|r| &r.numbers).map(|n| n.to_string()).collect(),
-            archs: archs_with(AtomOp::Sync(op)),
+            remote,
+            takes: own().filter_map(|r| r.numbers.first()).map(|n| n.to_string()).collect(),
+            archs: archs_with(&has),
         })
     }
 
@@ -111,10 +115,10 @@ impl AtomTable {
     }
 }
 
-/// The architectures that have a row for `op`, oldest first.
-fn archs_with(op: AtomOp) -> Vec<Arch> {
-    let has = |arch: &&Arch| AtomTable::new(**arch).rows.iter().any(|r| r.op == op);
-    Arch::ALL.iter().filter(has).copied().collect()
+/// The architectures that have such a row, oldest first.
+fn archs_with(has: &dyn Fn(&Atom) -> bool) -> Vec<Arch> {
+    let one = |arch: &&Arch| AtomTable::new(**arch).rows.iter().any(has);
+    Arch::ALL.iter().filter(one).copied().collect()
 }
 
 /// A synchronisation statement that an architecture does not have, or not with this number.
@@ -124,6 +128,8 @@ pub struct NoSync {
     pub op: SyncOp,
     /// Where it was sought.
     pub arch: Arch,
+    /// Whether it was asked for an mbarrier of another block.
+    pub remote: bool,
     /// The numbers that it takes there; empty where it is not there at all, or takes none.
     pub takes: Vec<String>,
     /// Which architectures have it.
@@ -133,12 +139,17 @@ pub struct NoSync {
 impl NoSync {
     /// The error about the statement at `span`.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        let NoSync { op, arch, takes, archs } = self;
+        let NoSync { op, arch, remote: _, takes, archs } = self;
         let d = Diagnostic::new(Code::NoSync, span, self.to_string());
         if archs.contains(arch) {
             return d
                 .label(format!("it takes {}", takes.join(", or ")))
                 .help("write such a number, or one whose range is known to fit");
+        }
+        if archs.is_empty() {
+            return d
+                .label("no architecture does this to an mbarrier of another block")
+                .help("remove `.peer`, and let the other block do it");
         }
         let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
         d.label(format!("`{op}` is unknown there")).help(format!("compile for {}", list.join(", ")))
@@ -147,10 +158,11 @@ impl NoSync {
 
 impl fmt::Display for NoSync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoSync { op, arch, archs, takes: _ } = self;
+        let NoSync { op, arch, remote, archs, takes: _ } = self;
+        let of = if *remote { " of another block's mbarrier" } else { "" };
         match archs.contains(arch) {
-            true => write!(f, "{arch} has no `{op}` with this number"),
-            false => write!(f, "{arch} has no `{op}`"),
+            true => write!(f, "{arch} has no `{op}`{of} with this number"),
+            false => write!(f, "{arch} has no `{op}`{of}"),
         }
     }
 }

@@ -134,7 +134,8 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         let operand = row.operand(name);
         let map = matches!(row.extent, Extent::Box(_))
             && operand.is_some_and(|o| o.memory == [Memory::Gl]);
-        if operand.is_none() || map {
+        // The address of another block's place is computed first.
+        if operand.is_none() || map || row.number("rank").is_some() {
             continue;
         }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));

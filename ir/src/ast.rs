@@ -427,6 +427,8 @@ pub enum ViewOp {
     Tv(LayoutExpr, Name),
     /// `.scalar()`: of a thread tensor, each thread for itself.
     Scalar,
+    /// `.peer(r)`: the same place in the shared memory of the cluster's block of that rank.
+    Peer(Expr),
     /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move
     /// them: an outer level that counts boxes, rounded up at the edges, and an inner one that is a box.
     /// The swizzle is that of the tensor in SH on the other side.

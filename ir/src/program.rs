@@ -177,6 +177,8 @@ pub struct Tensor {
     pub offset: Dim,
     /// How a register tensor is spread over threads; none for plain tensors.
     pub dist: Option<Dist>,
+    /// The block of the cluster in whose shared memory it lies (`.peer(r)`); none for the own block.
+    pub peer: Option<Dim>,
     /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie outside of
     /// the map's tensor: they read as zero and are not written.
     pub map: Option<MapView>,
@@ -389,6 +391,15 @@ impl Program {
     /// The buffer that a tensor views.
     pub fn buffer_of(&self, t: TensorId) -> &Buffer {
         &self.buffers[self.tensors[t].buffer]
+    }
+    /// Blocks of a cluster of a kernel: the innermost level of a block tensor of several. 1 where there are
+    /// no clusters, none where their size depends on symbols.
+    pub fn cluster_size(&self, kernel: SpecId) -> Option<i64> {
+        let Some(exec) = self.specs[kernel].exec else { return Some(1) };
+        match &self.threads[exec.blocks].levels[..] {
+            [_, .., cluster] => cluster.to_fixed().map(|l| l.size()),
+            _ => Some(1),
+        }
     }
     /// The scalar type of a tensor.
     pub fn scalar_of(&self, t: TensorId) -> Scalar {

@@ -32,6 +32,7 @@ impl Verifier<'_> {
                 .help(format!("make `%{}` an input of the enclosing spec", buffer.name)),
             );
         }
+        self.rank(t, span, around);
         let n = self.p.tensors[t].concat().size_in(&self.p.arena);
         if sync.op.signature().tensor == SyncTensor::Mbarrier && n.is_ok_and(|n| n != Dim::Const(1))
         {

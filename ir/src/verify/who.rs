@@ -81,6 +81,17 @@ impl Verifier<'_> {
                 "name the declared tensors; take tiles of them in the body",
             );
         }
+        // Hardware forms clusters of neighbors.
+        if let [_, .., cluster] = &blocks.levels[..]
+            && !cluster.to_fixed().is_some_and(|l| l.is_bijective_onto(l.size()))
+        {
+            self.error(
+                Code::ExecConfig,
+                spec.span,
+                "the blocks of a cluster are not neighbors",
+                "number them consecutively: `[(m,n):(2,2*m)].[(2,1):(1,2)].block`, or a tile of 2:1",
+            );
+        }
     }
 
     /// V0213 for a spec inside a body.

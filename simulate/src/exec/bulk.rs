@@ -3,25 +3,37 @@
 
 use super::Runner;
 use super::blame::{self, Access};
+use super::cluster::Outgoing;
 use crate::plan::{BoundBulk, BoxPlace, Checked, Leaf, Mask, coordinates};
+use crate::state::Arrival;
 use carbyne_ir::diag::{Code, Diagnostic};
 
 impl Runner<'_> {
     /// Executes the copy for the active threads, in their order.
     pub(super) fn bulk(&mut self, leaf: &Leaf, copy: &BoundBulk, active: &Mask) -> Checked<()> {
         for thread in active.threads() {
-            if let Some(mask) = &copy.mask {
-                let mask = self.index(mask, thread, leaf.site)?;
-                if mask != 1 {
-                    return Err(self.only_own_block(leaf.site));
-                }
-            }
-            self.copy(leaf.site, copy, thread)?;
+            let mask = match &copy.mask {
+                Some(mask) => Some(self.index(mask, thread, leaf.site)?),
+                None => None,
+            };
+            self.copy(leaf.site, copy, thread, mask)?;
         }
         Ok(())
     }
 
-    fn copy(&mut self, site: u32, copy: &BoundBulk, thread: usize) -> Checked<()> {
+    fn copy(
+        &mut self,
+        site: u32,
+        copy: &BoundBulk,
+        thread: usize,
+        mask: Option<i64>,
+    ) -> Checked<()> {
+        if let Some(mask) = mask.filter(|m| *m < 1 || *m >> self.kernel.cluster.min(62) != 0) {
+            return Err(self.no_such_blocks(site, mask));
+        }
+        let gets = |rank: usize| mask.is_none_or(|m| m >> rank & 1 == 1);
+        let own = mask.is_none() || gets(self.rank);
+        let mut sent = Vec::new();
         let kernel = self.kernel;
         let (source, target) = (&kernel.views[copy.source], &kernel.views[copy.target]);
         let from = self.index(&source.offset, thread, site)?;
@@ -50,6 +62,12 @@ impl Runner<'_> {
                 continue;
             }
             let at = to.saturating_add(target.element(e));
+            if mask.is_some() {
+                sent.push((at, raw));
+            }
+            if !own {
+                continue;
+            }
             let later = copy.bar.is_some();
             match self.block.write(target, at, raw, thread, &who, later) {
                 Ok(pending) => elements.extend(pending),
@@ -63,6 +81,17 @@ impl Runner<'_> {
         let Some((byte, name)) = self.mbarrier_at(bar, 0, thread, site, false)? else {
             return Ok(());
         };
+        for rank in
+            (0..self.kernel.cluster).filter(|r| mask.is_some() && *r != self.rank && gets(*r))
+        {
+            let arrival =
+                Arrival::Bytes { n: copy.bytes, view: copy.target, elements: sent.clone() };
+            let name = name.clone();
+            self.outgoing.push(Outgoing { rank, site, thread, byte, name, arrival });
+        }
+        if !own {
+            return Ok(());
+        }
         let done = self.block.bulk_arrives(byte, thread, copy.bytes, elements);
         done.map_err(|fault| self.barrier_fault(site, thread, &name, fault))
     }
@@ -98,12 +127,17 @@ impl Runner<'_> {
         })
     }
 
-    fn only_own_block(&self, site: u32) -> Box<Diagnostic> {
+    fn no_such_blocks(&self, site: u32, mask: i64) -> Box<Diagnostic> {
         let span = self.kernel.sites[site as usize].span;
+        let n = self.kernel.cluster;
         Box::new(
-            Diagnostic::new(Code::NoDenotation, span, "the copy goes to another block")
-                .label("blocks are simulated one by one, each a cluster of its own")
-                .help("run the kernel on a GPU, or copy to the own block: `multicast=1`"),
+            Diagnostic::new(
+                Code::BarrierMisuse,
+                span,
+                format!("the copy goes to blocks {mask:#b} of a cluster of {n}"),
+            )
+            .label(format!("block {}", self.block.env.block))
+            .help("name blocks of the cluster, one bit each, the lowest for rank 0"),
         )
     }
 }

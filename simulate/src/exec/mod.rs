@@ -11,6 +11,7 @@ mod arith;
 mod blame;
 mod bulk;
 mod check;
+mod cluster;
 mod meaning;
 mod row;
 mod shuffle;
@@ -18,13 +19,12 @@ mod sync;
 
 pub(crate) use check::{Found, Want, wrong_element};
 
-use crate::index::{BadIndex, LoopValue};
-use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
+use crate::plan::{Checked, How, Kernel, Mask, Squad};
 use crate::state::banks::BankCount;
 use crate::state::{Block, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
-use check::Expectation;
+use cluster::{Cluster, Outgoing};
 use std::collections::BTreeSet;
 
 /// What a block did.
@@ -81,19 +81,20 @@ impl Counts {
     }
 }
 
-/// Runs one block to its end.
+/// Runs the blocks of one cluster to their ends, one block where there are no clusters.
 ///
 /// # Errors
 /// The first error in program order.
-pub(crate) fn run_block<'k>(
+pub(crate) fn run_cluster<'k>(
     kernel: &'k Kernel<'k>,
     memory: &[&'k GlobalMemory],
-    block: i64,
+    first_block: i64,
     how: Mode,
-) -> Checked<Finished> {
-    let mut runner = Runner {
+) -> Checked<Vec<Finished>> {
+    let runner = |rank: usize| Runner {
         kernel,
-        block: Block::new(kernel, memory, block),
+        rank,
+        block: Block::new(kernel, memory, first_block.saturating_add(rank as i64)),
         mode: how,
         counts: Counts {
             banks: vec![BankCount::default(); kernel.leaves.len()],
@@ -101,10 +102,16 @@ pub(crate) fn run_block<'k>(
         },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
+        outgoing: Vec::new(),
     };
-    runner.nodes(&kernel.body, &Mask::first(kernel.n_threads))?;
-    let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
-    Ok(Finished { pages, counts: runner.counts })
+    let mut cluster = Cluster { kernel, runners: (0..kernel.cluster).map(runner).collect() };
+    let all = vec![Mask::first(kernel.n_threads); kernel.cluster];
+    cluster.nodes(&kernel.body, &all)?;
+    let finished = |runner: Runner<'k>| {
+        let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
+        Finished { pages, counts: runner.counts }
+    };
+    Ok(cluster.runners.into_iter().map(finished).collect())
 }
 
 /// What is done besides running.
@@ -116,113 +123,33 @@ pub(crate) struct Mode {
     pub small_ints: bool,
 }
 
+/// One block.
 struct Runner<'k> {
     kernel: &'k Kernel<'k>,
+    /// Which of its cluster.
+    rank: usize,
     block: Block<'k>,
     mode: Mode,
     counts: Counts,
     scratch: row::Scratch,
     buffers: alone::Buffers,
+    /// What the last statement does to other blocks.
+    outgoing: Vec<Outgoing>,
 }
 
 impl<'k> Runner<'k> {
-    fn nodes(&mut self, nodes: &'k [Node], active: &Mask) -> Checked<()> {
-        nodes.iter().try_for_each(|node| self.node(node, active))
-    }
-
-    fn node(&mut self, node: &'k Node, active: &Mask) -> Checked<()> {
-        match node {
-            Node::Leaf(i) => self.leaf(*i, active),
-            Node::Body { crew, site, check, body } => {
-                let squad = self.kernel.crews[*crew].squad(&self.block.env)?;
-                let inner = active.and(&squad.mask);
-                if inner.is_empty() {
-                    return Ok(());
-                }
-                let check = check.filter(|_| self.mode.check).map(|i| &self.kernel.checks[i]);
-                let expected: Option<Vec<Expectation>> = match check {
-                    Some(check) => Some(self.expect(check, &squad, &inner, *site)?),
-                    None => None,
-                };
-                self.nodes(body, &inner)?;
-                match (check, expected) {
-                    (Some(check), Some(expected)) => self.compare(check, &expected),
-                    _ => Ok(()),
-                }
-            }
-            Node::Allocate(buffer) => {
-                if let Some(i) = buffer {
-                    active.threads().for_each(|t| self.block.registers[*i].clear(t));
-                }
-                Ok(())
-            }
-            Node::For { slot, start, end, step, site, body, .. } => {
-                let bad = |e: BadIndex| blame::bad_index(self.kernel, *site, e);
-                if start.is_uniform() && end.is_uniform() {
-                    let mut i = start.base(&self.block.env).map_err(bad)?;
-                    let end = end.base(&self.block.env).map_err(bad)?;
-                    while i < end {
-                        self.block.env.loops[*slot] = LoopValue::Uniform(i);
-                        self.nodes(body, active)?;
-                        i = i.saturating_add(*step);
-                    }
-                    return Ok(());
-                }
-                let mut values = vec![0i64; self.kernel.n_threads];
-                let mut ends = vec![0i64; self.kernel.n_threads];
-                for t in active.threads() {
-                    values[t] = self.index(start, t, *site)?;
-                    ends[t] = self.index(end, t, *site)?;
-                }
-                loop {
-                    let mut going = Mask::NONE;
-                    active
-                        .threads()
-                        .filter(|t| values[*t] < ends[*t])
-                        .for_each(|t| going.insert(t));
-                    if going.is_empty() {
-                        return Ok(());
-                    }
-                    self.block.env.loops[*slot] = LoopValue::ByThread(values.clone());
-                    self.nodes(body, &going)?;
-                    values.iter_mut().for_each(|v| *v = v.saturating_add(*step));
-                }
-            }
-            Node::If { cond, site, then, otherwise } => {
-                let mut yes = Mask::NONE;
-                for t in active.threads() {
-                    let mut all = true;
-                    for c in cond {
-                        let holds = c.holds(&self.block.env, t);
-                        all = all && holds.map_err(|e| blame::bad_index(self.kernel, *site, e))?;
-                    }
-                    if all {
-                        yes.insert(t);
-                    }
-                }
-                let no = active.without(&yes);
-                if !yes.is_empty() {
-                    self.nodes(then, &yes)?;
-                }
-                if !no.is_empty() {
-                    self.nodes(otherwise, &no)?;
-                }
-                Ok(())
-            }
-            Node::Barrier { crew, site } => {
-                let named = match crew {
-                    None => Mask::first(self.kernel.n_threads),
-                    Some(crew) => self.kernel.crews[*crew].squad(&self.block.env)?.mask,
-                };
-                if !active.contains(&named) {
-                    return Err(blame::deadlock(self.kernel, *site, &named.without(active)));
-                }
-                let warps = named.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
-                self.block.clocks.barrier(warps.fold(0, |bits, (w, _)| bits | 1 << w));
-                Ok(())
-            }
-            Node::Sync(sync) => self.sync(sync, active),
+    /// All threads named, of the block where none are, arrive.
+    fn barrier(&mut self, crew: Option<usize>, site: u32, active: &Mask) -> Checked<()> {
+        let named = match crew {
+            None => Mask::first(self.kernel.n_threads),
+            Some(crew) => self.kernel.crews[crew].squad(&self.block.env)?.mask,
+        };
+        if !active.contains(&named) {
+            return Err(blame::deadlock(self.kernel, site, &named.without(active)));
         }
+        let warps = named.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
+        self.block.clocks.barrier(warps.fold(0, |bits, (w, _)| bits | 1 << w));
+        Ok(())
     }
 
     fn leaf(&mut self, i: usize, active: &Mask) -> Checked<()> {

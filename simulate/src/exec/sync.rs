@@ -2,8 +2,9 @@
 
 use super::Runner;
 use super::blame::{self, Access};
+use super::cluster::Outgoing;
 use crate::plan::{Checked, Mask, SyncNode};
-use crate::state::{BarrierFault, Unmet};
+use crate::state::{Arrival, BarrierFault, Unmet};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
@@ -65,9 +66,18 @@ impl Runner<'_> {
     fn mbarriers(&mut self, sync: &SyncNode, thread: usize, number: i64) -> Checked<()> {
         let Some(view) = sync.view else { return Ok(()) };
         let write = sync.op == SyncOp::MbarrierInit;
+        let rank = match &sync.peer {
+            Some(rank) => usize::try_from(self.index(rank, thread, sync.site)?).ok(),
+            None => None,
+        };
         for e in 0..usize::try_from(self.kernel.views[view].size).unwrap_or(0) {
             let found = self.mbarrier_at(view, e, thread, sync.site, write)?;
             let Some((byte, name)) = found else { continue };
+            if let Some(rank) = rank.filter(|r| *r != self.rank) {
+                let (site, arrival) = (sync.site, Arrival::Arrivals(number));
+                self.outgoing.push(Outgoing { rank, site, thread, byte, name, arrival });
+                continue;
+            }
             let done = self.block.mbarrier(sync.op, byte, thread, number);
             done.map_err(|fault| self.barrier_fault(sync.site, thread, &name, fault))?;
         }

@@ -45,6 +45,8 @@ pub(crate) struct Kernel<'p> {
     pub n_warps: usize,
     /// Blocks of the grid.
     pub n_blocks: i64,
+    /// Blocks of a cluster; 1 where there are none.
+    pub cluster: usize,
     /// What a block does.
     pub body: Vec<Node>,
     /// Loop variables.
@@ -231,6 +233,8 @@ pub(crate) struct SyncNode {
     pub view: Option<usize>,
     /// The number.
     pub number: Option<Index>,
+    /// The block of the cluster whose mbarrier it is; none for the own one.
+    pub peer: Option<Index>,
     /// Threads that execute it together.
     pub group: usize,
     /// Its place.

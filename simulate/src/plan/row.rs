@@ -301,6 +301,9 @@ fn bind_operand(
     if cx.program.tensors[view.tensor].map.is_some() {
         return Err("is a box of a tensor map".to_owned());
     }
+    if cx.program.tensors[view.tensor].peer.is_some() {
+        return Err("lies in another block's shared memory".to_owned());
+    }
     let memory = match view.space {
         Space::Global(_) => Memory::Gl,
         Space::Shared(_) => Memory::Sh,

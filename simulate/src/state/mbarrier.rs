@@ -4,10 +4,11 @@
 //! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
 //! and asynchronous copies that the phase counts become visible then.
 //!
-//! The barrier of the cluster counts every thread of the block: a cluster of one block.
+//! The barrier of the cluster counts every thread of its blocks; each block keeps its own part of it.
 
 use super::race::Known;
 use super::{Block, Pending};
+use crate::plan::Space;
 use carbyne_ir::ast::SyncOp;
 
 /// One barrier object.
@@ -44,6 +45,21 @@ pub(crate) struct Unmet {
     pub arrivals: i64,
     /// Bytes.
     pub bytes: i64,
+}
+
+/// What another block does to an mbarrier.
+pub(crate) enum Arrival {
+    /// So many arrivals.
+    Arrivals(i64),
+    /// Bytes of a bulk copy, with the elements of a view: offset in its buffer, and bits.
+    Bytes {
+        /// How many.
+        n: i64,
+        /// Of the kernel's views.
+        view: usize,
+        /// The elements.
+        elements: Vec<(i64, u64)>,
+    },
 }
 
 /// Why a statement on a barrier is an error.
@@ -179,6 +195,33 @@ impl Block<'_> {
         Ok(())
     }
 
+    /// What another block of the cluster does to the mbarrier at a byte of shared memory. What it comes
+    /// after is not followed from block to block.
+    pub(crate) fn remote_arrives(
+        &mut self,
+        byte: usize,
+        arrival: Arrival,
+    ) -> Result<(), BarrierFault> {
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        match arrival {
+            Arrival::Arrivals(n) if n > barrier.arrivals => return Err(TOO_MANY),
+            Arrival::Arrivals(n) => barrier.arrivals -= n,
+            Arrival::Bytes { n, view, elements } => {
+                let kernel = self.kernel;
+                let Space::Shared(buffer) = kernel.views[view].space else { return Ok(()) };
+                let buffer = &kernel.shared.buffers[buffer];
+                let all = elements.into_iter();
+                let elements =
+                    all.filter_map(|(at, raw)| self.shared.deliver(buffer, at, raw)).collect();
+                // Epoch 0 comes before everything.
+                barrier.landing.push(Landing { thread: 0, epoch: 0, elements });
+                barrier.bytes = barrier.bytes.saturating_sub(n);
+            }
+        }
+        barrier.settle();
+        Ok(())
+    }
+
     /// A thread arrives at the cluster's barrier; `release` says whether its accesses before are ordered.
     pub(crate) fn arrive_cluster(
         &mut self,
@@ -200,12 +243,20 @@ impl Block<'_> {
             self.clocks.release(thread / 32, &mut cluster.arriving);
         }
         cluster.arrived += 1;
-        if cluster.arrived == n {
-            cluster.arrived = 0;
-            cluster.phase += 1;
-            cluster.complete = std::mem::take(&mut cluster.arriving);
-        }
         Ok(())
+    }
+
+    /// Whether all threads of this block have arrived at the cluster's barrier.
+    pub(crate) fn cluster_is_full(&self) -> bool {
+        self.cluster.arrived == self.kernel.n_threads
+    }
+
+    /// All threads of all blocks have arrived there.
+    pub(crate) fn cluster_completes(&mut self) {
+        let cluster = &mut self.cluster;
+        cluster.arrived = 0;
+        cluster.phase += 1;
+        cluster.complete = std::mem::take(&mut cluster.arriving);
     }
 
     /// A thread waits there.

@@ -15,7 +15,7 @@ mod shared;
 
 pub(crate) use access::{Failure, Who};
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
-pub(crate) use mbarrier::{BarrierFault, ClusterBarrier, Mbarrier, Unmet};
+pub(crate) use mbarrier::{Arrival, BarrierFault, ClusterBarrier, Mbarrier, Unmet};
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 

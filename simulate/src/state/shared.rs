@@ -152,6 +152,21 @@ impl Shared {
         Ok(None)
     }
 
+    /// Begins the write of an element by another block, which arrives later; none outside the buffer.
+    pub(crate) fn deliver(
+        &mut self,
+        buffer: &SharedBuffer,
+        at: i64,
+        value: u64,
+    ) -> Option<Pending> {
+        let (byte, bit) = Self::address(buffer, at)?;
+        let n = buffer.bits.div_ceil(8) as usize;
+        self.states[byte..byte + n].fill(State::Pending);
+        self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
+        Self::store(&mut self.coming, byte, bit, buffer.bits, value);
+        Some(Pending { byte: byte as u32, bytes: n as u8, site: 0 })
+    }
+
     /// Lets an element under way arrive, at a wait of its thread.
     pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, epoch: u32) {
         let (from, to) =
