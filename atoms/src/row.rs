@@ -128,7 +128,8 @@ pub enum AtomOp {
     Shfl(ShflOp),
     /// Every element of D becomes `value`.
     Init,
-    /// A statement between specs. Its operand B is an mbarrier.
+    /// A statement between specs. Its operand B is an mbarrier; `{map}` in the template is the address of
+    /// a tensor map.
     Sync(SyncOp),
     /// The statement `barrier`, of these threads.
     Barrier(BarrierScope),

@@ -7,6 +7,7 @@ use carbyne_atoms::{
     Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Part, RowKind, Template,
     Visibility,
 };
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
@@ -98,7 +99,8 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     for name in row.template.placeholders() {
         let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
         let bar = row.visibility == Visibility::Mbarrier && name == "bar";
-        let known = row.operand(name).is_some() || row.number(name).is_some();
+        let map = row.op == AtomOp::Sync(SyncOp::Prefetch) && name == "map";
+        let known = map || row.operand(name).is_some() || row.number(name).is_some();
         if !known && !lane && !bar {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }

@@ -359,7 +359,7 @@ pub enum StmtKind {
 pub struct Sync {
     /// What is done.
     pub op: ast::SyncOp,
-    /// The mbarriers.
+    /// The mbarriers, or the tensor map.
     pub tensor: Option<TensorId>,
     /// The number; 1 where it was left out.
     pub number: Option<Dim>,

@@ -42,12 +42,31 @@
 //! oldest groups arrive until `n` are left. Until then its destination may be neither read (`S0503`) nor
 //! written (`S0502`): late completion is the only schedule. What is never waited for never arrives.
 //!
+//! A *bulk copy* is executed whole by its thread at its issue. Into shared memory it completes on an mbarrier:
+//! its bytes count at once, and its elements become visible when somebody waits for the phase that counts
+//! them; till then they are pending as above. Out of shared memory it is complete at once. Of a box of a
+//! tensor map elements outside of the tensor read as zero and are not written; their bytes count.
+//!
+//! # Barrier objects
+//! An mbarrier counts phases from 0. A phase is complete when its arrivals and bytes are there, and the next
+//! begins. A wait for a parity passes while the current phase has the other one; a wait that would not pass is
+//! an error (`S0509`), since statements run in text order and nothing after it can complete the phase: roles
+//! that wait for each other in turn do not run yet. Every use must come after the init (`S0502`, `S0503`);
+//! a second init and more arrivals than a phase takes are errors (`S0510`).
+//!
+//! The blocks of a cluster run side by side, statement by statement. An arrival at another block's mbarrier
+//! and the bytes of a multicast copy reach it when all blocks have executed the statement. The cluster's
+//! barrier counts all their threads. `bulk.*`, `wgmma.*`, fences, `registers.*`, `grid.*` and `prefetch` do
+//! nothing here; whether a fence is missing is not judged.
+//!
 //! # Order and races
 //! Statements run one after the other, each for the whole block. That is one schedule of many, so every
 //! access to memory that the kernel writes is checked against the others: two accesses of different warps
 //! to one element, one of them writing, are a race (`S0502`) unless barriers order them. Warps carry vector
 //! clocks; a barrier, named or of the block, joins those of its warps, and is an error where a thread that
-//! it names is inactive (`S0505`). Lanes of one warp are in lockstep. A copy's arrival counts as a write by
+//! it names is inactive (`S0505`). An arrival at an mbarrier hands on what its warp knows, and a wait takes
+//! what was handed on in the phase; so do the cluster's barrier and its wait, within each block. What another
+//! block of the cluster does is not followed: its accesses race with nothing. Lanes of one warp are in lockstep. A copy's arrival counts as a write by
 //! the waiting thread at its wait: another warp needs the wait and then a barrier. A program without a race
 //! computes the same under every schedule; one that runs without error has none on these inputs.
 //!

@@ -1,4 +1,5 @@
-//! What a warpgroup tells of its registers, and a grid of the grids around it.
+//! What a warpgroup tells of its registers, a grid of the grids around it, a thread of a tensor map that
+//! it needs soon.
 
 use crate::arch::{Arch, ArchReq};
 use crate::dsl::{atom, immediate};
@@ -7,6 +8,7 @@ use crate::row::{Atom, AtomNumber, AtomOp};
 use carbyne_ir::ast::SyncOp;
 
 const REGISTERS: &str = "PTX ISA, Miscellaneous Instructions: setmaxnreg";
+const PREFETCH: &str = "PTX ISA, Data Movement and Conversion Instructions: prefetch, prefetchu";
 const GRID: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: griddepcontrol";
 
@@ -21,6 +23,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .warpgroup().numbers([registers]).cite(REGISTERS),
         row("setmaxnreg.dec", sm90a, SyncOp::RegistersDec, "setmaxnreg.dec.sync.aligned.u32 {registers};")
             .warpgroup().numbers([registers]).cite(REGISTERS),
+        row("prefetch.tensormap", sm90, SyncOp::Prefetch, "prefetch.tensormap [{map}];").cite(PREFETCH),
         row("griddepcontrol.wait", sm90, SyncOp::GridWait, "griddepcontrol.wait;").cite(GRID),
         row("griddepcontrol.launch_dependents", sm90, SyncOp::GridLaunch, "griddepcontrol.launch_dependents;").cite(GRID),
     ]

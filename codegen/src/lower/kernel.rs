@@ -396,9 +396,11 @@ impl Content {
                     self.stmts(p, then);
                     self.stmts(p, otherwise);
                 }
-                program::StmtKind::Indices(_)
-                | program::StmtKind::Barrier(_)
-                | program::StmtKind::Sync(_) => {}
+                program::StmtKind::Sync(sync) => {
+                    let map = sync.tensor.and_then(|t| p.tensors[t].map.as_ref());
+                    self.maps.extend(map.map(|m| m.map));
+                }
+                program::StmtKind::Indices(_) | program::StmtKind::Barrier(_) => {}
             }
         }
     }

@@ -38,6 +38,12 @@ impl Lowering<'_> {
         let mut numbers: Vec<(&'static str, Dim)> =
             atom.numbers.first().map(|n| n.name).zip(sync.number).into_iter().collect();
         numbers.extend(rank.map(|r| ("rank", r)));
+        if let Some(view) = sync.tensor.and_then(|t| self.p.tensors[t].map.as_ref()) {
+            let given = vec![("map", self.map_address(view.map)?)];
+            let mut stmt = self.ptx(atom, &[], &numbers, given)?;
+            stmt.comment = line_comment(line, sync.op.as_str());
+            return Ok(vec![stmt]);
+        }
         let all = match (atom.operands.first(), sync.tensor) {
             (Some(operand), Some(t)) => {
                 let Values { stored, at, text } = self.elements(t, operand)?;

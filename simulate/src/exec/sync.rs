@@ -42,7 +42,8 @@ impl Runner<'_> {
                 | SyncOp::RegistersInc
                 | SyncOp::RegistersDec
                 | SyncOp::GridWait
-                | SyncOp::GridLaunch => {}
+                | SyncOp::GridLaunch
+                | SyncOp::Prefetch => {}
             }
         }
         Ok(())

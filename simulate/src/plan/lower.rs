@@ -223,7 +223,9 @@ impl Lowering<'_, '_> {
             .sync(sync.op, range, rank.is_some())
             .map_err(|e| Box::new(e.diagnostic(span)))?;
         let group = usize::try_from(row.group).unwrap_or(1);
-        let view = sync.tensor.map(|t| self.view(t, span)).transpose()?;
+        // A tensor map is only told to hardware.
+        let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
+        let view = own.map(|t| self.view(t, span)).transpose()?;
         let number = sync.number.map(|n| self.index(n, span)).transpose()?;
         let peer = rank.map(|r| self.index(r, span)).transpose()?;
         Ok(SyncNode { op: sync.op, view, number, peer, group, site: self.site(line, span) })
