@@ -315,6 +315,10 @@ impl Lowering<'_, '_> {
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
         }
+        if spec.bar.is_some() || spec.multicast.is_some() {
+            let why = "a copy that completes on an mbarrier is what its atom does";
+            return Err(meaningless(spec.span, why.to_owned()));
+        }
         let all = spec.input_tensors().chain(spec.outputs.iter().copied());
         for tensor in all.map(|t| &self.kernel.program.tensors[t]) {
             let why = match (&tensor.map, tensor.peer) {
