@@ -83,6 +83,26 @@ impl AtomTable {
         })
     }
 
+    /// The row that elects one of so many threads.
+    ///
+    /// # Errors
+    /// D0307 where the architecture elects none, V0214 where groups have another size.
+    pub fn elect(&self, n_threads: Option<i64>, span: Span) -> Result<&Atom, Box<Diagnostic>> {
+        let elects = |r: &Atom| r.op == AtomOp::Elect;
+        let Some(row) = self.rows.iter().find(|r| elects(r)) else {
+            let list: Vec<String> = archs_with(&elects).iter().map(|a| format!("`{a}`")).collect();
+            let text = format!("{} elects no lane of a warp", self.arch);
+            let help = format!("compile for {}, or name a thread", list.join(", "));
+            return Err(Box::new(Diagnostic::new(Code::NoSync, span, text).help(help)));
+        };
+        if n_threads == Some(row.group) {
+            return Ok(row);
+        }
+        let text = format!("a lane is elected of groups of {} threads", row.group);
+        let help = format!("take tiles: `#cta.tile([{}])`", row.group);
+        Err(Box::new(Diagnostic::new(Code::ThreadLayout, span, text).help(help)))
+    }
+
     /// The row of a `barrier`.
     ///
     /// # Errors

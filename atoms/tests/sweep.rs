@@ -229,7 +229,7 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
                 say("the tile of a shuffle is not [lane, value]");
             }
         }
-        AtomOp::Init => {}
+        AtomOp::Init | AtomOp::Elect => {}
         AtomOp::Sync(_) | AtomOp::Barrier(_) => {
             if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
                 say("the operand of a synchronisation is no mbarrier");

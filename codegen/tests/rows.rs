@@ -14,6 +14,10 @@ fn text_of(row: &Atom) -> String {
     let kind = match row.op {
         AtomOp::Sync(op) => return statement(&with_numbers(row, op.usage())),
         AtomOp::Barrier(scope) => return statement(barrier(scope)),
+        AtomOp::Elect => {
+            return statement("fence.async")
+                .replace("<<<#grid, #cta>>> (%b)", "<<<#grid, #cta.tile([32])[1].elect()>>> (%b)");
+        }
         _ if row.extent != Extent::Tile => return bulk(row),
         op => op.spec_kind().expect("a spec"),
     };

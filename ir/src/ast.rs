@@ -431,6 +431,8 @@ pub enum ViewOp {
     Tv(LayoutExpr, Name),
     /// `.scalar()`: of a thread tensor, each thread for itself.
     Scalar,
+    /// `.elect()`: of a thread tensor, one thread of each innermost group; which one is not said.
+    Elect,
     /// `.peer(r)`: the same place in the shared memory of the cluster's block of that rank.
     Peer(Expr),
     /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move

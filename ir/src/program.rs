@@ -243,6 +243,9 @@ pub struct Threads {
     pub offset: Dim,
     /// Made by `.scalar()`: every thread of `each`, each for itself.
     pub each: Option<ThreadsId>,
+    /// Made by `.elect()`: the tensor of whose innermost groups one thread each is elected. The levels and the
+    /// offset name the first of each group.
+    pub elect: Option<ThreadsId>,
     /// The variable of the root: `threadIdx.x` or `blockIdx.x`.
     pub var: Option<VarId>,
     /// The same as an expression.

@@ -88,6 +88,8 @@ fn faults_of_barriers() {
     run(&right, Arch::Sm90a).unwrap_or_else(|e| panic!("{e}: {}", e.label));
     let with = |from: &str, to: &str| right.replace(from, to);
     fails(&with("init(%full, 32)", "init(%full, 33)"), Code::UnmetWait, "1 arrivals and 0 bytes");
+    let by_lane = with("mbarrier.arrive(%full)", "mbarrier.arrive(%full, @lane)");
+    fails(&by_lane, Code::NoSync, "count from 1 to 1048575");
     fails(
         &with("mbarrier.arrive(%full)", "mbarrier.arrive(%full, 5)"),
         Code::BarrierMisuse,

@@ -404,10 +404,14 @@ impl Resolver {
                 t.levels = vec![shape];
             }
             ViewOp::Tv(l, threads) => self.thread_values(t, l, threads, span)?,
-            ViewOp::Scalar => {
+            ViewOp::Scalar | ViewOp::Elect => {
                 return fail(
-                    Diagnostic::new(Code::Placement, span, "`.scalar()` belongs to thread tensors")
-                        .help("index the tensor down to one element instead"),
+                    Diagnostic::new(
+                        Code::Placement,
+                        span,
+                        "the operation belongs to thread tensors",
+                    )
+                    .help("index the tensor down to one element instead"),
                 );
             }
         }

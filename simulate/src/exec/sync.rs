@@ -5,6 +5,7 @@ use super::blame::{self, Access};
 use super::cluster::Outgoing;
 use crate::plan::{Checked, Mask, SyncNode};
 use crate::state::{Arrival, BarrierFault, Unmet};
+use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
@@ -17,6 +18,10 @@ impl Runner<'_> {
                 Some(index) => self.index(index, t, sync.site)?,
                 None => 0,
             };
+            if let Some(takes) = sync.takes.filter(|n| !n.takes(Some(number), Some(number), number))
+            {
+                return Err(self.wrong_number(sync, t, number, &takes));
+            }
             match sync.op {
                 SyncOp::AsyncCommit => self.block.commit(t),
                 SyncOp::AsyncWait => self.block.wait(t, usize::try_from(number).unwrap_or(0)),
@@ -121,6 +126,25 @@ impl Runner<'_> {
     ) -> Checked<()> {
         act(&mut self.block, thread)
             .map_err(|fault| self.barrier_fault(sync.site, thread, "the cluster's barrier", fault))
+    }
+
+    fn wrong_number(
+        &self,
+        sync: &SyncNode,
+        thread: usize,
+        number: i64,
+        takes: &AtomNumber,
+    ) -> Box<Diagnostic> {
+        let span = self.kernel.sites[sync.site as usize].span;
+        Box::new(
+            Diagnostic::new(
+                Code::BarrierMisuse,
+                span,
+                format!("`{}` with {} {number}", sync.op, takes.name),
+            )
+            .label(format!("block {}, thread {thread}", self.block.env.block))
+            .help(format!("it takes {takes}")),
+        )
     }
 
     pub(super) fn barrier_fault(

@@ -223,12 +223,13 @@ impl Lowering<'_, '_> {
             .sync(sync.op, range, rank.is_some())
             .map_err(|e| Box::new(e.diagnostic(span)))?;
         let group = usize::try_from(row.group).unwrap_or(1);
+        let takes = row.numbers.first().copied();
         // A tensor map is only told to hardware.
         let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
         let view = own.map(|t| self.view(t, span)).transpose()?;
         let number = sync.number.map(|n| self.index(n, span)).transpose()?;
         let peer = rank.map(|r| self.index(r, span)).transpose()?;
-        Ok(SyncNode { op: sync.op, view, number, peer, group, site: self.site(line, span) })
+        Ok(SyncNode { op: sync.op, view, number, takes, peer, group, site: self.site(line, span) })
     }
 
     fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {
@@ -457,6 +458,11 @@ impl Lowering<'_, '_> {
     fn crew(&mut self, id: ThreadsId) -> Checked<usize> {
         if let Some(crew) = self.crews.get(&id) {
             return Ok(*crew);
+        }
+        if let Some(groups) = self.kernel.program.threads[id].elect {
+            let groups = &self.kernel.program.threads[groups];
+            let n = groups.levels.last().and_then(|l| l.to_fixed()).map(|l| l.size());
+            self.atoms.elect(n, self.kernel.program.threads[id].span)?;
         }
         let crew = Crew::new(self.kernel.program, &self.vars, id, self.kernel.n_threads)?;
         self.kernel.crews.push(crew);

@@ -22,7 +22,7 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
-use carbyne_atoms::ErrorBound;
+use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
@@ -233,6 +233,8 @@ pub(crate) struct SyncNode {
     pub view: Option<usize>,
     /// The number.
     pub number: Option<Index>,
+    /// What it may be.
+    pub takes: Option<AtomNumber>,
     /// The block of the cluster whose mbarrier it is; none for the own one.
     pub peer: Option<Index>,
     /// Threads that execute it together.

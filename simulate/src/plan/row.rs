@@ -254,7 +254,9 @@ fn row_op(
         AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => same(2).map(|()| RowOp::Binary(op, from[0], to)),
         AtomOp::Init => Ok(RowOp::Init(to)),
-        AtomOp::Sync(_) | AtomOp::Barrier(_) => Err("it implements no spec".to_owned()),
+        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => {
+            Err("it implements no spec".to_owned())
+        }
         AtomOp::MatMul { l, m, n, k } => {
             let [l, m, n, k] = [l, m, n, k].map(|x| x.max(0) as usize);
             let (&[a, b], true) = (&from[..], reads.len() == 2) else {

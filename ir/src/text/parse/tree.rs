@@ -165,6 +165,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_scalar
             | Rule::kw_tensormap
             | Rule::kw_peer
+            | Rule::kw_elect
     )
 }
 
