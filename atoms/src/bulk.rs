@@ -42,6 +42,8 @@ pub enum BulkMismatch {
     Multicast(bool),
     /// How long the row lets caches keep what it touches.
     Cache(CacheHint),
+    /// An operand lies in another block's shared memory.
+    Peer,
     /// An operand lies elsewhere.
     Memory {
         /// Of the row.
@@ -117,6 +119,7 @@ impl BulkMismatch {
             BulkMismatch::Multicast(wanted) => add(*wanted, "multicast=MASK"),
             BulkMismatch::Cache(want) => format!("write `cache={want}`, or choose another atom"),
             BulkMismatch::Memory { operand, want } => format!("move operand {operand} to {want}"),
+            BulkMismatch::Peer => "remove `.peer`, and name the blocks by `multicast=`".to_owned(),
             BulkMismatch::Box(true) => {
                 "copy a box of a tensor map: `%mA = %A.tensormap([128,64])`, `%mA[i,j]`".to_owned()
             }
@@ -150,6 +153,7 @@ impl fmt::Display for BulkMismatch {
             BulkMismatch::Multicast(false) => f.write_str("copies to one block"),
             BulkMismatch::Cache(want) => write!(f, "is `cache={want}`"),
             BulkMismatch::Memory { operand, want } => write!(f, "operand {operand} lies in {want}"),
+            BulkMismatch::Peer => f.write_str("copies to the own block, or to those of a mask"),
             BulkMismatch::Box(true) => f.write_str("copies a box of a tensor map"),
             BulkMismatch::Box(false) => f.write_str("copies consecutive bytes, not a box"),
             BulkMismatch::Modes { want, found } => {
@@ -221,6 +225,9 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
         (None, Extent::Run) => None,
         (map, _) => return Err(BulkMismatch::Box(map.is_none())),
     };
+    if sides.iter().any(|(_, t, _)| p.tensors[*t].peer.is_some()) {
+        return Err(BulkMismatch::Peer);
+    }
     for &(operand, t, memory) in &sides {
         match (&boxed, memory) {
             (None, _) => run(p, t)?,

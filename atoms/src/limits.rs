@@ -33,6 +33,8 @@ pub struct ArchLimits {
     pub smem_banks: i64,
     /// Width of a bank, in bytes.
     pub bank_bytes: i64,
+    /// Most blocks of a cluster on every part; 1 where there are no clusters.
+    pub max_cluster: i64,
     /// Where the sizes come from.
     pub source: &'static str,
     /// How fast it is.
@@ -155,6 +157,7 @@ static SM_70: ArchLimits = ArchLimits {
     blocks_per_sm: 32,
     smem_banks: BANKS.n,
     bank_bytes: BANKS.bytes,
+    max_cluster: 1,
     source: "CUDA C++ Programming Guide, Technical Specifications per Compute Capability",
     timing: Timing {
         schedulers: 4.0,
@@ -270,6 +273,7 @@ static SM_89: ArchLimits = ArchLimits {
 
 static SM_90: ArchLimits = ArchLimits {
     max_smem_per_block: 227 * KIB,
+    max_cluster: 8,
     smem_per_sm: 228 * KIB,
     timing: Timing {
         f32_lanes: 128.0,

@@ -145,10 +145,13 @@ pub enum AtomOp {
     Shfl(ShflOp),
     /// Every element of D becomes `value`.
     Init,
-    /// A statement between specs. Its operand B is an mbarrier.
+    /// A statement between specs. Its operand B is an mbarrier; `{map}` in the template is the address of
+    /// a tensor map.
     Sync(SyncOp),
     /// The statement `barrier`, of these threads.
     Barrier(BarrierScope),
+    /// P is not 0 in one lane of the group.
+    Elect,
 }
 
 /// Whom a `barrier` names.
@@ -175,7 +178,7 @@ impl AtomOp {
             AtomOp::Reduction(op) => SpecKind::Reduction(op),
             AtomOp::Shfl(op) => SpecKind::Shfl(op),
             AtomOp::Init => SpecKind::Init,
-            AtomOp::Sync(_) | AtomOp::Barrier(_) => return None,
+            AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => return None,
         })
     }
 }
@@ -192,6 +195,7 @@ impl fmt::Display for AtomOp {
             AtomOp::Shfl(op) => write!(f, "Shfl.{op}"),
             AtomOp::Init => f.write_str("Init"),
             AtomOp::Sync(op) => f.write_str(&op.usage()),
+            AtomOp::Elect => f.write_str("elect()"),
             AtomOp::Barrier(BarrierScope::Block) => f.write_str("barrier of a block"),
             AtomOp::Barrier(BarrierScope::Warp) => f.write_str("barrier of a warp"),
             AtomOp::Barrier(BarrierScope::Lanes) => f.write_str("barrier of lanes of a warp"),

@@ -99,7 +99,8 @@ impl AtomTable {
     }
 
     /// The row of a synchronization statement whose number is known to be from `lo` to `hi` and a
-    /// multiple of `div`. Of several rows the first that takes the number.
+    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the row takes. Of
+    /// several rows the first that fits.
     ///
     /// # Errors
     /// Which architectures have the statement, or which numbers it takes.
@@ -107,19 +108,42 @@ impl AtomTable {
         &self,
         op: SyncOp,
         number: Option<(Option<i64>, Option<i64>, i64)>,
+        remote: bool,
     ) -> Result<&Atom, NoSync> {
         let fits = |row: &&Atom| match (row.numbers.first(), number) {
             (Some(n), Some((lo, hi, div))) => n.takes(lo, hi, div),
             (None, None) => true,
             _ => false,
         };
-        let own = || self.rows().iter().filter(|r| r.op == AtomOp::Sync(op));
+        let has = |r: &Atom| r.op == AtomOp::Sync(op) && r.number("rank").is_some() == remote;
+        let own = || self.rows().iter().filter(|r| has(r));
         own().find(fits).ok_or_else(|| NoSync {
             op,
             arch: self.arch,
-            takes: own().flat_map(|r| &r.numbers).map(|n| n.to_string()).collect(),
-            archs: archs_with(AtomOp::Sync(op)),
+            remote,
+            takes: own().filter_map(|r| r.numbers.first()).map(|n| n.to_string()).collect(),
+            archs: archs_with(&has),
         })
+    }
+
+    /// The row that elects one of so many threads.
+    ///
+    /// # Errors
+    /// D0307 where the architecture elects none, V0214 where groups have another size.
+    pub fn elect(&self, n_threads: Option<i64>, span: Span) -> Result<&Atom, Box<Diagnostic>> {
+        let elects = |r: &Atom| r.op == AtomOp::Elect;
+        let Some(row) = self.rows().iter().find(|r| elects(r)) else {
+            let list: Vec<String> = archs_with(&elects).iter().map(|a| format!("`{a}`")).collect();
+            let text = format!("{} elects no lane of a warp", self.arch);
+            let help = format!("compile for {}, or name a thread", list.join(", "));
+            return Err(Box::new(Diagnostic::new(Code::NoSync, span, text).help(help)));
+        };
+        if n_threads == Some(row.group) {
+            return Ok(row);
+        }
+        let text = format!("a lane is elected of groups of {} threads", row.group);
+        let help = format!("take tiles: `#cta.tile([{}])`", row.group);
+        Err(Box::new(Diagnostic::new(Code::ThreadLayout, span, text).help(help)))
     }
 
     /// The row of a `barrier`.
@@ -158,10 +182,10 @@ impl AtomTable {
     }
 }
 
-/// The architectures that have a row for `op`, oldest first.
-fn archs_with(op: AtomOp) -> Vec<Arch> {
-    let has = |arch: &&Arch| AtomTable::new(**arch).rows().iter().any(|r| r.op == op);
-    Arch::ALL.iter().filter(has).copied().collect()
+/// The architectures that have such a row, oldest first.
+fn archs_with(has: &dyn Fn(&Atom) -> bool) -> Vec<Arch> {
+    let one = |arch: &&Arch| AtomTable::new(**arch).rows().iter().any(has);
+    Arch::ALL.iter().filter(one).copied().collect()
 }
 
 /// A synchronization statement that an architecture does not have, or not with this number.
@@ -171,6 +195,8 @@ pub struct NoSync {
     pub op: SyncOp,
     /// Where it was sought.
     pub arch: Arch,
+    /// Whether it was asked for an mbarrier of another block.
+    pub remote: bool,
     /// The numbers that it takes there; empty where it is not there at all, or takes none.
     pub takes: Vec<String>,
     /// Which architectures have it.
@@ -180,12 +206,17 @@ pub struct NoSync {
 impl NoSync {
     /// The error about the statement at `span`.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        let NoSync { op, arch, takes, archs } = self;
+        let NoSync { op, arch, remote: _, takes, archs } = self;
         let d = Diagnostic::new(Code::NoSync, span, self.to_string());
         if archs.contains(arch) {
             return d
                 .label(format!("it takes {}", takes.join(", or ")))
                 .help("write such a number, or one whose range is known to fit");
+        }
+        if archs.is_empty() {
+            return d
+                .label("no architecture does this to an mbarrier of another block")
+                .help("remove `.peer`, and let the other block do it");
         }
         let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
         d.label(format!("`{op}` is unknown there")).help(format!("compile for {}", list.join(", ")))
@@ -194,10 +225,11 @@ impl NoSync {
 
 impl fmt::Display for NoSync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoSync { op, arch, archs, takes: _ } = self;
+        let NoSync { op, arch, remote, archs, takes: _ } = self;
+        let of = if *remote { " of another block's mbarrier" } else { "" };
         match archs.contains(arch) {
-            true => write!(f, "{arch} has no `{op}` with this number"),
-            false => write!(f, "{arch} has no `{op}`"),
+            true => write!(f, "{arch} has no `{op}`{of} with this number"),
+            false => write!(f, "{arch} has no `{op}`{of}"),
         }
     }
 }

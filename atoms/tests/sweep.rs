@@ -7,6 +7,7 @@ use carbyne_atoms::{
     Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Part, RowKind, Template,
     Visibility,
 };
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
@@ -105,7 +106,8 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     for name in row.template.placeholders() {
         let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
         let bar = row.visibility == Visibility::Mbarrier && name == "bar";
-        let known = row.operand(name).is_some() || row.number(name).is_some();
+        let map = row.op == AtomOp::Sync(SyncOp::Prefetch) && name == "map";
+        let known = map || row.operand(name).is_some() || row.number(name).is_some();
         if !known && !lane && !bar {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }
@@ -151,7 +153,8 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         let operand = row.operand(name);
         let map = matches!(row.extent, Extent::Box(_))
             && operand.is_some_and(|o| o.memory == [Memory::Gl]);
-        if operand.is_none() || map {
+        // The address of another block's place is computed first.
+        if operand.is_none() || map || row.number("rank").is_some() {
             continue;
         }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
@@ -267,7 +270,7 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
                 say("the tile of a shuffle is not [lane, value]");
             }
         }
-        AtomOp::Init => {}
+        AtomOp::Init | AtomOp::Elect => {}
         AtomOp::Sync(_) | AtomOp::Barrier(_) => {
             if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
                 say("the operand of a synchronization is no mbarrier");

@@ -19,6 +19,10 @@ fn text_of(row: &Atom, name: &str, set: bool) -> String {
     let kind = match row.op {
         AtomOp::Sync(op) => return statement(name, &with_numbers(row, op.usage())),
         AtomOp::Barrier(scope) => return statement(name, barrier(scope)),
+        AtomOp::Elect => {
+            return statement(name, "fence.async")
+                .replace("<<<#grid, #cta>>> (%b)", "<<<#grid, #cta.tile([32])[1].elect()>>> (%b)");
+        }
         _ if set => SpecKind::MatMulSet,
         _ if row.extent != Extent::Tile => return bulk(row, name),
         op => op.spec_kind().expect("a spec"),
@@ -168,8 +172,9 @@ fn statement(name: &str, usage: &str) -> String {
     let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
     let threads = threads.unwrap_or("#cta");
     format!(
-        "carbyne 1\n%X:[1].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
+        "carbyne 1\n%X:[64].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
          Spec @{name} <<<#grid, #cta>>> (%X) -> () {{\n  Allocate %b:[1].mbarrier.SH\n  \
+         %map = %X.tensormap([16])\n  \
          Spec <<<#grid, {threads}>>> (%b) -> () {{\n    {usage}\n  }}\n}}\n"
     )
 }

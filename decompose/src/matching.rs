@@ -62,6 +62,9 @@ pub fn match_atom(
         };
         return Err(Mismatch::Bulk(asked));
     }
+    if tensors.iter().flatten().any(|t| p.tensors[*t].peer.is_some()) {
+        return Err(Mismatch::Bulk(BulkMismatch::Peer));
+    }
     if tensors.iter().flatten().any(|t| p.tensors[*t].map.is_some()) {
         return Err(Mismatch::Bulk(BulkMismatch::Box(false)));
     }

@@ -177,6 +177,8 @@ pub struct Tensor {
     pub offset: Dim,
     /// How a register tensor is spread over threads; none for plain tensors.
     pub dist: Option<Dist>,
+    /// The block of the cluster in whose shared memory it lies (`.peer(r)`); none for the own block.
+    pub peer: Option<Dim>,
     /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie outside of
     /// the map's tensor: they read as zero and are not written.
     pub map: Option<MapView>,
@@ -241,6 +243,9 @@ pub struct Threads {
     pub offset: Dim,
     /// Made by `.scalar()`: every thread of `each`, each for itself.
     pub each: Option<ThreadsId>,
+    /// Made by `.elect()`: the tensor of whose innermost groups one thread each is elected. The levels and the
+    /// offset name the first of each group.
+    pub elect: Option<ThreadsId>,
     /// The variable of the root: `threadIdx.x` or `blockIdx.x`.
     pub var: Option<VarId>,
     /// The same as an expression.
@@ -357,7 +362,7 @@ pub enum StmtKind {
 pub struct Sync {
     /// What is done.
     pub op: ast::SyncOp,
-    /// The mbarriers.
+    /// The mbarriers, or the tensor map.
     pub tensor: Option<TensorId>,
     /// The number; 1 where it was left out.
     pub number: Option<Dim>,
@@ -389,6 +394,15 @@ impl Program {
     /// The buffer that a tensor views.
     pub fn buffer_of(&self, t: TensorId) -> &Buffer {
         &self.buffers[self.tensors[t].buffer]
+    }
+    /// Blocks of a cluster of a kernel: the innermost level of a block tensor of several. 1 where there are
+    /// no clusters, none where their size depends on symbols.
+    pub fn cluster_size(&self, kernel: SpecId) -> Option<i64> {
+        let Some(exec) = self.specs[kernel].exec else { return Some(1) };
+        match &self.threads[exec.blocks].levels[..] {
+            [_, .., cluster] => cluster.to_fixed().map(|l| l.size()),
+            _ => Some(1),
+        }
     }
     /// The scalar type of a tensor.
     pub fn scalar_of(&self, t: TensorId) -> Scalar {

@@ -230,6 +230,7 @@ mod tests {
             smem_bytes: 0,
             grid: Dim::from(1),
             block: 32,
+            cluster: 1,
             params: vec![Param::TensorMap { name: "mA".to_owned(), buffer, map }],
         };
         let seen = std::cell::RefCell::new(None);
@@ -264,6 +265,7 @@ mod tests {
             smem_bytes: 0,
             grid: Dim::from(1),
             block: 32,
+            cluster: 1,
             params,
         };
         let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");

@@ -4,7 +4,7 @@
 //! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
 //! taken in order, and the first error in that order is reported.
 
-use crate::exec::{Counts, Finished, Mode, run_block};
+use crate::exec::{Counts, Finished, Mode, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
@@ -215,24 +215,33 @@ fn run_kernel(
     let root = root.filter(|_| inverse.is_some());
     report.checked = root.is_some();
     let mode = Mode { check: options.check, small_ints: matches!(options.inputs, Inputs::Ints(_)) };
-    let one = |block: &i64| -> Checked<Finished> {
-        let mut finished = run_block(kernel, &buffers, *block, mode)?;
+    let one = |block: i64, mut finished: Finished| -> Checked<Finished> {
         if let (Some(root), Some(inverse)) = (root, &inverse)
             && let Space::Global(i) = kernel.views[root.outputs[0]].space
         {
             let mut oracle = Oracle::new(kernel, &buffers, root);
             let Finished { pages, counts } = &mut finished;
-            check_block(&mut oracle, inverse, &pages[i], *block, mode.small_ints, counts)?;
+            check_block(&mut oracle, inverse, &pages[i], block, mode.small_ints, counts)?;
         }
         Ok(finished)
+    };
+    let cluster = |blocks: &[i64]| -> Checked<Vec<Finished>> {
+        let first = blocks.first().copied().unwrap_or(0);
+        let all = run_cluster(kernel, &buffers, first, mode)?;
+        blocks.iter().zip(all).map(|(block, finished)| one(*block, finished)).collect()
     };
     let mut counts = Counts::default();
     let mut grid = Grid::new(kernel);
     // Few blocks at a time: each may hold much, and the first error ends it all.
-    for chunk in report.blocks_run.chunks(2 * rayon::current_num_threads()) {
-        let results: Vec<Checked<Finished>> = chunk.par_iter().map(one).collect();
+    for chunk in report.blocks_run.chunks(2 * rayon::current_num_threads() * kernel.cluster) {
+        let results: Vec<Checked<Vec<Finished>>> =
+            chunk.par_chunks(kernel.cluster).map(cluster).collect();
+        let results = results.into_iter().flat_map(|all| match all {
+            Ok(all) => all.into_iter().map(Ok).collect(),
+            Err(e) => vec![Err(e)],
+        });
         for (block, result) in chunk.iter().zip(results) {
-            let finished = result?;
+            let finished: Finished = result?;
             counts.merge(&finished.counts);
             grid.add(kernel, *block, finished)?;
             if grid.n_pages > MAX_PAGES {
@@ -291,7 +300,7 @@ fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
     steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
 }
 
-/// Which blocks run: all, or some spread evenly.
+/// Which blocks run: all, or some spread evenly, whole clusters.
 fn chosen_blocks(kernel: &Kernel<'_>, steps: u64, options: &Options) -> Checked<Vec<i64>> {
     let span = kernel.program.specs[kernel.spec].span;
     if steps > options.budget {
@@ -306,14 +315,16 @@ fn chosen_blocks(kernel: &Kernel<'_>, steps: u64, options: &Options) -> Checked<
             .help("raise `--budget`, or choose smaller sizes"),
         ));
     }
-    let fits = options.budget / steps.max(1);
-    let n_blocks = kernel.n_blocks.unsigned_abs();
-    let kept = sample_that_can_be_kept(kernel, n_blocks);
-    let most = options.blocks.unwrap_or(kept);
+    let size = kernel.cluster as u64;
+    let fits = options.budget / steps.max(1) / size;
+    let n_blocks = kernel.n_blocks.unsigned_abs() / size;
+    let kept = sample_that_can_be_kept(kernel, kernel.n_blocks.unsigned_abs()) / size;
+    let most = options.blocks.map_or(kept, |blocks| blocks.div_ceil(size));
     // The list itself is bounded: a block takes some hundred steps at least.
     let wanted = most.max(1).min(n_blocks).min(fits.max(1));
     let block = |i: u64| (u128::from(i) * u128::from(n_blocks) / u128::from(wanted)) as i64;
-    Ok((0..wanted).map(block).collect())
+    let cluster = |first: i64| (0..size as i64).map(move |rank| first * size as i64 + rank);
+    Ok((0..wanted).flat_map(|i| cluster(block(i))).collect())
 }
 
 /// How many blocks write no more than can be kept, if all write alike.

@@ -59,6 +59,23 @@
 //! An mbarrier counts arrivals and bytes of a phase; a wait lets its threads go on when the phase is complete.
 //! Waits that nothing can end any more are an error with everybody who waits and what is missing (`S0509`).
 //!
+//! A *bulk copy* is executed whole by its thread at its issue. Into shared memory it completes on an mbarrier:
+//! its bytes count at once, and its elements become visible when somebody waits for the phase that counts
+//! them; till then they are pending as above. Out of shared memory it is complete at once. Of a box of a
+//! tensor map elements outside of the tensor read as zero and are not written; their bytes count.
+//!
+//! # Barrier objects
+//! An mbarrier counts phases from 0. A phase is complete when its arrivals and bytes are there, and the next
+//! begins. A wait for a parity passes while the current phase has the other one; a wait that would not pass is
+//! an error (`S0509`), since statements run in text order and nothing after it can complete the phase: roles
+//! that wait for each other in turn do not run yet. Every use must come after the init (`S0502`, `S0503`);
+//! a second init and more arrivals than a phase takes are errors (`S0510`).
+//!
+//! The blocks of a cluster run side by side, statement by statement. An arrival at another block's mbarrier
+//! and the bytes of a multicast copy reach it when all blocks have executed the statement. The cluster's
+//! barrier counts all their threads. `bulk.*`, `wgmma.*`, fences, `registers.*`, `grid.*` and `prefetch` do
+//! nothing here; whether a fence is missing is not judged.
+//!
 //! # Order and races
 //! Threads at one statement execute it together; where they part, whole warps go their own ways, and the ones
 //! farthest behind go first. That is one schedule of many, so every access to memory that the kernel writes is

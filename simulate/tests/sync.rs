@@ -88,6 +88,8 @@ fn faults_of_barriers() {
     run(&right, Arch::Sm90a).unwrap_or_else(|e| panic!("{e}: {}", e.label));
     let with = |from: &str, to: &str| right.replace(from, to);
     fails(&with("init(%full, 32)", "init(%full, 33)"), Code::UnmetWait, "1 arrivals and 0 bytes");
+    let by_lane = with("mbarrier.arrive(%full)", "mbarrier.arrive(%full, @lane)");
+    fails(&by_lane, Code::NoSync, "count from 1 to 1048575");
     fails(
         &with("mbarrier.arrive(%full)", "mbarrier.arrive(%full, 5)"),
         Code::BarrierMisuse,
@@ -263,4 +265,73 @@ fn architectures_without_the_statement_say_which_have_it() {
     let e = run(&text, Arch::Sm75).err().expect("no mbarriers there");
     assert_eq!(e.code, Code::NoSync);
     assert_eq!(e.help.unwrap(), "compile for `sm_80`, `sm_86`, `sm_89`, `sm_90`, `sm_90a`");
+}
+
+/// Pairs of blocks: each loads half of a tile for both, and adds nothing but its number of arrivals.
+fn shared_tile(load: &str, release: &str) -> String {
+    format!(
+        "carbyne 1
+%in:[4,2,64].f32.GL
+%out:[4,2,128].f32.GL
+#grid:[(2,4):(1,2)].block
+#clusters:[1,4].[2,1].block = #grid.tile([2,1])
+#cta:[32].thread
+Spec @pairs <<<#clusters, #cta>>> (%in) -> (%out) {{
+  #one:[].thread = #cta[0]
+  @r, @c = #grid.indices()
+  Allocate %s:[128].f32.SH
+  Allocate %full:[1].mbarrier.SH
+  Allocate %empty:[1].mbarrier.SH
+  Spec <<<#grid, #one>>> () -> (%full, %empty) {{
+    mbarrier.init(%full, 1)
+    mbarrier.init(%empty, 2)
+    fence.mbarrier_init
+  }}
+  cluster.arrive
+  cluster.wait
+  Spec <<<#grid, #one>>> (%in, %full, %empty) -> (%s) {{
+    mbarrier.expect(%full, 512)
+    Move <<<#grid, #one>>> (%in[@c, @r, _]) -> (%s.tile([64])[@r]) bar=%full {load}
+    for (p = 0; p < 2; p += 1) {{
+      {release}
+    }}
+  }}
+  mbarrier.wait(%full, 0)
+  mbarrier.wait(%empty, 0)
+  Move <<<#grid, #cta>>> (%s) -> (%out[@c, @r, _])
+}}
+"
+    )
+}
+
+#[test]
+fn blocks_of_a_cluster_share_copies_and_arrive_at_each_other() {
+    let load = "multicast=3 atom=cp.async.bulk.shared.global.multicast";
+    let text = shared_tile(load, "mbarrier.arrive(%empty.peer(p))");
+    let report = run(&text, Arch::Sm90a).unwrap_or_else(|e| panic!("{e}: {}", e.label));
+    assert_eq!(report.kernels[0].blocks_run.len(), 8);
+    let get = |name: &str| report.outputs.get(name).expect("a tensor");
+    let (input, out) = (get("in"), get("out"));
+    for c in 0..4 {
+        for (rank, i) in (0..2).flat_map(|rank| (0..128).map(move |i| (rank, i))) {
+            let at = c * 256 + rank * 128 + i;
+            assert_eq!(out.values[at], input.values[c * 128 + i], "{c} {rank} {i}");
+        }
+    }
+}
+
+#[test]
+fn what_other_blocks_lack_or_get_is_named() {
+    let both = "multicast=3 atom=cp.async.bulk.shared.global.multicast";
+    let own = "atom=cp.async.bulk.shared.global";
+    let arrive = "mbarrier.arrive(%empty.peer(p))";
+    fails(&shared_tile(own, arrive), Code::UnmetWait, "256 bytes are missing");
+    fails(
+        &shared_tile(both, "mbarrier.arrive(%empty.peer(1), 3)"),
+        Code::BarrierMisuse,
+        "more arrivals",
+    );
+    fails(&shared_tile(both, "mbarrier.arrive(%empty.peer(0))"), Code::UnmetWait, "phase 2");
+    let nine = "multicast=9 atom=cp.async.bulk.shared.global.multicast";
+    fails(&shared_tile(nine, arrive), Code::BarrierMisuse, "0b1001 of a cluster of 2");
 }

@@ -1,12 +1,22 @@
-//! What a warpgroup tells of its registers, and a grid of the grids around it.
+//! What a warpgroup tells of its registers, a grid of the grids around it, a thread of a tensor map that
+//! it needs soon; and which lane of a warp is elected.
 
 use crate::arch::{Arch, ArchReq};
-use crate::dsl::{atom, immediate};
+use crate::dsl::{RF, atom, immediate, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomNumber, AtomOp};
+use crate::row::{Atom, AtomNumber, AtomOp, Elem};
 use carbyne_ir::ast::SyncOp;
+use carbyne_ir::scalar::Scalar;
 
 const REGISTERS: &str = "PTX ISA, Miscellaneous Instructions: setmaxnreg";
+const ELECTION: &str =
+    "PTX ISA, Parallel Synchronization and Communication Instructions: elect.sync";
+const ELECT: &str = "{{
+.reg .pred one;
+elect.sync _|one, 0xffffffff;
+selp.b32 {P}, 1, 0, one;
+}}";
+const PREFETCH: &str = "PTX ISA, Data Movement and Conversion Instructions: prefetch, prefetchu";
 const GRID: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: griddepcontrol";
 
@@ -21,6 +31,10 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .warpgroup().numbers([registers]).cite(REGISTERS),
         row("setmaxnreg.dec", sm90a, SyncOp::RegistersDec, "setmaxnreg.dec.sync.aligned.u32 {registers};")
             .warpgroup().numbers([registers]).cite(REGISTERS),
+        atom("elect.sync", sm90, AtomOp::Elect, t.sync(t.math_cycles)).warp()
+            .operands([w(("P", Elem::Scalar(Scalar::I32), RF, &[1], "(32,1):(0,0)"))])
+            .ptx_scalar(ELECT).sequence("the predicate becomes a number", "none").cite(ELECTION),
+        row("prefetch.tensormap", sm90, SyncOp::Prefetch, "prefetch.tensormap [{map}];").cite(PREFETCH),
         row("griddepcontrol.wait", sm90, SyncOp::GridWait, "griddepcontrol.wait;").cite(GRID),
         row("griddepcontrol.launch_dependents", sm90, SyncOp::GridLaunch, "griddepcontrol.launch_dependents;").cite(GRID),
     ]

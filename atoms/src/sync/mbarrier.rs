@@ -36,6 +36,11 @@ again:
 mbarrier.test_wait.parity.shared::cta.b64 complete, [{B}], {parity};
 @!complete bra again;
 }}";
+const ARRIVE_REMOTE: &str = "{{
+.reg .b32 remote;
+mapa.shared::cluster.u32 remote, {B}, {rank};
+mbarrier.arrive.shared::cluster.b64 _, [remote], {count};
+}}";
 const ARRIVE_ONCE: &str = "{{
 .reg .b64 state;
 mbarrier.arrive.shared::cta.b64 state, [{B}];
@@ -56,6 +61,9 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .ptx("mbarrier.init.shared::cta.b64 [{B}], {count};").cite(INIT),
         row("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([count])
             .ptx("mbarrier.arrive.shared::cta.b64 _, [{B}], {count};").cite(ARRIVE),
+        row("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()])
+            .numbers([count, computed("rank", (0, 15))]).ptx(ARRIVE_REMOTE)
+            .sequence("the address in the other block is found first", "none").cite(ARRIVE),
         row("mbarrier.arrive.once", sm80, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([once])
             .ptx(ARRIVE_ONCE).cite(ARRIVE),
         row("mbarrier.arrive.expect_tx", sm90, SyncOp::MbarrierExpect, written).operands([used.clone()]).numbers([bytes])

@@ -55,6 +55,7 @@ pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) ->
         "arch": table.arch.as_str(),
         "grid": number(&kernel.grid),
         "block": kernel.block,
+        "cluster": kernel.cluster,
         "dynamic_shared_bytes": kernel.smem_bytes,
         "parameters": kernel.params.iter().map(parameter).collect::<Vec<_>>(),
     });

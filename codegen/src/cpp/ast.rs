@@ -209,6 +209,8 @@ pub struct Kernel {
     pub name: Word,
     /// `__launch_bounds__(n)`
     pub threads: i64,
+    /// `__cluster_dims__(n, 1, 1)`
+    pub cluster: Option<i64>,
     /// Type and name of each.
     pub params: Vec<(Type, Word)>,
     /// Alignment of the dynamic shared allocation, where there is one.

@@ -49,7 +49,8 @@ fn item<'a>(a: &'a Arena<'a>, item: &Item) -> Doc<'a> {
 fn kernel<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
     let params = k.params.iter().map(|(ty, name)| a.text(format!("{} {name}", type_text(ty))));
     let params = a.intersperse(params, a.text(",").append(a.line()));
-    a.text(format!("extern \"C\" __global__ void __launch_bounds__({})", k.threads))
+    let cluster = k.cluster.map(|n| format!(" __cluster_dims__({n}, 1, 1)")).unwrap_or_default();
+    a.text(format!("extern \"C\" __global__ void{cluster} __launch_bounds__({})", k.threads))
         .append(a.hardline())
         .append(a.text(k.name.to_string()))
         .append("(")

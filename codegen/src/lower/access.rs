@@ -34,6 +34,11 @@ impl Lowering<'_> {
     /// The values of a tensor that fills `operand`.
     pub(super) fn values(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
         let values = self.elements(t, operand)?;
+        if self.p.tensors[t].peer.is_some() {
+            let (name, text) = (operand.name, &values.text);
+            let message = format!("{text} lies in another block, operand {name} in the own");
+            return Err(errors::new(Code::AtomMismatch, self.p.tensors[t].span, message, FIT));
+        }
         let per_unit = operand.elem.scalars_per_unit(values.stored.scalar).unwrap_or(1);
         let want = operand.n_values().saturating_mul(per_unit);
         if values.at.len() as i64 != want {

@@ -8,7 +8,7 @@ use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
 use carbyne_atoms::{Access, Atom};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
-use carbyne_ir::program::{Spec, TensorId};
+use carbyne_ir::program::{MapId, Spec, TensorId};
 
 impl Lowering<'_> {
     pub(super) fn bulk(&mut self, spec: &Spec, atom: &Atom) -> Fallible<Stmt> {
@@ -28,10 +28,7 @@ impl Lowering<'_> {
         for operand in &atom.operands {
             let t = if operand.access == Access::Read { source } else { target };
             let register = match &self.p.tensors[t].map {
-                Some(view) => match self.maps.get(&view.map) {
-                    Some(name) => ("l".to_owned(), Expr::name(name.clone()).address()),
-                    None => return Err(errors::unprintable("a tensor map is no parameter")),
-                },
+                Some(view) => self.map_address(view.map)?,
                 None => self.first(t)?,
             };
             given.push((operand.name, register));
@@ -51,6 +48,14 @@ impl Lowering<'_> {
             numbers.push((number.name, value));
         }
         self.ptx(atom, &[], &numbers, given, false)
+    }
+
+    /// The register with the address of a tensor map.
+    pub(super) fn map_address(&self, map: MapId) -> Fallible<(String, Expr)> {
+        match self.maps.get(&map) {
+            Some(name) => Ok(("l".to_owned(), Expr::name(name.clone()).address())),
+            None => Err(errors::unprintable("a tensor map is no parameter")),
+        }
     }
 
     /// The register with the address of a view's first element.

@@ -7,8 +7,8 @@ use crate::index::Indices;
 use crate::namer::Namer;
 use crate::smem::Arena;
 use crate::{Fallible, errors};
-use carbyne_atoms::AtomTable;
 use carbyne_atoms::tensor_map::{MapDescription, describe};
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -29,6 +29,8 @@ pub struct CudaKernel {
     pub grid: Dim,
     /// Threads of a block.
     pub block: i64,
+    /// Blocks of a cluster; 1 where there are none. The kernel says it itself.
+    pub cluster: i64,
     /// Parameters in order.
     pub params: Vec<Param>,
 }
@@ -192,6 +194,7 @@ impl Lowering<'_> {
         let name = spec.name.as_deref().unwrap_or("carbyne_kernel");
         let name = Namer::default().admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
+        let cluster = self.cluster(id)?;
         let content = Content::of(self.p, id);
         self.asynchronous =
             content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
@@ -217,12 +220,46 @@ impl Lowering<'_> {
         items.push(Item::Kernel(Kernel {
             name: name.clone().into(),
             threads: block,
+            cluster: (cluster > 1).then_some(cluster),
             params: signature,
             shared_align: (self.arena.bytes > 0).then_some(self.arena.align),
             body,
         }));
         let smem_bytes = self.arena.bytes;
-        Ok(CudaKernel { name, source: print::file(&items), smem_bytes, grid, block, params })
+        let source = print::file(&items);
+        Ok(CudaKernel { name, source, smem_bytes, grid, block, cluster, params })
+    }
+
+    /// Blocks of a cluster.
+    fn cluster(&self, id: SpecId) -> Fallible<i64> {
+        let most = carbyne_atoms::limits(self.atoms.arch).max_cluster;
+        let refuse = |message: String, help: String| {
+            Err(errors::new(Code::NoCluster, self.p.specs[id].span, message, &help))
+        };
+        let arch = self.atoms.arch;
+        match self.p.cluster_size(id) {
+            Some(n) if (1..=most).contains(&n) => Ok(n),
+            Some(_) if most == 1 => {
+                let has = |a: &&Arch| carbyne_atoms::limits(**a).max_cluster > 1;
+                let archs: Vec<String> =
+                    Arch::ALL.iter().filter(has).map(|a| format!("`{a}`")).collect();
+                refuse(
+                    format!("{arch} has no clusters of blocks"),
+                    format!(
+                        "compile for {}, or run on a block tensor of one level",
+                        archs.join(", ")
+                    ),
+                )
+            }
+            Some(n) => refuse(
+                format!("{arch} has no clusters of {n} blocks"),
+                format!("form clusters of at most {most} blocks"),
+            ),
+            None => refuse(
+                "the size of a cluster must be known".to_owned(),
+                "give the innermost level of the block tensor constant extents".to_owned(),
+            ),
+        }
     }
 
     /// Blocks of the grid and threads of a block.
@@ -384,9 +421,11 @@ impl Content {
                     self.stmts(p, then);
                     self.stmts(p, otherwise);
                 }
-                program::StmtKind::Indices(_)
-                | program::StmtKind::Barrier(_)
-                | program::StmtKind::Sync(_) => {}
+                program::StmtKind::Sync(sync) => {
+                    let map = sync.tensor.and_then(|t| p.tensors[t].map.as_ref());
+                    self.maps.extend(map.map(|m| m.map));
+                }
+                program::StmtKind::Indices(_) | program::StmtKind::Barrier(_) => {}
             }
         }
     }

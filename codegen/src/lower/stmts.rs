@@ -2,12 +2,12 @@
 
 use super::Lowering;
 use super::who::Who;
-use crate::cpp::ast::{Expr, For, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
 use carbyne_ir::ast::Unroll;
 use carbyne_ir::diag::Code;
-use carbyne_ir::program::{self, Operand, SpecId};
+use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
 
 impl Lowering<'_> {
     /// A block's statements. Errors are collected; what cannot be printed is left out.
@@ -98,7 +98,14 @@ impl Lowering<'_> {
                 "write `<<<#blocks, #threads>>>` after its name",
             ));
         };
-        let guard = self.guard(outer, exec).map_err(errors::at(spec.span))?;
+        if let Some(groups) = self.p.threads[exec.threads].elect.filter(|_| !outer.elected()) {
+            return self.elected(id, groups, outer).map_err(errors::at(spec.span));
+        }
+        let guard = match outer.elected() {
+            // The same elected threads.
+            true => None,
+            false => self.guard(outer, exec).map_err(errors::at(spec.span))?,
+        };
         let who = self.who(exec);
         let Some(body) = &spec.body else {
             let leaf = self.leaf(id)?;
@@ -122,6 +129,41 @@ impl Lowering<'_> {
                 head.into_iter().chain(body).collect()
             }
         })
+    }
+
+    /// A spec of one elected thread of each of these groups: they elect it, and it goes on alone.
+    fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Who) -> Fallible<Vec<Stmt>> {
+        let spec = &self.p.specs[id];
+        let Some(exec) = spec.exec else { return Ok(vec![]) };
+        let n = self.p.threads[groups].levels.last().and_then(|l| l.to_fixed());
+        let atom = self.atoms.elect(n.map(|l| l.size()), spec.span)?;
+        let all = Exec { threads: groups, ..exec };
+        let guard = self.guard(outer, all)?;
+        if !self.who(all).fills(atom.group) {
+            return Err(errors::unprintable("a lane is elected of whole warps"));
+        }
+        self.namer.open();
+        let name = self.namer.admit("elected", "e");
+        let lane = Expr::name(name.clone());
+        let declare = StmtKind::Declare(Declare {
+            align: None,
+            ty: Type::named("int"),
+            name: name.into(),
+            array: None,
+            init: None,
+            droppable: false,
+        });
+        let given = atom.operands.iter().map(|o| (o.name, ("=r".to_owned(), lane.clone())));
+        let elect = self.ptx(atom, &[], &[], given.collect(), false)?;
+        let who = self.who(exec);
+        let inside = self.spec(id, &who);
+        self.namer.close();
+        let then = StmtKind::If { cond: lane, then: inside?, otherwise: vec![] };
+        let body = vec![Stmt::new(declare), elect, Stmt::new(then)];
+        Ok(vec![Stmt::new(match guard {
+            Some(cond) => StmtKind::If { cond, then: body, otherwise: vec![] },
+            None => StmtKind::Block(body),
+        })])
     }
 
     /// `Move (%A) -> (%As)`

@@ -24,7 +24,8 @@ impl Lowering<'_> {
             let (lo, hi) = arena.range(n);
             (lo, hi, arena.divisor(n))
         });
-        let atom = self.atoms.sync(sync.op, range);
+        let rank = sync.tensor.and_then(|t| self.p.tensors[t].peer);
+        let atom = self.atoms.sync(sync.op, range, rank.is_some());
         let atom = atom.map_err(|e| Box::new(e.diagnostic(Span::default())))?;
         if !who.fills(atom.group) {
             return Err(errors::new(
@@ -34,8 +35,15 @@ impl Lowering<'_> {
                 "move it to the body of a spec that such threads run",
             ));
         }
-        let numbers: Vec<(&'static str, Dim)> =
+        let mut numbers: Vec<(&'static str, Dim)> =
             atom.numbers.first().map(|n| n.name).zip(sync.number).into_iter().collect();
+        numbers.extend(rank.map(|r| ("rank", r)));
+        if let Some(view) = sync.tensor.and_then(|t| self.p.tensors[t].map.as_ref()) {
+            let given = vec![("map", self.map_address(view.map)?)];
+            let mut stmt = self.ptx(atom, &[], &numbers, given, false)?;
+            stmt.comment = line_comment(line, sync.op.as_str());
+            return Ok(vec![stmt]);
+        }
         let all = match (atom.operands.first(), sync.tensor) {
             (Some(operand), Some(t)) => {
                 let Values { stored, at, text } = self.elements(t, operand)?;

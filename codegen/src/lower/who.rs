@@ -17,6 +17,8 @@ use carbyne_ir::program::{Exec, ThreadsId};
 pub(super) struct Who {
     blocks: Option<Set>,
     threads: Option<Set>,
+    /// Whether these are threads elected of groups.
+    elected: bool,
 }
 
 /// The indices of a thread tensor; see the head of the file.
@@ -34,6 +36,11 @@ impl Set {
 }
 
 impl Who {
+    /// Whether these are threads elected of groups.
+    pub(super) fn elected(&self) -> bool {
+        self.elected
+    }
+
     /// Whether these are whole groups of `n` threads, each beginning at a multiple of `n`.
     pub(super) fn fills(&self, n: i64) -> bool {
         let Some(Set { offset: Dim::Const(offset), leaves }) = &self.threads else { return n == 1 };
@@ -51,7 +58,8 @@ impl Who {
 impl Lowering<'_> {
     /// Everybody whom `exec` names.
     pub(super) fn who(&self, exec: Exec) -> Who {
-        Who { blocks: self.set(exec.blocks), threads: self.set(exec.threads) }
+        let elected = self.p.threads[exec.threads].elect.is_some();
+        Who { blocks: self.set(exec.blocks), threads: self.set(exec.threads), elected }
     }
 
     /// The condition that holds for those of `outer` who are of `exec`; none if all are.

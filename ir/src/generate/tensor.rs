@@ -67,7 +67,8 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
         3 => entries().prop_map(ViewOp::Index),
         1 => Just(ViewOp::Mine),
         1 => (layout(), named(tensor_name())).prop_map(|(layout, over)| ViewOp::Tv(layout, over)),
-        1 => Just(ViewOp::Scalar),
+        1 => select(&[ViewOp::Scalar, ViewOp::Elect][..]),
+        1 => expr().prop_map(ViewOp::Peer),
         1 => (vec(expr(), 0..4), option::of([0u32..16, 0u32..16, 0u32..16])).prop_map(
             |(sizes, swizzle)| ViewOp::TensorMap {
                 sizes,

@@ -24,13 +24,14 @@ impl Resolver {
         let mut rest = args.iter();
         let tensor = match (signature.tensor, rest.as_slice().first()) {
             (SyncTensor::None, _) => None,
-            (SyncTensor::Mbarrier | SyncTensor::Mbarriers, Some(SyncArg::View(view))) => {
+            (_, Some(SyncArg::View(view))) => {
                 rest.next();
                 Some(self.operand(view)?)
             }
             (SyncTensor::Mbarrier | SyncTensor::Mbarriers, _) => {
                 return wrong("it begins with an mbarrier".to_owned());
             }
+            (SyncTensor::TensorMap, _) => return wrong("it takes a tensor map".to_owned()),
         };
         let number = match (signature.number, rest.next()) {
             (SyncNumber::None, None) => None,

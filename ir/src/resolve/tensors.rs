@@ -101,6 +101,7 @@ impl Resolver {
             levels,
             offset: Dim::Const(0),
             dist,
+            peer: None,
             map: None,
             span: ty.span,
         };
@@ -337,6 +338,21 @@ impl Resolver {
             return self.map_box(t, op, span);
         }
         match op {
+            ViewOp::Peer(rank) => {
+                let what = format!("`%{}`", view.base.text);
+                let misplaced = |message: String, help: &str| {
+                    fail(Diagnostic::new(Code::Placement, span, message).help(help))
+                };
+                if self.p.buffers[t.buffer].memory != Some(Memory::Sh) {
+                    let message = format!("{what} does not lie in SH, and no other block has it");
+                    return misplaced(message, "remove `.peer`");
+                }
+                if t.peer.is_some() {
+                    let message = format!("{what} already lies in another block");
+                    return misplaced(message, "name one block of the cluster");
+                }
+                t.peer = Some(self.expr(rank)?);
+            }
             ViewOp::TensorMap { sizes, swizzle } => self.tensor_map(t, sizes, *swizzle, span)?,
             ViewOp::Tile(tiler) => {
                 let level = self.outermost(&t.levels, span)?.clone();
@@ -388,10 +404,14 @@ impl Resolver {
                 t.levels = vec![shape];
             }
             ViewOp::Tv(l, threads) => self.thread_values(t, l, threads, span)?,
-            ViewOp::Scalar => {
+            ViewOp::Scalar | ViewOp::Elect => {
                 return fail(
-                    Diagnostic::new(Code::Placement, span, "`.scalar()` belongs to thread tensors")
-                        .help("index the tensor down to one element instead"),
+                    Diagnostic::new(
+                        Code::Placement,
+                        span,
+                        "the operation belongs to thread tensors",
+                    )
+                    .help("index the tensor down to one element instead"),
                 );
             }
         }

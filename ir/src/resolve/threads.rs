@@ -46,6 +46,7 @@ impl Resolver {
             levels,
             offset: Dim::Const(0),
             each: None,
+            elect: None,
             var: None,
             index: Dim::Const(0),
             span: ty.span,
@@ -184,7 +185,22 @@ impl Resolver {
                     let each = self.p.threads.push(t.clone());
                     t.each = Some(each);
                 }
-                ViewOp::Mine | ViewOp::Tv(..) | ViewOp::TensorMap { .. } => {
+                ViewOp::Elect => {
+                    if t.scalar != ThreadScalar::Thread || t.levels.is_empty() {
+                        return fail(
+                            Diagnostic::new(
+                                Code::ThreadLayout,
+                                span,
+                                "only of a group of threads one is elected",
+                            )
+                            .help("elect of a warp: `#cta.tile([32])[0].elect()`"),
+                        );
+                    }
+                    t.elect = Some(self.p.threads.push(t.clone()));
+                    t.levels.pop();
+                    t.each = Some(self.p.threads.push(t.clone()));
+                }
+                ViewOp::Mine | ViewOp::Tv(..) | ViewOp::Peer(_) | ViewOp::TensorMap { .. } => {
                     return fail(
                         Diagnostic::new(
                             Code::Placement,

@@ -20,12 +20,14 @@
 //! - V0228 a synchronization statement names as many mbarriers as it takes.
 //! - V0229 mbarriers lie in SH and are touched by synchronization statements alone.
 //! - V0230 boxes of a tensor map are operands of leaves that copy.
+//! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by leaves.
 //!
 //! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
 //! V0221, V0223) are checked where views are inferred, in [`crate::resolve`].
 //! Not checked here: whether an atom exists (`decompose`), races between threads and whether a body
 //! computes what its spec means (`simulate`).
 
+mod cluster;
 mod operands;
 mod places;
 mod storage;
@@ -84,6 +86,7 @@ impl Verifier<'_> {
             diverged: None,
         };
         self.operands(id);
+        self.peers(id);
         if spec.body.is_some() {
             self.body(id, &around);
         }
@@ -112,6 +115,8 @@ impl Verifier<'_> {
                     self.operands(*id);
                     self.access(*id, around);
                     self.completes_on(*id, around);
+                    self.peers(*id);
+                    self.in_cluster(*id, around);
                     self.body(*id, around);
                 }
                 StmtKind::Allocate(t) => {

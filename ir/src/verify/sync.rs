@@ -13,6 +13,14 @@ impl Verifier<'_> {
         let Some(t) = sync.tensor else { return };
         let buffer = self.p.buffer_of(t);
         let name = self.p.tensor_name(t);
+        if sync.op.signature().tensor == SyncTensor::TensorMap {
+            if self.p.tensors[t].map.is_none() {
+                let message = format!("`{}` of {name}, which is no tensor map", sync.op);
+                let help = "name a tensor map: `%mA = %A.tensormap([128,64])`";
+                self.error(Code::SyncOperands, span, message, help);
+            }
+            return;
+        }
         if buffer.scalar != Scalar::Mbarrier {
             let message = format!("`{}` of {name}, which holds {}", sync.op, buffer.scalar);
             let help = "name a tensor of `mbarrier` in SH";
@@ -32,6 +40,7 @@ impl Verifier<'_> {
                 .help(format!("make `%{}` an input of the enclosing spec", buffer.name)),
             );
         }
+        self.rank(t, span, around);
         let n = self.p.tensors[t].concat().size_in(&self.p.arena);
         if sync.op.signature().tensor == SyncTensor::Mbarrier && n.is_ok_and(|n| n != Dim::Const(1))
         {

@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::limits;
-use crate::program::{SpecId, Threads, ThreadsId, VarKind};
+use crate::program::{SpecId, TensorId, Threads, ThreadsId, VarKind};
 use crate::span::Span;
 
 impl Verifier<'_> {
@@ -81,6 +81,17 @@ impl Verifier<'_> {
                 "name the declared tensors; take tiles of them in the body",
             );
         }
+        // Hardware forms clusters of neighbors.
+        if let [_, .., cluster] = &blocks.levels[..]
+            && !cluster.to_fixed().is_some_and(|l| l.is_bijective_onto(l.size()))
+        {
+            self.error(
+                Code::ExecConfig,
+                spec.span,
+                "the blocks of a cluster are not neighbors",
+                "number them consecutively: `[(m,n):(2,2*m)].[(2,1):(1,2)].block`, or a tile of 2:1",
+            );
+        }
     }
 
     /// V0213 for a spec inside a body.
@@ -111,6 +122,39 @@ impl Verifier<'_> {
             );
             return;
         }
+        if t(outer.threads).elect.is_some() && !self.same_elected(exec.threads, outer.threads) {
+            let help = "run it on the tensor made by `.elect()`";
+            let message = "within an elected thread's body another thread is named";
+            return self.error(Code::ExecConfig, spec.span, message, help);
+        }
+        if let Some(at) = around.diverged.filter(|_| t(exec.threads).elect.is_some()) {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::Divergent,
+                    spec.span,
+                    "one of a group is elected where threads have diverged",
+                )
+                .related(at, "not all threads pass here")
+                .help("move it out of the condition"),
+            );
+            return;
+        }
+        if t(exec.threads).elect.is_some() && spec.body.is_none() {
+            let all = spec.input_tensors().chain(spec.outputs.iter().copied()).chain(spec.bar);
+            let place = |t: TensorId| {
+                let tensor = &self.p.tensors[t];
+                let at = tensor.map.iter().flat_map(|m| m.at.iter().flatten());
+                at.copied().chain([tensor.offset]).any(|d| self.thread_dependent(d))
+            };
+            if let Some(t) = all.into_iter().find(|t| place(*t)) {
+                let message = format!(
+                    "where {} is depends on the thread, and which one is elected is not said",
+                    self.p.tensor_name(t)
+                );
+                let help = "name a thread, `#cta[0]`, or a place that is the same for all";
+                return self.error(Code::ExecConfig, spec.span, message, help);
+            }
+        }
         let (Some(inner), Some(outer)) =
             (self.thread_set(exec.threads), self.thread_set(outer.threads))
         else {
@@ -127,6 +171,15 @@ impl Verifier<'_> {
                 .related(self.p.specs[around.spec].span, "the enclosing spec")
                 .help("use the enclosing spec's thread tensor or a tile of it"),
             );
+        }
+    }
+
+    /// Whether both are elected of the same groups.
+    fn same_elected(&self, a: ThreadsId, b: ThreadsId) -> bool {
+        let groups = |t: ThreadsId| self.p.threads[t].elect.map(|g| &self.p.threads[g]);
+        match (groups(a), groups(b)) {
+            (Some(a), Some(b)) => (a.root, &a.levels, a.offset) == (b.root, &b.levels, b.offset),
+            _ => false,
         }
     }
 

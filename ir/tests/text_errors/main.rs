@@ -369,7 +369,7 @@ Init (1) -> (%a)
             P0001 2:5 "=" expected a name, found `=`
             P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c`
             P0001 6:9 "==" expected `=`, found `==`
-            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`, found `foo`
+            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `foo`
             P0001 9:3 "for" expected a tensor such as `%A`, found `for`
             P0001 9:19 ";" expected a number, found `;`
             P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}`

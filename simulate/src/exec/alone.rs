@@ -105,7 +105,7 @@ impl Runner<'_> {
                 for e in 0..n {
                     let at = base.saturating_add(to.element(e));
                     let raw = buffers.results[j * n + e];
-                    if let Err(f) = self.block.write(to, at, raw, thread, &who, false) {
+                    if let Err(f) = self.blocks[self.rank].write(to, at, raw, thread, &who, false) {
                         let access = Access { view: output, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }
@@ -131,7 +131,7 @@ impl Runner<'_> {
         raw.clear();
         for e in 0..view.size as usize {
             let at = base.saturating_add(view.element(e));
-            match self.block.read(view, at, thread, who) {
+            match self.blocks[self.rank].read(view, at, thread, who) {
                 Ok(value) => raw.push(value),
                 Err(f) => {
                     let access = Access { view: index, at, write: false, thread };

@@ -13,6 +13,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 pub(super) struct Delivery {
     /// The statement that issued it.
     pub site: u32,
+    rank: usize,
     byte: usize,
     bytes: i64,
     elements: Vec<Pending>,
@@ -22,28 +23,33 @@ impl Runner<'_> {
     /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
     /// was one.
     pub(super) fn deliver(&mut self) -> bool {
-        let Some(Delivery { byte, bytes, elements, .. }) = self.flying.pop_front() else {
+        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.pop_front() else {
             return false;
         };
-        self.wake |= self.block.bulk_arrives(byte, bytes, elements);
+        self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements);
         true
     }
 
     /// Executes the copy for the active threads, in their order.
     pub(super) fn bulk(&mut self, leaf: &Leaf, copy: &BoundBulk, active: &Mask) -> Checked<()> {
         for thread in active.threads() {
-            if let Some(mask) = &copy.mask {
-                let mask = self.index(mask, thread, leaf.site)?;
-                if mask != 1 {
-                    return Err(self.only_own_block(leaf.site));
+            let ranks: Vec<usize> = match &copy.mask {
+                None => vec![self.rank],
+                Some(mask) => {
+                    let mask = self.index(mask, thread, leaf.site)?;
+                    let n = self.blocks.len();
+                    if mask < 1 || mask >> n.min(62) != 0 {
+                        return Err(self.no_such_blocks(leaf.site, mask));
+                    }
+                    (0..n).filter(|r| mask >> r & 1 == 1).collect()
                 }
-            }
-            self.copy(leaf.site, copy, thread)?;
+            };
+            self.copy(leaf.site, copy, thread, &ranks)?;
         }
         Ok(())
     }
 
-    fn copy(&mut self, site: u32, copy: &BoundBulk, thread: usize) -> Checked<()> {
+    fn copy(&mut self, site: u32, copy: &BoundBulk, thread: usize, ranks: &[usize]) -> Checked<()> {
         let kernel = self.kernel;
         let (source, target) = (&kernel.views[copy.source], &kernel.views[copy.target]);
         let from = self.index(&source.offset, thread, site)?;
@@ -58,7 +64,8 @@ impl Runner<'_> {
             Space::Shared(_) => &by_proxy,
             Space::Global(_) | Space::Registers(_) => &who,
         };
-        let (mut elements, mut granules) = (Vec::new(), Vec::new());
+        let mut elements: Vec<Vec<Pending>> = ranks.iter().map(|_| Vec::new()).collect();
+        let mut granules = Vec::new();
         for e in 0..usize::try_from(source.size).unwrap_or(0) {
             let within = inside(e as i64);
             let of_target = copy.boxed.as_ref().is_some_and(|b| !b.of_source);
@@ -66,17 +73,17 @@ impl Runner<'_> {
             let mut raw = 0;
             if within || of_target {
                 let at = from.saturating_add(source.element(e));
-                raw = match self.block.read(source, at, thread, way(source.space)) {
+                let by = way(source.space);
+                raw = match self.blocks[self.rank].read(source, at, thread, by) {
                     Ok(raw) => raw,
                     Err(failure) => {
                         let access = Access { view: copy.source, at, write: false, thread };
-                        let by = way(source.space);
                         return blame::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 };
                 if let Space::Shared(b) = source.space {
                     let buffer = &kernel.shared.buffers[b];
-                    self.block.shared.granules(buffer, at, &mut granules);
+                    self.blocks[self.rank].shared.granules(buffer, at, &mut granules);
                 }
             }
             if !within && of_target {
@@ -84,31 +91,35 @@ impl Runner<'_> {
             }
             let at = to.saturating_add(target.element(e));
             let later = copy.bar.is_some();
-            match self.block.write(target, at, raw, thread, way(target.space), later) {
-                Ok(pending) => elements.extend(pending),
-                Err(failure) => {
-                    let access = Access { view: copy.target, at, write: true, thread };
-                    let by = way(target.space);
-                    return blame::failed(kernel, self.env.block, by, &access, &failure);
+            let by = way(target.space);
+            for (rank, elements) in ranks.iter().zip(&mut elements) {
+                match self.blocks[*rank].write(target, at, raw, thread, by, later) {
+                    Ok(pending) => elements.extend(pending),
+                    Err(failure) => {
+                        let access = Access { view: copy.target, at, write: true, thread };
+                        return blame::failed(kernel, self.env.block, by, &access, &failure);
+                    }
                 }
             }
         }
         if !granules.is_empty() {
             granules.sort_unstable();
             granules.dedup();
-            self.block.shared.begin_read(&granules, site);
+            self.blocks[self.rank].shared.begin_read(&granules, site);
         }
         let Some(bar) = copy.bar else {
-            self.block.bulks[thread].open.push((site, granules));
+            self.blocks[self.rank].bulks[thread].open.push((site, granules));
             return Ok(());
         };
-        let Some((at, byte)) = self.mbarrier_at(bar, 0, thread, site, false)? else {
-            return Ok(());
-        };
-        self.block
-            .takes_bulk(byte)
-            .map_err(|misuse| self.refused(site, thread, &kernel.element_name(bar, at), misuse))?;
-        self.flying.push_back(Delivery { site, byte, bytes: copy.bytes, elements });
+        for (rank, elements) in ranks.iter().copied().zip(elements) {
+            let found = self.mbarrier_at(rank, (bar, 0), thread, site, false)?;
+            let Some((at, byte)) = found else { continue };
+            self.blocks[rank]
+                .takes_bulk(byte)
+                .map_err(|e| self.refused(site, thread, &kernel.element_name(bar, at), e))?;
+            let bytes = copy.bytes;
+            self.flying.push_back(Delivery { site, rank, byte, bytes, elements });
+        }
         Ok(())
     }
 
@@ -143,12 +154,14 @@ impl Runner<'_> {
         })
     }
 
-    fn only_own_block(&self, site: u32) -> Box<Diagnostic> {
+    fn no_such_blocks(&self, site: u32, mask: i64) -> Box<Diagnostic> {
         let span = self.kernel.sites[site as usize].span;
+        let n = self.blocks.len();
+        let text = format!("the copy goes to blocks {mask:#b} of a cluster of {n}");
         Box::new(
-            Diagnostic::new(Code::NoDenotation, span, "the copy goes to another block")
-                .label("blocks are simulated one by one, each a cluster of its own")
-                .help("run the kernel on a GPU, or copy to the own block: `multicast=1`"),
+            Diagnostic::new(Code::BarrierMisuse, span, text)
+                .label(format!("block {}", self.env.block))
+                .help("name blocks of the cluster, one bit each, the lowest for rank 0"),
         )
     }
 }

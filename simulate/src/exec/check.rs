@@ -170,7 +170,7 @@ impl Runner<'_> {
         let mut values = Vec::with_capacity(view.size as usize);
         for e in 0..view.size as usize {
             let place = self.place(index, base, e, group, 0);
-            match place.and_then(|(thread, at)| self.block.peek(view, at, thread)) {
+            match place.and_then(|(thread, at)| self.blocks[self.rank].peek(view, at, thread)) {
                 Some(raw) => values.push(raw),
                 None => {
                     let name = kernel.view_name(index);
@@ -237,7 +237,7 @@ impl Runner<'_> {
                     let Some((thread, at)) = self.place(output, base, e, group, copy) else {
                         break;
                     };
-                    let raw = self.block.peek(view, at, thread);
+                    let raw = self.blocks[self.rank].peek(view, at, thread);
                     let result = want.compare(
                         &check.meaning,
                         view.scalar,
@@ -254,7 +254,7 @@ impl Runner<'_> {
                                 name: format!("{}{element}", kernel.view_name(output)),
                                 value: raw.map(|r| value_text(view.scalar, r)),
                                 block: self.env.block,
-                                writer: self.block.writer(view, at, thread),
+                                writer: self.blocks[self.rank].writer(view, at, thread),
                             };
                             return Err(wrong_element(kernel, check.site, &found, &wrong));
                         }

@@ -179,7 +179,7 @@ impl<'k> Runner<'k> {
             (None, By::Agent(who, thread)) => {
                 let at = base.saturating_add(view.element(e));
                 (access.at, access.thread) = (at, *thread);
-                return match self.block.read(view, at, *thread, who) {
+                return match self.blocks[self.rank].read(view, at, *thread, who) {
                     Ok(raw) => Ok(raw),
                     Err(f) => blame::failed(kernel, self.env.block, who, &access, &f),
                 };
@@ -193,7 +193,7 @@ impl<'k> Runner<'k> {
             let who = &mut whos[usize::from(*thread) / 32];
             who.thread = *thread;
             (access.at, access.thread) = (at, usize::from(*thread));
-            value = match self.block.read(view, at, access.thread, who) {
+            value = match self.blocks[self.rank].read(view, at, access.thread, who) {
                 Ok(raw) => raw,
                 Err(f) => return blame::failed(kernel, self.env.block, who, &access, &f),
             };
@@ -223,7 +223,7 @@ impl<'k> Runner<'k> {
                 if usize::from(who.agent) < kernel.n_warps {
                     who.thread = *thread as u16;
                 }
-                return match self.block.write(view, at, raw, *thread, &who, false) {
+                return match self.blocks[self.rank].write(view, at, raw, *thread, &who, false) {
                     Ok(_) => Ok(()),
                     Err(f) => {
                         let access = Access { view: index, at, write: true, thread: *thread };
@@ -240,7 +240,7 @@ impl<'k> Runner<'k> {
             let who = &mut whos[usize::from(*thread) / 32];
             (who.thread, who.site) = (*thread, site);
             let thread = usize::from(*thread);
-            if let Err(f) = self.block.write(view, at, raw, thread, who, false) {
+            if let Err(f) = self.blocks[self.rank].write(view, at, raw, thread, who, false) {
                 let access = Access { view: index, at, write: true, thread };
                 return blame::failed(kernel, self.env.block, who, &access, &f);
             }

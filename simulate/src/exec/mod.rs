@@ -88,26 +88,29 @@ impl Counts {
     }
 }
 
-/// Runs one block to its end.
+/// Runs the blocks of a cluster to their ends, the first of which has this number. What is counted stands
+/// with the first.
 ///
 /// # Errors
 /// The first error in program order.
-pub(crate) fn run_block<'k>(
+pub(crate) fn run_cluster<'k>(
     kernel: &'k Kernel<'k>,
     memory: &[&'k GlobalMemory],
-    block: i64,
+    first: i64,
     how: Mode,
-) -> Checked<Finished> {
-    let clocks = Clocks::new(1, kernel.n_threads, kernel.n_mbarriers());
+) -> Checked<Vec<Finished>> {
+    let clocks = Clocks::new(kernel.cluster, kernel.n_threads, kernel.n_mbarriers());
+    let readers = clocks.n_readers();
     let mut runner = Runner {
         kernel,
-        block: Block::new(kernel, memory, clocks.n_readers()),
+        blocks: (0..kernel.cluster).map(|_| Block::new(kernel, memory, readers)).collect(),
+        first,
         clocks,
         cluster: ClusterBarrier::default(),
         wake: false,
         flying: VecDeque::new(),
         strands: Vec::new(),
-        env: Env { block, loops: Vec::new() },
+        env: Env { block: first, loops: Vec::new() },
         rank: 0,
         serial: 0,
         expected: BTreeMap::new(),
@@ -120,11 +123,16 @@ pub(crate) fn run_block<'k>(
         buffers: alone::Buffers::default(),
     };
     runner.run()?;
-    let mut counts = runner.counts;
-    counts.repeated.append(&mut runner.block.shared.repeated);
-    runner.block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
-    let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
-    Ok(Finished { pages, counts })
+    let Runner { mut counts, mut blocks, .. } = runner;
+    for block in &mut blocks {
+        counts.repeated.append(&mut block.shared.repeated);
+        block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
+    }
+    let finish = |block: Block<'_>| {
+        let pages = block.global.into_iter().map(|g| g.into_pages()).collect();
+        Finished { pages, counts: std::mem::take(&mut counts) }
+    };
+    Ok(blocks.into_iter().map(finish).collect())
 }
 
 /// What is done besides running.
@@ -138,7 +146,10 @@ pub(crate) struct Mode {
 
 struct Runner<'k> {
     kernel: &'k Kernel<'k>,
-    block: Block<'k>,
+    /// Of the cluster, by rank.
+    blocks: Vec<Block<'k>>,
+    /// The number of the first.
+    first: i64,
     clocks: Clocks,
     cluster: ClusterBarrier,
     /// Whether something happened that strands may have waited for.

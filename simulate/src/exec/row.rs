@@ -106,10 +106,10 @@ impl Runner<'_> {
     ) -> Checked<()> {
         let RowOp::MatMul { extents: [_, m, n, _], to, .. } = row.op else { return Ok(()) };
         for (warp, who) in (first_warp..).zip(whos) {
-            let Some(fence) = self.block.flights.warps[warp].fence else {
+            let Some(fence) = self.blocks[self.rank].flights.warps[warp].fence else {
                 return Err(blame::never_fenced(self.kernel, leaf.site));
             };
-            let flight = self.block.flights.begin(warp, leaf.site, (m, n, to));
+            let flight = self.blocks[self.rank].flights.begin(warp, leaf.site, (m, n, to));
             who.proxy = Proxy::Async;
             who.issue = Some(Issue { flight, shape: (m, n, to), fence });
         }
@@ -125,8 +125,8 @@ impl Runner<'_> {
         scratch.granules.dedup();
         let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
         for issue in whos.iter().filter_map(|w| w.issue) {
-            self.block.flights.reads(issue.flight, &granules);
-            self.block.shared.begin_read(&granules, leaf.site);
+            self.blocks[self.rank].flights.reads(issue.flight, &granules);
+            self.blocks[self.rank].shared.begin_read(&granules, leaf.site);
         }
     }
 
@@ -211,7 +211,7 @@ impl Runner<'_> {
         for slot in &operand.reads {
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
-            match self.block.read(view, at, thread, who) {
+            match self.blocks[self.rank].read(view, at, thread, who) {
                 Ok(raw) => tile.push(raw),
                 Err(e) => {
                     let access = Access { view: index, at, write: false, thread };
@@ -243,7 +243,7 @@ impl Runner<'_> {
             let mut read = 0;
             for warp in 0..warps {
                 let (thread, who) = lanes.who(32 * warp);
-                match self.block.read(view, at, thread, who) {
+                match self.blocks[self.rank].read(view, at, thread, who) {
                     Ok(raw) => read = raw,
                     Err(e) => {
                         let access = Access { view: index, at, write: false, thread };
@@ -254,7 +254,7 @@ impl Runner<'_> {
             tile.push(read);
             if let Space::Shared(b) = view.space {
                 let buffer = &kernel.shared.buffers[b];
-                self.block.shared.granules(buffer, at, &mut scratch.granules);
+                self.blocks[self.rank].shared.granules(buffer, at, &mut scratch.granules);
             }
         }
         Ok(())
@@ -279,9 +279,9 @@ impl Runner<'_> {
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
             let raw = scratch.output[*from as usize];
-            match self.block.write(view, at, raw, thread, who, row.asynchronous) {
+            match self.blocks[self.rank].write(view, at, raw, thread, who, row.asynchronous) {
                 Ok(None) => {}
-                Ok(Some(pending)) => self.block.copies[thread].open.push(pending),
+                Ok(Some(pending)) => self.blocks[self.rank].copies[thread].open.push(pending),
                 Err(e) => {
                     let access = Access { view: index, at, write: true, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &e);
@@ -332,7 +332,7 @@ impl Runner<'_> {
             let at = place(view, &scratch.bases, Slot { lane: slot.lane, element: 0 });
             let (thread, who) = lanes.who(slot.lane);
             // An address outside is found by the access itself.
-            let Some(byte) = self.block.byte_offset(view, at) else { continue };
+            let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
             if byte % operand.align != 0 {
                 let access = Access { view: index, at, write: false, thread };
                 return blame::misaligned(kernel, who, &access, operand.align, byte);
@@ -373,7 +373,7 @@ impl Runner<'_> {
             scratch.addresses.clear();
             for t in threads {
                 let at = self.index(&view.offset, usize::from(*t), site)?;
-                scratch.addresses.extend(self.block.byte_offset(view, at));
+                scratch.addresses.extend(self.blocks[self.rank].byte_offset(view, at));
             }
             self.count_access(i, view.space, &scratch.addresses, operand.bytes);
         }

@@ -28,7 +28,9 @@ impl<'k> Runner<'k> {
     pub(super) fn run(&mut self) -> Checked<()> {
         let kernel = self.kernel;
         let all = Mask::first(kernel.n_threads);
-        self.strands.push(Strand::new(0, &kernel.body, all, kernel.n_loops));
+        for rank in 0..kernel.cluster {
+            self.strands.push(Strand::new(rank, &kernel.body, all, kernel.n_loops));
+        }
         loop {
             let Some(mut strand) = self.next() else {
                 if self.strands.is_empty() {
@@ -44,6 +46,7 @@ impl<'k> Runner<'k> {
                 continue;
             };
             self.rank = strand.rank;
+            self.env.block = self.first + strand.rank as i64;
             std::mem::swap(&mut self.env.loops, &mut strand.loops);
             let outcome = loop {
                 match self.step(&mut strand)? {
@@ -72,6 +75,7 @@ impl<'k> Runner<'k> {
     /// Makes a strand's block and loop variables those of what is evaluated.
     pub(super) fn resume(&mut self, strand: &Strand<'_>) {
         self.rank = strand.rank;
+        self.env.block = self.first + strand.rank as i64;
         self.env.loops.clone_from(&strand.loops);
     }
 
@@ -164,7 +168,7 @@ impl<'k> Runner<'k> {
             }
             Node::Allocate(buffer) => {
                 if let Some(i) = buffer {
-                    mask.threads().for_each(|t| self.block.registers[*i].clear(t));
+                    mask.threads().for_each(|t| self.blocks[self.rank].registers[*i].clear(t));
                 }
             }
             Node::For { slot, start, end, site, body, blocking, .. } => {
@@ -284,7 +288,7 @@ impl<'k> Runner<'k> {
             (Kind::Root, _) | (_, None) => {
                 let mask = frame.mask;
                 for t in mask.threads() {
-                    if let Some(site) = self.block.still_reads(t) {
+                    if let Some(site) = self.blocks[self.rank].still_reads(t) {
                         return Err(blame::ends_early(self.kernel, site, t));
                     }
                 }

@@ -47,7 +47,7 @@ impl Runner<'_> {
                 let base = self.index(&source.offset, thread, leaf.site)?;
                 for e in 0..source.size as usize {
                     let at = base.saturating_add(source.element(e));
-                    match self.block.read(source, at, thread, &who) {
+                    match self.blocks[self.rank].read(source, at, thread, &who) {
                         Ok(raw) => received.push(raw),
                         Err(failure) => {
                             let access = Access { view: from, at, write: false, thread };
@@ -64,7 +64,9 @@ impl Runner<'_> {
                 let base = self.index(&target.offset, thread, leaf.site)?;
                 for (e, raw) in (0..target.size as usize).zip(&mut values) {
                     let at = base.saturating_add(target.element(e));
-                    if let Err(failure) = self.block.write(target, at, raw, thread, &who, false) {
+                    if let Err(failure) =
+                        self.blocks[self.rank].write(target, at, raw, thread, &who, false)
+                    {
                         let access = Access { view: to, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &failure);
                     }

@@ -6,6 +6,7 @@ use super::strand::Strand;
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::{Message, Part};
 use crate::state::{Misuse, Unmet};
+use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use std::collections::BTreeMap;
@@ -15,12 +16,12 @@ impl Runner<'_> {
     pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         self.whole_warps(sync, active)?;
         match sync.op {
-            SyncOp::AsyncCommit => active.threads().for_each(|t| self.block.commit(t)),
+            SyncOp::AsyncCommit => active.threads().for_each(|t| self.blocks[self.rank].commit(t)),
             SyncOp::AsyncWait => {
                 for t in active.threads() {
                     let left = self.number(sync, t)?;
                     let who = self.who(t / 32, sync.site);
-                    self.block.wait(t, usize::try_from(left).unwrap_or(0), &who);
+                    self.blocks[self.rank].wait(t, usize::try_from(left).unwrap_or(0), &who);
                 }
             }
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
@@ -28,8 +29,8 @@ impl Runner<'_> {
                 for part in self.parts(active) {
                     let clock = ordered.then(|| self.clocks.release(part));
                     for t in threads(part) {
-                        let n = self.kernel.n_threads;
-                        let last = self.cluster.arrive(t, n, clock.as_ref());
+                        let (place, n) = self.in_cluster(t);
+                        let last = self.cluster.arrive(place, n, clock.as_ref());
                         self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
                     }
                 }
@@ -37,7 +38,10 @@ impl Runner<'_> {
             SyncOp::ClusterWait => {
                 for part in self.parts(active) {
                     let mut clock = Message::default();
-                    threads(part).for_each(|t| clock.clone_from(self.cluster.passed(t)));
+                    for t in threads(part) {
+                        let (place, _) = self.in_cluster(t);
+                        clock.clone_from(self.cluster.passed(place));
+                    }
                     self.clocks.acquire(part, &clock);
                 }
             }
@@ -53,40 +57,52 @@ impl Runner<'_> {
             SyncOp::WgmmaFence => {
                 self.serial = self.serial.wrapping_add(1);
                 for part in self.parts(active) {
-                    self.block.flights.warps[part.warp].fence = Some(self.serial);
+                    self.blocks[self.rank].flights.warps[part.warp].fence = Some(self.serial);
                 }
             }
             SyncOp::WgmmaCommit => {
-                self.parts(active).iter().for_each(|p| self.block.flights.commit(p.warp));
+                self.parts(active)
+                    .iter()
+                    .for_each(|p| self.blocks[self.rank].flights.commit(p.warp));
             }
             SyncOp::WgmmaWait => {
                 for part in self.parts(active) {
                     let left = self.number(sync, part.warp * 32)?;
                     let who = self.who(part.warp, sync.site);
-                    self.block.wait_flights(part.warp, usize::try_from(left).unwrap_or(0), &who);
+                    self.blocks[self.rank].wait_flights(
+                        part.warp,
+                        usize::try_from(left).unwrap_or(0),
+                        &who,
+                    );
                 }
             }
             SyncOp::FenceAsync => {
                 self.parts(active).into_iter().for_each(|p| self.clocks.fence(p));
-                active.threads().for_each(|t| self.block.publish(t));
+                active.threads().for_each(|t| self.blocks[self.rank].publish(t));
             }
-            SyncOp::BulkCommit => active.threads().for_each(|t| self.block.commit_bulk(t)),
+            SyncOp::BulkCommit => {
+                active.threads().for_each(|t| self.blocks[self.rank].commit_bulk(t))
+            }
             // What is read has been read when all is done.
             SyncOp::BulkWait | SyncOp::BulkWaitRead => {
                 for t in active.threads() {
                     let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
                     let mut who = self.who(t / 32, sync.site);
                     who.thread = t as u16;
-                    self.block.wait_bulk(t, left, &who);
+                    self.blocks[self.rank].wait_bulk(t, left, &who);
                 }
             }
             SyncOp::FenceMbarrierInit => {
                 for t in active.threads() {
-                    self.block.publish(t);
+                    self.blocks[self.rank].publish(t);
                 }
             }
-            SyncOp::RegistersInc | SyncOp::RegistersDec | SyncOp::GridWait | SyncOp::GridLaunch => {
-            } // Told to the hardware; without a meaning here.
+            // Told to the hardware; without a meaning here.
+            SyncOp::RegistersInc
+            | SyncOp::RegistersDec
+            | SyncOp::GridWait
+            | SyncOp::GridLaunch
+            | SyncOp::Prefetch => {}
         }
         Ok(())
     }
@@ -108,13 +124,14 @@ impl Runner<'_> {
     /// What a thread's wait lacks, and of which barrier.
     fn unmet(&mut self, sync: &SyncNode, thread: usize) -> Checked<Option<(String, Unmet)>> {
         if sync.op == SyncOp::ClusterWait {
-            let lacks = self.cluster.lacks(thread, self.kernel.n_threads);
+            let (place, n) = self.in_cluster(thread);
+            let lacks = self.cluster.lacks(place, n);
             let lacks = lacks.map_err(|e| self.cluster_misuse(sync, thread, e))?;
             return Ok(lacks.map(|unmet| ("the cluster's barrier".to_owned(), unmet)));
         }
         let parity = self.number(sync, thread)?;
-        for (at, byte) in self.barriers(sync, thread)? {
-            let lacks = self.block.lacks(byte, parity);
+        for (rank, at, byte) in self.barriers(sync, thread)? {
+            let lacks = self.blocks[rank].lacks(byte, parity);
             if let Some(unmet) = lacks.map_err(|e| self.misuse(sync, thread, at, e))? {
                 return Ok(Some((self.name(sync, at), unmet)));
             }
@@ -165,8 +182,57 @@ impl Runner<'_> {
         lanes.map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes }).collect()
     }
 
+    /// A thread's number among those of the cluster, and how many there are.
+    fn in_cluster(&self, thread: usize) -> (usize, usize) {
+        let n = self.kernel.n_threads;
+        (self.rank * n + thread, self.kernel.cluster * n)
+    }
+
     fn number(&self, sync: &SyncNode, thread: usize) -> Checked<i64> {
-        sync.number.as_ref().map_or(Ok(0), |index| self.index(index, thread, sync.site))
+        let Some(index) = &sync.number else { return Ok(0) };
+        let number = self.index(index, thread, sync.site)?;
+        match sync.takes.filter(|n| !n.takes(Some(number), Some(number), number)) {
+            Some(takes) => Err(self.wrong_number(sync, thread, number, &takes)),
+            None => Ok(number),
+        }
+    }
+
+    fn wrong_number(
+        &self,
+        sync: &SyncNode,
+        thread: usize,
+        number: i64,
+        takes: &AtomNumber,
+    ) -> Box<Diagnostic> {
+        let span = self.kernel.sites[sync.site as usize].span;
+        Box::new(
+            Diagnostic::new(
+                Code::BarrierMisuse,
+                span,
+                format!("`{}` with {} {number}", sync.op, takes.name),
+            )
+            .label(format!("block {}, thread {thread}", self.env.block))
+            .help(format!("it takes {takes}")),
+        )
+    }
+
+    /// The block of the cluster whose mbarrier a thread names.
+    fn peer(&self, sync: &SyncNode, thread: usize) -> Checked<usize> {
+        let Some(rank) = &sync.peer else { return Ok(self.rank) };
+        let rank = self.index(rank, thread, sync.site)?;
+        match usize::try_from(rank).ok().filter(|r| *r < self.blocks.len()) {
+            Some(rank) => Ok(rank),
+            None => {
+                let n = self.blocks.len();
+                let span = self.kernel.sites[sync.site as usize].span;
+                let text = format!("block {rank} of a cluster of {n} is named");
+                Err(Box::new(
+                    Diagnostic::new(Code::BarrierMisuse, span, text)
+                        .label(format!("block {}, thread {thread}", self.env.block))
+                        .help("ranks count the blocks of a cluster from 0"),
+                ))
+            }
+        }
     }
 
     /// The number that all these lanes give; none where they differ.
@@ -210,24 +276,26 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Offset and byte of every mbarrier of a thread's view, each access to it noted.
-    fn barriers(&mut self, sync: &SyncNode, thread: usize) -> Checked<Vec<(i64, usize)>> {
+    /// Block, offset and byte of every mbarrier of a thread's view, each access to it noted.
+    fn barriers(&mut self, sync: &SyncNode, thread: usize) -> Checked<Vec<(usize, i64, usize)>> {
         let Some(index) = sync.view else { return Ok(Vec::new()) };
         let write = sync.op == SyncOp::MbarrierInit;
         let n = usize::try_from(self.kernel.views[index].size).unwrap_or(0);
         let mut list = Vec::with_capacity(n);
+        let rank = self.peer(sync, thread)?;
         for e in 0..n {
-            list.extend(self.mbarrier_at(index, e, thread, sync.site, write)?);
+            let found = self.mbarrier_at(rank, (index, e), thread, sync.site, write)?;
+            list.extend(found.map(|(at, byte)| (rank, at, byte)));
         }
         Ok(list)
     }
 
-    /// Offset and byte of an mbarrier, which the thread is about to use. The init counts as a write that
-    /// everything else must come after.
+    /// Offset and byte of an mbarrier of a block, an element of a view, which the thread is about to use.
+    /// The init counts as a write that everything else must come after.
     pub(super) fn mbarrier_at(
         &mut self,
-        index: usize,
-        element: usize,
+        rank: usize,
+        (index, element): (usize, usize),
         thread: usize,
         site: u32,
         write: bool,
@@ -238,30 +306,31 @@ impl Runner<'_> {
         let mut who = self.who(thread / 32, site);
         who.thread = thread as u16;
         let accessed = match write {
-            true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
-            false => self.block.read(view, at, thread, &who).map(|_| ()),
+            true => self.blocks[rank].write(view, at, 0, thread, &who, false).map(|_| ()),
+            false => self.blocks[rank].read(view, at, thread, &who).map(|_| ()),
         };
         if let Err(failure) = accessed {
             let access = Access { view: index, at, write, thread };
             return blame::failed(kernel, self.env.block, &who, &access, &failure);
         }
-        let byte = self.block.byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
+        let byte =
+            self.blocks[self.rank].byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
         Ok(byte.map(|byte| (at, byte)))
     }
 
     /// A warp's statement on mbarriers.
     fn mbarriers(&mut self, sync: &SyncNode, part: Part) -> Checked<()> {
         // Lanes that name one barrier arrive or wait together.
-        let mut named: BTreeMap<(usize, i64), u32> = BTreeMap::new();
+        let mut named: BTreeMap<(usize, usize, i64), u32> = BTreeMap::new();
         for t in threads(part) {
-            for (at, byte) in self.barriers(sync, t)? {
-                *named.entry((byte, at)).or_default() |= 1 << (t % 32);
+            for (rank, at, byte) in self.barriers(sync, t)? {
+                *named.entry((rank, byte, at)).or_default() |= 1 << (t % 32);
             }
         }
-        for ((byte, at), lanes) in named {
+        for ((rank, byte, at), lanes) in named {
             let part = Part { lanes, ..part };
             if sync.op == SyncOp::MbarrierWait {
-                let clock = self.block.passed(byte);
+                let clock = self.blocks[rank].passed(byte);
                 self.clocks.acquire(part, &clock);
                 continue;
             }
@@ -272,18 +341,24 @@ impl Runner<'_> {
                     SyncOp::MbarrierArrive => self.number_of_all(sync, part.warp, left)?,
                     _ => Some(1),
                 };
-                let n = each.map_or(1, |n| self.block.arrivals_left(byte) / n.max(1));
+                let n = each.map_or(1, |n| self.blocks[rank].arrivals_left(byte) / n.max(1));
                 let n = n.clamp(1, 32) as u32;
                 let part = Part { lanes: lowest(left, n), ..part };
                 left &= !part.lanes;
-                self.arrive(sync, part, byte, at)?;
+                self.arrive(sync, part, (rank, byte), at)?;
             }
         }
         Ok(())
     }
 
     /// Lanes of a warp arrive at an mbarrier, or make it ready.
-    fn arrive(&mut self, sync: &SyncNode, part: Part, byte: usize, at: i64) -> Checked<()> {
+    fn arrive(
+        &mut self,
+        sync: &SyncNode,
+        part: Part,
+        (rank, byte): (usize, usize),
+        at: i64,
+    ) -> Checked<()> {
         let mut who = self.who(part.warp, sync.site);
         let clock = match sync.op {
             SyncOp::MbarrierInit => Message::default(),
@@ -295,15 +370,15 @@ impl Runner<'_> {
             let done = match sync.op {
                 SyncOp::MbarrierInit => {
                     let index = self.kernel.mbarrier_number(sync.view, at);
-                    let agent = self.clocks.mbarrier(self.rank, index, self.kernel.n_mbarriers());
-                    self.block.init_mbarrier(byte, number, t, agent).map(|()| false)
+                    let agent = self.clocks.mbarrier(rank, index, self.kernel.n_mbarriers());
+                    self.blocks[rank].init_mbarrier(byte, number, t, agent).map(|()| false)
                 }
-                SyncOp::MbarrierExpect => self.block.arrive(byte, (1, number), &clock),
+                SyncOp::MbarrierExpect => self.blocks[rank].arrive(byte, (1, number), &clock),
                 SyncOp::MbarrierAsyncArrive => {
-                    let landing = self.block.land_with(byte, t);
-                    landing.and_then(|()| self.block.arrive(byte, (1, 0), &clock))
+                    let landing = self.blocks[rank].land_with(byte, t);
+                    landing.and_then(|()| self.blocks[rank].arrive(byte, (1, 0), &clock))
                 }
-                _ => self.block.arrive(byte, (number, 0), &clock),
+                _ => self.blocks[rank].arrive(byte, (number, 0), &clock),
             };
             self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
         }

@@ -23,6 +23,8 @@ use std::collections::HashMap;
 const MAX_ELEMENTS: i64 = 1 << 22;
 /// Most steps of one comparison of a body with its meaning.
 const MAX_COMPARE: u64 = 1 << 30;
+/// Most blocks of a cluster; above any hardware's.
+const MAX_CLUSTER: i64 = 64;
 /// Deepest nesting of statements.
 const MAX_DEPTH: usize = 512;
 
@@ -54,6 +56,18 @@ pub(crate) fn lower<'p>(
         return Err(Box::new(Diagnostic::new(Code::TooManyThreads, site.span, text)));
     }
     let n_threads = n_threads as usize;
+    let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
+        (Some([_, .., cluster]), Some(_)) => {
+            let layout = cluster.eval(&program.arena, &|v| symbols.get(&v).copied());
+            layout.map_err(|e| unknown(site.span, "a cluster", &e.to_string()))?.size()
+        }
+        _ => 1,
+    };
+    if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
+        let text = format!("a cluster of {cluster} blocks of {n_blocks}");
+        return Err(Box::new(Diagnostic::new(Code::ExecConfig, site.span, text)));
+    }
+    let cluster = cluster as usize;
     let mut lowering = Lowering {
         kernel: Kernel {
             program,
@@ -61,6 +75,7 @@ pub(crate) fn lower<'p>(
             n_threads,
             n_warps: n_threads.div_ceil(32),
             n_blocks,
+            cluster,
             body: Vec::new(),
             n_loops: 0,
             leaves: Vec::new(),
@@ -205,11 +220,19 @@ impl Lowering<'_, '_> {
             let (lo, hi) = self.vars.bounds(n);
             (lo, hi, self.kernel.program.arena.divisor(n))
         });
-        let row = self.atoms.sync(sync.op, range).map_err(|e| Box::new(e.diagnostic(span)))?;
+        let rank = sync.tensor.and_then(|t| self.kernel.program.tensors[t].peer);
+        let row = self
+            .atoms
+            .sync(sync.op, range, rank.is_some())
+            .map_err(|e| Box::new(e.diagnostic(span)))?;
         let group = usize::try_from(row.group).unwrap_or(1);
-        let view = sync.tensor.map(|t| self.view(t, span)).transpose()?;
+        let takes = row.numbers.first().copied();
+        // A tensor map is only told to hardware.
+        let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
+        let view = own.map(|t| self.view(t, span)).transpose()?;
         let number = sync.number.map(|n| self.index(n, span)).transpose()?;
-        Ok(SyncNode { op: sync.op, view, number, group, site: self.site(line, span) })
+        let peer = rank.map(|r| self.index(r, span)).transpose()?;
+        Ok(SyncNode { op: sync.op, view, number, takes, peer, group, site: self.site(line, span) })
     }
 
     fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {
@@ -299,9 +322,17 @@ impl Lowering<'_, '_> {
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
         }
-        let boxes = spec.input_tensors().chain(spec.outputs.iter().copied());
-        if boxes.into_iter().any(|t| self.kernel.program.tensors[t].map.is_some()) {
-            let why = "a box of a tensor map is moved by an atom";
+        if spec.bar.is_some() || spec.multicast.is_some() {
+            let why = "a copy that completes on an mbarrier is what its atom does";
+            return Err(meaningless(spec.span, why.to_owned()));
+        }
+        let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        for tensor in all.map(|t| &self.kernel.program.tensors[t]) {
+            let why = match (&tensor.map, tensor.peer) {
+                (Some(_), _) => "a box of a tensor map is moved by an atom",
+                (_, Some(_)) => "what lies in another block is accessed by an atom",
+                _ => continue,
+            };
             return Err(meaningless(spec.span, why.to_owned()));
         }
         let alone = self.kernel.crews[crew].group_size() == 1;
@@ -433,6 +464,11 @@ impl Lowering<'_, '_> {
     fn crew(&mut self, id: ThreadsId) -> Checked<usize> {
         if let Some(crew) = self.crews.get(&id) {
             return Ok(*crew);
+        }
+        if let Some(groups) = self.kernel.program.threads[id].elect {
+            let groups = &self.kernel.program.threads[groups];
+            let n = groups.levels.last().and_then(|l| l.to_fixed()).map(|l| l.size());
+            self.atoms.elect(n, self.kernel.program.threads[id].span)?;
         }
         let crew = Crew::new(self.kernel.program, &self.vars, id, self.kernel.n_threads)?;
         self.kernel.crews.push(crew);

@@ -22,7 +22,7 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
-use carbyne_atoms::ErrorBound;
+use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
@@ -48,6 +48,8 @@ pub(crate) struct Kernel<'p> {
     pub n_warps: usize,
     /// Blocks of the grid.
     pub n_blocks: i64,
+    /// Blocks of a cluster; 1 where there are none.
+    pub cluster: usize,
     /// What a block does.
     pub body: Vec<Node>,
     /// Loop variables.
@@ -244,6 +246,10 @@ pub(crate) struct SyncNode {
     pub view: Option<usize>,
     /// The number.
     pub number: Option<Index>,
+    /// What it may be.
+    pub takes: Option<AtomNumber>,
+    /// The block of the cluster whose mbarrier it is; none for the own one.
+    pub peer: Option<Index>,
     /// Threads that execute it together.
     pub group: usize,
     /// Its place.

@@ -265,7 +265,9 @@ fn row_op(
         AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => same(2).map(|()| RowOp::Binary(op, from[0], to)),
         AtomOp::Init => Ok(RowOp::Init(to)),
-        AtomOp::Sync(_) | AtomOp::Barrier(_) => Err("it implements no spec".to_owned()),
+        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => {
+            Err("it implements no spec".to_owned())
+        }
         AtomOp::MatMul { l, m, n, k } => {
             let [l, m, n, k] = [l, m, n, k].map(|x| x.max(0) as usize);
             let (&[a, b], true) = (&from[..], reads.len() == 2) else {
@@ -318,6 +320,9 @@ fn bind_operand(
     };
     if cx.program.tensors[view.tensor].map.is_some() {
         return Err("is a box of a tensor map".to_owned());
+    }
+    if cx.program.tensors[view.tensor].peer.is_some() {
+        return Err("lies in another block's shared memory".to_owned());
     }
     let memory = match view.space {
         Space::Global(_) => Memory::Gl,

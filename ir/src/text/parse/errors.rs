@@ -176,7 +176,17 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         return Some("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`".to_owned());
     }
     if rules.contains(&Rule::method) {
-        return meant(&["tile", "reshape", "mine", "tv", "scalar", "tensormap", "indices"]);
+        return meant(&[
+            "tile",
+            "reshape",
+            "mine",
+            "tv",
+            "scalar",
+            "elect",
+            "tensormap",
+            "peer",
+            "indices",
+        ]);
     }
     if rules.contains(&Rule::type_attr) {
         return meant(&["tv", "swizzle", "align", "at", "reuses"]);
@@ -263,7 +273,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::at | Rule::kw_at => "`at`",
         Rule::reuses | Rule::kw_reuses => "`reuses`",
         Rule::view_op => "an operation on the tensor",
-        Rule::method => "`tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`",
+        Rule::method => "`tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`",
         Rule::tile | Rule::kw_tile => "`tile`",
         Rule::modes | Rule::mode => "tile sizes such as `[8,8]`",
         Rule::keep => "`_`",
@@ -272,6 +282,8 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::mine => "`mine`",
         Rule::scalar_op | Rule::kw_scalar => "`scalar`",
         Rule::tensormap | Rule::kw_tensormap => "`tensormap`",
+        Rule::peer | Rule::kw_peer => "`peer`",
+        Rule::elect | Rule::kw_elect => "`elect`",
         Rule::entries | Rule::entry => "a number or `_`",
         Rule::op => "an operator",
         Rule::kernel_name => "a kernel's name such as `@gemm`",

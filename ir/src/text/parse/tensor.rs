@@ -148,6 +148,8 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
     Ok(match rule {
         Rule::mine => ViewOp::Mine,
         Rule::scalar_op => ViewOp::Scalar,
+        Rule::elect => ViewOp::Elect,
+        Rule::peer => ViewOp::Peer(expr(parts.next(Rule::value)?)?),
         Rule::tensormap => {
             let mut list = parts.next(Rule::modes_list)?.parts();
             let mut sizes = Vec::new();

@@ -164,6 +164,8 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_reshape
             | Rule::kw_scalar
             | Rule::kw_tensormap
+            | Rule::kw_peer
+            | Rule::kw_elect
     )
 }
 

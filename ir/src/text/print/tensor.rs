@@ -129,6 +129,12 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
                 out.push(')');
             }
             ViewOp::Scalar => out.push_str(".scalar()"),
+            ViewOp::Elect => out.push_str(".elect()"),
+            ViewOp::Peer(rank) => {
+                out.push_str(".peer(");
+                expr(out, rank);
+                out.push(')');
+            }
             ViewOp::TensorMap { sizes, swizzle } => {
                 out.push_str(".tensormap([");
                 for (i, size) in sizes.iter().enumerate() {

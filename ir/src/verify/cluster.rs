@@ -1,0 +1,51 @@
+//! V0231: views of other blocks' shared memory.
+
+use super::{Around, Verifier};
+use crate::diag::Code;
+use crate::expr::Dim;
+use crate::program::{SpecId, TensorId};
+use crate::span::Span;
+
+impl Verifier<'_> {
+    /// Specs with a body are about the own block.
+    pub(super) fn peers(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let Some(t) = all.find(|t| self.p.tensors[*t].peer.is_some()) else { return };
+        if spec.body.is_some() {
+            let message =
+                format!("{} of another block is an operand of a body", self.p.tensor_name(t));
+            self.error(Code::Peer, spec.span, message, "use `.peer` where the element is accessed");
+        }
+    }
+
+    /// Ranks of the operands of a leaf.
+    pub(super) fn in_cluster(&mut self, id: SpecId, around: &Around) {
+        let spec = &self.p.specs[id];
+        for t in spec.input_tensors().chain(spec.outputs.iter().copied()).chain(spec.bar) {
+            self.rank(t, spec.span, around);
+        }
+        if let Some(t) = spec.bar.filter(|t| self.p.tensors[*t].peer.is_some()) {
+            let message = format!("`bar=` names {} of another block", self.p.tensor_name(t));
+            let help = "a copy completes on the mbarrier of the block that it goes to";
+            self.error(Code::Peer, spec.span, message, help);
+        }
+    }
+
+    /// A rank lies in the cluster.
+    pub(super) fn rank(&mut self, t: TensorId, span: Span, around: &Around) {
+        let Some(rank) = self.p.tensors[t].peer else { return };
+        let Some(n) = self.p.cluster_size(around.kernel) else { return };
+        let (lo, hi) = self.p.arena.range(rank);
+        let inside = lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi < n);
+        if !inside {
+            let shown = self.p.arena.display(rank);
+            let message = format!("`.peer({shown})` can leave the cluster of {n}");
+            let help = match rank {
+                Dim::Const(_) => "name a rank below the number of the cluster's blocks",
+                Dim::Expr(_) => "bound the rank: a loop variable, or `r % n`",
+            };
+            self.error(Code::Peer, span, message, help);
+        }
+    }
+}
