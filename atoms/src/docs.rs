@@ -3,7 +3,7 @@
 //! Invariant: the text depends on the table alone, so a stale page is found by comparing.
 
 use crate::arch::Arch;
-use crate::row::{Access, Atom, AtomOperand, Rate, RowKind};
+use crate::row::{Access, Atom, AtomOperand, Extent, Rate, RowKind, Visibility};
 use crate::table::AtomTable;
 use std::fmt::Write;
 
@@ -53,6 +53,25 @@ fn section(page: &mut String, rows: &[(Arch, &Atom)]) {
         let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
     }
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
+    match atom.extent {
+        Extent::Tile => {}
+        Extent::Run => {
+            page.push_str("It moves any number of units that follow each other on both sides.\n\n");
+        }
+        Extent::Box(n) => {
+            let _ = writeln!(page, "It moves a box of a tensor map of {n} modes.\n");
+        }
+    }
+    let done = match atom.visibility {
+        Visibility::Immediate => "",
+        Visibility::AsyncGroup => "Its results are there after a wait for the thread's group.\n\n",
+        Visibility::Mbarrier => "Its results are there after a wait for the mbarrier `bar`.\n\n",
+        Visibility::BulkGroup => "It is done after a wait for the thread's bulk group.\n\n",
+        Visibility::WgmmaGroup => {
+            "Its results are there after a wait for the warpgroup's group.\n\n"
+        }
+    };
+    page.push_str(done);
     for number in &atom.numbers {
         let _ = writeln!(page, "It takes {number}.\n");
     }

@@ -55,7 +55,7 @@ impl AtomTable {
         &self.rows
     }
 
-    /// The row of a synchronisation statement whose number is known to be from `lo` to `hi` and a
+    /// The row of a synchronization statement whose number is known to be from `lo` to `hi` and a
     /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the row takes. Of
     /// several rows the first that fits.
     ///
@@ -141,7 +141,7 @@ fn archs_with(has: &dyn Fn(&Atom) -> bool) -> Vec<Arch> {
     Arch::ALL.iter().filter(one).copied().collect()
 }
 
-/// A synchronisation statement that an architecture does not have, or not with this number.
+/// A synchronization statement that an architecture does not have, or not with this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSync {
     /// The statement.

@@ -232,7 +232,7 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
         AtomOp::Init | AtomOp::Elect => {}
         AtomOp::Sync(_) | AtomOp::Barrier(_) => {
             if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
-                say("the operand of a synchronisation is no mbarrier");
+                say("the operand of a synchronization is no mbarrier");
             }
         }
     }

@@ -173,7 +173,7 @@ pub enum StmtKind {
     },
 }
 
-/// An operand of a synchronisation statement.
+/// An operand of a synchronization statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SyncArg {
     /// `%full[s]`

@@ -353,11 +353,11 @@ pub enum StmtKind {
     },
     /// All threads named (none: of the block) arrive.
     Barrier(Option<ThreadsId>),
-    /// A synchronisation of another kind.
+    /// A synchronization of another kind.
     Sync(Sync),
 }
 
-/// A synchronisation statement, its operands as [`ast::SyncOp::signature`] says.
+/// A synchronization statement, its operands as [`ast::SyncOp::signature`] says.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Sync {
     /// What is done.

@@ -67,7 +67,7 @@ spelled! {
         U1 = "u1",
         /// Truth value, stored in 8 bits.
         Bool = "bool",
-        /// A barrier object in shared memory (PTX ISA, mbarrier): opaque, for synchronisation statements.
+        /// A barrier object in shared memory (PTX ISA, mbarrier): opaque, for synchronization statements.
         Mbarrier = "mbarrier",
     }
 }

@@ -1,4 +1,4 @@
-//! Synchronisation statements: what orders accesses, what completes copies, what is an error.
+//! Synchronization statements: what orders accesses, what completes copies, what is an error.
 
 mod common;
 
@@ -100,7 +100,7 @@ fn faults_of_barriers() {
     fails(
         &with("<<<#grid, #cta[0]>>>", "<<<#grid, #w[0]>>>"),
         Code::BarrierMisuse,
-        "initialised twice",
+        "initialized twice",
     );
 }
 

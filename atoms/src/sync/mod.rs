@@ -1,4 +1,4 @@
-//! Synchronisation: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups and
+//! Synchronization: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups and
 //! grids tell the hardware.
 //!
 //! Of several rows for one statement the better one comes first. Costs do not count waiting.

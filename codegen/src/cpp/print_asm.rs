@@ -13,15 +13,7 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
         let clobber = if asm.memory { " ::: \"memory\"" } else { "" };
         return a.text(format!("asm volatile({}{clobber});", literal(&asm.text, true)));
     }
-    let mut lines = match asm.text.split_once(' ') {
-        _ if asm.text.contains('\n') => {
-            asm.text.lines().map(|line| a.text(literal(line, true))).collect()
-        }
-        Some((opcode, rest)) if asm.text.len() > MAX_LITERAL => {
-            vec![a.text(literal(&format!("{opcode} "), false)), a.text(literal(rest, true))]
-        }
-        _ => vec![a.text(literal(&asm.text, true))],
-    };
+    let mut lines: Vec<Doc<'a>> = asm.text.lines().flat_map(|line| broken(a, line)).collect();
     let mut colons = vec![list(a, &asm.outputs), list(a, &asm.inputs)];
     if asm.memory {
         colons.push(a.text(" \"memory\""));
@@ -32,6 +24,16 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
     a.text("asm volatile(")
         .append(a.hardline().append(a.intersperse(lines, a.hardline())).nest(4))
         .append(");")
+}
+
+/// The literals of one instruction, broken after the opcode where it is long.
+fn broken<'a>(a: &'a Arena<'a>, line: &str) -> Vec<Doc<'a>> {
+    match line.split_once(' ') {
+        Some((opcode, rest)) if line.len() > MAX_LITERAL => {
+            vec![a.text(literal(&format!("{opcode} "), false)), a.text(literal(rest, true))]
+        }
+        _ => vec![a.text(literal(line, true))],
+    }
 }
 
 fn list<'a>(a: &'a Arena<'a>, operands: &[(String, Expr)]) -> Doc<'a> {
@@ -65,7 +67,23 @@ pub(super) fn literal(text: &str, newline: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::literal;
+    use super::{Asm, Expr, asm, literal};
+    use pretty::Arena;
+
+    #[test]
+    fn each_instruction_has_its_line() {
+        let a = Arena::new();
+        let text = format!("{{\n.reg .b32 x;\nmov.b32 {}, %0;\n}}", "x".repeat(90));
+        let inputs = vec![("r".to_owned(), Expr::Int(1))];
+        let doc = asm(&a, &Asm { text, outputs: vec![], inputs, memory: true });
+        let lines: Vec<String> =
+            doc.pretty(100).to_string().lines().map(|l| l.trim().to_owned()).collect();
+        assert_eq!(
+            lines[1..5],
+            [r#""{\n""#, r#"".reg .b32 x;\n""#, r#""mov.b32 ""#, lines[4].as_str()]
+        );
+        assert!(lines[4].ends_with(r#"x, %0;\n""#), "{lines:?}");
+    }
 
     #[test]
     fn literals_cannot_be_left() {

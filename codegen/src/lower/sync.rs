@@ -17,7 +17,7 @@ use carbyne_ir::span::Span;
 const WARP: i64 = 32;
 
 impl Lowering<'_> {
-    /// The statements of a synchronisation: one for each mbarrier of its view.
+    /// The statements of a synchronization: one for each mbarrier of its view.
     pub(super) fn sync(&mut self, sync: &Sync, who: &Who, line: u32) -> Fallible<Vec<Stmt>> {
         let arena = &self.p.arena;
         let range = sync.number.map(|n| {

@@ -1,9 +1,9 @@
-//! Synchronisation statements: what there are, and what each takes.
+//! Synchronization statements: what there are, and what each takes.
 
 use crate::scalar::spelled;
 
 spelled! {
-    /// What a synchronisation statement does. All but [`SyncOp::MbarrierWait`] and the waits go on at
+    /// What a synchronization statement does. All but [`SyncOp::MbarrierWait`] and the waits go on at
     /// once; which threads take part together, and which architectures have it, is the atom table's.
     SyncOp {
         /// Makes the barriers of a view ready, each for so many arrivals a phase.
@@ -17,7 +17,7 @@ spelled! {
         /// Lets the thread's asynchronous copies so far arrive when they are complete; the arrival is one
         /// of those that the phase counts.
         MbarrierAsyncArrive = "mbarrier.async_arrive",
-        /// Makes initialised barriers visible to the cluster and to asynchronous copies.
+        /// Makes initialized barriers visible to the cluster and to asynchronous copies.
         FenceMbarrierInit = "fence.mbarrier_init",
         /// Orders the thread's accesses to shared memory before those of asynchronous copies that follow.
         FenceAsync = "fence.async",
@@ -56,7 +56,7 @@ spelled! {
     }
 }
 
-/// The operands of a synchronisation statement: first what `tensor` says, then what `number` says.
+/// The operands of a synchronization statement: first what `tensor` says, then what `number` says.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SyncSignature {
     /// Whether and of what a view is due.
@@ -65,7 +65,7 @@ pub struct SyncSignature {
     pub number: SyncNumber,
 }
 
-/// The view that a synchronisation statement takes.
+/// The view that a synchronization statement takes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SyncTensor {
     /// None.
@@ -78,7 +78,7 @@ pub enum SyncTensor {
     TensorMap,
 }
 
-/// The number that a synchronisation statement takes.
+/// The number that a synchronization statement takes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SyncNumber {
     /// None.

@@ -1,4 +1,4 @@
-//! Synchronisation statements: their operands, as their signature says.
+//! Synchronization statements: their operands, as their signature says.
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::{SyncArg, SyncNumber, SyncOp, SyncTensor};

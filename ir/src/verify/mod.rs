@@ -17,8 +17,8 @@
 //! - V0224 an alignment covers the period of its swizzle.
 //! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its operands
 //!   and what it allocates.
-//! - V0228 a synchronisation statement names as many mbarriers as it takes.
-//! - V0229 mbarriers lie in SH and are touched by synchronisation statements alone.
+//! - V0228 a synchronization statement names as many mbarriers as it takes.
+//! - V0229 mbarriers lie in SH and are touched by synchronization statements alone.
 //! - V0230 boxes of a tensor map are operands of leaves that copy.
 //! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by leaves.
 //!

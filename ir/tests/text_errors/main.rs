@@ -205,7 +205,7 @@ fn statements() {
     check(
         "async.comit",
         expect![[r#"
-            P0001 2:1 "async.comit" unknown synchronisation `async.comit` (did you mean `async.commit`?)
+            P0001 2:1 "async.comit" unknown synchronization `async.comit` (did you mean `async.commit`?)
         "#]],
     );
     check(

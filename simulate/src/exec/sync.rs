@@ -1,4 +1,4 @@
-//! Synchronisation statements: groups of copies, mbarriers, the barrier of a cluster.
+//! Synchronization statements: groups of copies, mbarriers, the barrier of a cluster.
 
 use super::Runner;
 use super::blame::{self, Access};

@@ -11,6 +11,7 @@ mod crew;
 mod lower;
 mod row;
 mod storage;
+mod sync;
 mod view;
 
 pub(crate) use bulk::{BoundBulk, BoxPlace};
@@ -221,11 +222,11 @@ pub(crate) enum Node {
         /// Its place.
         site: u32,
     },
-    /// Another synchronisation.
+    /// Another synchronization.
     Sync(SyncNode),
 }
 
-/// A synchronisation statement.
+/// A synchronization statement.
 pub(crate) struct SyncNode {
     /// What is done.
     pub op: SyncOp,

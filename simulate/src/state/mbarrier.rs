@@ -77,12 +77,12 @@ pub(crate) enum BarrierFault {
 }
 
 const TWICE: BarrierFault = BarrierFault::Misuse {
-    what: "is initialised twice",
-    help: "let one thread initialise it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
+    what: "is initialized twice",
+    help: "let one thread initialize it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
 };
-const NOT_INITIALISED: BarrierFault = BarrierFault::Misuse {
+const NOT_INITIALIZED: BarrierFault = BarrierFault::Misuse {
     what: "is used before its `mbarrier.init`",
-    help: "initialise it, then put a `barrier` before its first use",
+    help: "initialize it, then put a `barrier` before its first use",
 };
 const TOO_MANY: BarrierFault = BarrierFault::Misuse {
     what: "gets more arrivals than its phase takes",
@@ -140,7 +140,7 @@ impl Block<'_> {
                 Some(_) => Err(TWICE),
             };
         }
-        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         if op == SyncOp::MbarrierWait {
             if barrier.phase & 1 == number as u64 & 1 {
                 let Mbarrier { phase, arrivals, bytes, .. } = *barrier;
@@ -186,7 +186,7 @@ impl Block<'_> {
         bytes: i64,
         elements: Vec<Pending>,
     ) -> Result<(), BarrierFault> {
-        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         let epoch = self.clocks.epoch(thread / 32);
         barrier.landing.push(Landing { thread: thread as u16, epoch, elements });
         barrier.bytes = barrier.bytes.saturating_sub(bytes);
@@ -202,7 +202,7 @@ impl Block<'_> {
         byte: usize,
         arrival: Arrival,
     ) -> Result<(), BarrierFault> {
-        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALISED)?;
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         match arrival {
             Arrival::Arrivals(n) if n > barrier.arrivals => return Err(TOO_MANY),
             Arrival::Arrivals(n) => barrier.arrivals -= n,

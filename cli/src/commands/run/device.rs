@@ -185,7 +185,7 @@ impl Session<'_> {
         let patience = Duration::from_secs(self.args.timeout.into());
         let pointers = kernel.params.iter().filter_map(|p| match p {
             Param::Pointer { buffer, written, .. } => Some((*buffer, *written)),
-            Param::Symbol { .. } => None,
+            Param::Symbol { .. } | Param::TensorMap { .. } => None,
         });
         let pointers: Vec<(BufferId, bool)> = pointers.collect();
         // All of them anew: launches that were timed may have changed what earlier kernels left.

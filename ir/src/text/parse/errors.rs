@@ -246,7 +246,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::barrier | Rule::kw_barrier => "`barrier`",
         Rule::barrier_of | Rule::sync_args | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
         Rule::sync | Rule::sync_op | Rule::sync_family => {
-            "a synchronisation such as `async.commit`"
+            "a synchronization such as `async.commit`"
         }
         Rule::sync_arg => "a tensor or a number",
         Rule::spec | Rule::spec_kind | Rule::spec_name => "a spec",

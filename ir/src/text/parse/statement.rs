@@ -108,9 +108,9 @@ fn sync_op(node: &Node<'_, '_>) -> Answer<SyncOp> {
             Diagnostic::new(
                 Code::Syntax,
                 node.span(),
-                format!("unknown synchronisation `{}`", short(word)),
+                format!("unknown synchronization `{}`", short(word)),
             )
-            .label("expected a synchronisation")
+            .label("expected a synchronization")
             .help(one_of(word, own)),
         )
     })
