@@ -32,30 +32,57 @@ tma_copy(
   const int j = blockIdx.x / 4;  // line 20
   __half* tile = reinterpret_cast<__half*>(smem);  // line 24
   unsigned long long* full = reinterpret_cast<unsigned long long*>(smem + 8192);  // line 25
-  if (threadIdx.x == 0) {  // line 27: Spec () -> (%full)
-    // line 28: mbarrier.init
+  if (threadIdx.x < 32) {
+    int elected;
     asm volatile(
-        "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+        "{\n"
+        ".reg .pred one;\n"
+        "elect.sync _|one, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, one;\n"
+        "}\n"
+        : "=r"(elected)
         :
-        : "r"(shared_address(full)), "r"(1)
         : "memory");
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 29
+    if (elected) {
+      // line 27: Spec () -> (%full)
+      // line 28: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(full)), "r"(1)
+          : "memory");
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 29
+    }
   }
   __syncthreads();  // line 31
-  if (threadIdx.x == 0) {  // line 33: Spec (%A, %full) -> (%tile)
-    // line 35: mbarrier.expect
+  if (threadIdx.x < 32) {
+    int elected;
     asm volatile(
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+        "{\n"
+        ".reg .pred one;\n"
+        "elect.sync _|one, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, one;\n"
+        "}\n"
+        : "=r"(elected)
         :
-        : "r"(shared_address(full)), "r"(8192)
         : "memory");
-    // line 36: cp.async.bulk.tensor.2d.shared.global
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-        "[%0], [%1, {%2, %3}], [%4];\n"
-        :
-        : "r"(shared_address(tile)), "l"(&from), "r"(j * 64), "r"(i * 64), "r"(shared_address(full))
-        : "memory");
+    if (elected) {
+      // line 33: Spec (%A, %full) -> (%tile)
+      // line 35: mbarrier.expect
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+          :
+          : "r"(shared_address(full)), "r"(8192)
+          : "memory");
+      // line 36: cp.async.bulk.tensor.2d.shared.global
+      asm volatile(
+          "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+          "[%0], [%1, {%2, %3}], [%4];\n"
+          :
+          : "r"(shared_address(tile)), "l"(&from), "r"(j * 64), "r"(i * 64),
+            "r"(shared_address(full))
+          : "memory");
+    }
   }
   // line 40: mbarrier.wait
   asm volatile(
@@ -68,14 +95,27 @@ tma_copy(
       :
       : "r"(shared_address(full)), "r"(0)
       : "memory");
-  if (threadIdx.x == 0) {  // line 42: Spec (%tile) -> (%B)
-    // line 43: cp.async.bulk.tensor.2d.global.shared
+  if (threadIdx.x < 32) {
+    int elected;
     asm volatile(
-        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
+        "{\n"
+        ".reg .pred one;\n"
+        "elect.sync _|one, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, one;\n"
+        "}\n"
+        : "=r"(elected)
         :
-        : "l"(&to), "r"(j * 64), "r"(i * 64), "r"(shared_address(tile))
         : "memory");
-    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 44
-    asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");  // line 45
+    if (elected) {
+      // line 42: Spec (%tile) -> (%B)
+      // line 43: cp.async.bulk.tensor.2d.global.shared
+      asm volatile(
+          "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
+          :
+          : "l"(&to), "r"(j * 64), "r"(i * 64), "r"(shared_address(tile))
+          : "memory");
+      asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 44
+      asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");  // line 45
+    }
   }
 }

@@ -7,7 +7,7 @@
 use crate::arch::Arch;
 use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
 use crate::row::{
-    Access, Addressing, Atom, AtomOp, AtomOperand, Handover, Rate, RowKind, Visibility,
+    Access, Addressing, Atom, AtomOp, AtomOperand, Extent, Handover, Rate, RowKind, Visibility,
 };
 use crate::table::AtomTable;
 use std::collections::HashMap;
@@ -186,6 +186,25 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     }
     visibility(page, atom);
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
+    match atom.extent {
+        Extent::Tile => {}
+        Extent::Run => {
+            page.push_str("It moves any number of units that follow each other on both sides.\n\n");
+        }
+        Extent::Box(n) => {
+            let _ = writeln!(page, "It moves a box of a tensor map of {n} modes.\n");
+        }
+    }
+    let done = match atom.visibility {
+        Visibility::Immediate => "",
+        Visibility::AsyncGroup => "Its results are there after a wait for the thread's group.\n\n",
+        Visibility::Mbarrier => "Its results are there after a wait for the mbarrier `bar`.\n\n",
+        Visibility::BulkGroup => "It is done after a wait for the thread's bulk group.\n\n",
+        Visibility::WgmmaGroup => {
+            "Its results are there after a wait for the warpgroup's group.\n\n"
+        }
+    };
+    page.push_str(done);
     for number in &atom.numbers {
         let _ = writeln!(page, "It takes {number}.\n");
     }

@@ -15,12 +15,13 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
         let clobber = if asm.memory { " ::: \"memory\"" } else { "" };
         return a.text(format!("asm volatile({}{clobber});", literal(&asm.text, true)));
     }
-    let pieces = broken(&asm.text);
-    let last = pieces.len() - 1;
-    let mut lines: Vec<Doc<'a>> = match asm.text.contains('\n') {
-        true => asm.text.lines().map(|line| a.text(literal(line, true))).collect(),
-        false => pieces.iter().enumerate().map(|(i, p)| a.text(literal(p, i == last))).collect(),
+    let pieces = |line| {
+        let pieces = broken(line);
+        let last = pieces.len() - 1;
+        pieces.into_iter().enumerate().map(move |(i, p)| (p, i == last))
     };
+    let mut lines: Vec<Doc<'a>> =
+        asm.text.lines().flat_map(pieces).map(|(p, last)| a.text(literal(&p, last))).collect();
     let mut colons = vec![list(a, &asm.outputs), list(a, &asm.inputs)];
     if asm.memory {
         colons.push(a.text(" \"memory\""));
@@ -84,7 +85,8 @@ pub(super) fn literal(text: &str, newline: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_OPERANDS, broken, literal};
+    use super::{Asm, Expr, MAX_OPERANDS, asm, broken, literal};
+    use pretty::Arena;
 
     #[test]
     fn long_instructions_are_broken_between_operands() {
@@ -96,6 +98,21 @@ mod tests {
         assert!(pieces.len() > 2 && pieces.iter().all(|p| p.len() <= MAX_OPERANDS), "{pieces:?}");
         let long = format!("op {}", "x".repeat(200));
         assert_eq!(broken(&long).concat(), long);
+    }
+
+    #[test]
+    fn each_instruction_has_its_line() {
+        let a = Arena::new();
+        let text = format!("{{\n.reg .b32 x;\nmov.b32 {}, %0;\n}}", "x".repeat(90));
+        let inputs = vec![("r".to_owned(), Expr::Int(1))];
+        let doc = asm(&a, &Asm { text, outputs: vec![], inputs, memory: true });
+        let lines: Vec<String> =
+            doc.pretty(100).to_string().lines().map(|l| l.trim().to_owned()).collect();
+        assert_eq!(
+            lines[1..5],
+            [r#""{\n""#, r#"".reg .b32 x;\n""#, r#""mov.b32 ""#, lines[4].as_str()]
+        );
+        assert!(lines[4].ends_with(r#"x, %0;\n""#), "{lines:?}");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use super::Lowering;
 use super::access::Values;
+use super::storage::Stored;
 use crate::cpp::ast::{Expr, Stmt};
 use crate::{Fallible, errors};
 use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
 use carbyne_atoms::{Access, Atom};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{MapId, Spec, TensorId};
 
 impl Lowering<'_> {
@@ -65,6 +67,8 @@ impl Lowering<'_> {
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
             return Err(errors::unprintable(format!("{text} is used where it is not declared")));
         };
+        // Bulk copies begin where the pattern of a swizzle begins, which leaves that place alone.
+        let stored = Stored { swizzle: Swizzle::none(), ..stored };
         self.address_register(&Values { stored, at: vec![tensor.offset], text })
     }
 }

@@ -3,7 +3,7 @@
 use super::row::Operands;
 use super::{
     BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Node, RootSpec, SharedPlan, Site, Source,
-    Space, SyncNode,
+    Space,
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
@@ -13,7 +13,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
-    BufferId, Operand, Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId,
+    BufferId, Operand, Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -133,7 +133,7 @@ pub(super) fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
 pub(super) struct Lowering<'p, 'a> {
     pub(super) kernel: Kernel<'p>,
     pub(super) vars: Variables<'a>,
-    atoms: &'a AtomTable,
+    pub(super) atoms: &'a AtomTable,
     /// What rows bound so far state of their errors, with the specs that they implement.
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
@@ -142,7 +142,7 @@ pub(super) struct Lowering<'p, 'a> {
 }
 
 impl Lowering<'_, '_> {
-    fn site(&mut self, line: u32, span: Span) -> u32 {
+    pub(super) fn site(&mut self, line: u32, span: Span) -> u32 {
         self.kernel.sites.push(Site { line, span });
         self.kernel.sites.len() as u32 - 1
     }
@@ -213,26 +213,6 @@ impl Lowering<'_, '_> {
             }
             StmtKind::Sync(sync) => Node::Sync(self.sync(sync, stmt.line, span)?),
         }))
-    }
-
-    fn sync(&mut self, sync: &Sync, line: u32, span: Span) -> Checked<SyncNode> {
-        let range = sync.number.map(|n| {
-            let (lo, hi) = self.vars.bounds(n);
-            (lo, hi, self.kernel.program.arena.divisor(n))
-        });
-        let rank = sync.tensor.and_then(|t| self.kernel.program.tensors[t].peer);
-        let row = self
-            .atoms
-            .sync(sync.op, range, rank.is_some())
-            .map_err(|e| Box::new(e.diagnostic(span)))?;
-        let group = usize::try_from(row.group).unwrap_or(1);
-        let takes = row.numbers.first().copied();
-        // A tensor map is only told to hardware.
-        let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
-        let view = own.map(|t| self.view(t, span)).transpose()?;
-        let number = sync.number.map(|n| self.index(n, span)).transpose()?;
-        let peer = rank.map(|r| self.index(r, span)).transpose()?;
-        Ok(SyncNode { op: sync.op, view, number, takes, peer, group, site: self.site(line, span) })
     }
 
     fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {

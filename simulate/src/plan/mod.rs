@@ -11,6 +11,7 @@ mod crew;
 mod lower;
 mod row;
 mod storage;
+mod sync;
 mod view;
 
 pub(crate) use bulk::{BoundBulk, BoxPlace};

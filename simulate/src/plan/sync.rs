@@ -1,0 +1,32 @@
+//! Synchronization statements bound to their rows.
+
+use super::lower::Lowering;
+use super::{Checked, SyncNode};
+use carbyne_ir::program::Sync;
+use carbyne_ir::span::Span;
+
+impl Lowering<'_, '_> {
+    /// Binds a statement.
+    ///
+    /// # Errors
+    /// `D0307` where the architecture has no such statement, or not with its number.
+    pub(super) fn sync(&mut self, sync: &Sync, line: u32, span: Span) -> Checked<SyncNode> {
+        let range = sync.number.map(|n| {
+            let (lo, hi) = self.vars.bounds(n);
+            (lo, hi, self.kernel.program.arena.divisor(n))
+        });
+        let rank = sync.tensor.and_then(|t| self.kernel.program.tensors[t].peer);
+        let row = self
+            .atoms
+            .sync(sync.op, range, rank.is_some())
+            .map_err(|e| Box::new(e.diagnostic(span)))?;
+        let group = usize::try_from(row.group).unwrap_or(1);
+        let takes = row.numbers.first().copied();
+        // A tensor map is only told to hardware.
+        let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
+        let view = own.map(|t| self.view(t, span)).transpose()?;
+        let number = sync.number.map(|n| self.index(n, span)).transpose()?;
+        let peer = rank.map(|r| self.index(r, span)).transpose()?;
+        Ok(SyncNode { op: sync.op, view, number, takes, peer, group, site: self.site(line, span) })
+    }
+}
