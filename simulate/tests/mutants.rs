@@ -201,6 +201,7 @@ fn every_change_is_reported_as_what_it_is() {
         ("mbarrier_ring.cby", include_str!("mutants/mbarrier_ring.cby"), Arch::Sm90a),
         ("tma_ring.cby", include_str!("mutants/tma_ring.cby"), Arch::Sm90a),
         ("tma_copy.cby", include_str!("mutants/tma_copy.cby"), Arch::Sm90a),
+        ("multicast.cby", include_str!("mutants/multicast.cby"), Arch::Sm90a),
         ("wgmma.cby", include_str!("mutants/wgmma.cby"), Arch::Sm90a),
     ];
     for (name, src, arch) in programs {

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn each_instruction_has_its_line() {
         let a = Arena::new();
-        let text = format!("{{\n.reg .b32 x;\nmov.b32 {}, %0;\n}}", "x".repeat(90));
+        let text = format!("{{\n.reg .b32 x;\nmov.b32 {}, %0;\n}}", "x".repeat(80));
         let inputs = vec![("r".to_owned(), Expr::Int(1))];
         let doc = asm(&a, &Asm { text, outputs: vec![], inputs, memory: true });
         let lines: Vec<String> =

@@ -49,7 +49,7 @@ pub(super) fn failed<T>(
 ) -> Checked<T> {
     let site = kernel.sites[who.site as usize];
     let element = kernel.element_name(access.view, access.at);
-    let by = if usize::from(who.agent) == kernel.n_warps {
+    let by = if who.thread == u16::MAX {
         format!("block {block}")
     } else {
         format!("block {block}, thread {}", access.thread)
@@ -78,7 +78,7 @@ pub(super) fn failed<T>(
         )
         .label(by)
         .help("choose smaller sizes, or more blocks"),
-        Failure::Clash(clash) => race(kernel, site, &element, by, access, who, *clash),
+        Failure::Clash(clash) => race(kernel, (site, block), &element, by, access, who, *clash),
         Failure::Busy(issued) => {
             let from = kernel.sites[*issued as usize];
             Diagnostic::new(
@@ -187,7 +187,7 @@ fn pending(
 
 fn race(
     kernel: &Kernel<'_>,
-    site: Site,
+    (site, block): (Site, i64),
     element: &str,
     by: String,
     access: &Access,
@@ -195,17 +195,25 @@ fn race(
     clash: Clash,
 ) -> Diagnostic {
     let within = clash.agent == who.agent;
+    let n_warps = kernel.n_warps * kernel.cluster;
+    let base = block - block.rem_euclid(kernel.cluster as i64);
     let agent = |a: u16, lane: u8| {
-        if usize::from(a) == kernel.n_warps {
-            "a group of warps".to_owned()
-        } else if usize::from(a) > kernel.n_warps {
+        let a = usize::from(a);
+        let (rank, warp) = (a / kernel.n_warps.max(1), a % kernel.n_warps.max(1));
+        let of_block = match base + rank as i64 {
+            other if a < n_warps && other != block => format!(" of block {other}"),
+            _ => String::new(),
+        };
+        if a >= n_warps + kernel.cluster {
             "an asynchronous copy".to_owned()
+        } else if a >= n_warps {
+            "a group of warps".to_owned()
         } else if !within {
-            format!("warp {a}")
+            format!("warp {warp}{of_block}")
         } else if lane < 32 {
-            format!("thread {}", usize::from(a) * 32 + usize::from(lane))
+            format!("thread {}", warp * 32 + usize::from(lane))
         } else {
-            format!("another thread of warp {a}")
+            format!("another thread of warp {warp}")
         }
     };
     let (first, second) = (agent(clash.agent, clash.lane), agent(who.agent, who.lane()));

@@ -220,7 +220,7 @@ impl<'k> Runner<'k> {
             (None, By::Agent(who, thread)) => {
                 let at = base.saturating_add(view.element(e));
                 let mut who = Who::clone(who);
-                if usize::from(who.agent) < kernel.n_warps {
+                if who.thread != u16::MAX {
                     who.thread = *thread as u16;
                 }
                 return match self.blocks[self.rank].write(view, at, raw, *thread, &who, false) {
