@@ -1,6 +1,7 @@
 //! What each GPU architecture can do, as data: one row per instruction variant.
 //!
-//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family.
+//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`mod@probe`] makes
+//! programs that execute a row.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
 //! text, and no control flow anywhere depends on a row's name: consumers read fields.
@@ -24,6 +25,7 @@ mod ldmatrix;
 pub mod limits;
 mod mma;
 pub mod operand;
+pub mod probe;
 mod reduce;
 mod register;
 pub mod row;

@@ -2,48 +2,14 @@
 
 mod common;
 
-use carbyne_atoms::{Access, Arch, Atom, AtomOp, AtomTable, Elem};
+use carbyne_atoms::probe::{Choice, n_picks, probe};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
 use carbyne_codegen::nvrtc::Emit;
-use carbyne_codegen::print_kernel;
-use carbyne_ir::scalar::{Memory, Scalar};
 
-/// A kernel whose one leaf is the row.
-fn text_of(row: &Atom) -> String {
-    let (mut params, mut body) = (String::new(), String::new());
-    let (mut ins, mut outs) = (vec![], vec![]);
-    for o in &row.operands {
-        if row.op == AtomOp::Init && o.access == Access::Read {
-            ins.push("1.0".to_owned());
-            continue;
-        }
-        let scalar = match o.elem {
-            Elem::Scalar(s) => s,
-            Elem::Bits(8) => Scalar::U8,
-            Elem::Bits(_) => Scalar::F16,
-        };
-        let n = o.n_values() * o.elem.scalars_per_unit(scalar).unwrap();
-        let memory = if o.allows(Memory::Rf) { Memory::Rf } else { o.memory[0] };
-        let name = o.name;
-        let declared = format!("%{name}:[{n}].{scalar}.{memory}");
-        match memory {
-            Memory::Gl => params += &format!("{declared}\n"),
-            // All lanes give one address, which compiles as well.
-            Memory::Sh | Memory::Rf => body += &format!("  Allocate {declared}\n"),
-        }
-        let list = if o.access == Access::Read { &mut ins } else { &mut outs };
-        list.push(format!("%{name}"));
-    }
-    let who = if row.group > 1 { "#cta" } else { "#cta.scalar()" };
-    let attributes = if let AtomOp::Shfl(_) = row.op { " lane=1" } else { "" };
-    format!(
-        "carbyne 1\n%X:[1].f32.GL\n%Y:[1].f32.GL\n{params}#grid:[1].block\n#cta:[128].thread\n\
-         Spec @row <<<#grid, #cta>>> (%X{}) -> (%Y) {{\n{body}  {} <<<#grid, {who}>>> ({}) -> ({}){attributes} atom={}\n}}\n",
-        params.lines().map(|l| format!(", {}", l.split(':').next().unwrap())).collect::<String>(),
-        row.op.spec_kind(),
-        ins.join(", "),
-        outs.join(", "),
-        row.name,
-    )
+/// A kernel that executes the row.
+fn text_of(row: &Atom, table: &AtomTable, pick: usize) -> String {
+    let made = probe(row, table, Choice { pick, ..Choice::default() });
+    made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text
 }
 
 #[test]
@@ -51,50 +17,21 @@ fn every_row_compiles() {
     for &arch in Arch::ALL {
         let table = AtomTable::new(arch);
         for row in table.rows() {
-            let text = text_of(row);
-            let module =
-                carbyne_ir::text::parse(&text).unwrap_or_else(|e| panic!("{e:#?}\n{text}"));
-            let program = carbyne_ir::resolve::resolve(&module, &text)
-                .unwrap_or_else(|e| panic!("{}: {e:#?}\n{text}", row.name));
-            let kernel = print_kernel(&program, program.kernels[0], &table)
-                .unwrap_or_else(|e| panic!("{arch} {}: {e:#?}\n{text}", row.name));
-            // Only ptxas looks at inline PTX.
-            let emit = if row.template.is_ptx() { Emit::Cubin } else { Emit::Ptx };
-            common::compile_as(&kernel, arch, emit);
+            for pick in 0..n_picks(row) {
+                let kernel = common::kernel(&text_of(row, &table, pick), arch);
+                // Only ptxas looks at inline PTX.
+                let emit = if row.template.is_ptx() { Emit::Cubin } else { Emit::Ptx };
+                common::compile_as(&kernel, arch, emit);
+            }
         }
     }
 }
 
-/// A kernel that loads the operands of a row of tensor cores, executes it where `with_row` says so, and
-/// stores all of them, so that nothing is dropped.
-fn live(row: &Atom, with_row: bool) -> String {
-    let (mut params, mut ins, mut outs) = (String::new(), vec![], vec![]);
-    let (mut before, mut after) = (String::new(), String::new());
-    for o in &row.operands {
-        let Elem::Scalar(scalar) = o.elem else { panic!("{}.{}", row.name, o.name) };
-        let (n, name, word) = (o.n_values(), o.name, 64.min(o.bits_per_thread()));
-        let per = word / scalar.bits();
-        let step = format!("  for (i = 0; i < {}; i += 1) unroll {{\n", n / per);
-        let part = format!("%{name}.tile([{per}])[i]");
-        let of = |global: &str| format!("%{global}{name}.tile([{n}])[@t].tile([{per}])[i]");
-        let one = "    Move <<<#grid, #one>>>";
-        before += &format!("  Allocate %{name}:[{n}].{scalar}.RF\n{step}");
-        before += &format!("{one} ({}) -> ({part}) atom=ld.global.b{word}\n  }}\n", of("in"));
-        after += &format!("{step}{one} ({part}) -> ({}) atom=st.global.b{word}\n  }}\n", of("out"));
-        for (global, list) in [("in", &mut ins), ("out", &mut outs)] {
-            params += &format!("%{global}{name}:[{}].{scalar}.GL\n", 128 * n);
-            list.push(format!("%{global}{name}"));
-        }
-    }
-    let run = format!("  MatMul <<<#grid, #cta>>> (%A, %B) -> (%D) atom={}\n", row.name);
-    format!(
-        "carbyne 1\n{params}#grid:[1].block\n#cta:[128].thread\n\
-         Spec @row <<<#grid, #cta>>> ({}) -> ({}) {{\n  #one:[].thread = #cta.scalar()\n  \
-         @t = #cta.indices()\n{before}{}{after}}}\n",
-        ins.join(", "),
-        outs.join(", "),
-        if with_row { &run } else { "" }
-    )
+/// The kernel without the row: its operands come and go.
+fn idle(row: &Atom, table: &AtomTable) -> String {
+    let leaf = format!(" atom={}", row.name);
+    let text = text_of(row, table, 0);
+    text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
 }
 
 /// Instructions of the kernel's machine code, those left out that only fill it up.
@@ -125,11 +62,12 @@ fn rows_are_emulated_where_the_table_says_so() {
             if !(matches!(row.op, AtomOp::MatMul { .. }) && row.is_collective()) {
                 continue;
             }
-            let instructions = |with_row| {
-                let kernel = common::kernel(&live(row, with_row), arch);
+            let instructions = |text: String| {
+                let kernel = common::kernel(&text, arch);
                 Some(n_instructions(&common::compile_as(&kernel, arch, Emit::Cubin)?.cubin))
             };
-            let (Some(with), Some(without)) = (instructions(true), instructions(false)) else {
+            let with = instructions(text_of(row, &table, 0));
+            let (Some(with), Some(without)) = (with, instructions(idle(row, &table))) else {
                 return;
             };
             // A unit takes one to four steps for a row.
