@@ -7,8 +7,8 @@ use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
 use carbyne_codegen::nvrtc::Emit;
 
 /// A kernel that executes the row.
-fn text_of(row: &Atom, table: &AtomTable, pick: usize) -> String {
-    let made = probe(row, table, Choice { pick, ..Choice::default() });
+fn text_of(row: &Atom, table: &AtomTable, pick: usize, give_back: bool) -> String {
+    let made = probe(row, table, Choice { pick, give_back, ..Choice::default() });
     made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text
 }
 
@@ -18,7 +18,7 @@ fn every_row_compiles() {
         let table = AtomTable::new(arch);
         for row in table.rows() {
             for pick in 0..n_picks(row) {
-                let kernel = common::kernel(&text_of(row, &table, pick), arch);
+                let kernel = common::kernel(&text_of(row, &table, pick, false), arch);
                 // Only ptxas looks at inline PTX.
                 let emit = if row.template.is_ptx() { Emit::Cubin } else { Emit::Ptx };
                 common::compile_as(&kernel, arch, emit);
@@ -30,7 +30,7 @@ fn every_row_compiles() {
 /// The kernel without the row: its operands come and go.
 fn idle(row: &Atom, table: &AtomTable) -> String {
     let leaf = format!(" atom={}", row.name);
-    let text = text_of(row, table, 0);
+    let text = text_of(row, table, 0, true);
     text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
 }
 
@@ -66,7 +66,7 @@ fn rows_are_emulated_where_the_table_says_so() {
                 let kernel = common::kernel(&text, arch);
                 Some(n_instructions(&common::compile_as(&kernel, arch, Emit::Cubin)?.cubin))
             };
-            let with = instructions(text_of(row, &table, 0));
+            let with = instructions(text_of(row, &table, 0, true));
             let (Some(with), Some(without)) = (with, instructions(idle(row, &table))) else {
                 return;
             };

@@ -34,11 +34,14 @@ pub struct Choice {
     pub blocks: i64,
     /// Threads of a block, for a row of one thread; a multiple of 32.
     pub threads: i64,
+    /// Whether registers that the row only reads are given back, so that a compiler keeps them where the row
+    /// is taken out.
+    pub give_back: bool,
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Choice { pick: 0, blocks: 1, threads: 32 }
+        Choice { pick: 0, blocks: 1, threads: 32, give_back: false }
     }
 }
 
@@ -182,7 +185,7 @@ impl Writer<'_> {
             self.line(1, statement);
         }
         self.line(1, "barrier");
-        for o in operands.iter().filter(|o| o.access != Access::Read) {
+        for o in operands {
             self.take(o)?;
         }
         self.line(0, "}");
@@ -245,7 +248,7 @@ impl Writer<'_> {
     fn words(&mut self, o: &ProbeOperand, global: &str, load: bool) -> Result<(), Unobservable> {
         let (name, n, bits) = (o.name, o.n_values(), o.scalar.bits());
         let all = n * bits;
-        let word = [128, 64, 32, 16].into_iter().find(|w| all % w == 0).unwrap_or(8);
+        let word = [64, 32, 16].into_iter().find(|w| all % w == 0).unwrap_or(8);
         let (per, steps) = (word / bits, all / word);
         let thread = format!("%{global}[@b, @t, _].tile([{per}])");
         let own = format!("%{name}.mine.reshape([{n}]:[1]).tile([{per}])");
@@ -380,7 +383,7 @@ impl Writer<'_> {
 }
 
 /// The literal of an Init: a number of every scalar type.
-const LITERAL: &str = "3";
+const LITERAL: &str = "1";
 
 /// Attributes that the leaf needs to be complete.
 fn own_attributes(op: AtomOp) -> &'static str {

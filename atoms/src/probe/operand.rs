@@ -17,7 +17,7 @@ pub struct ProbeOperand {
     pub scalar: Scalar,
     /// The caller's tensor that it comes from, without `%`.
     pub input: Option<String>,
-    /// The caller's tensor that it goes to, without `%`.
+    /// The caller's tensor that it goes to, without `%`; that of a read operand is what it was.
     pub output: Option<String>,
     /// (thread of the block, value) to the column-major index in `tile`, in scalars.
     pub tv: Layout,
@@ -107,12 +107,13 @@ impl ProbeOperand {
         // One tensor for both, where the row itself accesses the caller's memory.
         let in_place = memory == Memory::Gl && o.access == Access::ReadWrite;
         let named = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
+        let given_back = choice.give_back && memory == Memory::Rf;
         Ok(ProbeOperand {
             name: o.name,
             access: o.access,
             scalar,
             input: (o.access != Access::Write).then(|| named("in")),
-            output: (o.access != Access::Read).then(|| named("out")),
+            output: (o.access != Access::Read || given_back).then(|| named("out")),
             tv,
             tile,
             place,
