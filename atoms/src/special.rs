@@ -34,12 +34,12 @@ const BF16: &str = "CUDA Math API, Bfloat16 Math Functions and Bfloat162 Math Fu
 
 /// Only relative to the result.
 const fn relative(relative: f64) -> ErrorBound {
-    ErrorBound { relative, slope: 0.0, absolute: 0.0 }
+    ErrorBound::relative(relative)
 }
 
 /// Whatever the result is.
 const fn absolute(absolute: f64) -> ErrorBound {
-    ErrorBound { relative: 0.0, slope: 0.0, absolute }
+    ErrorBound::relative(0.0).plus(absolute)
 }
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {

@@ -6,10 +6,9 @@
 
 mod common;
 
-use carbyne_atoms::probe::{Choice, Probe, probe};
+use carbyne_atoms::probe::{Choice, Probe, corrupted, probe};
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
 use carbyne_ir::diag::Code;
-use carbyne_ir::layout::Layout;
 use carbyne_simulate::{Array, Inputs, Options, simulate};
 
 fn of(row: &Atom, table: &AtomTable, pick: usize) -> Probe {
@@ -51,25 +50,6 @@ fn every_row_computes_what_its_spec_means() {
     assert!(n > 1000, "{n} runs");
 }
 
-/// The layout with two strides exchanged, for every pair that makes it another function.
-fn exchanged(tv: &Layout) -> Vec<Layout> {
-    let strides = tv.stride().flatten();
-    let mut out = vec![];
-    for i in 0..strides.len() {
-        for j in 0..i {
-            let mut new = strides.clone();
-            new.swap(i, j);
-            let mut next = new.into_iter();
-            let stride = tv.stride().map(&mut |_| next.next().unwrap());
-            let layout = Layout::new(tv.shape().clone(), stride).unwrap();
-            if (0..tv.size()).any(|e| layout.at(e) != tv.at(e)) {
-                out.push(layout);
-            }
-        }
-    }
-    out
-}
-
 /// What a program writes, tensor by tensor; none where it is refused.
 fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
     let report = simulate(&common::program(text), table, &Options::default()).ok()?;
@@ -88,13 +68,9 @@ fn shuffles_do_what_the_leaf_without_a_row_does() {
             let right = written(&by_meaning, &table);
             assert!(right.as_ref().is_some_and(|r| r.iter().all(Option::is_some)), "{text}");
             assert_eq!(written(&text, &table), right, "{arch} {}", row.name);
-            for i in 0..row.operands.len() {
-                for tv in exchanged(&row.operands[i].tv) {
-                    let mut wrong = row.clone();
-                    wrong.operands[i].tv = tv.clone();
-                    let name = format!("{arch}/{}.{} as {tv}", row.name, row.operands[i].name);
-                    assert_ne!(written(&text, &table.clone().with(wrong)), right, "{name}");
-                }
+            for wrong in corrupted(row) {
+                let name = format!("{arch}/{wrong:?}");
+                assert_ne!(written(&text, &table.clone().with(wrong)), right, "{name}");
             }
             n += 1;
         }
@@ -114,22 +90,15 @@ fn every_wrong_layout_is_noticed() {
             }
             let text = of(row, &table, 0).text;
             let program = common::program(&text);
-            for i in 0..row.operands.len() {
-                for tv in exchanged(&row.operands[i].tv) {
-                    let mut wrong = row.clone();
-                    wrong.operands[i].tv = tv.clone();
-                    let table = table.clone().with(wrong);
-                    let name = format!("{arch}/{}.{} as {tv}", row.name, row.operands[i].name);
-                    let Err(e) = simulate(&program, &table, &Options::default()) else {
-                        panic!("{name} is not noticed\n{text}")
-                    };
-                    assert!(
-                        matches!(e.code, Code::WrongElement | Code::AtomMismatch),
-                        "{name}: {e}"
-                    );
-                    by_value += usize::from(e.code == Code::WrongElement);
-                    n += 1;
-                }
+            for wrong in corrupted(row) {
+                let name = format!("{arch}/{wrong:?}");
+                let table = table.clone().with(wrong);
+                let Err(e) = simulate(&program, &table, &Options::default()) else {
+                    panic!("{name} is not noticed\n{text}")
+                };
+                assert!(matches!(e.code, Code::WrongElement | Code::AtomMismatch), "{name}: {e}");
+                by_value += usize::from(e.code == Code::WrongElement);
+                n += 1;
             }
         }
     }

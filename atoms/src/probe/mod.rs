@@ -8,13 +8,16 @@
 //! row says; so the simulator checks it against the meaning of that spec as well.
 //!
 //! - [`operand`]: where an operand's values are in the caller's tensors.
-//! - [`protocol`]: the statements around a row whose results are not there at once.
+//! - `protocol`: the statements around a row whose results are not there at once.
 //!
 //! A row of another kind extends these by what its fields say (visibility, operation, memories), never by
 //! its name. What has no result to look at is refused with the reason, [`Unobservable`].
 
+mod corrupt;
 pub mod operand;
 mod protocol;
+
+pub use corrupt::corrupted;
 
 use crate::row::{Access, Atom, AtomOp, Elem, Visibility};
 use crate::table::AtomTable;

@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 pub struct CudaKernel {
     /// Its name in the object file.
     pub name: String,
-    /// One self-contained file.
+    /// One self-contained file; empty for a kernel of [`print_kernels`].
     pub source: String,
     /// Dynamic shared memory to launch with, in bytes.
     pub smem_bytes: i64,
@@ -113,6 +113,59 @@ pub fn print_kernel(
     kernel: SpecId,
     atoms: &AtomTable,
 ) -> Result<CudaKernel, Diagnostics> {
+    let mut parts = lowered(program, kernel, atoms)?;
+    parts.kernel.source = file(std::slice::from_ref(&parts));
+    Ok(parts.kernel)
+}
+
+/// Prints kernels of several programs as one file, so that one compilation takes them all: their headers
+/// and helpers are printed once. Their names must differ.
+///
+/// # Errors
+/// As [`print_kernel`], for the first program that has any.
+pub fn print_kernels(
+    kernels: &[(&Program, SpecId)],
+    atoms: &AtomTable,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    let parts: Vec<Parts> = kernels
+        .iter()
+        .map(|(program, id)| lowered(program, *id, atoms))
+        .collect::<Result<_, _>>()?;
+    Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
+}
+
+/// A kernel and what it needs, before it is a text.
+struct Parts {
+    /// Without its source.
+    kernel: CudaKernel,
+    head: Item,
+    function: Item,
+    headers: BTreeSet<&'static str>,
+    helpers: BTreeSet<Helper>,
+}
+
+/// The file of some kernels; of one, its head comes first.
+fn file(kernels: &[Parts]) -> String {
+    let headers: BTreeSet<&'static str> = kernels.iter().flat_map(|k| k.headers.clone()).collect();
+    let helpers: BTreeSet<Helper> = kernels.iter().flat_map(|k| k.helpers.clone()).collect();
+    let mut items = vec![];
+    if let [only] = kernels {
+        items.push(only.head.clone());
+    }
+    if !headers.is_empty() {
+        items.push(Item::Includes(headers.into_iter().collect()));
+    }
+    items.extend(helpers.into_iter().map(|h| Item::Helper(h.text())));
+    for kernel in kernels {
+        if kernels.len() > 1 {
+            items.push(kernel.head.clone());
+        }
+        items.push(kernel.function.clone());
+    }
+    print::file(&items)
+}
+
+fn lowered(program: &Program, kernel: SpecId, atoms: &AtomTable) -> Result<Parts, Diagnostics> {
     let mut lowering = Lowering {
         p: program,
         atoms,
@@ -138,7 +191,7 @@ pub fn print_kernel(
 }
 
 impl Lowering<'_> {
-    fn kernel(&mut self, id: SpecId) -> Fallible<CudaKernel> {
+    fn kernel(&mut self, id: SpecId) -> Fallible<Parts> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
@@ -167,20 +220,21 @@ impl Lowering<'_> {
             self.helpers.insert(Helper::FloorDivision);
         }
         let head = self.head(id, &name, grid, block);
-        let mut items = vec![Item::Comment(head)];
-        if !self.headers.is_empty() {
-            items.push(Item::Includes(self.headers.iter().copied().collect()));
-        }
-        items.extend(self.helpers.iter().map(|h| Item::Helper(h.text())));
-        items.push(Item::Kernel(Kernel {
+        let function = Item::Kernel(Kernel {
             name: name.clone().into(),
             threads: block,
             params: signature,
             shared_align: (self.arena.bytes > 0).then_some(self.arena.align),
             body,
-        }));
-        let smem_bytes = self.arena.bytes;
-        Ok(CudaKernel { name, source: print::file(&items), smem_bytes, grid, block, params })
+        });
+        let (source, smem_bytes) = (String::new(), self.arena.bytes);
+        Ok(Parts {
+            kernel: CudaKernel { name, source, smem_bytes, grid, block, params },
+            head: Item::Comment(head),
+            function,
+            headers: self.headers.clone(),
+            helpers: self.helpers.clone(),
+        })
     }
 
     /// Blocks of the grid and threads of a block.

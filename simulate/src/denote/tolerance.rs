@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_stated_error_is_the_bound() {
-        let bound = ErrorBound { relative: 0.5f64.powi(11), slope: 0.0, absolute: 0.0 };
+        let bound = ErrorBound::relative(0.5f64.powi(11));
         let tanh = Meaning::Unary(UnaryOp::Tanh);
         let with = tolerance(&tanh, Scalar::F32, 0.5, 0.55, false, &[bound]);
         assert!((with - 0.5f64.powi(12)).abs() < 1e-12, "{with}");
