@@ -14,22 +14,22 @@ use carbyne_ir::scalar::Scalar;
 /// The arrays that a probe reads.
 #[must_use]
 pub fn given(probe: &Probe, case: Case) -> Arrays {
-    let array = |o: &ProbeOperand| {
+    let array = |(order, o): (usize, &ProbeOperand)| {
         let name = o.input.clone()?;
         let hash = name.bytes().fold(case.seed, |h, b| mix(h ^ u64::from(b)).wrapping_add(GOLDEN));
         let (scalar, size) = (o.scalar, o.tile_size());
         let value = |block: i64, index: i64| {
-            value(case.data, scalar, hash, (block * size + index).unsigned_abs())
+            value((case.data, order), scalar, hash, (block * size + index).unsigned_abs())
         };
         let values = o.elements().iter().map(|e| value(e.block, e.index)).collect();
         let shape = o.extents().iter().map(|n| n.unsigned_abs()).collect();
         Some((name, Array { scalar, shape, values }))
     };
-    probe.operands.iter().filter_map(array).collect()
+    probe.operands.iter().enumerate().filter_map(array).collect()
 }
 
-/// Element `e` of an operand, as bits.
-fn value(data: Data, scalar: Scalar, stream: u64, e: u64) -> u64 {
+/// Element `e` of an operand, as bits; the operand is the first, the second, the third.
+fn value((data, order): (Data, usize), scalar: Scalar, stream: u64, e: u64) -> u64 {
     let random = mix(stream.wrapping_add(e.wrapping_mul(GOLDEN)));
     match data {
         Data::Bits if scalar == Scalar::Bool => random & 1,
@@ -45,7 +45,7 @@ fn value(data: Data, scalar: Scalar, stream: u64, e: u64) -> u64 {
         Data::Uniform if scalar == Scalar::Tf32 => encode(Scalar::F32, uniform(random)),
         Data::Uniform => encode(scalar, uniform(random)),
         Data::Spread if scalar.bits() <= 16 => scrambled(scalar.bits(), stream, e),
-        Data::Spread => spread(scalar, stream, e, random),
+        Data::Spread => spread(scalar, order, e, random),
     }
 }
 
@@ -66,13 +66,12 @@ fn scrambled(bits: i64, stream: u64, e: u64) -> u64 {
     x
 }
 
-/// Numbers of more than 16 bits: the ends first, in every combination with those of another operand.
-fn spread(scalar: Scalar, stream: u64, e: u64, random: u64) -> u64 {
+/// Numbers of more than 16 bits: the ends first, in every combination with those of the other operand.
+fn spread(scalar: Scalar, order: usize, e: u64, random: u64) -> u64 {
     let ends = ends(scalar);
     let n = ends.len() as u64;
     if e < n * n {
-        // Operands of other names have another digit.
-        let digit = if stream & 1 == 0 { e % n } else { e / n };
+        let digit = [e % n, e / n].get(order).copied().unwrap_or(random % n);
         return ends[digit as usize];
     }
     let all = u64::MAX >> (64 - scalar.bits());

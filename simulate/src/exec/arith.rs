@@ -99,7 +99,11 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
                     0.0
                 }
             }
-            UnaryOp::Gelu => v * (0.5 + 0.5 * libm::erf(v / std::f64::consts::SQRT_2)),
+            UnaryOp::Gelu => {
+                let z = v / std::f64::consts::SQRT_2;
+                // Where erf is near -1 a sum with 1 would cancel.
+                v * if v < 0.0 { 0.5 * libm::erfc(-z) } else { 0.5 + 0.5 * libm::erf(z) }
+            }
             UnaryOp::Silu => v * sigmoid(v),
         },
     )
