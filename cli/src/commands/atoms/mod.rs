@@ -1,11 +1,23 @@
-//! `carbyne atoms`: what an architecture can do.
+//! `carbyne atoms`: what an architecture can do, and whether a GPU agrees.
 
-use crate::args::Atoms;
+mod compile;
+mod probes;
+#[cfg(feature = "gpu")]
+mod report;
+#[cfg(feature = "gpu")]
+mod verify;
+
+use crate::args::{Atoms, AtomsCommand};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable, docs};
 
 pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
+    match &args.command {
+        Some(AtomsCommand::Verify(args)) => return verify(args, io),
+        Some(AtomsCommand::Compile(args)) => return compile::run(args, io),
+        None => {}
+    }
     let tables: Vec<AtomTable> = match &args.arch {
         Some(arch) => vec![pipeline::table(arch)?],
         None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
@@ -15,6 +27,14 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
         None => list(&tables),
     };
     output::write(None, text.as_bytes(), io)
+}
+
+#[cfg(feature = "gpu")]
+use verify::run as verify;
+
+#[cfg(not(feature = "gpu"))]
+fn verify(_: &crate::args::VerifyAtoms, _: &mut Io<'_>) -> Outcome {
+    Err(compile::outside(*carbyne_launch::without_gpu()))
 }
 
 /// No row has the name.

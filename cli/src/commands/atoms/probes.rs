@@ -1,0 +1,162 @@
+//! The probes of rows: programs, decomposed and printed, many kernels to a compilation.
+//!
+//! A compilation is known by its architecture and a hash of its source, so that a file made elsewhere by
+//! another carbyne is not taken for it.
+
+use crate::args::Rows;
+use crate::failure::{Failure, Source};
+use crate::pipeline;
+use carbyne_atoms::probe::{self, Probe};
+use carbyne_atoms::{Arch, Atom, AtomTable};
+use carbyne_codegen::{CudaKernel, print_kernels};
+use carbyne_ir::program::Program;
+use carbyne_simulate::conformance;
+
+/// Kernels of one compilation: more share the reading of headers, fewer leave work to every core.
+const BATCH: usize = 24;
+
+/// A row's probe, and the architectures whose row it is.
+pub(super) struct Probed {
+    pub(super) row: Atom,
+    pub(super) probe: Probe,
+    pub(super) program: Program,
+    pub(super) variants: Vec<Variant>,
+}
+
+/// A probe as it is on one architecture.
+pub(super) struct Variant {
+    pub(super) arch: Arch,
+    pub(super) kernel: CudaKernel,
+    /// The number of the compilation that it is in.
+    pub(super) batch: usize,
+}
+
+/// One compilation.
+pub(super) struct Batch {
+    pub(super) arch: Arch,
+    pub(super) source: String,
+    /// Those of its probes, as numbers of [`Probes::list`].
+    pub(super) probes: Vec<usize>,
+}
+
+impl Batch {
+    /// `sm_80-0123456789abcdef`, the name of a file without its extension.
+    pub(super) fn name(&self) -> String {
+        // FNV-1a.
+        let hash = self.source.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+        });
+        format!("{}-{hash:016x}", self.arch)
+    }
+}
+
+/// All that is to be executed.
+#[derive(Default)]
+pub(super) struct Probes {
+    pub(super) list: Vec<Probed>,
+    pub(super) batches: Vec<Batch>,
+    /// Rows without a probe: name, architecture, reason.
+    pub(super) without: Vec<(&'static str, Arch, String)>,
+}
+
+impl Probes {
+    /// The probes of rows of these architectures.
+    ///
+    /// # Errors
+    /// A name that is no row's; a probe that the compiler refuses, which is a defect.
+    pub(super) fn new(args: &Rows, archs: &[Arch]) -> Result<Self, Failure> {
+        let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
+        for name in &args.rows {
+            if !tables.iter().any(|t| t.get(name).is_some()) {
+                return Err(super::unknown(name, &tables));
+            }
+        }
+        let mut probes = Probes::default();
+        for table in &tables {
+            let mut of_arch = vec![];
+            for row in table.rows() {
+                for pick in 0..n_memories(row) {
+                    match probe::probe(row, table, conformance::choice(row, pick)) {
+                        Ok(made) => of_arch.push(probes.add(row, made, table)?),
+                        Err(e) => probes.without.push((row.name, table.arch, e.to_string())),
+                    }
+                }
+            }
+            for chunk in of_arch.chunks(BATCH) {
+                probes.batch(chunk, table)?;
+            }
+        }
+        let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|r| r == name);
+        probes.without.retain(|(name, ..)| wanted(name));
+        let used = |b: &Batch| b.probes.iter().any(|p| wanted(probes.list[*p].row.name));
+        let used: Vec<bool> = probes.batches.iter().map(used).collect();
+        // Numbers stay as they are: what is not wanted is emptied.
+        for (batch, used) in probes.batches.iter_mut().zip(used) {
+            if !used {
+                batch.probes.clear();
+            }
+        }
+        for probed in probes.list.iter_mut().filter(|p| !wanted(p.row.name)) {
+            probed.variants.clear();
+        }
+        Ok(probes)
+    }
+
+    /// The number of the probe, which rows that differ in their costs alone share.
+    fn add(&mut self, row: &Atom, made: Probe, table: &AtomTable) -> Result<usize, Failure> {
+        let same = |p: &Probed| p.probe == made && Atom { cost: row.cost, ..p.row.clone() } == *row;
+        if let Some(i) = self.list.iter().position(same) {
+            return Ok(i);
+        }
+        let source = Source { name: format!("probe of {}", row.name), text: made.text.clone() };
+        let program = pipeline::decomposed(&source, table)?.program;
+        self.list.push(Probed { row: row.clone(), probe: made, program, variants: vec![] });
+        Ok(self.list.len() - 1)
+    }
+
+    fn batch(&mut self, probes: &[usize], table: &AtomTable) -> Result<(), Failure> {
+        let of = |i: &usize| {
+            let program = &self.list[*i].program;
+            program.kernels.first().map(|k| (program, *k))
+        };
+        let kernels: Vec<_> = probes.iter().filter_map(of).collect();
+        let name = format!("probes for {}", table.arch);
+        let source = Source { name, text: String::new() };
+        let (text, kernels) =
+            print_kernels(&kernels, table).map_err(|e| Failure::program(&source, e))?;
+        let batch = self.batches.len();
+        for (i, kernel) in probes.iter().zip(kernels) {
+            self.list[*i].variants.push(Variant { arch: table.arch, kernel, batch });
+        }
+        self.batches.push(Batch { arch: table.arch, source: text, probes: probes.to_vec() });
+        Ok(())
+    }
+
+    /// Its batches, those left out that are `done`.
+    #[cfg(feature = "gpu")]
+    pub(super) fn open_batches(&self, done: &[bool]) -> Vec<&Batch> {
+        self.batches
+            .iter()
+            .zip(done)
+            .filter(|(b, d)| !**d && !b.probes.is_empty())
+            .map(|(b, _)| b)
+            .collect()
+    }
+
+    /// The source of one probe alone.
+    ///
+    /// # Errors
+    /// As [`Probes::new`].
+    pub(super) fn alone(&self, probe: usize, arch: Arch) -> Result<String, Failure> {
+        let program = &self.list[probe].program;
+        let kernels: Vec<_> = program.kernels.first().map(|k| (program, *k)).into_iter().collect();
+        let source = Source { name: format!("probe for {arch}"), text: String::new() };
+        let printed = print_kernels(&kernels, &AtomTable::new(arch));
+        Ok(printed.map_err(|e| Failure::program(&source, e))?.0)
+    }
+}
+
+/// A row is executed with its operands in each memory that they may lie in.
+fn n_memories(row: &Atom) -> usize {
+    row.operands.iter().map(|o| o.memory.len()).max().unwrap_or(1)
+}
