@@ -119,7 +119,10 @@ pub fn probe(row: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Uno
         let made = ProbeOperand::new(row, o, choice, threads, groups);
         operands.push(made.map_err(|e| Unobservable::Layout(e.to_string()))?);
     }
-    let kernel = format!("probe_{}", row.name.replace('.', "_"));
+    let mut kernel = format!("probe_{}", row.name.replace('.', "_"));
+    if choice.pick > 0 {
+        let _ = write!(kernel, "_{}", choice.pick);
+    }
     let mut writer = Writer { row, table, choice, threads, groups, text: String::new() };
     writer.program(&kernel, &operands)?;
     Ok(Probe { text: writer.text, kernel, operands, blocks: choice.blocks, threads })
