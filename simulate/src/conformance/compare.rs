@@ -25,6 +25,8 @@ pub struct Compared {
     pub first: Vec<Difference>,
     /// The largest difference from the exact result in units of what is allowed, where something is.
     pub max_ratio: f64,
+    /// The element of that difference.
+    pub worst: Option<Difference>,
 }
 
 /// Differences that are kept.
@@ -59,7 +61,9 @@ impl Compared {
         self.elements += other.elements;
         self.skipped += other.skipped;
         self.n_wrong += other.n_wrong;
-        self.max_ratio = self.max_ratio.max(other.max_ratio);
+        if other.max_ratio > self.max_ratio {
+            (self.max_ratio, self.worst) = (other.max_ratio, other.worst);
+        }
         self.first.extend(other.first);
         self.first.truncate(MAX_KEPT);
     }
@@ -94,25 +98,33 @@ pub fn compare(
                 Some(reference) => reference.judge(row, o.scalar, case, &element, raw),
                 None => bits(row, o.scalar, *want, raw),
             };
-            match judged {
-                Judged::Right(ratio) => compared.max_ratio = compared.max_ratio.max(ratio),
+            let difference = |wanted: String| {
+                let text = |r| format!("{} ({r:#x})", value_text(o.scalar, r));
+                Difference {
+                    operand: o.name,
+                    found: raw.map_or("nothing".to_owned(), text),
+                    wanted,
+                    from: operands_of(row, probe, arrays, &element),
+                    element: element.clone(),
+                }
+            };
+            let (ratio, wanted) = match judged {
+                Judged::Right(ratio, wanted) => (ratio, wanted),
                 Judged::Unstated => {
                     compared.skipped += 1;
                     continue;
                 }
-                Judged::Wrong(wanted) => {
+                Judged::Wrong(ratio, wanted) => {
                     compared.n_wrong += 1;
                     if compared.first.len() < MAX_KEPT {
-                        let text = |r| format!("{} ({r:#x})", value_text(o.scalar, r));
-                        compared.first.push(Difference {
-                            operand: o.name,
-                            found: raw.map_or("nothing".to_owned(), text),
-                            wanted,
-                            from: operands_of(row, probe, arrays, &element),
-                            element,
-                        });
+                        compared.first.push(difference(wanted.clone()));
                     }
+                    (ratio, wanted)
                 }
+            };
+            if ratio > compared.max_ratio {
+                compared.max_ratio = ratio;
+                compared.worst = Some(difference(wanted));
             }
             compared.elements += 1;
         }
@@ -121,13 +133,15 @@ pub fn compare(
 }
 
 enum Judged {
-    /// With its difference in units of what is allowed.
-    Right(f64),
-    /// Wrong, and what was wanted.
-    Wrong(String),
+    /// With its difference in units of what is allowed, and what was wanted.
+    Right(f64, String),
+    /// Wrong, likewise; of what no bound is about, the difference is 0.
+    Wrong(f64, String),
     /// The row states nothing.
     Unstated,
 }
+
+const RIGHT: Judged = Judged::Right(0.0, String::new());
 
 /// Bit by bit.
 fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Judged {
@@ -136,9 +150,9 @@ fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Ju
     let nans = |raw: u64| scalar.is_float() && decode(scalar, raw).is_nan();
     let alike = |raw: u64| raw == wanted || (!keeps_bits(row) && nans(raw) && nans(wanted));
     match found {
-        Some(raw) if alike(raw) => Judged::Right(0.0),
-        _ if want.is_none() => Judged::Wrong("nothing written".to_owned()),
-        _ => Judged::Wrong(format!("{} ({wanted:#x})", value_text(scalar, wanted))),
+        Some(raw) if alike(raw) => RIGHT,
+        _ if want.is_none() => Judged::Wrong(0.0, "nothing written".to_owned()),
+        _ => Judged::Wrong(0.0, format!("{} ({wanted:#x})", value_text(scalar, wanted))),
     }
 }
 
@@ -191,26 +205,28 @@ impl Reference {
         let stated = bound.as_slice();
         let allowed = tolerance(&self.meaning, scalar, exact, magnitude, ints, stated);
         let wanted = || format!("{exact:e} ± {allowed:.2e}");
-        let Some(raw) = found else { return Judged::Wrong(wanted()) };
+        let either = |right: bool| if right { RIGHT } else { Judged::Wrong(0.0, wanted()) };
+        let Some(raw) = found else { return either(false) };
         let is = decode(scalar, raw);
         if exact.is_nan() || is.is_nan() {
-            let alike = exact.is_nan() && is.is_nan();
-            return if alike { Judged::Right(0.0) } else { Judged::Wrong(wanted()) };
+            return either(exact.is_nan() && is.is_nan());
         }
         if is == exact {
-            return Judged::Right(0.0);
+            return RIGHT;
         }
         if is.is_infinite() || exact.is_infinite() {
             // An overflow of the type is one where a result that is allowed overflows.
             let farthest = exact + allowed.copysign(exact);
             let overflows = is.is_infinite() && decode(scalar, encode(scalar, farthest)) == is;
-            let nearest = exact.is_infinite() && decode(scalar, encode(scalar, exact)) == is;
-            return if overflows || nearest { Judged::Right(0.0) } else { Judged::Wrong(wanted()) };
+            return either(
+                overflows || (exact.is_infinite() && decode(scalar, encode(scalar, exact)) == is),
+            );
         }
         let error = (is - exact).abs();
         match error <= allowed {
-            true => Judged::Right(if allowed > 0.0 { error / allowed } else { 0.0 }),
-            false => Judged::Wrong(wanted()),
+            true if allowed == 0.0 => RIGHT,
+            true => Judged::Right(error / allowed, wanted()),
+            false => Judged::Wrong(error / allowed, wanted()),
         }
     }
 }

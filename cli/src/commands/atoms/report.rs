@@ -258,6 +258,7 @@ impl Report {
                     "elements_skipped": c.skipped,
                     "elements_wrong": c.n_wrong,
                     "max_error_of_allowed": c.max_ratio,
+                    "worst": c.worst.as_ref().map(ToString::to_string),
                     "first": first,
                     "differences": differences,
                     "broken": r.broken,
