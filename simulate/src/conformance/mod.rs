@@ -47,8 +47,8 @@ pub enum Data {
     SmallIntegers,
     /// Uniform in \[-1, 1).
     Uniform,
-    /// All values of types of up to 16 bits; of wider ones ends and special values, numbers of every
-    /// magnitude, and many around 1.
+    /// Of an only operand of up to 16 bits all values; else ends and special values, those of two operands in
+    /// every combination, numbers of every magnitude, and many around 1.
     Spread,
 }
 

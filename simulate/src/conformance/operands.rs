@@ -14,7 +14,9 @@ use carbyne_ir::scalar::Scalar;
 /// The arrays that a probe reads.
 #[must_use]
 pub fn given(probe: &Probe, case: Case) -> Arrays {
+    let alone = probe.operands.iter().filter(|o| o.input.is_some()).count() == 1;
     let array = |(order, o): (usize, &ProbeOperand)| {
+        let order = (!alone).then_some(order);
         let name = o.input.clone()?;
         let hash = name.bytes().fold(case.seed, |h, b| mix(h ^ u64::from(b)).wrapping_add(GOLDEN));
         let (scalar, size) = (o.scalar, o.tile_size());
@@ -28,8 +30,8 @@ pub fn given(probe: &Probe, case: Case) -> Arrays {
     probe.operands.iter().enumerate().filter_map(array).collect()
 }
 
-/// Element `e` of an operand, as bits; the operand is the first, the second, the third.
-fn value((data, order): (Data, usize), scalar: Scalar, stream: u64, e: u64) -> u64 {
+/// Element `e` of an operand, as bits; the operand is the only one, or the first, the second, the third.
+fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u64) -> u64 {
     let random = mix(stream.wrapping_add(e.wrapping_mul(GOLDEN)));
     match data {
         Data::Bits if scalar == Scalar::Bool => random & 1,
@@ -44,8 +46,7 @@ fn value((data, order): (Data, usize), scalar: Scalar, stream: u64, e: u64) -> u
         // The bits of a tf32 that do not count are there.
         Data::Uniform if scalar == Scalar::Tf32 => encode(Scalar::F32, uniform(random)),
         Data::Uniform => encode(scalar, uniform(random)),
-        Data::Spread if scalar.bits() <= 16 => scrambled(scalar.bits(), stream, e),
-        Data::Spread => spread(scalar, order, e, random),
+        Data::Spread => spread(scalar, order, (stream, e), random),
     }
 }
 
@@ -66,13 +67,21 @@ fn scrambled(bits: i64, stream: u64, e: u64) -> u64 {
     x
 }
 
-/// Numbers of more than 16 bits: the ends first, in every combination with those of the other operand.
-fn spread(scalar: Scalar, order: usize, e: u64, random: u64) -> u64 {
+/// The ends first, of several operands in every combination of the first two.
+fn spread(scalar: Scalar, order: Option<usize>, (stream, e): (u64, u64), random: u64) -> u64 {
+    let short = scalar.bits() <= 16;
     let ends = ends(scalar);
     let n = ends.len() as u64;
-    if e < n * n {
-        let digit = [e % n, e / n].get(order).copied().unwrap_or(random % n);
+    if e < n * n && !(short && order.is_none()) {
+        let digit = match order {
+            None | Some(0) => e % n,
+            Some(1) => e / n,
+            Some(_) => random % n,
+        };
         return ends[digit as usize];
+    }
+    if short {
+        return scrambled(scalar.bits(), stream, e);
     }
     let all = u64::MAX >> (64 - scalar.bits());
     let more = mix(random);
@@ -100,10 +109,13 @@ fn ends(scalar: Scalar) -> Vec<u64> {
     }
     let (one, infinity) = (encode(scalar, 1.0), encode(scalar, f64::INFINITY));
     let unit = if scalar == Scalar::Tf32 { 1 << 13 } else { 1 };
-    let smallest_normal = match scalar {
-        Scalar::F64 => f64::MIN_POSITIVE.to_bits(),
-        _ => u64::from(f32::MIN_POSITIVE.to_bits()),
+    let exponent = match scalar {
+        Scalar::F64 => -1022,
+        Scalar::F16 | Scalar::E5m2 => -14,
+        Scalar::E4m3 => -6,
+        _ => -126,
     };
+    let smallest_normal = encode(scalar, 2f64.powi(exponent));
     let positive = [
         0,
         unit,
@@ -142,9 +154,8 @@ mod tests {
     #[test]
     fn ends_meet_in_every_combination() {
         let n = ends(Scalar::F32).len() as u64;
-        let pairs: BTreeSet<(u64, u64)> = (0..n * n)
-            .map(|e| (spread(Scalar::F32, 0, e, 0), spread(Scalar::F32, 1, e, 0)))
-            .collect();
+        let of = |order, e| spread(Scalar::F32, Some(order), (0, e), 0);
+        let pairs: BTreeSet<(u64, u64)> = (0..n * n).map(|e| (of(0, e), of(1, e))).collect();
         assert_eq!(pairs.len() as u64, n * n);
     }
 }

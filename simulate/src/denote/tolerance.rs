@@ -45,7 +45,7 @@ pub fn tolerance(
     let rounded =
         |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
     match meaning {
-        Meaning::Move | Meaning::Init => 0.0,
+        Meaning::Move | Meaning::Init | Meaning::Quotient(_) => 0.0,
         Meaning::MatMul { k, acc, .. } => {
             sum(*k, *acc, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
         }
