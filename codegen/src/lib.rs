@@ -23,7 +23,7 @@ mod scalars;
 pub mod smem;
 pub mod testing;
 
-pub use lower::{CudaKernel, Param, print_kernel, print_kernels};
+pub use lower::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
 
 /// A result whose error is one diagnostic.
 pub type Fallible<T> = Result<T, Box<carbyne_ir::diag::Diagnostic>>;

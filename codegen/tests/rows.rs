@@ -2,9 +2,10 @@
 
 mod common;
 
-use carbyne_atoms::probe::{Choice, n_picks, probe};
+use carbyne_atoms::probe::{Choice, Repeat, chain, n_picks, probe};
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
-use carbyne_codegen::nvrtc::Emit;
+use carbyne_codegen::nvrtc::{Emit, n_instructions};
+use carbyne_codegen::{CudaKernel, print_clocked};
 
 /// A kernel that executes the row.
 fn text_of(row: &Atom, table: &AtomTable, pick: usize, give_back: bool) -> String {
@@ -34,26 +35,6 @@ fn idle(row: &Atom, table: &AtomTable) -> String {
     text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
 }
 
-/// Instructions of the kernel's machine code, those left out that only fill it up.
-fn n_instructions(cubin: &[u8]) -> usize {
-    let number = |at: usize, bytes: usize| {
-        cubin[at..at + bytes].iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b))
-    };
-    // ELF, 64 bits: the table of sections, of which those with instructions are counted.
-    let (table, n_sections) = (number(0x28, 8), number(0x3c, 2));
-    let mut n = 0;
-    for section in (0..n_sections).map(|i| table + 64 * i) {
-        let (kind, flags) = (number(section + 4, 4), number(section + 8, 8));
-        if kind == 1 && flags & 4 != 0 {
-            let (from, bytes) = (number(section + 0x18, 8), number(section + 0x20, 8));
-            // From Volta on an instruction takes 16 bytes; that which does nothing has this number.
-            n +=
-                (from..from + bytes).step_by(16).filter(|i| number(*i, 2) & 0xfff != 0x918).count();
-        }
-    }
-    n
-}
-
 #[test]
 fn rows_are_emulated_where_the_table_says_so() {
     for &arch in Arch::ALL {
@@ -64,7 +45,7 @@ fn rows_are_emulated_where_the_table_says_so() {
             }
             let instructions = |text: String| {
                 let kernel = common::kernel(&text, arch);
-                Some(n_instructions(&common::compile_as(&kernel, arch, Emit::Cubin)?.cubin))
+                n_instructions(&common::compile_as(&kernel, arch, Emit::Cubin)?.cubin, &kernel.name)
             };
             let with = instructions(text_of(row, &table, 0, true));
             let (Some(with), Some(without)) = (with, instructions(idle(row, &table))) else {
@@ -76,4 +57,22 @@ fn rows_are_emulated_where_the_table_says_so() {
             assert_eq!(row.cost.emulated, own > 6, "{arch} {}: {own} instructions", row.name);
         }
     }
+}
+
+#[test]
+fn chains_compile_with_clocks_around_them() {
+    let table = AtomTable::new(Arch::Sm90a);
+    let repeat = Repeat { rounds: 4, times: 8 };
+    let mut n = 0;
+    for row in table.rows() {
+        let Ok(made) = chain(row, &table, 64, repeat) else { continue };
+        let program = common::resolve(&made.text);
+        let printed = print_clocked(&[(&program, program.kernels[0])], &table);
+        let (source, kernels) = printed.unwrap_or_else(|e| panic!("{}: {e:#?}", row.name));
+        assert_eq!(source.matches("clock64()").count(), 2, "{source}");
+        let kernel = CudaKernel { source, ..kernels[0].clone() };
+        common::compile_as(&kernel, Arch::Sm90a, Emit::Ptx);
+        n += 1;
+    }
+    assert!(n > 100, "{n} chains");
 }

@@ -1,7 +1,7 @@
 //! The kernel: parameters, head comment, helpers, and what a launcher must know.
 
 use super::{Lowering, stmts::line_comment};
-use crate::cpp::ast::{Expr, Item, Kernel, Pointer, Stmt, Type, Word};
+use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::cpp::{print, prune};
 use crate::index::Indices;
 use crate::namer::Namer;
@@ -113,7 +113,7 @@ pub fn print_kernel(
     kernel: SpecId,
     atoms: &AtomTable,
 ) -> Result<CudaKernel, Diagnostics> {
-    let mut parts = lowered(program, kernel, atoms)?;
+    let mut parts = lowered(program, kernel, atoms, false)?;
     parts.kernel.source = file(std::slice::from_ref(&parts));
     Ok(parts.kernel)
 }
@@ -129,7 +129,24 @@ pub fn print_kernels(
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
     let parts: Vec<Parts> = kernels
         .iter()
-        .map(|(program, id)| lowered(program, *id, atoms))
+        .map(|(program, id)| lowered(program, *id, atoms, false))
+        .collect::<Result<_, _>>()?;
+    Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
+}
+
+/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first loop at the top of
+/// its kernel, and its first lane writes both to the kernel's last output, i64 of \[blocks, warps, 2\],
+/// which the program itself does not write. A kernel without such a loop has no clocks.
+///
+/// # Errors
+/// As [`print_kernel`].
+pub fn print_clocked(
+    kernels: &[(&Program, SpecId)],
+    atoms: &AtomTable,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    let parts: Vec<Parts> = kernels
+        .iter()
+        .map(|(program, id)| lowered(program, *id, atoms, true))
         .collect::<Result<_, _>>()?;
     Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
 }
@@ -165,7 +182,12 @@ fn file(kernels: &[Parts]) -> String {
     print::file(&items)
 }
 
-fn lowered(program: &Program, kernel: SpecId, atoms: &AtomTable) -> Result<Parts, Diagnostics> {
+fn lowered(
+    program: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    clocked: bool,
+) -> Result<Parts, Diagnostics> {
     let mut lowering = Lowering {
         p: program,
         atoms,
@@ -179,7 +201,7 @@ fn lowered(program: &Program, kernel: SpecId, atoms: &AtomTable) -> Result<Parts
         helpers: BTreeSet::new(),
         errors: Diagnostics::default(),
     };
-    let printed = lowering.kernel(kernel);
+    let printed = lowering.kernel(kernel, clocked);
     match printed {
         Ok(printed) if lowering.errors.is_empty() => Ok(printed),
         Ok(_) => Err(lowering.errors),
@@ -191,7 +213,7 @@ fn lowered(program: &Program, kernel: SpecId, atoms: &AtomTable) -> Result<Parts
 }
 
 impl Lowering<'_> {
-    fn kernel(&mut self, id: SpecId) -> Fallible<Parts> {
+    fn kernel(&mut self, id: SpecId, clocked: bool) -> Fallible<Parts> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
@@ -205,7 +227,9 @@ impl Lowering<'_> {
         let name = spec.name.as_deref().unwrap_or("carbyne_kernel");
         let name = Namer::default().admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
-        let content = Content::of(self.p, id);
+        let mut content = Content::of(self.p, id);
+        let clocks = spec.outputs.last().filter(|_| clocked).map(|t| self.p.tensors[*t].buffer);
+        content.written.extend(clocks);
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
         let (signature, params) = self.params(id, &content.written)?;
         let mut body = self.prologue(exec);
@@ -215,6 +239,9 @@ impl Lowering<'_> {
             None => vec![self.leaf(id)?],
         };
         body.extend(inner);
+        if let Some(buffer) = clocks {
+            self.clock(&mut body, buffer, block);
+        }
         prune::prune(&mut body);
         if self.indices.floors || self.definitions.floors {
             self.helpers.insert(Helper::FloorDivision);
@@ -235,6 +262,41 @@ impl Lowering<'_> {
             headers: self.headers.clone(),
             helpers: self.helpers.clone(),
         })
+    }
+
+    /// Reads the clock around the first loop.
+    fn clock(&mut self, body: &mut Vec<Stmt>, buffer: BufferId, block: i64) {
+        let is_loop = |s: &Stmt| matches!(s.kind, StmtKind::For(_));
+        let Some(at) = body.iter().position(is_loop) else { return };
+        let Some(to) = self.buffers.get(&buffer).map(|b| Expr::name(b.name.clone())) else {
+            return;
+        };
+        let names = ["began", "ended", "warp"].map(|n| self.namer.admit(n, "t"));
+        let [began, ended, warp] = names.clone().map(Expr::name);
+        let now = || Expr::call("clock64", []);
+        let thread = || Expr::name("threadIdx.x");
+        let lane = thread().binary(Binary::Rem, Expr::Int(32));
+        let per_block = Expr::Int((block + 31) / 32);
+        let index = Expr::name("blockIdx.x").binary(Binary::Mul, per_block);
+        let index = index.binary(Binary::Add, thread().binary(Binary::Div, Expr::Int(32)));
+        let two = |i: i64| {
+            warp.clone().binary(Binary::Mul, Expr::Int(2)).binary(Binary::Add, Expr::Int(i))
+        };
+        let store = |i: i64, value: Expr| {
+            let to = Piece::Operand(to.clone().at(two(i)));
+            let pieces = vec![to, Piece::Text(" = "), Piece::Operand(value), Piece::Text(";")];
+            Stmt::new(StmtKind::Filled(pieces))
+        };
+        let then = vec![store(0, began), store(1, ended)];
+        let cond = lane.binary(Binary::Eq, Expr::Int(0));
+        let otherwise = vec![];
+        let after = [
+            Stmt::constant("long long", names[1].clone(), now()),
+            Stmt::constant("int", names[2].clone(), index),
+            Stmt::new(StmtKind::If { cond, then, otherwise }),
+        ];
+        body.splice(at + 1..at + 1, after);
+        body.insert(at, Stmt::constant("long long", names[0].clone(), now()));
     }
 
     /// Blocks of the grid and threads of a block.

@@ -14,7 +14,7 @@ mod stmts;
 mod storage;
 mod who;
 
-pub use kernel::{CudaKernel, Param, print_kernel, print_kernels};
+pub use kernel::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
 
 use crate::index::Indices;
 use crate::namer::Namer;
