@@ -18,10 +18,18 @@ pub fn atoms_markdown() -> String {
     }
     let mut page = String::from(HEAD);
     for name in names {
-        let rows: Vec<(Arch, &Atom)> =
-            tables.iter().filter_map(|t| t.get(name).map(|r| (t.arch, r))).collect();
-        section(&mut page, &rows);
+        page.push('\n');
+        page.push_str(&section(name, &tables));
     }
+    page
+}
+
+/// All about the row of that name as it is in these tables; empty where none has it.
+pub fn section(name: &str, tables: &[AtomTable]) -> String {
+    let rows: Vec<(Arch, &Atom)> =
+        tables.iter().filter_map(|t| t.get(name).map(|r| (t.arch, r))).collect();
+    let mut page = String::new();
+    write_section(&mut page, &rows);
     page
 }
 
@@ -36,10 +44,10 @@ Where a row is emulated, the architecture takes the instruction and executes oth
 ";
 
 /// One row as it is on each architecture that has it.
-fn section(page: &mut String, rows: &[(Arch, &Atom)]) {
+fn write_section(page: &mut String, rows: &[(Arch, &Atom)]) {
     let Some((_, atom)) = rows.first() else { return };
     // Writing to a string cannot fail.
-    let _ = write!(page, "\n## `{}`\n\n", atom.name);
+    let _ = write!(page, "## `{}`\n\n", atom.name);
     let threads = if atom.group == 1 {
         "one thread".to_owned()
     } else {

@@ -16,6 +16,7 @@ mod binary;
 pub mod bound;
 mod convert;
 mod convert_int;
+pub mod costs;
 mod cp_async;
 pub mod docs;
 mod dsl;
@@ -39,6 +40,7 @@ mod unary;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks};
+pub use costs::{CostError, Costs};
 pub use limits::{ArchLimits, limits};
 pub use row::{
     Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind,

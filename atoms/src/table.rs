@@ -36,7 +36,11 @@ impl AtomTable {
             mma::list(arch),
         ];
         let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch)).collect();
-        AtomTable { arch, rows }
+        AtomTable { arch, rows }.measured()
+    }
+
+    pub(crate) fn row_mut(&mut self, name: &str) -> Option<&mut Atom> {
+        self.rows.iter_mut().find(|r| r.name == name)
     }
 
     /// The row of that name.

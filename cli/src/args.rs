@@ -194,6 +194,9 @@ pub(crate) struct Atoms {
     /// Only what implements this spec, such as `MatMul` or `UnaryPointwise.exp`.
     #[arg(long, value_name = "SPEC", conflicts_with = "name")]
     pub(crate) spec: Option<String>,
+    /// Costs of this file, which `carbyne atoms calibrate` wrote, instead of the table's own.
+    #[arg(long, value_name = "FILE", requires = "arch")]
+    pub(crate) costs: Option<PathBuf>,
     /// Everything about one instruction, its operands drawn.
     pub(crate) name: Option<String>,
 }
@@ -204,6 +207,8 @@ pub(crate) enum AtomsCommand {
     Verify(VerifyAtoms),
     /// Compile the programs that `verify` executes, for a machine whose NVRTC lacks an architecture.
     Compile(CompileAtoms),
+    /// Measure issue and completion cycles of instructions on a GPU.
+    Calibrate(CalibrateAtoms),
 }
 
 /// Which instructions.
@@ -237,6 +242,24 @@ pub(crate) struct VerifyAtoms {
     /// operand's thread-value layout exchanged, which must be found.
     #[arg(long, value_name = "NAME")]
     pub(crate) corrupt: Option<String>,
+    /// Which GPU, as the driver counts.
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) gpu: u32,
+    /// Give up on an instruction after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct CalibrateAtoms {
+    /// On the GPU of this machine.
+    #[arg(long, required = true)]
+    pub(crate) device: bool,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
+    /// Write the costs to this file, which `--costs` reads.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Which GPU, as the driver counts.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,

@@ -66,7 +66,7 @@ pub(super) fn compiled(
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let (Some(batch), Some(slot)) = (batches.get(i), slots.get(i)) else { return };
-            slot.get_or_init(|| one(nvrtc, &batch.source, batch.arch, emit(batch.arch)));
+            slot.get_or_init(|| compile_text(nvrtc, &batch.source, batch.arch, emit(batch.arch)));
         }
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -76,7 +76,7 @@ pub(super) fn compiled(
 }
 
 /// Compiles one source.
-pub(super) fn one(
+pub(super) fn compile_text(
     nvrtc: &Nvrtc,
     source: &str,
     arch: Arch,

@@ -1,5 +1,7 @@
 //! `carbyne atoms`: what an architecture can do, and whether a GPU agrees.
 
+#[cfg(feature = "gpu")]
+mod calibrate;
 mod compile;
 mod probes;
 #[cfg(feature = "gpu")]
@@ -10,31 +12,31 @@ mod verify;
 use crate::args::{Atoms, AtomsCommand};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, output, pipeline};
-use carbyne_atoms::{Arch, AtomTable, docs};
+use carbyne_atoms::{Arch, Atom, AtomTable, docs};
+use carbyne_draw::{tensor, text};
 
 pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     match &args.command {
-        Some(AtomsCommand::Verify(args)) => return verify(args, io),
+        #[cfg(feature = "gpu")]
+        Some(AtomsCommand::Verify(args)) => return verify::run(args, io),
+        #[cfg(feature = "gpu")]
+        Some(AtomsCommand::Calibrate(args)) => return calibrate::run(args, io),
+        #[cfg(not(feature = "gpu"))]
+        Some(AtomsCommand::Verify(_) | AtomsCommand::Calibrate(_)) => {
+            return Err(compile::outside(*carbyne_launch::without_gpu()));
+        }
         Some(AtomsCommand::Compile(args)) => return compile::run(args, io),
         None => {}
     }
     let tables: Vec<AtomTable> = match &args.arch {
-        Some(arch) => vec![pipeline::table(arch)?],
+        Some(arch) => vec![pipeline::costed(arch, args.costs.as_deref())?],
         None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
     };
     let text = match &args.name {
-        Some(name) => one(name, &tables)?,
-        None => list(&tables),
+        Some(name) => one(name, &tables, io.stdout_color)?,
+        None => list(&tables, args.spec.as_deref())?,
     };
     output::write(None, text.as_bytes(), io)
-}
-
-#[cfg(feature = "gpu")]
-use verify::run as verify;
-
-#[cfg(not(feature = "gpu"))]
-fn verify(_: &crate::args::VerifyAtoms, _: &mut Io<'_>) -> Outcome {
-    Err(compile::outside(*carbyne_launch::without_gpu()))
 }
 
 /// No row has the name.
@@ -52,30 +54,49 @@ pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
     )
 }
 
-/// The section of `docs/atoms.md` about one row.
-fn one(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
-    if !tables.iter().any(|t| t.get(name).is_some()) {
+/// All about one row: its section of `docs/atoms.md`, for these architectures, and its operands drawn.
+fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
+    let Some(row) = tables.iter().rev().find_map(|t| t.get(name)) else {
         return Err(unknown(name, tables));
+    };
+    let mut out = docs::section(name, tables);
+    match tensor::atom(row) {
+        Ok(picture) => {
+            out.push('\n');
+            out.push_str(&text::text(&picture, color));
+        }
+        Err(e) => out.push_str(&format!("\nIts operands cannot be drawn: {e}.\n")),
     }
-    let page = docs::atoms_markdown();
-    let heading = format!("\n## `{name}`\n");
-    let start = page.find(&heading).map_or(0, |i| i + 1);
-    let rest = &page[start..];
-    let end = rest.find("\n\n## ").map_or(rest.len(), |i| i + 1);
-    Ok(rest[..end].to_owned())
+    Ok(out)
 }
 
 /// One line a row: name, operation, where it is.
-fn list(tables: &[AtomTable]) -> String {
-    let mut rows: Vec<&carbyne_atoms::Atom> = vec![];
+fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
+    let mut rows: Vec<&Atom> = vec![];
     for row in tables.iter().flat_map(AtomTable::rows) {
         if !rows.iter().any(|r| r.name == row.name) {
             rows.push(row);
         }
     }
+    if let Some(spec) = spec {
+        let mut known: Vec<String> = rows.iter().map(|r| r.op.spec_kind().to_string()).collect();
+        // `UnaryPointwise` stands for all of its operations.
+        let whole = |kind: &str| kind == spec || kind.split('.').next() == Some(spec);
+        rows.retain(|r| whole(&r.op.spec_kind().to_string()));
+        if rows.is_empty() {
+            known.sort();
+            known.dedup();
+            let shown: String = spec.chars().take(64).collect();
+            return Err(Failure::usage_help(
+                format!("no row implements the spec `{shown}`"),
+                format!("those that rows implement are {}", known.join(", ")),
+            ));
+        }
+    }
     let width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
     let op_width = rows.iter().map(|r| r.op.to_string().len()).max().unwrap_or(0);
-    rows.iter()
+    Ok(rows
+        .iter()
         .map(|r| format!("{:width$}  {:op_width$}  {}\n", r.name, r.op.to_string(), r.req))
-        .collect()
+        .collect())
 }

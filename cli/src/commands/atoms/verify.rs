@@ -4,7 +4,7 @@
 //! else as PTX, which the driver compiles for the GPU. What it is given and how it is compared is
 //! `carbyne_simulate::conformance`'s.
 
-use super::compile::{compiled, one, outside, prebuilt};
+use super::compile::{compile_text, compiled, outside, prebuilt};
 use super::probes::{Probed, Probes, Variant};
 use super::report::{Report, Verdict};
 use crate::args::VerifyAtoms;
@@ -219,7 +219,7 @@ impl Binaries {
         let made = self.alone.entry((probe, arch.as_str())).or_insert_with(|| {
             let source = probes.alone(probe, arch).map_err(|_| "it does not print".to_owned())?;
             let nvrtc = nvrtc::find().map_err(|d| d.to_string())?;
-            let made = one(nvrtc, &source, arch, emit(arch));
+            let made = compile_text(nvrtc, &source, arch, emit(arch));
             *next += 1;
             made.map(|b| (*next, b)).map_err(|d| format!("{d}: {}", d.notes.join("; ")))
         });
