@@ -4,7 +4,7 @@ mod common;
 
 use carbyne_atoms::probe::{Choice, Repeat, chain, n_picks, probe};
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
-use carbyne_codegen::nvrtc::{Emit, n_instructions};
+use carbyne_codegen::nvrtc::{Emit, Options, n_instructions};
 use carbyne_codegen::{CudaKernel, print_clocked};
 
 /// A kernel that executes the row.
@@ -62,17 +62,32 @@ fn rows_are_emulated_where_the_table_says_so() {
 #[test]
 fn chains_compile_with_clocks_around_them() {
     let table = AtomTable::new(Arch::Sm90a);
-    let repeat = Repeat { rounds: 4, times: 8 };
-    let mut n = 0;
+    let Some(nvrtc) = carbyne_codegen::testing::require_nvrtc() else { return };
+    let mut chains = vec![];
     for row in table.rows() {
-        let Ok(made) = chain(row, &table, 64, repeat) else { continue };
-        let program = common::resolve(&made.text);
-        let printed = print_clocked(&[(&program, program.kernels[0])], &table);
-        let (source, kernels) = printed.unwrap_or_else(|e| panic!("{}: {e:#?}", row.name));
-        assert_eq!(source.matches("clock64()").count(), 2, "{source}");
-        let kernel = CudaKernel { source, ..kernels[0].clone() };
-        common::compile_as(&kernel, Arch::Sm90a, Emit::Ptx);
-        n += 1;
+        for times in [2, 6] {
+            let Ok(made) = chain(row, &table, 1024, Repeat { rounds: 4, times }) else { continue };
+            chains.push((row, common::resolve(&made.text)));
+        }
     }
-    assert!(n > 100, "{n} chains");
+    let mut grows = 0;
+    for batch in chains.chunks(32) {
+        let programs: Vec<_> = batch.iter().map(|(_, p)| (p, p.kernels[0])).collect();
+        let printed = print_clocked(&programs, &table);
+        let (source, kernels) = printed.unwrap_or_else(|e| panic!("{e:#?}"));
+        assert_eq!(source.matches("clock64()").count(), 2 * batch.len());
+        let arch = table.arch.nvrtc_name();
+        let made = nvrtc.compile(&source, arch, Emit::Cubin, &Options::default());
+        let made = made.unwrap_or_else(|d| panic!("{d}\n{}", d.notes.join("\n")));
+        for (pair, rows) in kernels.chunks(2).zip(batch.chunks(2)) {
+            let n = |k: &CudaKernel| n_instructions(&made.cubin, &k.name).unwrap();
+            // Emulation may be a subroutine.
+            let row = rows[0].0;
+            let unit = matches!(row.op, AtomOp::MatMul { .. }) && !row.cost.emulated;
+            let more = n(&pair[1]) >= n(&pair[0]) + 4;
+            assert!(more || !unit, "{} is folded", row.name);
+            grows += usize::from(more);
+        }
+    }
+    assert!(grows > 150, "{grows} chains of {}", chains.len() / 2);
 }

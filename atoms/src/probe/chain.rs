@@ -52,8 +52,14 @@ impl Writer<'_> {
     /// The row again and again, on what it gave before.
     pub(super) fn rounds(&mut self, operands: &[ProbeOperand], repeat: Repeat) {
         let mine = |o: &ProbeOperand| format!("%{}.mine", o.name);
-        let reads: Vec<String> =
+        let mut reads: Vec<String> =
             operands.iter().filter(|o| o.access == Access::Read).map(mine).collect();
+        // Three registers of one bank would be read one after the other: factors that are alike share one.
+        if let (1, [a, b]) = (self.row.group, &mut reads[..])
+            && operands.iter().any(|o| o.access == Access::ReadWrite)
+        {
+            b.clone_from(a);
+        }
         let accumulator = operands.iter().find(|o| o.access == Access::ReadWrite).map(mine);
         let continued = self.row.reads().find(|r| self.row.writes().any(|w| continues(r, w)));
         let write = accumulator.or(continued.map(|o| format!("%{}.mine", o.name)));

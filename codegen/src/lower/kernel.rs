@@ -1,6 +1,7 @@
 //! The kernel: parameters, head comment, helpers, and what a launcher must know.
 
-use super::{Lowering, stmts::line_comment};
+use super::Lowering;
+use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::cpp::{print, prune};
 use crate::index::Indices;
@@ -134,8 +135,8 @@ pub fn print_kernels(
     Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first loop at the top of
-/// its kernel, and its first lane writes both to the kernel's last output, i64 of \[blocks, warps, 2\],
+/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first `nounroll` loop at
+/// the top of its kernel, and its first lane writes both to the kernel's last output, i64 of \[blocks, warps, 2\],
 /// which the program itself does not write. A kernel without such a loop has no clocks.
 ///
 /// # Errors
@@ -264,9 +265,10 @@ impl Lowering<'_> {
         })
     }
 
-    /// Reads the clock around the first loop.
+    /// Reads the clock around the first loop that is not unrolled.
     fn clock(&mut self, body: &mut Vec<Stmt>, buffer: BufferId, block: i64) {
-        let is_loop = |s: &Stmt| matches!(s.kind, StmtKind::For(_));
+        let is_loop =
+            |s: &Stmt| matches!(&s.kind, StmtKind::For(f) if f.pragma == Some(NOT_UNROLLED));
         let Some(at) = body.iter().position(is_loop) else { return };
         let Some(to) = self.buffers.get(&buffer).map(|b| Expr::name(b.name.clone())) else {
             return;

@@ -11,6 +11,8 @@ use carbyne_ir::program::{self, Operand, SpecId, ThreadsId};
 
 /// Threads of a warp.
 const WARP: i64 = 32;
+/// Before a loop that the compiler must not unroll.
+pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
 /// Named barriers of a block besides the one of `__syncthreads` (PTX ISA, bar).
 const MAX_BARRIERS: usize = 15;
 
@@ -53,7 +55,7 @@ impl Lowering<'_> {
                     pragma: match unroll {
                         Unroll::Default => None,
                         Unroll::Full => Some("pragma unroll"),
-                        Unroll::Never => Some("pragma unroll 1"),
+                        Unroll::Never => Some(NOT_UNROLLED),
                     },
                     ty: Type::named(Indices::type_of(wide)),
                     var: name.into(),

@@ -47,6 +47,8 @@ pub enum Data {
     SmallIntegers,
     /// Uniform in \[-1, 1).
     Uniform,
+    /// Ones.
+    Ones,
     /// Of an only operand of up to 16 bits all values; else ends and special values, those of two operands in
     /// every combination, numbers of every magnitude, and many around 1.
     Spread,

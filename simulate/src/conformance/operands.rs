@@ -42,6 +42,7 @@ fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u
             let v = lo + i128::from(((random >> 32) * (hi - lo + 1) as u64) >> 32);
             if scalar.is_float() { encode(scalar, v as f64) } else { truncate(scalar, v) }
         }
+        Data::Ones => encode(scalar, 1.0),
         Data::Uniform if !scalar.is_float() => scrambled(scalar.bits(), stream, e),
         // The bits of a tf32 that do not count are there.
         Data::Uniform if scalar == Scalar::Tf32 => encode(Scalar::F32, uniform(random)),

@@ -3,8 +3,9 @@
 //! A row is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles an execution
 //! are those until completion, and by a multiprocessor full of warps, where they are those of issue. Two
 //! kernels that differ in the length of the chain are timed, and the difference counts: what is around the
-//! chain cancels out. Where the machine code of the longer one shows that a compiler has folded the chain,
-//! the row is not measured.
+//! chain cancels out. All operands are ones. A row is not measured where the machine code of the longer chain
+//! shows that a compiler has folded it, where the architecture emulates the row (what depends on factors alone
+//! is then done once), and where a sequence, which may take another way for special values, has come to one.
 
 use super::compile::{compile_text, outside};
 use super::report::today;
@@ -15,11 +16,12 @@ use carbyne_atoms::probe::{Probe, Repeat, Unobservable, chain};
 use carbyne_atoms::{Arch, Atom, AtomTable, RowKind, limits};
 use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
-use carbyne_ir::program::Program;
-use carbyne_launch::{Arguments, Binary, Fallible, Gpu, Launch, Module};
+use carbyne_ir::program::{BufferId, Program};
+use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, Module};
 use carbyne_simulate::Options;
 use carbyne_simulate::conformance::{self, Case, Data, unpack};
 use carbyne_simulate::device::Trial;
+use carbyne_simulate::num::decode;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
@@ -47,6 +49,8 @@ struct Chain {
 struct Measured {
     cycles: [Option<f64>; 4],
     instructions: [Option<usize>; 4],
+    /// Whether results came to be zero, infinite or no number.
+    special: bool,
     error: Option<String>,
 }
 
@@ -89,7 +93,10 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
                 to.instructions[chain.part] = n_instructions(bytes, &kernel.name);
             }
             match timed(&gpu, &module, chain, kernel, &table, patience) {
-                Ok(cycles) => to.cycles[chain.part] = Some(cycles),
+                Ok((cycles, ordinary)) => {
+                    to.cycles[chain.part] = Some(cycles);
+                    to.special |= !ordinary;
+                }
                 Err(d) => to.error = Some(d.to_string()),
             }
         }
@@ -149,8 +156,8 @@ type Unmeasured = Vec<(&'static str, String)>;
 /// Lengths of a row's two chains. A long sequence shall stay in the instruction cache.
 fn lengths(row: &Atom) -> [i64; 2] {
     match row.kind {
-        RowKind::Instruction if !row.cost.emulated => [8, 40],
-        RowKind::Instruction | RowKind::Sequence { .. } => [2, 10],
+        RowKind::Instruction => [8, 40],
+        RowKind::Sequence { .. } => [2, 10],
     }
 }
 
@@ -158,6 +165,10 @@ fn lengths(row: &Atom) -> [i64; 2] {
 fn chains(rows: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured), Failure> {
     let (mut chains, mut unmeasured) = (vec![], vec![]);
     for (i, row) in rows.iter().enumerate() {
+        if row.cost.emulated {
+            unmeasured.push((row.name, "it is emulated".to_owned()));
+            continue;
+        }
         let [short, long] = lengths(row);
         let parts = [(short, 32), (long, 32), (short, FULL), (long, FULL)];
         for (part, (times, threads)) in parts.into_iter().enumerate() {
@@ -180,7 +191,8 @@ fn chains(rows: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured),
     Ok((chains, unmeasured))
 }
 
-/// Cycles from the first warp's beginning to the last one's end, in the fastest of some launches.
+/// Cycles from the first warp's beginning to the last one's end, in the fastest of some launches; and whether
+/// what the chain ends in is an ordinary number.
 fn timed(
     gpu: &Gpu,
     module: &Module,
@@ -188,8 +200,8 @@ fn timed(
     kernel: &CudaKernel,
     table: &AtomTable,
     patience: Duration,
-) -> Fallible<f64> {
-    let case = Case { data: Data::Uniform, seed: 1 };
+) -> Fallible<(f64, bool)> {
+    let case = Case { data: Data::Ones, seed: 0 };
     let arrays = conformance::given(&chain.probe, case);
     let trial = Trial::new(&chain.program, table, &Options { arrays, ..Options::default() })?;
     let mut buffers = vec![];
@@ -220,13 +232,27 @@ fn timed(
         let ended = values.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
         fastest = fastest.min(ended.saturating_sub(began) as f64);
     }
-    Ok(fastest)
+    let mut ordinary = true;
+    for o in chain.probe.operands.iter().filter(|o| o.scalar.is_float()) {
+        let of = |(id, _): &&(BufferId, Buffer)| {
+            Some(&chain.program.buffers[*id].name) == o.output.as_ref()
+        };
+        let Some((_, on_gpu)) = buffers.iter().find(of) else { continue };
+        let mut bytes = vec![0; on_gpu.len()];
+        on_gpu.read(&mut bytes)?;
+        let first = unpack(&bytes, o.scalar, 1).first().map_or(0.0, |raw| decode(o.scalar, *raw));
+        ordinary &= first.is_normal();
+    }
+    Ok((fastest, ordinary))
 }
 
 /// Issue and completion cycles and machine instructions of one execution, to two digits after the point.
 fn cycles(row: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), String> {
     if let Some(e) = &m.error {
         return Err(e.clone());
+    }
+    if m.special && matches!(row.kind, RowKind::Sequence { .. }) {
+        return Err("a chain of it ends in zero, infinity or no number".to_owned());
     }
     let [short, long] = lengths(row);
     let more = (long - short) as f64;
