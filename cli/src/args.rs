@@ -78,6 +78,9 @@ pub(crate) struct Decompose {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
+    /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
@@ -90,6 +93,9 @@ pub(crate) struct Compile {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
+    /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
     /// Which kernel, where the program holds several.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,

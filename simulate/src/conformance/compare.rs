@@ -98,33 +98,36 @@ pub fn compare(
                 Some(reference) => reference.judge(row, o.scalar, case, &element, raw),
                 None => bits(row, o.scalar, *want, raw),
             };
-            let difference = |wanted: String| {
-                let text = |r| format!("{} ({r:#x})", value_text(o.scalar, r));
-                Difference {
-                    operand: o.name,
-                    found: raw.map_or("nothing".to_owned(), text),
-                    wanted,
-                    from: operands_of(row, probe, arrays, &element),
-                    element: element.clone(),
-                }
-            };
             let (ratio, wanted) = match judged {
-                Judged::Right(ratio, wanted) => (ratio, wanted),
+                Judged::Right => (0.0, None),
                 Judged::Unstated => {
                     compared.skipped += 1;
                     continue;
                 }
-                Judged::Wrong(ratio, wanted) => {
+                Judged::Within(wanted) => (wanted.ratio(), Some(wanted)),
+                Judged::Wrong(wanted) => {
                     compared.n_wrong += 1;
-                    if compared.first.len() < MAX_KEPT {
-                        compared.first.push(difference(wanted.clone()));
-                    }
-                    (ratio, wanted)
+                    (wanted.ratio(), Some(wanted))
                 }
             };
-            if ratio > compared.max_ratio {
-                compared.max_ratio = ratio;
-                compared.worst = Some(difference(wanted));
+            let is_wrong = matches!(judged, Judged::Wrong(_));
+            let kept = is_wrong && compared.first.len() < MAX_KEPT;
+            let is_worst = ratio > compared.max_ratio;
+            if let Some(wanted) = wanted.filter(|_| kept || is_worst) {
+                let text = |r| format!("{} ({r:#x})", value_text(o.scalar, r));
+                let difference = Difference {
+                    operand: o.name,
+                    found: raw.map_or("nothing".to_owned(), text),
+                    wanted: wanted.text(o.scalar),
+                    from: operands_of(row, probe, arrays, &element),
+                    element,
+                };
+                if is_worst {
+                    (compared.max_ratio, compared.worst) = (ratio, Some(difference.clone()));
+                }
+                if kept {
+                    compared.first.push(difference);
+                }
             }
             compared.elements += 1;
         }
@@ -132,16 +135,45 @@ pub fn compare(
     compared
 }
 
+/// What an element is.
+#[derive(Copy, Clone)]
 enum Judged {
-    /// With its difference in units of what is allowed, and what was wanted.
-    Right(f64, String),
-    /// Wrong, likewise; of what no bound is about, the difference is 0.
-    Wrong(f64, String),
+    Right,
+    /// Not the exact result, and near enough.
+    Within(Wanted),
+    Wrong(Wanted),
     /// The row states nothing.
     Unstated,
 }
 
-const RIGHT: Judged = Judged::Right(0.0, String::new());
+/// What an element should be.
+#[derive(Copy, Clone)]
+enum Wanted {
+    /// These bits; none where nothing should be written.
+    Bits(Option<u64>),
+    /// This number, give or take what is allowed; and how far off it is, where that is a number.
+    Near { exact: f64, allowed: f64, error: f64 },
+}
+
+impl Wanted {
+    /// The difference in units of what is allowed.
+    fn ratio(self) -> f64 {
+        match self {
+            Wanted::Near { allowed, error, .. } if allowed > 0.0 && error.is_finite() => {
+                error / allowed
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn text(self, scalar: Scalar) -> String {
+        match self {
+            Wanted::Bits(None) => "nothing written".to_owned(),
+            Wanted::Bits(Some(raw)) => format!("{} ({raw:#x})", value_text(scalar, raw)),
+            Wanted::Near { exact, allowed, .. } => format!("{exact:e} ± {allowed:.2e}"),
+        }
+    }
+}
 
 /// Bit by bit.
 fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Judged {
@@ -150,9 +182,8 @@ fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Ju
     let nans = |raw: u64| scalar.is_float() && decode(scalar, raw).is_nan();
     let alike = |raw: u64| raw == wanted || (!keeps_bits(row) && nans(raw) && nans(wanted));
     match found {
-        Some(raw) if alike(raw) => RIGHT,
-        _ if want.is_none() => Judged::Wrong(0.0, "nothing written".to_owned()),
-        _ => Judged::Wrong(0.0, format!("{} ({wanted:#x})", value_text(scalar, wanted))),
+        Some(raw) if alike(raw) => Judged::Right,
+        _ => Judged::Wrong(Wanted::Bits(want)),
     }
 }
 
@@ -204,29 +235,24 @@ impl Reference {
         let ints = case.data == Data::SmallIntegers;
         let stated = bound.as_slice();
         let allowed = tolerance(&self.meaning, scalar, exact, magnitude, ints, stated);
-        let wanted = || format!("{exact:e} ± {allowed:.2e}");
-        let either = |right: bool| if right { RIGHT } else { Judged::Wrong(0.0, wanted()) };
+        let near = |error: f64| Wanted::Near { exact, allowed, error };
+        let either =
+            |right: bool| if right { Judged::Right } else { Judged::Wrong(near(f64::NAN)) };
         let Some(raw) = found else { return either(false) };
         let is = decode(scalar, raw);
         if exact.is_nan() || is.is_nan() {
             return either(exact.is_nan() && is.is_nan());
         }
-        if is == exact {
-            return RIGHT;
-        }
         if is.is_infinite() || exact.is_infinite() {
             // An overflow of the type is one where a result that is allowed overflows.
-            let farthest = exact + allowed.copysign(exact);
-            let overflows = is.is_infinite() && decode(scalar, encode(scalar, farthest)) == is;
-            return either(
-                overflows || (exact.is_infinite() && decode(scalar, encode(scalar, exact)) == is),
-            );
+            let rounded = |v: f64| decode(scalar, encode(scalar, v));
+            let overflows = is.is_infinite() && rounded(exact + allowed.copysign(exact)) == is;
+            return either(overflows || (exact.is_infinite() && rounded(exact) == is));
         }
-        let error = (is - exact).abs();
-        match error <= allowed {
-            true if allowed == 0.0 => RIGHT,
-            true => Judged::Right(error / allowed, wanted()),
-            false => Judged::Wrong(error / allowed, wanted()),
+        match (is - exact).abs() {
+            0.0 => Judged::Right,
+            error if error <= allowed => Judged::Within(near(error)),
+            error => Judged::Wrong(near(error)),
         }
     }
 }

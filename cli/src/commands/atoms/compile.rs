@@ -18,6 +18,7 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
+    super::known(&args.rows, &archs)?;
     let probes = Probes::new(&args.rows, &archs)?;
     let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
     let emit = |_| if args.ptx { Emit::Ptx } else { Emit::Cubin };
@@ -27,7 +28,7 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
         Failure::usage(format!("`{}` cannot be made: {why}", folder.display()))
     })?;
     let (mut n_kernels, mut n_files) = (0, 0);
-    let batches: Vec<&Batch> = probes.batches.iter().filter(|b| !b.probes.is_empty()).collect();
+    let batches: Vec<&Batch> = probes.batches.iter().collect();
     for (batch, made) in batches.iter().zip(compiled(&batches, nvrtc, emit)) {
         let (extension, bytes) = match made.map_err(|d| outside(*d))? {
             Binary::Cubin(bytes) => ("cubin", bytes),
@@ -35,7 +36,7 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
         };
         let path = folder.join(format!("{}.{extension}", batch.name()));
         output::write(Some(&path), &bytes, io)?;
-        (n_kernels, n_files) = (n_kernels + batch.probes.len(), n_files + 1);
+        (n_kernels, n_files) = (n_kernels + batch.n_kernels, n_files + 1);
     }
     let (major, minor) = nvrtc.version();
     let names: Vec<String> = archs.iter().map(Arch::to_string).collect();

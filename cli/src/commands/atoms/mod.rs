@@ -39,6 +39,15 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
+/// Whether each of the rows asked for is one of an architecture's.
+fn known(rows: &crate::args::Rows, archs: &[Arch]) -> Outcome {
+    let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
+    match rows.rows.iter().find(|name| !tables.iter().any(|t| t.get(name).is_some())) {
+        Some(name) => Err(unknown(name, &tables)),
+        None => Ok(()),
+    }
+}
+
 /// No row has the name.
 pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
     let shown: String = name.chars().take(64).collect();

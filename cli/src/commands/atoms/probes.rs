@@ -24,6 +24,7 @@ pub(super) struct Probed {
 }
 
 /// A probe as it is on one architecture.
+#[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "for whoever executes it"))]
 pub(super) struct Variant {
     pub(super) arch: Arch,
     pub(super) kernel: CudaKernel,
@@ -35,8 +36,7 @@ pub(super) struct Variant {
 pub(super) struct Batch {
     pub(super) arch: Arch,
     pub(super) source: String,
-    /// Those of its probes, as numbers of [`Probes::list`].
-    pub(super) probes: Vec<usize>,
+    pub(super) n_kernels: usize,
 }
 
 impl Batch {
@@ -63,37 +63,28 @@ impl Probes {
     /// The probes of rows of these architectures.
     ///
     /// # Errors
-    /// A name that is no row's; a probe that the compiler refuses, which is a defect.
+    /// A probe that the compiler refuses, which is a defect.
     pub(super) fn new(args: &Rows, archs: &[Arch]) -> Result<Self, Failure> {
-        let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
-        for name in &args.rows {
-            if !tables.iter().any(|t| t.get(name).is_some()) {
-                return Err(super::unknown(name, &tables));
-            }
-        }
+        let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|r| r == name);
         let mut probes = Probes::default();
-        for table in &tables {
+        for table in archs.iter().map(|a| AtomTable::new(*a)) {
             let mut of_arch = vec![];
             for row in table.rows() {
                 for pick in 0..n_memories(row) {
-                    match probe::probe(row, table, conformance::choice(row, pick)) {
-                        Ok(made) => of_arch.push(probes.add(row, made, table)?),
-                        Err(e) => probes.without.push((row.name, table.arch, e.to_string())),
+                    match probe::probe(row, &table, conformance::choice(row, pick)) {
+                        Ok(made) => of_arch.push((row, made)),
+                        Err(e) if wanted(row.name) => {
+                            probes.without.push((row.name, table.arch, e.to_string()));
+                        }
+                        Err(_) => {}
                     }
                 }
             }
+            // Batches do not depend on which rows are wanted, so that files made for all of them serve.
             for chunk in of_arch.chunks(BATCH) {
-                probes.batch(chunk, table)?;
-            }
-        }
-        let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|r| r == name);
-        probes.without.retain(|(name, ..)| wanted(name));
-        let used = |b: &Batch| b.probes.iter().any(|p| wanted(probes.list[*p].row.name));
-        let used: Vec<bool> = probes.batches.iter().map(used).collect();
-        // Numbers stay as they are: what is not wanted is emptied.
-        for (batch, used) in probes.batches.iter_mut().zip(used) {
-            if !used {
-                batch.probes.clear();
+                if chunk.iter().any(|(row, _)| wanted(row.name)) {
+                    probes.batch(chunk, &table)?;
+                }
             }
         }
         for probed in probes.list.iter_mut().filter(|p| !wanted(p.row.name)) {
@@ -103,18 +94,21 @@ impl Probes {
     }
 
     /// The number of the probe, which rows that differ in their costs alone share.
-    fn add(&mut self, row: &Atom, made: Probe, table: &AtomTable) -> Result<usize, Failure> {
-        let same = |p: &Probed| p.probe == made && Atom { cost: row.cost, ..p.row.clone() } == *row;
+    fn add(&mut self, row: &Atom, made: &Probe, table: &AtomTable) -> Result<usize, Failure> {
+        let same =
+            |p: &Probed| p.probe == *made && Atom { cost: row.cost, ..p.row.clone() } == *row;
         if let Some(i) = self.list.iter().position(same) {
             return Ok(i);
         }
         let source = Source { name: format!("probe of {}", row.name), text: made.text.clone() };
         let program = pipeline::decomposed(&source, table)?.program;
-        self.list.push(Probed { row: row.clone(), probe: made, program, variants: vec![] });
+        self.list.push(Probed { row: row.clone(), probe: made.clone(), program, variants: vec![] });
         Ok(self.list.len() - 1)
     }
 
-    fn batch(&mut self, probes: &[usize], table: &AtomTable) -> Result<(), Failure> {
+    fn batch(&mut self, rows: &[(&Atom, Probe)], table: &AtomTable) -> Result<(), Failure> {
+        let probes: Vec<usize> =
+            rows.iter().map(|(row, made)| self.add(row, made, table)).collect::<Result<_, _>>()?;
         let of = |i: &usize| {
             let program = &self.list[*i].program;
             program.kernels.first().map(|k| (program, *k))
@@ -128,25 +122,15 @@ impl Probes {
         for (i, kernel) in probes.iter().zip(kernels) {
             self.list[*i].variants.push(Variant { arch: table.arch, kernel, batch });
         }
-        self.batches.push(Batch { arch: table.arch, source: text, probes: probes.to_vec() });
+        self.batches.push(Batch { arch: table.arch, source: text, n_kernels: probes.len() });
         Ok(())
-    }
-
-    /// Its batches, those left out that are `done`.
-    #[cfg(feature = "gpu")]
-    pub(super) fn open_batches(&self, done: &[bool]) -> Vec<&Batch> {
-        self.batches
-            .iter()
-            .zip(done)
-            .filter(|(b, d)| !**d && !b.probes.is_empty())
-            .map(|(b, _)| b)
-            .collect()
     }
 
     /// The source of one probe alone.
     ///
     /// # Errors
     /// As [`Probes::new`].
+    #[cfg(feature = "gpu")]
     pub(super) fn alone(&self, probe: usize, arch: Arch) -> Result<String, Failure> {
         let program = &self.list[probe].program;
         let kernels: Vec<_> = program.kernels.first().map(|k| (program, *k)).into_iter().collect();

@@ -63,6 +63,18 @@ impl Row {
         self.results.iter().filter(|(_, r)| of(r)).map(|(a, _)| a.as_str()).collect()
     }
 
+    /// Neighbors in [`Arch::ALL`] as one range: `sm_70 to sm_90a`.
+    fn range(&self, of: fn(&Result) -> bool) -> String {
+        let archs = self.archs(of);
+        let at = |name: &&str| Arch::ALL.iter().position(|a| a.as_str() == *name).unwrap_or(0);
+        match archs.as_slice() {
+            [first, .., last] if at(last) - at(first) + 1 == archs.len() && archs.len() > 2 => {
+                format!("{first} to {last}")
+            }
+            _ => archs.join(" "),
+        }
+    }
+
     fn elements(&self) -> u64 {
         self.results.iter().map(|(_, r)| r.compared.elements).sum()
     }
@@ -205,10 +217,10 @@ impl Report {
             let status = row.status();
             // Writing to a string cannot fail.
             let _ = write!(out, "{:width$}  {status}", row.name);
-            let verified = row.archs(Result::is_verified);
+            let verified = row.range(Result::is_verified);
             if !verified.is_empty() {
                 let n = row.elements();
-                let _ = write!(out, "  {}: {n} elements, {}", verified.join(" "), row.of_allowed());
+                let _ = write!(out, "  {verified}: {n} elements, {}", row.of_allowed());
             }
             out.push('\n');
             for reason in row.reasons() {
@@ -286,14 +298,25 @@ impl Report {
             today(),
             self.on()
         );
-        out.push_str("| spec | verified | failed | compiled only | not executable here |\n");
+        for kind in ["cubin", "ptx"] {
+            let ran = |a: &&Arch| {
+                let of = |(b, r): &(Arch, Result)| b == *a && r.kind == Some(kind);
+                self.rows.iter().any(|row| row.results.iter().any(of))
+            };
+            let archs: Vec<&str> = Arch::ALL.iter().filter(ran).map(|a| a.as_str()).collect();
+            let what = if kind == "ptx" { "PTX that the driver compiled" } else { "machine code" };
+            if !archs.is_empty() {
+                let _ = writeln!(out, "As {what}: {}.", archs.join(", "));
+            }
+        }
+        out.push_str("\n| spec | verified | failed | compiled only | not executable here |\n");
         out.push_str("| --- | --- | --- | --- | --- |\n");
         for (family, n) in self.counts() {
             let _ = writeln!(out, "| {family} | {} | {} | {} | {} |", n[0], n[1], n[2], n[3]);
         }
         out.push_str("\n| row | | on | elements | error |\n| --- | --- | --- | --- | --- |\n");
         for row in &self.rows {
-            let on = row.archs(Result::is_verified).join(" ");
+            let on = row.range(Result::is_verified);
             let (error, elements) = (row.of_allowed(), row.elements());
             let _ = writeln!(
                 out,
@@ -320,9 +343,8 @@ const STATUS: [&str; 4] = ["verified", "failed", "compiled only", "not executabl
 const INTRODUCTION: &str = "\
 A row is verified where the GPU computes, element by element, what the simulator computes by the row: bit for
 bit where the row says how it rounds, and for sums of tensor cores on small integers; on other numbers, and for
-approximations, no farther from the exact result than the row allows. Rows of architectures other than the
-GPU's ran as PTX that the driver compiled.
-
+approximations, no farther from the exact result than the row allows. Each architecture's rows ran as that
+architecture prints them.
 ";
 
 /// `2026-01-31`, in UTC.

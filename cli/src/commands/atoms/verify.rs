@@ -5,7 +5,7 @@
 //! `carbyne_simulate::conformance`'s.
 
 use super::compile::{compile_text, compiled, outside, prebuilt};
-use super::probes::{Probed, Probes, Variant};
+use super::probes::{Batch, Probed, Probes, Variant};
 use super::report::{Report, Verdict};
 use crate::args::VerifyAtoms;
 use crate::failure::{Failure, Outcome};
@@ -33,6 +33,7 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
+    super::known(&args.rows, &wanted)?;
     let (archs, others): (Vec<Arch>, Vec<Arch>) =
         wanted.into_iter().partition(|a| a.runs_on(capability, false));
     let emit = |arch: Arch| if arch.runs_on(capability, true) { Emit::Cubin } else { Emit::Ptx };
@@ -163,10 +164,10 @@ impl Binaries {
         let mut missing = false;
         for (i, batch) in probes.batches.iter().enumerate() {
             let found = match &args.prebuilt {
-                Some(folder) if !batch.probes.is_empty() => prebuilt(batch, folder)?,
-                _ => None,
+                Some(folder) => prebuilt(batch, folder)?,
+                None => None,
             };
-            missing |= found.is_none() && !batch.probes.is_empty();
+            missing |= found.is_none();
             batches.push(found.map(|b| (i, b)).ok_or(Unusable::Part));
         }
         if missing {
@@ -174,14 +175,12 @@ impl Binaries {
                 Ok(nvrtc) => {
                     let (major, minor) = nvrtc.version();
                     report.compiler = Some(format!("NVRTC {major}.{minor}"));
-                    let done: Vec<bool> = batches.iter().map(Result::is_ok).collect();
-                    let open = probes.open_batches(&done);
+                    let open = probes.batches.iter().zip(&batches);
+                    let open: Vec<&Batch> =
+                        open.filter(|(_, b)| b.is_err()).map(|(batch, _)| batch).collect();
                     let mut made = compiled(&open, nvrtc, emit).into_iter();
-                    for (i, batch) in probes.batches.iter().enumerate() {
-                        if done[i] || batch.probes.is_empty() {
-                            continue;
-                        }
-                        batches[i] = match made.next() {
+                    for (i, batch) in batches.iter_mut().enumerate().filter(|(_, b)| b.is_err()) {
+                        *batch = match made.next() {
                             Some(Ok(binary)) => Ok((i, binary)),
                             Some(Err(d)) if d.code == Code::NvrtcLacksArch => {
                                 Err(Unusable::Whole(d.to_string()))
