@@ -203,6 +203,9 @@ pub(crate) struct Atoms {
     /// Costs of this file, which `carbyne atoms calibrate` wrote, instead of the table's own.
     #[arg(long, value_name = "FILE", requires = "arch")]
     pub(crate) costs: Option<PathBuf>,
+    /// Print the program that executes the instruction, as `verify` and the tests do.
+    #[arg(long, requires = "name")]
+    pub(crate) probe: bool,
     /// Everything about one instruction, its operands drawn.
     pub(crate) name: Option<String>,
 }

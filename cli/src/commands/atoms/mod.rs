@@ -10,8 +10,9 @@ mod report;
 mod verify;
 
 use crate::args::{Atoms, AtomsCommand};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
+use carbyne_atoms::probe::{Choice, probe};
 use carbyne_atoms::{Arch, Atom, AtomTable, docs};
 use carbyne_draw::{tensor, text};
 
@@ -33,6 +34,7 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
         None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
     };
     let text = match &args.name {
+        Some(name) if args.probe => program(name, &tables)?,
         Some(name) => one(name, &tables, io.stdout_color)?,
         None => list(&tables, args.spec.as_deref())?,
     };
@@ -77,6 +79,16 @@ fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure>
         Err(e) => out.push_str(&format!("\nIts operands cannot be drawn: {e}.\n")),
     }
     Ok(out)
+}
+
+/// The program that executes one row, on the newest of these architectures that has it.
+fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
+    let found = tables.iter().rev().find_map(|t| t.get(name).map(|row| (row, t)));
+    let Some((row, table)) = found else { return Err(unknown(name, tables)) };
+    let made = probe(row, table, Choice::default())
+        .map_err(|e| Failure::usage(format!("`{name}` has no program that executes it: {e}")))?;
+    let source = Source { name: format!("probe of {name}"), text: made.text };
+    Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 
 /// One line a row: name, operation, where it is.
