@@ -1,5 +1,6 @@
 //! Tests of the command line, one program so that they link once.
 
+mod atoms;
 mod bad_input;
 mod calculator;
 mod damaged;
