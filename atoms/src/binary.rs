@@ -4,6 +4,8 @@
 //! multiply-add, so that each is rounded as its row says. Where an architecture has no addition or
 //! multiplication of bfloat16 (before sm_90) the same functions are one fused multiply-add by 1 or plus
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
+//! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
+//! rounded once more: within 1 ulp.
 //! Integers wrap: additions and products are of unsigned numbers. There is no division of integers.
 
 use crate::arch::{Arch, ArchReq};

@@ -55,7 +55,10 @@ pub(super) fn outside(error: Diagnostic) -> Failure {
     Failure::one(&Source { name: "carbyne atoms".to_owned(), text: String::new() }, error)
 }
 
-/// Compiles batches on all cores; the answers are in their order.
+/// Compilations at a time.
+const THREADS: usize = 8;
+
+/// Compiles batches side by side; the answers are in their order.
 pub(super) fn compiled(
     batches: &[&Batch],
     nvrtc: &Nvrtc,
@@ -70,8 +73,7 @@ pub(super) fn compiled(
             slot.get_or_init(|| compile_text(nvrtc, &batch.source, batch.arch, emit(batch.arch)));
         }
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|s| (0..cores.min(batches.len())).for_each(|_| drop(s.spawn(work))));
+    std::thread::scope(|s| (0..THREADS.min(batches.len())).for_each(|_| drop(s.spawn(work))));
     let missed = || Diagnostic::new(Code::Internal, Default::default(), "it was not compiled");
     slots.into_iter().map(|s| s.into_inner().unwrap_or_else(|| Err(Box::new(missed())))).collect()
 }

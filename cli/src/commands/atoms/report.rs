@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What became of a row on one architecture.
+/// What became of one execution of a row for one architecture.
 pub(super) enum Verdict {
     /// It was executed as this kind of binary.
     Compared(&'static str, Box<Compared>),
@@ -16,8 +16,6 @@ pub(super) enum Verdict {
     Broken(String),
     /// It could not be executed.
     NotExecuted(String),
-    /// It has no result to compare.
-    CompiledOnly(String),
 }
 
 /// All executions of a row for one architecture.
@@ -27,7 +25,6 @@ struct Result {
     kind: Option<&'static str>,
     broken: Option<String>,
     absent: Option<String>,
-    compiled: Option<String>,
 }
 
 impl Result {
@@ -36,7 +33,12 @@ impl Result {
     }
 
     fn is_verified(&self) -> bool {
-        !self.has_failed() && self.kind.is_some()
+        !self.has_failed() && self.kind.is_some() && self.compared.elements > 0
+    }
+
+    /// Whether it ran, and gave nothing that could be looked at.
+    fn is_unobserved(&self) -> bool {
+        !self.has_failed() && self.kind.is_some() && self.compared.elements == 0
     }
 }
 
@@ -54,7 +56,7 @@ impl Row {
         match () {
             () if any(Result::has_failed) => "failed",
             () if any(Result::is_verified) => "verified",
-            () if any(|r| r.compiled.is_some()) => "compiled only",
+            () if any(Result::is_unobserved) => "compiled only",
             () => "not executable here",
         }
     }
@@ -87,8 +89,8 @@ impl Row {
     fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<(&str, Vec<&str>)> = vec![];
         for (arch, r) in &self.results {
-            let Some(why) = r.broken.as_deref().or(r.absent.as_deref()).or(r.compiled.as_deref())
-            else {
+            let unobserved = r.is_unobserved().then_some("it ran, and gives nothing to compare");
+            let Some(why) = r.broken.as_deref().or(r.absent.as_deref()).or(unobserved) else {
                 continue;
             };
             match reasons.iter_mut().find(|(known, _)| *known == why) {
@@ -173,7 +175,6 @@ impl Report {
             }
             Verdict::Broken(why) => result.broken = Some(why),
             Verdict::NotExecuted(why) => result.absent = Some(why),
-            Verdict::CompiledOnly(why) => result.compiled = Some(why),
         }
     }
 
@@ -275,7 +276,7 @@ impl Report {
                     "differences": differences,
                     "broken": r.broken,
                     "not_executed": r.absent,
-                    "compiled_only": r.compiled,
+                    "compiled_only": r.is_unobserved(),
                 })
             };
             let results: Vec<_> = row.results.iter().map(of_arch).collect();

@@ -18,7 +18,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::BufferId;
 use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, Module};
 use carbyne_simulate::Options;
-use carbyne_simulate::conformance::{self, Arrays, Case, compare, unpack};
+use carbyne_simulate::conformance::{self, Arrays, Case, Compared, compare, unpack};
 use carbyne_simulate::device::{POISON, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,31 +47,39 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     let wrong = args.corrupt.as_deref().map(|name| Wrong::new(name, &probes)).transpose()?;
     let mut binaries = Binaries::new(args, &probes, emit, &mut report)?;
     for (name, arch, why) in &probes.without {
-        report.add(name, *arch, Verdict::CompiledOnly(why.clone()));
+        report.add(name, *arch, Verdict::NotExecuted(why.clone()));
     }
     let patience = Duration::from_secs(args.timeout.into());
     let mut device = Device { modules: BTreeMap::new(), gpu: Some(gpu), number: args.gpu };
-    for (i, probed) in probes.list.iter().enumerate() {
+    let mut hangs = None;
+    'rows: for (i, probed) in probes.list.iter().enumerate() {
+        if probed.variants.is_empty() {
+            continue;
+        }
         for case in conformance::cases(&probed.row) {
             let given = Given::new(probed, case, wrong.as_ref())?;
             for variant in &probed.variants {
-                let verdict = match binaries.of(&probes, i, variant, emit) {
-                    Err(why) => Verdict::NotExecuted(why),
+                let binary = binaries.of(&probes, i, variant, emit);
+                let done = match &binary {
+                    Err(why) => Verdict::NotExecuted(why.clone()),
                     Ok(binary) => {
                         match device.executed(binary, probed, variant, &given, patience) {
                             Ok(found) => {
-                                let (arrays, expected) = (&given.arrays, &given.expected);
-                                let of = (&probed.row, &probed.probe);
-                                let compared = compare(of.0, of.1, case, arrays, expected, &found);
-                                Verdict::Compared(binary.1.kind(), Box::new(compared))
+                                Verdict::Compared(binary.1.kind(), Box::new(given.compared(&found)))
                             }
-                            // The GPU is of no more use, and neither is the rest.
-                            Err(d) if d.code == Code::Unending => return Err(outside(*d)),
-                            Err(d) => Verdict::Broken(d.to_string()),
+                            Err(d) => {
+                                let said = Verdict::Broken(d.to_string());
+                                // The GPU is of no more use to this process.
+                                hangs = (d.code == Code::Unending).then_some(d);
+                                said
+                            }
                         }
                     }
                 };
-                report.add(probed.row.name, variant.arch, verdict);
+                report.add(probed.row.name, variant.arch, done);
+                if hangs.is_some() {
+                    break 'rows;
+                }
             }
         }
     }
@@ -80,7 +88,11 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     if let Some(path) = &args.markdown {
         output::write(Some(path), report.markdown().as_bytes(), io)?;
     }
-    if report.has_failed() { Err(Failure::Said) } else { Ok(()) }
+    match hangs {
+        Some(d) => Err(outside(d.note("what comes after it was not executed"))),
+        None if report.has_failed() => Err(Failure::Said),
+        None => Ok(()),
+    }
 }
 
 /// The table with one row that is wrong on purpose, for the simulator only.
@@ -114,6 +126,8 @@ impl Wrong {
 
 /// A probe's operands, memory and results by the simulator.
 struct Given<'p> {
+    probed: &'p Probed,
+    case: Case,
     arrays: Arrays,
     expected: BTreeMap<String, Vec<Option<u64>>>,
     trial: Trial<'p>,
@@ -131,7 +145,12 @@ impl<'p> Given<'p> {
         let expected = conformance::expected(program, probe, simulated, &arrays).map_err(about)?;
         let options = Options { arrays: arrays.clone(), ..Options::default() };
         let trial = Trial::new(program, &table, &options).map_err(about)?;
-        Ok(Given { arrays, expected, trial })
+        Ok(Given { probed, case, arrays, expected, trial })
+    }
+
+    fn compared(&self, found: &BTreeMap<String, Vec<u64>>) -> Compared {
+        let Probed { row, probe, .. } = self.probed;
+        compare(row, probe, self.case, &self.arrays, &self.expected, found)
     }
 }
 
