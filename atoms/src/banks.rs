@@ -17,6 +17,10 @@ pub struct Banks {
     pub bytes: i64,
 }
 
+/// Bytes of global memory that are fetched or written together; addresses are multiples of it (CUDA C++
+/// Best Practices Guide, Coalesced Access to Global Memory).
+pub const SECTOR_BYTES: i64 = 32;
+
 /// The banks of every architecture in the table.
 pub const BANKS: Banks = Banks { n: 32, bytes: 4 };
 

@@ -1,36 +1,141 @@
 //! The table as a page for people: `docs/atoms.md` is what [`atoms_markdown`] returns.
 //!
+//! Rows that differ in the number of columns alone are one entry, a [`Series`].
+//!
 //! Invariant: the text depends on the table alone, so a stale page is found by comparing.
 
 use crate::arch::Arch;
-use crate::row::{Access, Atom, AtomOperand, Rate, RowKind};
+use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
+use crate::row::{
+    Access, Addressing, Atom, AtomOp, AtomOperand, Handover, Rate, RowKind, Visibility,
+};
 use crate::table::AtomTable;
+use std::collections::HashMap;
 use std::fmt::Write;
+
+/// Rows with one name but for the number of columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series<'t> {
+    /// The name; `N` stands in it for the number of columns where there are several rows.
+    pub title: String,
+    /// In the order of the table.
+    pub rows: Vec<&'t Atom>,
+}
+
+impl<'t> Series<'t> {
+    /// The row whose layouts and costs stand for all: the last, which has the most columns.
+    pub fn largest(&self) -> &'t Atom {
+        self.rows[self.rows.len() - 1]
+    }
+
+    /// What the rows compute: `MatMul 64xNx16`.
+    pub fn op(&self) -> String {
+        let op = self.largest().op.to_string();
+        match columns(self.largest()) {
+            Some(n) if self.rows.len() > 1 => op.replacen(&format!("x{n}x"), "xNx", 1),
+            _ => op,
+        }
+    }
+
+    /// `8, 16 to 256`: the numbers of columns, where there are several.
+    pub fn columns(&self) -> Option<String> {
+        let all: Vec<i64> = self.rows.iter().filter_map(|r| columns(r)).collect();
+        (self.rows.len() > 1).then(|| runs(&all))
+    }
+}
+
+/// The rows of tables, each once, as series in the order in which the tables have them.
+pub fn series(tables: &[AtomTable]) -> Vec<Series<'_>> {
+    let mut all: Vec<Series<'_>> = Vec::new();
+    let (mut names, mut places) = (HashMap::new(), HashMap::new());
+    for row in tables.iter().flat_map(AtomTable::rows) {
+        if names.insert(row.name, ()).is_some() {
+            continue;
+        }
+        let title = title(row);
+        match places.get(&title) {
+            Some(i) => {
+                let of: &mut Series<'_> = &mut all[*i];
+                of.rows.push(row);
+            }
+            None => {
+                places.insert(title.clone(), all.len());
+                all.push(Series { title, rows: vec![row] });
+            }
+        }
+    }
+    // One that is alone keeps its name.
+    for only in all.iter_mut().filter(|s| s.rows.len() == 1) {
+        only.title = only.rows[0].name.to_owned();
+    }
+    all
+}
+
+fn columns(row: &Atom) -> Option<i64> {
+    match row.op {
+        AtomOp::MatMul { n, .. } => Some(n),
+        _ => None,
+    }
+}
+
+/// `wgmma.m64nNk16.f32.f16.ss` for `wgmma.m64n8k16.f32.f16.ss`.
+fn title(row: &Atom) -> String {
+    match columns(row) {
+        Some(n) => row.name.replacen(&format!("n{n}k"), "nNk", 1),
+        None => row.name.to_owned(),
+    }
+}
+
+/// Ascending numbers; from three of one distance on the first two and the last are said.
+fn runs(all: &[i64]) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut rest = all;
+    while let [first, tail @ ..] = rest {
+        let step = tail.first().map_or(0, |next| next - first);
+        let run = 1 + rest.windows(2).take_while(|pair| pair[1] - pair[0] == step).count();
+        match run {
+            ..=3 => {
+                out.push(first.to_string());
+                rest = tail;
+            }
+            _ => {
+                out.push(format!("{first}, {} to {}", tail[0], rest[run - 1]));
+                rest = &rest[run..];
+            }
+        }
+    }
+    out.join(", ")
+}
+
+const DESCRIBED: &str = "
+An operand *by descriptor* is a whole tile in shared memory, the same for every thread of the group, that lies as one of the
+canonical layouts of the PTX ISA (Asynchronous Warpgroup Level Matrix Shared Memory Layout), as dense as below or with gaps
+between groups of rows. It may be part of a tensor; K-major tiles may begin within the first row of a swizzle's pattern.
+
+| major | A [64,16] of 16 bits | B [16,128] of 16 bits |
+| --- | --- | --- |
+";
 
 /// Every row of every architecture as Markdown.
 pub fn atoms_markdown() -> String {
     let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
-    let mut names: Vec<&'static str> = Vec::new();
-    for row in tables.iter().flat_map(AtomTable::rows) {
-        if !names.contains(&row.name) {
-            names.push(row.name);
-        }
-    }
     let mut page = String::from(HEAD);
-    for name in names {
+    described_tiles(&mut page);
+    for of in series(&tables) {
         page.push('\n');
-        page.push_str(&section(name, &tables));
+        section(&mut page, &of, &tables);
     }
     page
 }
 
-/// All about the row of that name as it is in these tables; empty where none has it.
-pub fn section(name: &str, tables: &[AtomTable]) -> String {
-    let rows: Vec<(Arch, &Atom)> =
-        tables.iter().filter_map(|t| t.get(name).map(|r| (t.arch, r))).collect();
+/// What the page says of one row, or of the series of that title; none where there is neither.
+pub fn atom_markdown(name: &str, tables: &[AtomTable]) -> Option<String> {
+    let alone = |row| Series { title: name.to_owned(), rows: vec![row] };
+    let row = tables.iter().find_map(|t| t.get(name)).map(alone);
+    let of = row.or_else(|| series(tables).into_iter().find(|s| s.title == name))?;
     let mut page = String::new();
-    write_section(&mut page, &rows);
-    page
+    section(&mut page, &of, tables);
+    Some(page)
 }
 
 const HEAD: &str = "\
@@ -43,34 +148,61 @@ in its units. `bN` stands for any scalar types that fill N bits. Costs are cycle
 Where a row is emulated, the architecture takes the instruction and executes others, many times slower.
 ";
 
-/// One row as it is on each architecture that has it.
-fn write_section(page: &mut String, rows: &[(Arch, &Atom)]) {
-    let Some((_, atom)) = rows.first() else { return };
+/// Layouts that have a descriptor, of the tiles of 16-bit factors.
+fn described_tiles(page: &mut String) {
+    page.push_str(DESCRIBED);
+    for (major, mode) in
+        [Major::K, Major::Mn].into_iter().flat_map(|m| SwizzleMode::ALL.map(|mode| (m, mode)))
+    {
+        let of = |tile: [i64; 2], k_mode| {
+            let rule = MatrixRule { k_mode, majors: &[Major::K, Major::Mn] };
+            canonical(&tile, 16, &rule, major, mode).unwrap_or_default()
+        };
+        let _ = writeln!(page, "| {major} | {} | {} |", of([64, 16], 1), of([16, 128], 0));
+    }
+}
+
+/// A series as it is on each architecture that has it.
+fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
+    let atom = of.largest();
+    let rows: Vec<(Arch, &Atom)> =
+        tables.iter().filter_map(|t| t.get(atom.name).map(|r| (t.arch, r))).collect();
     // Writing to a string cannot fail.
-    let _ = write!(page, "## `{}`\n\n", atom.name);
+    let _ = write!(page, "## `{}`\n\n", of.title);
     let threads = if atom.group == 1 {
         "one thread".to_owned()
     } else {
         format!("{} threads `{}`", atom.group, atom.thread_layout)
     };
-    let _ = writeln!(page, "{}, {}, {}. {}.", atom.op, atom.req, threads, atom.cite);
+    let _ = writeln!(page, "{}, {}, {}. {}.", of.op(), atom.req, threads, atom.cite);
     if let RowKind::Sequence { formula, error } = atom.kind {
         let _ = writeln!(page, "Several instructions: {formula}; error: {error}.");
     }
     if let Some(bound) = atom.error_bound() {
         let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
     }
+    if let (Some(all), Some(most)) = (of.columns(), columns(atom)) {
+        let _ = writeln!(page, "N is {all}; what follows is the row of N = {most}.");
+    }
+    visibility(page, atom);
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
-    page.push_str(
-        "| operand | access | elements | memory | tile | thread-value layout | align |\n",
-    );
-    page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    for number in &atom.numbers {
+        let _ = writeln!(page, "It takes {number}.\n");
+    }
+    if !atom.operands.is_empty() {
+        page.push_str(
+            "| operand | access | elements | memory | tile | thread-value layout | align |\n",
+        );
+        page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    }
     for operand in &atom.operands {
         operand_line(page, operand);
     }
-    page.push_str("\n| architecture | issue | completion | rate per SM and cycle | source |\n");
+    let gap = if atom.operands.is_empty() { "" } else { "\n" };
+    page.push_str(gap);
+    page.push_str("| architecture | issue | completion | rate per SM and cycle | source |\n");
     page.push_str("| --- | --- | --- | --- | --- |\n");
-    let mut rest = rows;
+    let mut rest = rows.as_slice();
     while let Some((first, row)) = rest.first() {
         let n = rest.iter().take_while(|(_, r)| r.cost == row.cost).count();
         let last = rest[n - 1].0;
@@ -88,6 +220,33 @@ fn write_section(page: &mut String, rows: &[(Arch, &Atom)]) {
     }
 }
 
+/// When the outputs are there, and what stands for the placeholders that are no operands.
+fn visibility(page: &mut String, atom: &Atom) {
+    match atom.handover {
+        Some(Handover::ToRows) => page.push_str("Hands registers to the `wgmma` after it.\n"),
+        Some(Handover::ToThreads) => page.push_str("Hands the registers of `wgmma` back.\n"),
+        None => {}
+    }
+    let text = match atom.visibility {
+        Visibility::Immediate => return,
+        Visibility::AsyncGroup => "D is there after `async.commit` and `async.wait(n)`.",
+        Visibility::Mbarrier => {
+            "D is there after a wait for the phase of the mbarrier that `bar=` names."
+        }
+        Visibility::BulkGroup => {
+            "S may be overwritten after `bulk.commit` and `bulk.wait_read(n)`, D is there after `bulk.wait(n)`."
+        }
+        Visibility::WgmmaGroup => {
+            "Registers are passed to it by `wgmma.fence`; D is there, and operands may be written, after \
+             `wgmma.commit` and `wgmma.wait(n)`."
+        }
+    };
+    let _ = writeln!(page, "{text}");
+    if atom.sets {
+        let _ = writeln!(page, "`{{accumulate}}` is 1 in a MatMul and 0 in a MatMul.set.");
+    }
+}
+
 fn operand_line(page: &mut String, operand: &AtomOperand) {
     let access = match operand.access {
         Access::Read => "read",
@@ -95,13 +254,18 @@ fn operand_line(page: &mut String, operand: &AtomOperand) {
         Access::ReadWrite => "read and written",
     };
     let memory: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
+    let found = match operand.addressing {
+        Addressing::Thread => "",
+        Addressing::Descriptor(rule) if rule.majors == [Major::K] => ", by descriptor, K-major",
+        Addressing::Descriptor(_) => ", by descriptor",
+    };
     let tile: Vec<String> = operand.tile.iter().map(i64::to_string).collect();
     let _ = writeln!(
         page,
         "| {} | {access} | {} | {} | [{}] | `{}` | {} |",
         operand.name,
         operand.elem,
-        memory.join(", "),
+        memory.join(", ") + found,
         tile.join(","),
         operand.tv,
         operand.align,
@@ -116,11 +280,31 @@ mod tests {
     fn every_row_is_on_the_page_once() {
         let page = atoms_markdown();
         assert_eq!(page, atoms_markdown());
-        for arch in Arch::ALL {
-            for row in AtomTable::new(*arch).rows() {
-                let title = format!("\n## `{}`\n", row.name);
-                assert_eq!(page.matches(&title).count(), 1, "{}", row.name);
-            }
+        let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
+        let all = series(&tables);
+        for row in tables.iter().flat_map(AtomTable::rows) {
+            let of: Vec<&Series<'_>> =
+                all.iter().filter(|s| s.rows.iter().any(|r| r.name == row.name)).collect();
+            assert_eq!(of.len(), 1, "{}", row.name);
+            let heading = format!("\n## `{}`\n", of[0].title);
+            assert_eq!(page.matches(&heading).count(), 1, "{}", row.name);
+            let alone = atom_markdown(row.name, &tables).expect("it is in the table");
+            assert!(alone.contains(row.template.text()), "{}", row.name);
         }
+        assert_eq!(atom_markdown("mma.m16nNk8.f32.f16", &tables), None);
+    }
+
+    #[test]
+    fn columns_are_said_shortly() {
+        assert_eq!(runs(&[8, 16, 24, 32, 40]), "8, 16 to 40");
+        assert_eq!(runs(&[8, 16, 24, 32, 48, 64, 80]), "8, 16 to 32, 48, 64, 80");
+        assert_eq!(runs(&[8, 16]), "8, 16");
+        let table = [AtomTable::new(Arch::Sm90a)];
+        let all = series(&table);
+        let find = |title: &str| all.iter().find(|s| s.title == title).expect("the series exists");
+        assert_eq!(find("wgmma.m64nNk16.f32.f16.ss").columns().as_deref(), Some("8, 16 to 256"));
+        let integers = find("wgmma.m64nNk32.i32.i8.u8.rs");
+        assert_eq!(integers.columns().as_deref(), Some("8, 16 to 32, 48, 64 to 256"));
+        assert_eq!(find("mma.m16n8k16.f32.f16").columns(), None);
     }
 }

@@ -4,11 +4,14 @@
 //! does not parse is a defect of this crate, and the sweep builds every table.
 
 use crate::arch::ArchReq;
+use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
 use crate::row::{
-    Access, Atom, AtomOp, AtomOperand, Cost, Elem, Rate, Rounding, RowKind, Visibility,
+    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, Extent,
+    Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
 use crate::template::Template;
+use carbyne_ir::ast::CacheHint;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 
@@ -22,6 +25,9 @@ pub(crate) const ANY: &[Memory] = &[Memory::Rf, Memory::Sh, Memory::Gl];
 pub(crate) const ONE: &str = "(1,1):(0,0)";
 /// The thread-value layout of one thread with a pair of values.
 pub(crate) const PAIR: &str = "(1,2):(0,1)";
+
+/// Alignment in bytes of a tile that a descriptor names; its swizzle may want more.
+const DESCRIBED_ALIGN: i64 = 16;
 
 /// Where rates of emulated instructions come from.
 const EMULATED: &str = "estimate, after the instructions that ptxas of CUDA 12.9 writes";
@@ -39,7 +45,12 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         group: 1,
         thread_layout: layout("1:0"),
         operands: Vec::new(),
+        extent: Extent::Tile,
+        cache: CacheHint::Normal,
+        numbers: Vec::new(),
         visibility: Visibility::Immediate,
+        handover: None,
+        sets: false,
         cost,
         template: Template::Cuda(""),
         kind: RowKind::Instruction,
@@ -55,10 +66,22 @@ impl Atom {
         self
     }
 
+    /// Four whole warps, the first one's number a multiple of four.
+    pub(crate) fn warpgroup(mut self) -> Self {
+        self.group = 128;
+        self.thread_layout = layout("128:1");
+        self
+    }
+
     /// Four of them are a warp: threads 0 to 3 and 16 to 19, and so on.
     pub(crate) fn quad_pair(mut self) -> Self {
         self.group = 8;
         self.thread_layout = layout("(4,2):(1,16)");
+        self
+    }
+
+    pub(crate) fn numbers(mut self, numbers: impl IntoIterator<Item = AtomNumber>) -> Self {
+        self.numbers = numbers.into_iter().collect();
         self
     }
 
@@ -84,6 +107,33 @@ impl Atom {
 
     pub(crate) fn in_async_group(mut self) -> Self {
         self.visibility = Visibility::AsyncGroup;
+        self
+    }
+
+    /// Multiplies and adds to D, or sets it, as `{accumulate}` of the template says.
+    pub(crate) fn in_wgmma_group(mut self) -> Self {
+        self.visibility = Visibility::WgmmaGroup;
+        self.sets = true;
+        self
+    }
+
+    pub(crate) fn completes(mut self, visibility: Visibility) -> Self {
+        self.visibility = visibility;
+        self
+    }
+
+    pub(crate) fn extent(mut self, extent: Extent) -> Self {
+        self.extent = extent;
+        self
+    }
+
+    pub(crate) fn cached(mut self, cache: CacheHint) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    pub(crate) fn handing(mut self, handover: Handover) -> Self {
+        self.handover = Some(handover);
         self
     }
 
@@ -128,6 +178,7 @@ fn operand(access: Access, (name, elem, memory, tile, tv): OperandParts<'_>) -> 
         memory,
         tv: layout(tv),
         tile: tile.to_vec(),
+        addressing: Addressing::Thread,
         align: 1,
         cxx: None,
     };
@@ -148,7 +199,24 @@ pub(crate) fn vector_move(
     [r(("S", elem, from, &[1], ONE)).through(cxx), w(("D", elem, to, &[1], ONE)).through(cxx)]
 }
 
+/// A constant of the text, from the first to the last.
+pub(crate) fn immediate(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
+    AtomNumber { name, least, most, multiple: 1, form: NumberForm::Immediate }
+}
+
+/// A number that may be computed.
+pub(crate) fn computed(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
+    AtomNumber { form: NumberForm::Register(AsmClass::R), ..immediate(name, (least, most)) }
+}
+
 impl AtomOperand {
+    /// Found through a descriptor: its alignment is that of the start address.
+    pub(crate) fn described(mut self, rule: MatrixRule) -> Self {
+        self.addressing = Addressing::Descriptor(rule);
+        self.align = DESCRIBED_ALIGN;
+        self
+    }
+
     pub(crate) fn through(mut self, cxx: &'static str) -> Self {
         self.cxx = Some(cxx);
         self
@@ -196,6 +264,32 @@ impl Timing {
         }
     }
 
+    /// `wgmma` with so many multiply-adds, which reads so many bytes of shared memory. All of a
+    /// multiprocessor's units work on it together.
+    pub(crate) fn wgmma(&self, multiply_adds: i64, bytes: i64, rate: f64) -> Cost {
+        let multiply = multiply_adds as f64 / rate;
+        let read = bytes as f64 / self.wgmma_bytes;
+        let issue_cycles = multiply.max(read).max(1.0);
+        Cost {
+            issue_cycles,
+            completion_cycles: issue_cycles + self.wgmma_cycles,
+            per_sm_per_cycle: Rate::Ops(multiply_adds as f64 / issue_cycles),
+            emulated: false,
+            source: self.wgmma_source,
+        }
+    }
+
+    /// A statement that waits for nobody, at the rate of one a cycle and scheduler.
+    pub(crate) fn sync(&self, latency: f64) -> Cost {
+        Cost {
+            issue_cycles: 1.0,
+            completion_cycles: latency.max(1.0),
+            per_sm_per_cycle: Rate::Ops(self.schedulers),
+            emulated: false,
+            source: "estimate; waiting for others is not counted",
+        }
+    }
+
     /// A warp's access to global memory, `bytes` per thread.
     pub(crate) fn global(&self, bytes: i64) -> Cost {
         self.memory(32 * bytes, self.global_bytes, self.global_cycles)
@@ -225,6 +319,15 @@ impl ArchLimits {
     pub(crate) fn shared_store(&self, bytes: i64) -> Cost {
         let rate = self.smem_bytes_per_cycle() as f64;
         self.timing.memory(bytes, rate, self.timing.shared_store_cycles)
+    }
+
+    /// 16 bytes of a bulk copy between global and shared memory.
+    pub(crate) fn bulk_copy(&self) -> Cost {
+        let t = &self.timing;
+        let mut cost = t.memory(16, t.global_bytes, t.global_cycles);
+        cost.completion_cycles += t.shared_store_cycles;
+        cost.source = "estimate, as plain accesses to global memory";
+        cost
     }
 
     /// A warp's asynchronous copy from global to shared memory, `bytes` per thread.

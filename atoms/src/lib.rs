@@ -1,7 +1,7 @@
 //! What each GPU architecture can do, as data: one row per instruction variant.
 //!
-//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`mod@probe`] makes
-//! programs that execute a row.
+//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`descriptor`] for what
+//! is found by one; [`mod@probe`] makes programs that execute a row.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
 //! text, and no control flow anywhere depends on a row's name: consumers read fields.
@@ -14,10 +14,13 @@ pub mod arch;
 pub mod banks;
 mod binary;
 pub mod bound;
+pub mod bulk;
 mod convert;
 mod convert_int;
 pub mod costs;
 mod cp_async;
+mod cp_async_bulk;
+pub mod descriptor;
 pub mod docs;
 mod dsl;
 mod fma;
@@ -25,6 +28,7 @@ mod global;
 mod ldmatrix;
 pub mod limits;
 mod mma;
+mod number;
 pub mod operand;
 pub mod probe;
 mod reduce;
@@ -34,17 +38,21 @@ mod shared;
 mod shuffle;
 mod special;
 mod stmatrix;
+mod sync;
 pub mod table;
 pub mod template;
+pub mod tensor_map;
 mod unary;
+mod wgmma;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
-pub use banks::{BANKS, Banks};
+pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use costs::{CostError, Costs};
+pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{
-    Access, AsmClass, Atom, AtomOp, AtomOperand, Cost, Elem, ErrorBound, Rate, Rounding, RowKind,
-    Visibility,
+    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
+    ErrorBound, Extent, Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
 };
-pub use table::AtomTable;
+pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

@@ -78,6 +78,13 @@ pub struct Timing {
     pub mma_fp8: Speed,
     /// On 16-bit floats by quad-pairs.
     pub mma_quad_pair: Speed,
+    /// Multiply-adds per cycle of `wgmma` on 16-bit floats; on tf32 half as many, on 8-bit types twice.
+    /// 0 where there is none.
+    pub wgmma_f16: f64,
+    /// Bytes of shared memory that `wgmma` reads per cycle.
+    pub wgmma_bytes: f64,
+    /// Cycles that pass besides those of multiplying, until the result of a `wgmma` is there.
+    pub wgmma_cycles: f64,
     /// Cycles until the result of `mma.m16n8k8` on 16-bit floats is there, and of others whose A has
     /// no more bits.
     pub mma_k8_cycles: f64,
@@ -98,6 +105,8 @@ pub struct Timing {
     pub math_source: &'static str,
     /// Where `mma_*` come from.
     pub mma_source: &'static str,
+    /// Where `wgmma_*` come from.
+    pub wgmma_source: &'static str,
     /// Where latencies of memory come from.
     pub memory_source: &'static str,
 }
@@ -166,6 +175,9 @@ static SM_70: ArchLimits = ArchLimits {
         mma_int4: Speed::Absent,
         mma_fp8: Speed::Absent,
         mma_quad_pair: Speed::Unit(512.0),
+        wgmma_f16: 0.0,
+        wgmma_bytes: 128.0,
+        wgmma_cycles: 0.0,
         mma_k8_cycles: 20.0,
         mma_k16_cycles: 32.0,
         math_cycles: 4.0,
@@ -176,6 +188,7 @@ static SM_70: ArchLimits = ArchLimits {
         math_source: "rate: CUDA C++ Programming Guide, Throughput of Native Arithmetic \
                       Instructions; latency: estimate",
         mma_source: "estimate",
+        wgmma_source: "",
         memory_source: "estimate, after the figures for sm_80",
     },
 };
@@ -267,6 +280,9 @@ static SM_90: ArchLimits = ArchLimits {
         mma_int4: Speed::Emulated(160.0),
         // Converted to f16; only wgmma has a unit for them.
         mma_fp8: Speed::Emulated(384.0),
+        wgmma_f16: 2048.0,
+        wgmma_cycles: 16.0,
+        wgmma_source: "rate: NVIDIA H100 Tensor Core GPU Architecture, peak rates; latency: estimate",
         mma_k16_cycles: 33.0,
         global_cycles: 480.0,
         shared_load_cycles: 29.0,

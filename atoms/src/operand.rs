@@ -2,6 +2,7 @@
 //!
 //! The conventions are those of [`crate::row`].
 
+use crate::descriptor::MatrixRule;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::fmt;
@@ -21,6 +22,8 @@ pub struct AtomOperand {
     pub tv: Layout,
     /// Extents of the operand's named modes; see the head of [`crate::row`].
     pub tile: Vec<i64>,
+    /// How the instruction finds it.
+    pub addressing: Addressing,
     /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
     /// registers. Operands that may be either have to keep it where they lie in memory.
     pub align: i64,
@@ -60,10 +63,19 @@ impl AtomOperand {
         self.memory.contains(&memory)
     }
 
+    /// What the instruction's descriptor demands, where it takes one.
+    pub fn matrix_rule(&self) -> Option<MatrixRule> {
+        match self.addressing {
+            Addressing::Thread => None,
+            Addressing::Descriptor(rule) => Some(rule),
+        }
+    }
+
     /// The class of its registers in inline PTX; of the address, for an operand in memory.
     /// 16-bit and smaller values share 32-bit registers where a thread has more than 16 bits.
     pub fn asm_class(&self) -> AsmClass {
         match self.memory {
+            _ if self.matrix_rule().is_some() => AsmClass::L,
             [Memory::Sh] => AsmClass::R,
             m if !m.contains(&Memory::Rf) => AsmClass::L,
             _ => match self.elem {
@@ -84,6 +96,17 @@ impl AtomOperand {
         let bits = self.asm_class().bits();
         (self.bits_per_thread() + bits - 1) / bits
     }
+}
+
+/// How an instruction finds an operand.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// In registers, or at an address that each thread gives.
+    Thread,
+    /// Through a descriptor of the whole tile, the same in every thread: see [`crate::descriptor`]. The
+    /// values of the thread-value layout are the tile in its own order, and every thread has all of them
+    /// (stride 0).
+    Descriptor(MatrixRule),
 }
 
 /// How an operand is accessed.

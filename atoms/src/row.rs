@@ -14,16 +14,19 @@
 //!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
 //!   keeps every address valid. Of a written operand it means that several threads hold the element;
 //!   in memory only the first of them writes it, as `stmatrix.x1` does.
+//! - An operand in memory is found by the address that each thread gives, or by one descriptor of the whole
+//!   tile ([`Addressing::Descriptor`]), which follows from the layout of the view: its T mode has stride 0.
 
 use crate::arch::ArchReq;
 use crate::template::Template;
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, CacheHint, ReduceOp, ShflOp, SpecKind, SyncOp, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
 pub use crate::bound::ErrorBound;
-pub use crate::operand::{Access, AsmClass, AtomOperand, Elem};
+pub use crate::number::{AtomNumber, NumberForm};
+pub use crate::operand::{Access, Addressing, AsmClass, AtomOperand, Elem};
 
 /// One instruction variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +43,18 @@ pub struct Atom {
     pub thread_layout: Layout,
     /// Read operands first, in the order of the spec, then written ones.
     pub operands: Vec<AtomOperand>,
+    /// How much its operands hold.
+    pub extent: Extent,
+    /// How long caches keep what it touches.
+    pub cache: CacheHint,
+    /// Numbers in the template besides operands.
+    pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
     pub visibility: Visibility,
+    /// Of a statement: whether it hands registers to asynchronous rows, or back to the threads.
+    pub handover: Option<Handover>,
+    /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
+    pub sets: bool,
     /// What it costs on the table's architecture.
     pub cost: Cost,
     /// How it is written.
@@ -58,6 +71,22 @@ impl Atom {
     /// The operand of that name.
     pub fn operand(&self, name: &str) -> Option<&AtomOperand> {
         self.operands.iter().find(|o| o.name == name)
+    }
+
+    /// The number of that name.
+    pub fn number(&self, name: &str) -> Option<&AtomNumber> {
+        self.numbers.iter().find(|n| n.name == name)
+    }
+
+    /// Whether it implements specs of that kind.
+    pub fn implements(&self, kind: SpecKind) -> bool {
+        self.kinds().any(|own| own == kind)
+    }
+
+    /// The specs that it implements; none of a statement.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = SpecKind> {
+        let set = self.sets.then_some(SpecKind::MatMulSet);
+        self.op.spec_kind().into_iter().chain(set)
     }
 
     /// Operands that are read, those also written included.
@@ -116,12 +145,29 @@ pub enum AtomOp {
     Shfl(ShflOp),
     /// Every element of D becomes `value`.
     Init,
+    /// A statement between specs. Its operand B is an mbarrier.
+    Sync(SyncOp),
+    /// The statement `barrier`, of these threads.
+    Barrier(BarrierScope),
+}
+
+/// Whom a `barrier` names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BarrierScope {
+    /// All threads of the block.
+    Block,
+    /// All lanes of one warp.
+    Warp,
+    /// Some lanes of one warp: `{lanes}` is their mask.
+    Lanes,
+    /// Whole warps: `{threads}` is how many threads, `{barrier}` a number that the block uses for them.
+    Warps,
 }
 
 impl AtomOp {
-    /// The spec that the row implements.
-    pub fn spec_kind(self) -> SpecKind {
-        match self {
+    /// The spec that the row implements; none for statements between specs.
+    pub fn spec_kind(self) -> Option<SpecKind> {
+        Some(match self {
             AtomOp::Move => SpecKind::Move,
             AtomOp::MatMul { .. } => SpecKind::MatMul,
             AtomOp::Unary(op) => SpecKind::Unary(op),
@@ -129,7 +175,8 @@ impl AtomOp {
             AtomOp::Reduction(op) => SpecKind::Reduction(op),
             AtomOp::Shfl(op) => SpecKind::Shfl(op),
             AtomOp::Init => SpecKind::Init,
-        }
+            AtomOp::Sync(_) | AtomOp::Barrier(_) => return None,
+        })
     }
 }
 
@@ -144,8 +191,26 @@ impl fmt::Display for AtomOp {
             AtomOp::Reduction(op) => write!(f, "Reduction.{op}"),
             AtomOp::Shfl(op) => write!(f, "Shfl.{op}"),
             AtomOp::Init => f.write_str("Init"),
+            AtomOp::Sync(op) => f.write_str(&op.usage()),
+            AtomOp::Barrier(BarrierScope::Block) => f.write_str("barrier of a block"),
+            AtomOp::Barrier(BarrierScope::Warp) => f.write_str("barrier of a warp"),
+            AtomOp::Barrier(BarrierScope::Lanes) => f.write_str("barrier of lanes of a warp"),
+            AtomOp::Barrier(BarrierScope::Warps) => f.write_str("barrier of several warps"),
         }
     }
+}
+
+/// How much the operands of a row hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// What their tiles say.
+    Tile,
+    /// Any number of units, one after the other on both sides: `{bytes}` is how many bytes.
+    Run,
+    /// A box of a tensor map of so many modes. In global memory `{c0}`, `{c1}` and so on are the
+    /// coordinates of its first element, the fastest mode first; in shared memory it is compact in that
+    /// order, swizzled as the map says.
+    Box(usize),
 }
 
 /// When the outputs of a row may be read by the threads that executed it.
@@ -155,10 +220,31 @@ pub enum Visibility {
     Immediate,
     /// After the issuing thread has committed its group of asynchronous copies and waited for it.
     AsyncGroup,
+    /// After a wait for the phase of an mbarrier, `{bar}` in the template, that counts its bytes.
+    Mbarrier,
+    /// After the issuing thread has committed its group of bulk copies and waited for it.
+    BulkGroup,
+    /// After the warps have committed their group of `wgmma` and waited for it (`wgmma.commit`,
+    /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a `wgmma` of the
+    /// same shape that accumulates into them; nor may what it reads of shared memory be written. Registers
+    /// that other instructions wrote are passed to it by a `wgmma.fence`, and so is the first use of an
+    /// accumulator; shared memory that threads wrote, by a `fence.async` of each and then a barrier (PTX
+    /// ISA, Asynchronous Warpgroup Level Matrix Instructions).
+    WgmmaGroup,
 }
 
-/// What one execution by one warp costs (a row of one thread is executed by 32 at once). Operands
-/// that may lie in registers or memory are counted as registers.
+/// What a statement does with the registers of rows of [`Visibility::WgmmaGroup`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Handover {
+    /// What the threads wrote to them before it is seen by the rows after it.
+    ToRows,
+    /// What the rows wrote to them is seen by the threads after it.
+    ToThreads,
+}
+
+/// What one execution by one warp costs (a row of one thread is executed by 32 at once; the four warps of a
+/// row of 128 each take that long, side by side). Operands that may lie in registers or memory are counted
+/// as registers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Cycles for which the warp's scheduler or the unit behind it is busy.

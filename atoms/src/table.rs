@@ -1,27 +1,48 @@
 //! The rows that one architecture has.
 
 use crate::arch::Arch;
-use crate::row::Atom;
+use crate::row::{Atom, AtomOp, BarrierScope};
 use crate::{
-    binary, convert, convert_int, cp_async, fma, global, ldmatrix, mma, reduce, register, shared,
-    shuffle, special, stmatrix, unary,
+    binary, convert, convert_int, cp_async, cp_async_bulk, fma, global, ldmatrix, mma, reduce,
+    register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
 };
+use carbyne_ir::ast::{SpecKind, SyncOp};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// Every row of one architecture.
+///
+/// Rows are made once a process and shared by its tables, so that making a table and copying it are cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomTable {
     /// Whose.
     pub arch: Arch,
-    rows: Vec<Atom>,
+    rows: Arc<Rows>,
 }
 
-impl AtomTable {
-    /// The table of `arch`.
-    pub fn new(arch: Arch) -> Self {
+/// Rows, and where to find them.
+#[derive(Clone, Debug, PartialEq)]
+struct Rows {
+    list: Vec<Atom>,
+    by_name: HashMap<&'static str, usize>,
+    /// In the order of `list`.
+    by_kind: HashMap<SpecKind, Vec<usize>>,
+}
+
+/// The rows of each architecture, in the order of [`Arch::ALL`].
+static SHARED: [OnceLock<Arc<Rows>>; Arch::ALL.len()] =
+    [const { OnceLock::new() }; Arch::ALL.len()];
+
+impl Rows {
+    fn of(arch: Arch) -> Self {
         let families = [
             global::list(arch),
             shared::list(arch),
             cp_async::list(arch),
+            cp_async_bulk::list(arch),
             ldmatrix::list(arch),
             stmatrix::list(arch),
             register::list(arch),
@@ -34,32 +55,102 @@ impl AtomTable {
             shuffle::list(arch),
             fma::list(arch),
             mma::list(arch),
+            wgmma::list(arch),
+            sync::list(arch),
         ];
-        let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch)).collect();
-        AtomTable { arch, rows }.measured()
+        let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch));
+        let mut out = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        rows.for_each(|row| out.push(row));
+        out
+    }
+
+    /// The first row of a name is the one that is found; the sweep refuses a second.
+    fn push(&mut self, row: Atom) {
+        let i = self.list.len();
+        self.by_name.entry(row.name).or_insert(i);
+        for kind in row.kinds() {
+            self.by_kind.entry(kind).or_default().push(i);
+        }
+        self.list.push(row);
+    }
+}
+
+impl AtomTable {
+    /// The table of `arch`.
+    pub fn new(arch: Arch) -> Self {
+        let place = Arch::ALL.iter().position(|a| *a == arch).unwrap_or(0);
+        let rows = SHARED[place]
+            .get_or_init(|| AtomTable { arch, rows: Arc::new(Rows::of(arch)) }.measured().rows);
+        AtomTable { arch, rows: rows.clone() }
     }
 
     pub(crate) fn row_mut(&mut self, name: &str) -> Option<&mut Atom> {
-        self.rows.iter_mut().find(|r| r.name == name)
+        let i = *self.rows.by_name.get(name)?;
+        Arc::make_mut(&mut self.rows).list.get_mut(i)
     }
 
     /// The row of that name.
     pub fn get(&self, name: &str) -> Option<&Atom> {
-        self.rows.iter().find(|r| r.name == name)
+        self.rows.by_name.get(name).map(|i| &self.rows.list[*i])
     }
 
     /// Every row, by family.
     pub fn rows(&self) -> &[Atom] {
-        &self.rows
+        &self.rows.list
+    }
+
+    /// The rows that implement specs of that kind, in the order of the table.
+    pub fn implementing(&self, kind: SpecKind) -> impl Iterator<Item = &Atom> {
+        self.rows.by_kind.get(&kind).into_iter().flatten().map(|i| &self.rows.list[*i])
+    }
+
+    /// The row of a synchronization statement whose number is known to be from `lo` to `hi` and a
+    /// multiple of `div`. Of several rows the first that takes the number.
+    ///
+    /// # Errors
+    /// Which architectures have the statement, or which numbers it takes.
+    pub fn sync(
+        &self,
+        op: SyncOp,
+        number: Option<(Option<i64>, Option<i64>, i64)>,
+    ) -> Result<&Atom, NoSync> {
+        let fits = |row: &&Atom| match (row.numbers.first(), number) {
+            (Some(n), Some((lo, hi, div))) => n.takes(lo, hi, div),
+            (None, None) => true,
+            _ => false,
+        };
+        let own = || self.rows().iter().filter(|r| r.op == AtomOp::Sync(op));
+        own().find(fits).ok_or_else(|| NoSync {
+            op,
+            arch: self.arch,
+            takes: own().flat_map(|r| &r.numbers).map(|n| n.to_string()).collect(),
+            archs: archs_with(AtomOp::Sync(op)),
+        })
+    }
+
+    /// The row of a `barrier`.
+    ///
+    /// # Errors
+    /// I0901 where the table has none: every architecture has barriers.
+    pub fn barrier(&self, scope: BarrierScope) -> Result<&Atom, Box<Diagnostic>> {
+        let found = self.rows().iter().find(|r| r.op == AtomOp::Barrier(scope));
+        found.ok_or_else(|| {
+            let text = format!("{} has no row for a barrier", self.arch);
+            Box::new(Diagnostic::new(Code::Internal, Span::default(), text))
+        })
     }
 
     /// The table with `row` in the place of the row of that name, or at the end where there is none.
     #[must_use]
     pub fn with(mut self, row: Atom) -> Self {
-        match self.rows.iter_mut().find(|r| r.name == row.name) {
-            Some(old) => *old = row,
-            None => self.rows.push(row),
+        let mut rows = self.rows.list.clone();
+        match self.rows.by_name.get(row.name) {
+            Some(i) => rows[*i] = row,
+            None => rows.push(row),
         }
+        let mut changed = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        rows.into_iter().for_each(|row| changed.push(row));
+        self.rows = Arc::new(changed);
         self
     }
 
@@ -67,11 +158,57 @@ impl AtomTable {
     pub fn nearest_names(&self, name: &str) -> Vec<&'static str> {
         let name: Vec<char> = name.chars().take(MAX_COMPARED).collect();
         let mut ranked: Vec<(usize, &'static str)> =
-            self.rows.iter().map(|r| (distance(&name, r.name), r.name)).collect();
+            self.rows.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
         ranked.into_iter().take(3).map(|(_, n)| n).collect()
     }
 }
+
+/// The architectures that have a row for `op`, oldest first.
+fn archs_with(op: AtomOp) -> Vec<Arch> {
+    let has = |arch: &&Arch| AtomTable::new(**arch).rows().iter().any(|r| r.op == op);
+    Arch::ALL.iter().filter(has).copied().collect()
+}
+
+/// A synchronization statement that an architecture does not have, or not with this number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSync {
+    /// The statement.
+    pub op: SyncOp,
+    /// Where it was sought.
+    pub arch: Arch,
+    /// The numbers that it takes there; empty where it is not there at all, or takes none.
+    pub takes: Vec<String>,
+    /// Which architectures have it.
+    pub archs: Vec<Arch>,
+}
+
+impl NoSync {
+    /// The error about the statement at `span`.
+    pub fn diagnostic(&self, span: Span) -> Diagnostic {
+        let NoSync { op, arch, takes, archs } = self;
+        let d = Diagnostic::new(Code::NoSync, span, self.to_string());
+        if archs.contains(arch) {
+            return d
+                .label(format!("it takes {}", takes.join(", or ")))
+                .help("write such a number, or one whose range is known to fit");
+        }
+        let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
+        d.label(format!("`{op}` is unknown there")).help(format!("compile for {}", list.join(", ")))
+    }
+}
+
+impl fmt::Display for NoSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NoSync { op, arch, archs, takes: _ } = self;
+        match archs.contains(arch) {
+            true => write!(f, "{arch} has no `{op}` with this number"),
+            false => write!(f, "{arch} has no `{op}`"),
+        }
+    }
+}
+
+impl std::error::Error for NoSync {}
 
 /// Characters of an unknown name that are looked at: it may be as long as a file.
 const MAX_COMPARED: usize = 64;

@@ -1,6 +1,10 @@
-//! How a row is written: text with a placeholder `{name}` for each operand.
+//! How a row is written: text with a placeholder `{name}` for each operand and number.
 //!
-//! Invariant: braces in a template delimit placeholders and nothing else.
+//! Besides operands there are `{A.major}`, the immediate of the major that operand A has (0 where it is
+//! K-major, 1 where it is MN-major), and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
+//!
+//! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
+//! braces of the instruction text. A line break stands between instructions of a sequence.
 
 /// The text of a row.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +15,7 @@ pub enum Template {
     Cuda(&'static str),
     /// A PTX instruction: `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {D}, [{S}];`. A register
     /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one), an
-    /// operand in memory as the register that holds the executing thread's address.
+    /// operand in memory as the register that holds the executing thread's address, or its descriptor.
     Ptx(&'static str),
     /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`. As [`Template::Ptx`], but a register
     /// operand is one register and prints without braces. A written operand may serve as a temporary
@@ -26,6 +30,21 @@ pub enum Part<'a> {
     Text(&'a str),
     /// The name of an operand.
     Operand(&'a str),
+    /// The immediate of that operand's major.
+    Major(&'a str),
+    /// 1 where the products are added to D, 0 where they replace it.
+    Accumulate,
+}
+
+impl<'a> Part<'a> {
+    /// What a placeholder of that name stands for.
+    fn named(name: &'a str) -> Self {
+        match name.strip_suffix(".major") {
+            Some(operand) => Part::Major(operand),
+            None if name == "accumulate" => Part::Accumulate,
+            None => Part::Operand(name),
+        }
+    }
 }
 
 impl Template {
@@ -45,12 +64,19 @@ impl Template {
     pub fn parts(&self) -> Vec<Part<'static>> {
         let mut parts = Vec::new();
         let mut rest = self.text();
-        while let Some((before, after)) = rest.split_once('{') {
-            let Some((name, tail)) = after.split_once('}') else { break };
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, after) = rest.split_at(at);
+            let doubled = after.starts_with("{{") || after.starts_with("}}");
+            let name = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+            let (part, tail) = match name {
+                _ if doubled => (Part::Text(&after[..1]), &after[2..]),
+                Some((name, tail)) => (Part::named(name), tail),
+                None => break,
+            };
             if !before.is_empty() {
                 parts.push(Part::Text(before));
             }
-            parts.push(Part::Operand(name));
+            parts.push(part);
             rest = tail;
         }
         if !rest.is_empty() {
@@ -72,13 +98,15 @@ impl Template {
         names
     }
 
-    /// The text with every placeholder replaced by what `operand` says.
+    /// The text with every placeholder replaced by what `operand` says of the name in it.
     pub fn render(&self, mut operand: impl FnMut(&str) -> String) -> String {
         let mut out = String::new();
         for part in self.parts() {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Operand(name) => out.push_str(&operand(name)),
+                Part::Major(name) => out.push_str(&operand(&format!("{name}.major"))),
+                Part::Accumulate => out.push_str(&operand("accumulate")),
             }
         }
         out
@@ -94,7 +122,13 @@ mod tests {
         let t = Template::Cuda("{D} = __hfma({A}, {B}, {D});");
         assert_eq!(t.placeholders(), ["D", "A", "B"]);
         assert_eq!(t.render(str::to_lowercase), "d = __hfma(a, b, d);");
+        let t = Template::Ptx("mma {D}, {A}, {accumulate}, {A.major};");
+        assert_eq!(t.placeholders(), ["D", "A"]);
+        assert_eq!(t.render(str::to_lowercase), "mma d, a, accumulate, a.major;");
         assert_eq!(Template::Ptx("a {b").parts(), [Part::Text("a {b")]);
         assert_eq!(Template::Ptx("").parts(), []);
+        let braces = Template::Ptx("{{ mov {D}, {{{S}}}; }}");
+        assert_eq!(braces.placeholders(), ["D", "S"]);
+        assert_eq!(braces.render(str::to_lowercase), "{ mov d, {s}; }");
     }
 }

@@ -4,9 +4,10 @@
 //! load instruction: ldmatrix", in the ISA's own variables; nothing here comes from the table.
 
 use carbyne_atoms::{Arch, Atom, AtomTable};
+use carbyne_ir::ast::SpecKind;
 
 fn row(name: &str) -> Atom {
-    AtomTable::new(Arch::Sm90).get(name).expect("the row exists").clone()
+    AtomTable::new(Arch::Sm90a).get(name).expect("the row exists").clone()
 }
 
 /// Demands that value `i` of lane `lane` of an operand is the element that `formula` names, as
@@ -178,4 +179,31 @@ fn ldmatrix_x4_delivers_the_a_fragment() {
         let (m, k) = (row + 8 * (matrix % 2), col + 8 * (matrix / 2));
         assert_eq!(a.tv.at(i), m + 16 * k);
     }
+}
+
+/// "Register Fragments" of wgmma: what mma.m16n8k.. has, for four warps with 16 rows each and as many blocks
+/// of 8 columns as there are.
+#[test]
+fn warpgroups() {
+    let row_of = |t: i64, i: i64| 16 * (t / 32) + group_id(t % 32) + 8 * (i % 2);
+    let table = AtomTable::new(Arch::Sm90a);
+    let mut n = 0;
+    for wgmma in table.implementing(SpecKind::MatMul).filter(|r| r.group == 128) {
+        check(wgmma, "D", |t, i| {
+            (row_of(t, i / 2), 8 * (i / 4) + 2 * thread_in_group(t) + (i & 1))
+        });
+        n += 1;
+        let a = wgmma.operand("A").expect("exists");
+        if a.matrix_rule().is_some() {
+            continue;
+        }
+        // Neighbors along k that share a register; the other half of k follows both halves of m.
+        let per = 32 / a.elem.bits();
+        check(wgmma, "A", |t, i| {
+            let register = i / per;
+            let k = thread_in_group(t) * per + i % per + 4 * per * (register / 2);
+            (row_of(t, register), k)
+        });
+    }
+    assert_eq!(n, 912);
 }

@@ -3,7 +3,7 @@
 //! A golden line is found by the instruction's mnemonic. CuTe writes B as N×K, so its B layouts are
 //! transposed here; its copies count bits, so units are spread into bits.
 
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Template};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Extent, Template, Visibility};
 use carbyne_ir::layout::Layout;
 use serde_json::Value;
 use std::path::Path;
@@ -31,8 +31,12 @@ fn mnemonic(text: &str) -> Vec<&str> {
 
 /// Whether a golden line describes the row's instruction.
 fn same_instruction(row: &Atom, line: &Value) -> bool {
+    if let Some(name) = bulk_traits(row) {
+        return line["name"] == name;
+    }
     let kind = if matches!(row.op, AtomOp::MatMul { .. }) { "mma" } else { "copy" };
-    if line["kind"] != kind || !line["params"].is_null() {
+    let spec = row.op.spec_kind().is_some();
+    if !spec || line["kind"] != kind || !line["params"].is_null() {
         return false;
     }
     match (row.template, line["ptx"].as_str()) {
@@ -42,10 +46,17 @@ fn same_instruction(row: &Atom, line: &Value) -> bool {
                 let source = &row.operands[0];
                 layout(line, "SrcLayout").size() == source.n_threads() * source.bits_per_thread()
             };
-            if kind == "mma" { own == ptx } else { mnemonic(own) == mnemonic(ptx) && bits_agree() }
+            // Of `wgmma` there are two forms of the one text, which differ in where A is.
+            let a_is_described = row.operands[0].matrix_rule().is_some();
+            let same_place = (line["A_operand"] == "smem_desc") == a_is_described;
+            if kind == "mma" {
+                own == ptx && same_place
+            } else {
+                mnemonic(own) == mnemonic(ptx) && bits_agree()
+            }
         }
         (Template::Cuda(_), None) => {
-            let bits = row.operands[0].bits_per_thread();
+            let bits = row.operands.first().map_or(0, AtomOperand::bits_per_thread);
             row.op == AtomOp::Move && line["name"] == format!("UniversalCopy<{bits}b>")
         }
         _ => false,
@@ -61,6 +72,26 @@ fn compare(row: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, siz
     }
 }
 
+/// What a descriptor names is the whole tile, of which both count the elements in the order of their own
+/// tile: n + N*k the traits, k + K*n the row.
+fn compare_described(row: &Atom, operand: &AtomOperand, expected: &Layout) {
+    let transposed = operand.name == "B";
+    let (rows, cols, n) = (operand.tile[0], operand.tile[1], operand.n_threads());
+    assert_eq!(expected.size(), operand.tv.size(), "{}.{}", row.name, operand.name);
+    // Stride 0 says that all threads are alike, so that two of them are enough.
+    let threads = |layout: &Layout| layout.mode(0).expect("two modes");
+    assert!((0..n).all(|t| threads(expected).at(t) == 0 && threads(&operand.tv).at(t) == 0));
+    for (t, v) in (0..expected.size() / n).flat_map(|v| [(0, v), (n - 1, v)]) {
+        let swapped = |index: i64| index / cols + rows * (index % cols);
+        let (value, want) = match transposed {
+            true => (swapped(v), swapped(expected.at(t + n * v))),
+            false => (v, expected.at(t + n * v)),
+        };
+        let cell = format!("{}.{} thread {t} value {v}", row.name, operand.name);
+        assert_eq!(operand.tv.at(t + n * value), want, "{cell}");
+    }
+}
+
 /// The traits write `s8` for `i8`.
 fn traits_name(scalar: &str) -> String {
     match scalar.strip_prefix('i') {
@@ -72,6 +103,10 @@ fn traits_name(scalar: &str) -> String {
 fn compare_mma(row: &Atom, line: &Value) {
     for (operand, key) in row.operands.iter().zip(["ALayout", "BLayout", "CLayout"]) {
         let expected = layout(line, key);
+        if operand.matrix_rule().is_some() {
+            compare_described(row, operand, &expected);
+            continue;
+        }
         let at = |i| {
             let index = expected.at(i);
             // The line gives n + N*k; the row is k + K*n.
@@ -100,6 +135,35 @@ fn compare_copy(row: &Atom, line: &Value) {
     }
 }
 
+/// The trait of a bulk row: its layouts are for any number of bits, here of 4 KiB.
+fn bulk_traits(row: &Atom) -> Option<&'static str> {
+    Some(match (row.extent, row.visibility, row.number("mask").is_some()) {
+        (Extent::Tile, ..) => return None,
+        (Extent::Run, Visibility::Mbarrier, _) => "SM90_BULK_COPY_G2S",
+        (Extent::Run, ..) => "SM90_BULK_COPY_S2G",
+        (Extent::Box(_), Visibility::Mbarrier, false) => "SM90_TMA_LOAD",
+        (Extent::Box(_), Visibility::Mbarrier, true) => "SM90_TMA_LOAD_MULTICAST",
+        (Extent::Box(_), ..) => "SM90_TMA_STORE",
+    })
+}
+
+/// One thread names all bits in their order.
+fn compare_bulk(row: &Atom, line: &Value) {
+    const BITS: i64 = 8 << 12;
+    for (operand, key) in row.operands.iter().zip(["SrcLayout", "DstLayout"]) {
+        let text = line[key].as_str().unwrap_or_default();
+        let expected: Layout =
+            text.replace("NumBitsPerTMA", &BITS.to_string()).parse().expect("a layout");
+        let unit = operand.elem.bits();
+        assert_eq!((operand.n_threads(), operand.n_values()), (1, 1), "{}", row.name);
+        for bit in 0..BITS {
+            // Units follow each other, as `Extent` says.
+            let at = (operand.tv.at(0) + bit / unit) * unit + bit % unit;
+            assert_eq!(expected.at(bit), at, "{}.{} bit {bit}", row.name, operand.name);
+        }
+    }
+}
+
 #[test]
 #[expect(clippy::print_stderr, reason = "says that nothing was compared, and how much was")]
 fn rows_agree_with_the_golden_traits() {
@@ -118,6 +182,7 @@ fn rows_agree_with_the_golden_traits() {
             }
             match row.op {
                 AtomOp::MatMul { .. } => compare_mma(row, line),
+                _ if row.extent != Extent::Tile => compare_bulk(row, line),
                 _ => compare_copy(row, line),
             }
         }

@@ -4,7 +4,8 @@
 //! a time and demands that the sweep names it.
 
 use carbyne_atoms::{
-    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Part, RowKind, Template,
+    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Part, RowKind, Template,
+    Visibility,
 };
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -19,7 +20,9 @@ fn defects(table: &AtomTable) -> Vec<String> {
             if other.name == row.name {
                 say("the name is taken");
             }
-            if other.op == row.op && other.operands == row.operands && other.cost == row.cost {
+            let same = other.op == row.op && other.operands == row.operands;
+            let same = same && other.extent == row.extent && other.cache == row.cache;
+            if same && other.numbers == row.numbers && other.cost == row.cost && !in_order(row) {
                 say(&format!("nothing tells it from `{}`", other.name));
             }
         }
@@ -31,6 +34,11 @@ fn defects(table: &AtomTable) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether the first of rows alike is taken, so that they need not differ.
+fn in_order(row: &Atom) -> bool {
+    row.op.spec_kind().is_none()
 }
 
 fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
@@ -70,20 +78,35 @@ fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
             say("the error bound is not sane");
         }
     }
-    if row.writes().count() == 0 {
+    let waited = matches!(row.visibility, Visibility::WgmmaGroup);
+    if waited != row.sets || (row.sets && !matches!(row.op, AtomOp::MatMul { .. })) {
+        say("what it does to D and when D is there disagree");
+    }
+    if row.handover.is_some() && row.op.spec_kind().is_some() {
+        say("a row that computes hands registers over");
+    }
+    if row.op.spec_kind().is_some() && row.writes().count() == 0 {
         say("nothing is written");
+    }
+    for n in &row.numbers {
+        let in_text = row.template.placeholders().contains(&n.name);
+        if n.least > n.most || n.multiple < 1 || (!in_text && n.least < n.most) {
+            say(&format!("number `{}` is not sane", n.name));
+        }
     }
     template_defects(row, say);
 }
 
 fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     let text = row.template.text();
-    if !text.ends_with(';') || text.matches('{').count() != text.matches('}').count() {
+    if !text.ends_with([';', '}']) || text.matches('{').count() != text.matches('}').count() {
         say("the template is malformed");
     }
     for name in row.template.placeholders() {
         let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
-        if row.operand(name).is_none() && !lane {
+        let bar = row.visibility == Visibility::Mbarrier && name == "bar";
+        let known = row.operand(name).is_some() || row.number(name).is_some();
+        if !known && !lane && !bar {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }
     }
@@ -104,18 +127,37 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         return;
     }
     let parts = row.template.parts();
+    let count = |wanted: Part<'_>| parts.iter().filter(|p| **p == wanted).count();
+    if count(Part::Accumulate) != usize::from(row.sets) {
+        say("the template does not say whether it adds to D just once");
+    }
+    for operand in &row.operands {
+        let several = operand.matrix_rule().is_some_and(|rule| rule.majors.len() > 1);
+        if count(Part::Major(operand.name)) != usize::from(several) {
+            say(&format!("the template does not say the major of `{}` just once", operand.name));
+        }
+    }
     for (i, part) in parts.iter().enumerate() {
         let Part::Operand(name) = part else {
             if let Part::Text(text) = part
+                && text.len() > 1
                 && text.contains(['{', '}'])
             {
                 say("a brace in the template has no partner");
             }
             continue;
         };
+        // What stands behind a map's address in its brackets are coordinates.
+        let operand = row.operand(name);
+        let map = matches!(row.extent, Extent::Box(_))
+            && operand.is_some_and(|o| o.memory == [Memory::Gl]);
+        if operand.is_none() || map {
+            continue;
+        }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
         let closes = matches!(parts.get(i + 1), Some(Part::Text(t)) if t.starts_with(']'));
-        let in_memory = row.operand(name).is_some_and(|o| !o.allows(Memory::Rf));
+        let in_memory =
+            row.operand(name).is_some_and(|o| !o.allows(Memory::Rf) && o.matrix_rule().is_none());
         if opens != in_memory || closes != in_memory {
             say(&format!("`{{{name}}}` must be in brackets just when it is in memory"));
         }
@@ -129,6 +171,9 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     if operand.tv.rank() != 2 || operand.n_threads() != row.group {
         say("the thread mode is not the group");
         return;
+    }
+    if let Some(rule) = operand.matrix_rule() {
+        return described_defects(operand, rule.k_mode, say);
     }
     let values: Vec<i64> = (0..operand.tv.size()).map(|i| operand.tv.at(i)).collect();
     if values.iter().any(|v| *v < 0 || *v >= operand.tile_size()) {
@@ -151,7 +196,8 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     }
     let in_memory = operand.memory.iter().any(|m| *m != Memory::Rf);
     let align = if in_memory { operand.bytes_per_thread() } else { 1 };
-    if operand.align != align || operand.align.count_ones() != 1 {
+    let least = row.extent != Extent::Tile && operand.align >= align;
+    if !(operand.align == align || least) || operand.align.count_ones() != 1 {
         say("the alignment is not what a thread accesses");
     }
     if let Some(cxx) = operand.cxx
@@ -163,6 +209,23 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
         && operand.n_asm_registers() * operand.asm_class().bits() < operand.bits_per_thread()
     {
         say("the registers do not hold a thread's values");
+    }
+}
+
+/// An operand that a descriptor names is one tile in shared memory, in its own order for every thread.
+fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&str)) {
+    let (t, v) = (operand.tv.mode(0).expect("two modes"), operand.tv.mode(1).expect("two modes"));
+    let same = (0..t.size()).all(|i| t.at(i) == 0) && (0..v.size()).all(|i| v.at(i) == i);
+    let whole = v.size() == operand.tile_size();
+    if !same || !whole || operand.memory != [Memory::Sh] || operand.access != Access::Read {
+        say("a descriptor does not name it");
+    }
+    if operand.align != 16 {
+        say("the alignment is not that of a start address");
+    }
+    let (k, bits) = (operand.tile.get(k_mode).copied().unwrap_or(0), operand.elem.bits());
+    if operand.tile.len() != 2 || k * bits != 256 {
+        say("its k is not 32 bytes deep");
     }
 }
 
@@ -178,6 +241,9 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             };
             if operand.tile != if l > 1 { &modes[..] } else { &modes[1..] } {
                 say("the tile is not that of the MatMul");
+            }
+            if operand.matrix_rule().is_some_and(|rule| operand.tile.get(rule.k_mode) != Some(&k)) {
+                say("its descriptor takes another mode for k");
             }
             let access = if operand.name == "D" { Access::ReadWrite } else { Access::Read };
             if operand.access != access {
@@ -202,6 +268,11 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             }
         }
         AtomOp::Init => {}
+        AtomOp::Sync(_) | AtomOp::Barrier(_) => {
+            if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
+                say("the operand of a synchronization is no mbarrier");
+            }
+        }
     }
     if row.op == AtomOp::Move && row.operands.iter().any(|o| o.elem != operand.elem) {
         say("source and destination count different units");
@@ -254,9 +325,13 @@ fn a_row_is_the_same_on_every_architecture_but_for_its_cost() {
     }
 }
 
-/// The sweep of the table of `arch`, in which `change` was applied to one row.
+/// The sweep of the table of sm_80, in which `change` was applied to one row.
 fn corrupted(row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
-    let table = AtomTable::new(Arch::Sm80);
+    corrupted_on(Arch::Sm80, row, change)
+}
+
+fn corrupted_on(arch: Arch, row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
+    let table = AtomTable::new(arch);
     let mut row = table.get(row).expect("the row exists").clone();
     change(&mut row);
     defects(&table.with(row))
@@ -315,4 +390,22 @@ fn other_wrong_cells_are_named() {
         }
     });
     assert!(found.iter().any(|f| f.contains("nothing tells it from `init.")), "{found:#?}");
+}
+
+#[test]
+fn wrong_descriptors_are_named() {
+    let ss = "wgmma.m64n128k16.f32.f16.ss";
+    let b = format!("sm_90a/{ss}.B: ");
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.operands[1].align = 128);
+    names_cell(&found, &b, "alignment");
+    let tv = "(128,(128,16)):(0,(16,1))".parse().expect("a layout");
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.operands[1].tv = tv);
+    names_cell(&found, &b, "a descriptor does not name it");
+    let k_mode_of_a = AtomTable::new(Arch::Sm90a).get(ss).expect("exists").operands[0].addressing;
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.operands[1].addressing = k_mode_of_a);
+    names_cell(&found, &b, "another mode for k");
+    let text = "wgmma.mma_async {D}, {A}, {B}, 1, 1, 1, {A.major};";
+    let found = corrupted_on(Arch::Sm90a, ss, |r| r.template = Template::Ptx(text));
+    names_cell(&found, &format!("sm_90a/{ss}: "), "adds to D just once");
+    names_cell(&found, &format!("sm_90a/{ss}: "), "the major of `B`");
 }

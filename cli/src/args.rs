@@ -121,6 +121,8 @@ pub(crate) enum Emit {
     Ptx,
     /// Machine code, made by NVRTC.
     Cubin,
+    /// What a launcher must know, as JSON: grid, block, shared memory, parameters in their order.
+    Abi,
 }
 
 #[derive(Debug, Group)]
@@ -138,6 +140,25 @@ pub(crate) struct Simulate {
     /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<u64>,
+    /// Print the program with what each line did: executions, sectors of global memory, wavefronts of
+    /// shared memory. Before the file's name write `--report=text`.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
+    pub(crate) report: Option<ReportFormat>,
+    /// The program that this one was edited from: its kernels must still be those specs.
+    #[arg(long, value_name = "PARENT")]
+    pub(crate) against: Option<PathBuf>,
+    /// Run without comparing bodies with what their specs mean.
+    #[arg(long)]
+    pub(crate) no_check: bool,
+}
+
+/// How the report of a simulation is written to standard output.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// The program, annotated.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 #[derive(Debug, Group)]

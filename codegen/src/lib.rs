@@ -23,6 +23,7 @@ mod scalars;
 pub mod smem;
 pub mod testing;
 
+pub use carbyne_atoms::tensor_map::MapDescription;
 pub use lower::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
 
 /// A result whose error is one diagnostic.

@@ -37,6 +37,7 @@ pub(crate) fn storage(scalar: Scalar) -> Storage {
         Scalar::U16 => of("unsigned short", None),
         Scalar::U8 => of("unsigned char", None),
         Scalar::Bool => of("bool", None),
+        Scalar::Mbarrier => of("unsigned long long", None),
         Scalar::I4 | Scalar::I2 | Scalar::I1 | Scalar::U4 | Scalar::U2 | Scalar::U1 => {
             of("unsigned char", None)
         }

@@ -4,7 +4,8 @@
 
 mod common;
 
-use carbyne_atoms::Arch;
+use carbyne_atoms::{Arch, Descriptor, Major, SwizzleMode};
+use carbyne_codegen::nvrtc::Emit;
 use expect_test::expect_file;
 
 /// Prints, compares with `golden`, compiles for each architecture; the PTX holds the instructions.
@@ -54,6 +55,69 @@ fn tensor_cores_and_roles() {
     ];
     let text = include_str!("kernels/mma.cby");
     check(text, "kernels/mma.cu", SINCE_AMPERE, &instructions);
+}
+
+#[test]
+fn warpgroups() {
+    let instructions = [
+        "wgmma.fence.sync.aligned",
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16",
+        "wgmma.commit_group.sync.aligned",
+        "wgmma.wait_group.sync.aligned 0",
+        "fence.proxy.async.shared::cta",
+    ];
+    let text = include_str!("kernels/wgmma.cby");
+    check(text, "kernels/wgmma.cu", &[Arch::Sm90a], &instructions);
+}
+
+/// The compiler takes the program's waits for enough, also where a group stays under way, and says where
+/// they are not.
+#[test]
+fn waits_are_those_of_the_program() {
+    let text = include_str!("../../examples/hopper_wgmma.cby");
+    let waits = "wgmma.wait(0)\n    }\n  }\n";
+    assert!(text.contains(waits));
+    let pipelined = text.replace(waits, "wgmma.wait(1)\n    }\n  }\n  wgmma.wait(0)\n");
+    common::compile(&common::kernel(&pipelined, Arch::Sm90a), Arch::Sm90a);
+    for missing in ["wgmma.fence\n", "wgmma.wait(0)\n"] {
+        let kernel = common::kernel(&text.replace(missing, ""), Arch::Sm90a);
+        let Some(compiled) = common::compile_as(&kernel, Arch::Sm90a, Emit::Cubin) else { return };
+        assert!(!common::injected_waits(&compiled, &kernel.name).is_empty(), "{missing}");
+    }
+}
+
+/// What the compiler makes of the printed function are the bits that the table states.
+#[test]
+fn descriptors_have_the_bits_of_the_table() {
+    let text = include_str!("../../examples/hopper_wgmma.cby");
+    let kernel = common::kernel(text, Arch::Sm90a);
+    let Some(compiled) = common::compile_as(&kernel, Arch::Sm90a, Emit::Ptx) else { return };
+    let swizzle = SwizzleMode::B128;
+    for (major, leading) in [(Major::K, 16), (Major::Mn, 8192)] {
+        let bits = Descriptor { major, swizzle, leading, stride: 1024 }.bits();
+        let uses = compiled.ptx.lines().filter(|l| l.ends_with(&format!(", {bits};"))).count();
+        assert_eq!(uses, 4, "{major}\n{}", compiled.ptx);
+    }
+}
+
+/// Registers are kept on their side of a fence and a wait as long as they are in scope, and no longer.
+#[test]
+fn registers_are_fenced_in_their_scope() {
+    let text = include_str!("kernels/wgmma.cby");
+    let source = common::kernel(text, Arch::Sm90a).source;
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let at = |what: &str| lines.iter().position(|l| l.contains(what)).expect("it is printed");
+    let (fence, wait) = (at("wgmma.fence"), at("wgmma.wait_group"));
+    for around in [&lines[fence - 2..fence], &lines[wait + 1..wait + 3]] {
+        assert_eq!(around, ["fence_registers<8>(a_u32);", "fence_registers<16>(c);"]);
+    }
+    // The accumulator's block has ended before the last wait.
+    let loop_head = "  for (x = 0; x < 1; x += 1) {\n  Allocate %c:[128,32]";
+    let scoped = text.replace("  Allocate %c:[128,32]", loop_head);
+    let scoped = scoped.trim_end().strip_suffix('}').expect("the kernel's").to_owned();
+    let source = common::kernel(&(scoped + "}\nwgmma.wait(0)\n}\n"), Arch::Sm90a).source;
+    let last = source.rfind("wgmma.wait_group").expect("it is printed");
+    assert!(source[last..].contains("(a_u32)") && !source[last..].contains("(c)"), "{source}");
 }
 
 #[test]

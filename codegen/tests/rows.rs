@@ -2,23 +2,35 @@
 
 mod common;
 
-use carbyne_atoms::probe::{Choice, Repeat, chain, n_picks, probe};
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
-use carbyne_codegen::nvrtc::{Emit, Options, n_instructions};
+use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, BarrierScope, Extent, Visibility, docs};
+use carbyne_codegen::nvrtc::{Compiled, Emit, Options, n_instructions};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_codegen::{CudaKernel, print_clocked, print_kernels};
 use carbyne_ir::program::Program;
+use carbyne_ir::scalar::Memory;
 use std::sync::Arc;
 
-/// A program that executes the row.
-fn text_of(row: &Atom, table: &AtomTable, pick: usize, give_back: bool) -> String {
-    let made = probe(row, table, Choice { pick, give_back, ..Choice::default() });
-    made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text
+/// A program that executes the row, of a kernel that is numbered where the row has no probe.
+fn text_of(row: &Atom, table: &AtomTable, choice: Choice, number: usize) -> String {
+    match probe(row, table, choice) {
+        Ok(made) => made.text,
+        Err(Unobservable::Statement) => {
+            let name = format!("statement{number}");
+            match row.op {
+                AtomOp::Sync(op) => statement(&name, &with_numbers(row, op.usage())),
+                AtomOp::Barrier(scope) => statement(&name, barrier(scope)),
+                op => panic!("{op} is no statement"),
+            }
+        }
+        Err(Unobservable::Bulk) => bulk(row, &format!("bulk{number}")),
+        Err(e) => panic!("{}: {e}", row.name),
+    }
 }
 
 /// Compiles programs of one kernel each, many at a time; none without NVRTC. Answers are in their order: the
-/// kernel's name and the machine code that it is in.
-fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Vec<u8>>)>> {
+/// kernel's name and what it was compiled to with others.
+fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Compiled>)>> {
     let nvrtc = require_nvrtc()?;
     let mut out = vec![];
     for batch in texts.chunks(32) {
@@ -29,8 +41,8 @@ fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Vec<
         let name = table.arch.nvrtc_name();
         let made = nvrtc.compile(&source, name, Emit::Cubin, &Options::default());
         let made = made.unwrap_or_else(|d| panic!("{name}: {d}\n{}\n{source}", d.notes.join("\n")));
-        let cubin = Arc::new(made.cubin);
-        out.extend(kernels.into_iter().map(|k| (k.name, Arc::clone(&cubin))));
+        let made = Arc::new(made);
+        out.extend(kernels.into_iter().map(|k| (k.name, Arc::clone(&made))));
     }
     Some(out)
 }
@@ -39,25 +51,100 @@ fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Vec<
 fn every_row_compiles() {
     for &arch in Arch::ALL {
         let table = AtomTable::new(arch);
-        let picks = |row| (0..n_picks(row)).map(move |pick| (row, pick));
-        let texts: Vec<String> = table
-            .rows()
-            .iter()
-            .flat_map(picks)
-            .map(|(row, pick)| text_of(row, &table, pick, false))
-            .collect();
+        let tables = [table.clone()];
+        let mut texts = vec![];
+        for series in docs::series(&tables) {
+            for (i, row) in series.rows.iter().enumerate() {
+                // Of rows that differ in the number of columns alone the first is compiled with every choice.
+                let n = if i == 0 { n_picks(row) } else { 1 };
+                let sets: &[bool] = if row.sets && i == 0 { &[false, true] } else { &[false] };
+                for (pick, set) in (0..n).flat_map(|pick| sets.iter().map(move |set| (pick, *set)))
+                {
+                    let choice = Choice { pick, set, ..Choice::default() };
+                    let text = text_of(row, &table, choice, texts.len());
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+            }
+        }
         let Some(kernels) = compiled(&texts, &table) else { return };
-        assert!(kernels.len() >= table.rows().len(), "{arch}");
-        for (kernel, cubin) in kernels {
-            assert!(n_instructions(&cubin, &kernel).is_some_and(|n| n > 0), "{arch} {kernel}");
+        for (kernel, made) in &kernels {
+            let n = n_instructions(&made.cubin, kernel);
+            assert!(n.is_some_and(|n| n > 0), "{arch} {kernel}");
+        }
+        for (_, made) in kernels.iter().step_by(32) {
+            assert_eq!(common::injected_waits(made, "probe_"), [""; 0], "{arch}");
         }
     }
+}
+
+fn barrier(scope: BarrierScope) -> &'static str {
+    match scope {
+        BarrierScope::Block => "barrier",
+        BarrierScope::Warp => "barrier(#cta.tile([32])[0])",
+        BarrierScope::Lanes => "barrier(#cta.tile([8])[1])",
+        BarrierScope::Warps => "barrier(#cta.tile([64])[1])",
+    }
+}
+
+/// A kernel of one bulk copy.
+fn bulk(row: &Atom, name: &str) -> String {
+    let n = if let Extent::Box(n) = row.extent { n } else { 1 };
+    let list = |outer: &str, last: &str| format!("{}{last}", format!("{outer},").repeat(n - 1));
+    let (global, define) = match row.extent {
+        Extent::Box(_) => (
+            format!("%m[{}]", list("1", "2")),
+            format!("  %m = %X.tensormap([{}], swizzle=(2,4,3))\n", list("2", "32")),
+        ),
+        _ => ("%X.tile([32])[1]".to_owned(), String::new()),
+    };
+    let swizzle = if n > 1 || !define.is_empty() { ", swizzle=(2,4,3)" } else { "" };
+    let load = row.visibility == Visibility::Mbarrier;
+    let (from, to) = if load { (global.as_str(), "%s") } else { ("%s", global.as_str()) };
+    let mut attributes = format!("cache={}", row.cache);
+    attributes += if load { " bar=%b[1]" } else { "" };
+    attributes += if row.number("mask").is_some() { " multicast=1" } else { "" };
+    format!(
+        "carbyne 1\n%X:[{}].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
+         Spec @{name} <<<#grid, #cta>>> (%X) -> (%X) {{\n{define}  Allocate %b:[2].mbarrier.SH\n  \
+         Allocate %s:[{}].f16.SH{{align=512{swizzle}}}\n  \
+         Move <<<#grid, #cta[0]>>> ({from}) -> ({to}) {attributes} atom={}\n}}\n",
+        if define.is_empty() { "128".to_owned() } else { list("7", "104") },
+        list("2", "32"),
+        row.name
+    )
+}
+
+/// The statement with the smallest number that the row takes.
+fn with_numbers(row: &Atom, mut usage: String) -> String {
+    for n in &row.numbers {
+        let least = (n.least + n.multiple - 1) / n.multiple * n.multiple;
+        usage = usage.replace(&format!("{})", n.name), &format!("{least})"));
+    }
+    usage
+}
+
+/// A kernel of that name and one statement.
+fn statement(name: &str, usage: &str) -> String {
+    let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
+    let threads = threads.unwrap_or("#cta");
+    format!(
+        "carbyne 1\n%X:[1].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
+         Spec @{name} <<<#grid, #cta>>> (%X) -> () {{\n  Allocate %b:[1].mbarrier.SH\n  \
+         Spec <<<#grid, {threads}>>> (%b) -> () {{\n    {usage}\n  }}\n}}\n"
+    )
+}
+
+/// The program with the row, all of whose operands come and go.
+fn kept(row: &Atom, table: &AtomTable) -> String {
+    text_of(row, table, Choice { give_back: true, ..Choice::default() }, 0)
 }
 
 /// The program without the row: its operands come and go.
 fn idle(row: &Atom, table: &AtomTable) -> String {
     let leaf = format!(" atom={}", row.name);
-    let text = text_of(row, table, 0, true).replace("@probe_", "@idle_");
+    let text = kept(row, table).replace("@probe_", "@idle_");
     text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
 }
 
@@ -65,13 +152,16 @@ fn idle(row: &Atom, table: &AtomTable) -> String {
 fn rows_are_emulated_where_the_table_says_so() {
     for &arch in Arch::ALL {
         let table = AtomTable::new(arch);
-        let of_units = |r: &&Atom| matches!(r.op, AtomOp::MatMul { .. }) && r.is_collective();
+        // Those that read shared memory are on units that nothing stands in for.
+        let registers = |r: &Atom| r.operands.iter().all(|o| o.allows(Memory::Rf));
+        let of_units =
+            |r: &&Atom| matches!(r.op, AtomOp::MatMul { .. }) && r.is_collective() && registers(r);
         let rows: Vec<&Atom> = table.rows().iter().filter(of_units).collect();
-        let both = |r: &&Atom| [text_of(r, &table, 0, true), idle(r, &table)];
+        let both = |r: &&Atom| [kept(r, &table), idle(r, &table)];
         let texts: Vec<String> = rows.iter().flat_map(both).collect();
         let Some(kernels) = compiled(&texts, &table) else { return };
         for (row, pair) in rows.iter().zip(kernels.chunks(2)) {
-            let n = |i: usize| n_instructions(&pair[i].1, &pair[i].0).unwrap() as i64;
+            let n = |i: usize| n_instructions(&pair[i].1.cubin, &pair[i].0).unwrap() as i64;
             // A unit takes one to four steps for a row.
             let own = n(0) - n(1);
             assert!(own > 0, "{arch} {}: nothing is left of it", row.name);

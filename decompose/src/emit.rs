@@ -106,8 +106,11 @@ impl<'a> Emit<'a> {
         let kinds = match sync {
             Sync::WaitAndBarrier => {
                 vec![
-                    StmtKind::AsyncCommit,
-                    StmtKind::AsyncWait(Expr::int(0)),
+                    StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] },
+                    StmtKind::Sync {
+                        op: SyncOp::AsyncWait,
+                        args: vec![SyncArg::Number(Expr::int(0))],
+                    },
                     StmtKind::Barrier(None),
                 ]
             }

@@ -9,6 +9,7 @@
 
 pub mod emit;
 pub mod matching;
+pub mod mismatch;
 pub mod names;
 pub mod relation;
 pub mod solve;

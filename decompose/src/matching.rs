@@ -7,14 +7,17 @@
 //!
 //! Invariant: no decision depends on an atom's name.
 
+pub use crate::mismatch::Mismatch;
+
 use crate::relation;
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, AtomTable, Elem, Template};
+use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
+use carbyne_atoms::descriptor;
+use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable, Elem, Extent, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
-use std::fmt;
 
 /// An atom that implements a spec, and which tensor fills which operand of its row.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,152 +26,6 @@ pub struct Match {
     pub atom: &'static str,
     /// One entry an operand of the row; none for a literal.
     pub operands: Vec<Option<TensorId>>,
-}
-
-/// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
-/// closer to a match.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Mismatch {
-    /// It computes something else.
-    Op {
-        /// What the row computes.
-        want: String,
-    },
-    /// An operand has another scalar type.
-    Scalar {
-        /// The row's operand.
-        operand: &'static str,
-        /// The row's unit.
-        want: String,
-        /// The tensor's scalar.
-        found: String,
-        /// By how many bits they differ: which of several wrong types is nearest.
-        apart: i64,
-    },
-    /// An operand lies elsewhere.
-    Memory {
-        /// The row's operand.
-        operand: &'static str,
-        /// Where the row allows.
-        want: String,
-        /// Where the tensor lies.
-        found: String,
-    },
-    /// It is executed by another number of threads.
-    Threads {
-        /// The row's.
-        want: String,
-        /// The spec's.
-        found: String,
-    },
-    /// A thread holds another number of values.
-    Values {
-        /// The row's operand.
-        operand: &'static str,
-        /// Values of one thread in the row.
-        want: i64,
-        /// In the spec.
-        found: i64,
-    },
-    /// The values of a thread are not where the row wants them.
-    Order {
-        /// The row's operand.
-        operand: &'static str,
-        /// What is wanted.
-        want: String,
-        /// What the view has.
-        found: String,
-    },
-    /// The address is not known to be aligned.
-    Align {
-        /// The row's operand.
-        operand: &'static str,
-        /// Bytes.
-        want: i64,
-        /// Bytes that are known.
-        found: i64,
-    },
-    /// Elements would end in other places than the enclosing Move says.
-    Relation {
-        /// What goes wrong first.
-        detail: String,
-    },
-}
-
-impl Mismatch {
-    /// Larger came nearer.
-    pub fn nearness(&self) -> (u32, i64) {
-        let apart = match self {
-            Mismatch::Scalar { apart, .. } => *apart,
-            _ => 0,
-        };
-        (self.rank(), -apart)
-    }
-
-    fn rank(&self) -> u32 {
-        match self {
-            Mismatch::Op { .. } => 0,
-            Mismatch::Scalar { .. } => 1,
-            Mismatch::Memory { .. } => 2,
-            Mismatch::Threads { .. } => 3,
-            Mismatch::Values { .. } => 4,
-            Mismatch::Order { .. } => 5,
-            Mismatch::Align { .. } => 6,
-            Mismatch::Relation { .. } => 7,
-        }
-    }
-
-    /// An action that would make the atom match.
-    pub fn help(&self) -> String {
-        match self {
-            Mismatch::Op { want } => format!("write the spec as {want}"),
-            Mismatch::Scalar { operand, want, .. } => {
-                format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
-            }
-            Mismatch::Memory { operand, want, .. } => {
-                format!("move operand {operand} to {want} first")
-            }
-            Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
-            Mismatch::Values { operand, want, .. } => {
-                format!("give each thread {want} values of operand {operand}")
-            }
-            Mismatch::Order { operand, want, .. } => {
-                format!("lay operand {operand} out so that its values are {want}")
-            }
-            Mismatch::Align { operand, want, .. } => {
-                format!("align operand {operand} to {want} bytes: base, strides and index")
-            }
-            Mismatch::Relation { .. } => {
-                "change the view of the source, or the thread-value layout of the destination"
-                    .to_owned()
-            }
-        }
-    }
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mismatch::Op { want } => write!(f, "computes {want}"),
-            Mismatch::Scalar { operand, want, found, .. } => {
-                write!(f, "operand {operand} is {want}, found {found}")
-            }
-            Mismatch::Memory { operand, want, found } => {
-                write!(f, "operand {operand} lies in {want}, found {found}")
-            }
-            Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
-            Mismatch::Values { operand, want, found } => {
-                write!(f, "operand {operand} has {want} values a thread, found {found}")
-            }
-            Mismatch::Order { operand, want, found } => {
-                write!(f, "values of operand {operand} are {want}, found {found}")
-            }
-            Mismatch::Align { operand, want, found } => {
-                write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
-            }
-            Mismatch::Relation { detail } => f.write_str(detail),
-        }
-    }
 }
 
 /// Compares one row with one leaf spec.
@@ -190,22 +47,43 @@ pub fn match_atom(
             memory_fits(p, *t, operand)?;
         }
     }
-    if let AtomOp::Init = atom.op {
-        // The literal takes the type of what it initializes, which has been compared.
-    }
     threads_fit(p, spec, atom)?;
+    if atom.extent != Extent::Tile {
+        bulk_copy(p, spec, atom).map_err(Mismatch::Bulk)?;
+        return Ok(Match { atom: atom.name, operands: tensors });
+    }
+    if spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache {
+        let asked = if spec.bar.is_some() {
+            BulkMismatch::Bar(false)
+        } else if spec.multicast.is_some() {
+            BulkMismatch::Multicast(false)
+        } else {
+            BulkMismatch::Cache(atom.cache)
+        };
+        return Err(Mismatch::Bulk(asked));
+    }
+    if tensors.iter().flatten().any(|t| p.tensors[*t].map.is_some()) {
+        return Err(Mismatch::Bulk(BulkMismatch::Box(false)));
+    }
     for (operand, tensor) in atom.operands.iter().zip(&tensors) {
         if let Some(t) = tensor {
             values_fit(p, *t, operand)?;
         }
     }
     for (operand, tensor) in atom.operands.iter().zip(&tensors) {
-        if let Some(t) = tensor {
-            order_fits(p, *t, operand, atom)?;
-            align_fits(p, *t, operand)?;
+        match tensor {
+            Some(t) if operand.matrix_rule().is_some() => described(p, spec, *t, operand, atom)?,
+            Some(t) => {
+                order_fits(p, *t, operand, atom)?;
+                align_fits(p, *t, operand)?;
+            }
+            None => {}
         }
     }
     relation::check(p, id, enclosing, atom)?;
+    if !atom.implements(spec.kind) {
+        return Err(Mismatch::Accumulates);
+    }
     Ok(Match { atom: atom.name, operands: tensors })
 }
 
@@ -219,7 +97,7 @@ pub fn match_any(
 ) -> Result<Match, Vec<(&'static str, Mismatch)>> {
     let mut best: Option<((f64, f64), Match)> = None;
     let mut rejected = vec![];
-    for atom in table.rows() {
+    for atom in table.implementing(compared(p.specs[id].kind)) {
         match match_atom(p, id, enclosing, atom) {
             Ok(m) => {
                 // Of a result near 1, of an operand near 1.
@@ -257,10 +135,10 @@ pub fn no_atom(
     for (name, mismatch) in sorted.iter().take(2) {
         d = d.note(format!("`{name}` rejected: {mismatch}"));
     }
-    if let Some((_, nearest)) = sorted.first() {
-        d = d.help(nearest.help());
+    match sorted.first() {
+        Some((_, nearest)) => d.help(nearest.help()),
+        None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
     }
-    d
 }
 
 /// `f16 GL [8] -> f16 SH [8], by each thread`
@@ -295,8 +173,13 @@ fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
     carbyne_ir::program::show_levels(&p.arena, &t.levels) + ".thread"
 }
 
+/// The kind whose rows are compared with a spec: those that only add are near to setting.
+fn compared(kind: SpecKind) -> SpecKind {
+    if kind == SpecKind::MatMulSet { SpecKind::MatMul } else { kind }
+}
+
 fn op_fits(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    if atom.op.spec_kind() == spec.kind {
+    if atom.op.spec_kind() == Some(compared(spec.kind)) {
         Ok(())
     } else {
         Err(Mismatch::Op { want: atom.op.to_string() })
@@ -373,17 +256,17 @@ fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     }
     // The set of threads must be a union of aligned groups.
     let layout = threads.concat().to_fixed().ok_or_else(wrong)?;
-    let offset = match threads.offset {
-        Dim::Const(o) => o,
-        d if p.arena.divisor(d) % 32 == 0 => 0,
-        Dim::Expr(_) => return Err(wrong()),
-    };
-    let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
-    set.sort_unstable();
     // A run of threads that groups fill; where those of a group are apart, whole warps.
     let reach = atom.thread_layout.cosize().max(atom.group);
     let apart = reach != atom.group;
     let run = if apart { (reach + 31) / 32 * 32 } else { reach };
+    let offset = match threads.offset {
+        Dim::Const(o) => o,
+        d if p.arena.divisor(d) % run == 0 => 0,
+        Dim::Expr(_) => return Err(wrong()),
+    };
+    let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
+    set.sort_unstable();
     let whole = set.len() as i64 % run == 0
         && set.chunks(run as usize).all(|c| c[0] % run == 0 && c.last() == Some(&(c[0] + run - 1)));
     // Which threads are a group must be said where neighbors are not.
@@ -477,12 +360,34 @@ fn align_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mis
     }
 }
 
+/// A descriptor names the operand, the same one for every thread of a group.
+fn described(
+    p: &Program,
+    spec: &Spec,
+    t: TensorId,
+    operand: &AtomOperand,
+    atom: &Atom,
+) -> Result<(), Mismatch> {
+    descriptor::of_operand(p, t, operand)
+        .map_err(|why| Mismatch::Descriptor { operand: operand.name, why })?;
+    // Evaluated with loops and blocks at their first values; the simulator looks at all of them.
+    let offset = p.tensors[t].offset;
+    let Some(threads) = spec.exec.map(|e| &p.threads[e.threads]) else { return Ok(()) };
+    let (Dim::Const(first), Some(layout)) = (threads.offset, threads.concat().to_fixed()) else {
+        return Ok(());
+    };
+    for i in 0..layout.size() {
+        let thread = first + layout.at(i);
+        let of = |thread| relation::eval(p, offset, thread);
+        if of(thread) != of(thread - thread % atom.group) {
+            let thread = thread % atom.group;
+            return Err(Mismatch::Uniform { operand: operand.name, thread });
+        }
+    }
+    Ok(())
+}
+
 /// The largest power of two that divides `n`.
 fn power_of_two(n: i64) -> i64 {
     if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
-}
-
-/// Whether the spec kind is one that atoms implement; MatMul.set is decomposed into Init and MatMul.
-pub fn has_atoms(kind: SpecKind) -> bool {
-    !matches!(kind, SpecKind::Generic | SpecKind::MatMulSet)
 }

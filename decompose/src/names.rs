@@ -63,7 +63,7 @@ impl Names {
                         self.block(o);
                     }
                 }
-                StmtKind::Barrier(_) | StmtKind::AsyncCommit | StmtKind::AsyncWait(_) => {}
+                StmtKind::Barrier(_) | StmtKind::Sync { .. } => {}
             }
         }
     }

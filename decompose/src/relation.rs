@@ -140,7 +140,7 @@ impl<'p> Side<'p> {
 }
 
 /// The value of an index expression for a thread, loops and blocks at their first values.
-fn eval(p: &Program, d: Dim, thread: i64) -> Option<i64> {
+pub(crate) fn eval(p: &Program, d: Dim, thread: i64) -> Option<i64> {
     fn value(p: &Program, v: VarId, thread: i64) -> Option<i64> {
         match p.vars.get(&v)? {
             VarKind::Thread(_) => Some(thread),

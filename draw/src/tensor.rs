@@ -279,7 +279,10 @@ fn nested(
 /// Those of [`tv::tv`].
 pub fn atom(row: &Atom) -> Result<Picture, DrawError> {
     let mut panels = vec![];
-    for operand in &row.operands {
+    // A tile that a descriptor names is whole for every thread.
+    let (spread, whole): (Vec<_>, Vec<_>) =
+        row.operands.iter().partition(|o| o.matrix_rule().is_none());
+    for operand in spread {
         let elem = match operand.elem {
             Elem::Scalar(s) => s.to_string(),
             Elem::Bits(n) => format!("{n}-bit units"),
@@ -292,6 +295,9 @@ pub fn atom(row: &Atom) -> Result<Picture, DrawError> {
     }
     let mut notes: Vec<String> =
         row.operands.iter().map(|o| format!("{}: tv={}", o.name, o.tv)).collect();
+    for operand in whole {
+        notes.push(format!("{}: read whole, through a descriptor; not drawn", operand.name));
+    }
     notes.push(
         "rows are the first mode of a tile; a color is a thread, repeating every 8".to_owned(),
     );

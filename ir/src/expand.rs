@@ -108,8 +108,7 @@ impl<'p> Expander<'p> {
             | StmtKind::Sym(_)
             | StmtKind::Indices { .. }
             | StmtKind::Barrier(_)
-            | StmtKind::AsyncCommit
-            | StmtKind::AsyncWait(_) => {}
+            | StmtKind::Sync { .. } => {}
         }
     }
 

@@ -9,7 +9,7 @@
 
 use crate::ast::{self, AttrValue, CmpOp, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
-use crate::layout::Layout;
+use crate::layout::{Layout, Swizzle};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use std::collections::HashMap;
@@ -45,6 +45,8 @@ ids! {
     ThreadsId "#",
     /// Names an entry of [`Program::specs`].
     SpecId "@s",
+    /// Names an entry of [`Program::maps`].
+    MapId "map",
 }
 
 /// A vector indexed by a typed id.
@@ -108,6 +110,8 @@ pub struct Program {
     pub threads: Table<ThreadsId, Threads>,
     /// Every spec, kernels and leaves alike, in text order.
     pub specs: Table<SpecId, Spec>,
+    /// Every tensor map, in text order.
+    pub maps: Table<MapId, TensorMap>,
     /// Buffers that the caller provides, in text order.
     pub params: Vec<BufferId>,
     /// Top-level specs, in text order.
@@ -144,7 +148,7 @@ pub struct Buffer {
     /// Scalars it holds: one past the largest offset (of one thread, for registers).
     pub cosize: Dim,
     /// On byte-address bits; shared memory only.
-    pub swizzle: Option<crate::layout::Swizzle>,
+    pub swizzle: Option<Swizzle>,
     /// Of the first byte; a power of two.
     pub align: i64,
     /// Byte address in shared memory where pinned.
@@ -173,8 +177,44 @@ pub struct Tensor {
     pub offset: Dim,
     /// How a register tensor is spread over threads; none for plain tensors.
     pub dist: Option<Dist>,
+    /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie outside of
+    /// the map's tensor: they read as zero and are not written.
+    pub map: Option<MapView>,
     /// Where it is written.
     pub span: Span,
+}
+
+/// A tensor in global memory as boxes: what tensor-map instructions are told of it. Modes are listed the
+/// fastest in memory first; everything is known before the launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorMap {
+    /// Of the view that declares it, where that has one.
+    pub name: Option<String>,
+    /// What it is a map of.
+    pub buffer: BufferId,
+    /// Where the tensor begins, in scalars of the buffer.
+    pub offset: Dim,
+    /// Extents of the tensor.
+    pub extents: Vec<Dim>,
+    /// Scalars from one element to the next; the first is 1.
+    pub strides: Vec<Dim>,
+    /// Extents of a box.
+    pub sizes: Vec<i64>,
+    /// Of boxes in shared memory, on byte-address bits.
+    pub swizzle: Option<Swizzle>,
+    /// Whether the first mode of the text is the fastest; else the last one is.
+    pub first_fastest: bool,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A view of a tensor map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapView {
+    /// Of which.
+    pub map: MapId,
+    /// Coordinates of the box's first element, in the map's order of modes; none before a box is chosen.
+    pub at: Option<Vec<Dim>>,
 }
 
 /// A thread-value layout.
@@ -239,6 +279,12 @@ pub struct Spec {
     pub acc: Option<Scalar>,
     /// The pinned or chosen atom.
     pub atom: Option<String>,
+    /// The mbarrier that a copy into shared memory completes on (`bar=`).
+    pub bar: Option<TensorId>,
+    /// Blocks of the cluster that get the copy, one bit each (`multicast=`).
+    pub multicast: Option<Dim>,
+    /// How long caches keep what it touches.
+    pub cache: ast::CacheHint,
     /// The decomposition.
     pub body: Option<Vec<Stmt>>,
     /// The head.
@@ -302,10 +348,19 @@ pub enum StmtKind {
     },
     /// All threads named (none: of the block) arrive.
     Barrier(Option<ThreadsId>),
-    /// Closes the thread's group of asynchronous copies.
-    AsyncCommit,
-    /// At most so many groups stay under way.
-    AsyncWait(i64),
+    /// A synchronization of another kind.
+    Sync(Sync),
+}
+
+/// A synchronization statement, its operands as [`ast::SyncOp::signature`] says.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Sync {
+    /// What is done.
+    pub op: ast::SyncOp,
+    /// The mbarriers.
+    pub tensor: Option<TensorId>,
+    /// The number; 1 where it was left out.
+    pub number: Option<Dim>,
 }
 
 impl Program {

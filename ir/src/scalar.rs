@@ -67,6 +67,8 @@ spelled! {
         U1 = "u1",
         /// Truth value, stored in 8 bits.
         Bool = "bool",
+        /// A barrier object in shared memory (PTX ISA, mbarrier): opaque, for synchronization statements.
+        Mbarrier = "mbarrier",
     }
 }
 
@@ -75,7 +77,7 @@ impl Scalar {
     pub fn bits(self) -> i64 {
         use Scalar::*;
         match self {
-            F64 | I64 | U64 => 64,
+            F64 | I64 | U64 | Mbarrier => 64,
             F32 | Tf32 | I32 | U32 => 32,
             F16 | Bf16 | I16 | U16 => 16,
             E4m3 | E5m2 | I8 | U8 | Bool => 8,

@@ -4,9 +4,10 @@
 //! argument here begins at a multiple of 8 bytes and is in the machine's own byte order.
 
 use crate::Fallible;
-use carbyne_codegen::{CudaKernel, Param};
+
+use carbyne_codegen::{CudaKernel, MapDescription, Param};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::expr::VarId;
+use carbyne_ir::expr::{Dim, ExprArena, VarId};
 use carbyne_ir::program::BufferId;
 use std::ffi::c_void;
 
@@ -18,15 +19,19 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a printed kernel: where its tensors are on the GPU, and the values of its symbols.
+    /// The arguments of a printed kernel: where its tensors are on the GPU, the values of its symbols, and
+    /// what encodes tensor maps. `arena` is that of the kernel's program.
     ///
     /// # Errors
     /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter,
-    /// [`Code::BadInput`] for a tensor without an address.
+    /// [`Code::BadInput`] for a tensor without an address or a tensor map that does not fit it, and those
+    /// of `encode`.
     pub fn of(
         kernel: &CudaKernel,
+        arena: &ExprArena,
         address: impl Fn(BufferId) -> Option<u64>,
         symbol: impl Fn(VarId) -> Option<i64>,
+        encode: impl Fn(&MapValues) -> Fallible<[u64; 16]>,
     ) -> Fallible<Arguments> {
         let mut arguments = Arguments::default();
         for param in &kernel.params {
@@ -35,6 +40,19 @@ impl Arguments {
                     Some(at) => arguments.pointer(at),
                     None => return Err(missing(Code::BadInput, name, "has no memory on the GPU")),
                 },
+                Param::TensorMap { name, buffer, map } => {
+                    let Some(at) = address(*buffer) else {
+                        return Err(missing(Code::BadInput, name, "has no memory on the GPU"));
+                    };
+                    let values = MapValues::of(map, at, |d| arena.eval(d, &symbol).ok());
+                    match values {
+                        Some(values) => arguments.words(&encode(&values)?),
+                        None => {
+                            let what = "has a size without a value, or one beyond its range";
+                            return Err(missing(Code::Symbolic, name, what));
+                        }
+                    }
+                }
                 Param::Symbol { name, var, wide } => match (symbol(*var), wide) {
                     (None, _) => return Err(missing(Code::Symbolic, name, "has no value")),
                     (Some(v), true) => arguments.wide(v),
@@ -97,6 +115,45 @@ impl Arguments {
     }
 }
 
+/// What the encoder of tensor maps takes, all of it known. Modes are listed the fastest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapValues {
+    /// Of the tensor's first element.
+    pub address: u64,
+    /// `CU_TENSOR_MAP_DATA_TYPE_*`
+    pub data_type: u32,
+    /// Extents of the tensor.
+    pub extents: Vec<u64>,
+    /// Bytes from one element to the next in every mode but the first.
+    pub strides: Vec<u64>,
+    /// Extents of a box.
+    pub sizes: Vec<u32>,
+    /// `CU_TENSOR_MAP_SWIZZLE_*`
+    pub swizzle: u32,
+    /// `CU_TENSOR_MAP_L2_PROMOTION_*`
+    pub promotion: u32,
+}
+
+impl MapValues {
+    /// A map of a tensor at an address; none where a number has no value or leaves its range.
+    fn of(
+        map: &MapDescription,
+        address: u64,
+        value: impl Fn(Dim) -> Option<i64>,
+    ) -> Option<MapValues> {
+        let number = |d: &Dim| value(*d).and_then(|v| u64::try_from(v).ok());
+        Some(MapValues {
+            address: address.checked_add(number(&map.offset)?)?,
+            data_type: map.data_type,
+            extents: map.extents.iter().map(number).collect::<Option<_>>()?,
+            strides: map.strides.iter().map(number).collect::<Option<_>>()?,
+            sizes: map.sizes.iter().map(|n| u32::try_from(*n).ok()).collect::<Option<_>>()?,
+            swizzle: map.swizzle,
+            promotion: map.promotion,
+        })
+    }
+}
+
 /// Bytes that the parameters of a kernel have at most, in all versions of CUDA.
 const MAX_PARAMETER_BYTES: usize = 1 << 15;
 
@@ -129,7 +186,7 @@ fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
+    use carbyne_ir::expr::VarInfo;
 
     #[test]
     fn every_argument_is_where_its_pointer_says() {
@@ -153,6 +210,50 @@ mod tests {
     }
 
     #[test]
+    fn tensor_maps_are_encoded_from_what_is_known_at_launch() {
+        let arena = ExprArena::default();
+        let info = VarInfo { name: "M".to_owned(), lo: 1, hi: None, div: 8 };
+        let m = arena.var(info).unwrap();
+        let map = MapDescription {
+            data_type: 6,
+            offset: Dim::Const(32),
+            extents: vec![Dim::Const(64), m],
+            strides: vec![arena.mul(m, Dim::Const(2)).unwrap()],
+            sizes: vec![64, 128],
+            swizzle: 3,
+            promotion: 3,
+        };
+        let buffer = BufferId(0);
+        let kernel = CudaKernel {
+            name: "k".to_owned(),
+            source: String::new(),
+            smem_bytes: 0,
+            grid: Dim::from(1),
+            block: 32,
+            params: vec![Param::TensorMap { name: "mA".to_owned(), buffer, map }],
+        };
+        let seen = std::cell::RefCell::new(None);
+        let encode = |values: &MapValues| {
+            *seen.borrow_mut() = Some(values.clone());
+            Ok([9; 16])
+        };
+        let made = Arguments::of(&kernel, &arena, |_| Some(4096), |_| Some(40), encode).unwrap();
+        assert_eq!(made.words, [9; 16]);
+        let want = MapValues {
+            address: 4128,
+            data_type: 6,
+            extents: vec![64, 40],
+            strides: vec![80],
+            sizes: vec![64, 128],
+            swizzle: 3,
+            promotion: 3,
+        };
+        assert_eq!(seen.borrow().as_ref(), Some(&want));
+        let none = Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, encode).unwrap_err();
+        assert_eq!(none.code, Code::Symbolic);
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         let arena = ExprArena::default();
         let info = VarInfo { name: "M".to_owned(), lo: 0, hi: None, div: 1 };
@@ -165,12 +266,15 @@ mod tests {
             block: 32,
             params,
         };
+        let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");
+        let of =
+            |kernel: &CudaKernel, value| Arguments::of(kernel, &arena, |_| None, |_| value, no_map);
         let narrow = kernel(vec![Param::Symbol { name: "M".to_owned(), var, wide: false }]);
-        let none = Arguments::of(&narrow, |_| None, |_| None).unwrap_err();
+        let none = of(&narrow, None).unwrap_err();
         assert_eq!(none.code, Code::Symbolic);
-        let large = Arguments::of(&narrow, |_| None, |_| Some(1 << 40)).unwrap_err();
+        let large = of(&narrow, Some(1 << 40)).unwrap_err();
         assert!(large.message.contains("`M` does not fit 32 bits"), "{large}");
         let wide = kernel(vec![Param::Symbol { name: "M".to_owned(), var, wide: true }]);
-        assert_eq!(Arguments::of(&wide, |_| None, |_| Some(1 << 40)).unwrap().words, [1 << 40]);
+        assert_eq!(of(&wide, Some(1 << 40)).unwrap().words, [1 << 40]);
     }
 }

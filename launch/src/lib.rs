@@ -20,7 +20,7 @@ mod binary;
 mod gpu;
 mod timing;
 
-pub use arguments::{Arguments, LaidOut};
+pub use arguments::{Arguments, LaidOut, MapValues};
 pub use binary::Binary;
 pub use timing::Timing;
 

@@ -180,7 +180,7 @@ fn type_of(scalar: Scalar) -> &'static str {
         S::I32 => "i4",
         S::I16 => "i2",
         S::I8 | S::I4 | S::I2 | S::I1 => "i1",
-        S::U64 => "u8",
+        S::U64 | S::Mbarrier => "u8",
         S::U32 => "u4",
         S::U8 | S::U4 | S::U2 | S::U1 | S::E4m3 | S::E5m2 => "u1",
         S::Bool => "b1",

@@ -9,8 +9,9 @@ use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
 use crate::plan::{Checked, Inverse, Kernel, Space, block_steps, lower, not_decomposed};
-use crate::report::{KernelReport, OutputTensor, Outputs, Report};
+use crate::report::{KernelReport, LeafReport, OutputTensor, Outputs, Report};
 use crate::root::{Oracle, check_block, offset};
+use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Written};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
@@ -259,13 +260,14 @@ fn run_kernel(
     report.max_error = counts.max_error;
     report.max_ratio = counts.max_ratio;
     report.multiply_adds = counts.multiply_adds;
-    report.banks = kernel
-        .leaves
-        .iter()
-        .zip(&counts.banks)
-        .filter(|(_, count)| count.accesses > 0)
-        .map(|(leaf, count)| (kernel.sites[leaf.site as usize].line, *count))
-        .collect();
+    let leaf = |(leaf, count): (&crate::plan::Leaf, &LeafCount)| LeafReport {
+        line: kernel.sites[leaf.site as usize].line,
+        atom: leaf.atom.clone(),
+        count: *count,
+    };
+    report.leaves = kernel.leaves.iter().zip(&counts.leaves).map(leaf).collect();
+    report.repeated =
+        counts.repeated.iter().map(|site| kernel.sites[*site as usize].line).collect();
     Ok(report)
 }
 

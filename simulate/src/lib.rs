@@ -31,25 +31,45 @@
 //!   thread's view; a unit of `n` bits is `n / bits` consecutive elements. Read tiles take each place from
 //!   the first (t,v) that names it, so addresses of idle lanes are never used; written tiles go to every
 //!   (t,v). A Move keeps bits; arithmetic is that of the instruction (`exec/arith.rs`). Addresses are
-//!   multiples of the row's alignment (`S0508`), and what one access takes lies together (`D0302`);
+//!   multiples of the row's alignment (`S0508`), and what one access takes lies together (`D0302`).
+//!   A tile that a descriptor names is read by every warp of the group, through its view; it is one view
+//!   for all threads, and one that has a descriptor (`D0302`);
 //! - else by its *meaning* ([`denote`]), group by group, in binary64, rounded to the accumulator's type and
 //!   then to the output's. Operands in memory must be one view for the whole group, and plain registers
 //!   have a meaning for single threads only (`S0506`). A Shfl moves each lane's own registers within a
 //!   group of at most 32; a lane whose source does not exist keeps its own values.
 //!
-//! All lanes of a warp read before any of them writes. A row whose visibility is an asynchronous group
-//! reads at once and writes later: `async.commit` closes the thread's open group, `async.wait(n)` lets the
-//! oldest groups arrive until `n` are left. Until then its destination may be neither read (`S0503`) nor
-//! written (`S0502`): late completion is the only schedule. What is never waited for never arrives.
+//! All lanes of a warp read before any of them writes. Two lanes that write different values to one element
+//! in one execution are an error (`S0511`); the same value is counted as a warning.
+//!
+//! # What completes later
+//! Asynchronous instructions do their work between their issue and a wait, and here as late as they can: what
+//! they write may till then be neither read (`S0503`) nor written (`S0502`), what they read not be written.
+//! - `cp.async`: the thread's group, closed by `async.commit`, until `async.wait(n)`; or the phase of an
+//!   mbarrier, after `mbarrier.async_arrive`.
+//! - Bulk copies and tensor maps: into shared memory until a wait for the phase of the mbarrier that counts
+//!   their bytes; out of it until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`.
+//! - `wgmma`: registers and shared memory until `wgmma.wait(n)` of the warp. Registers that other instructions
+//!   touched it takes only behind a `wgmma.fence` (`S0512`), save as accumulators of the same shape.
+//!
+//! Bulk copies and `wgmma` reach shared memory by the asynchronous proxy: what threads wrote they may access
+//! only where a `fence.async` stands between (`S0512`). What is never waited for never arrives, and a block
+//! does not end before (`S0502`).
+//!
+//! An mbarrier counts arrivals and bytes of a phase; a wait lets its threads go on when the phase is complete.
+//! Waits that nothing can end any more are an error with everybody who waits and what is missing (`S0509`).
 //!
 //! # Order and races
-//! Statements run one after the other, each for the whole block. That is one schedule of many, so every
-//! access to memory that the kernel writes is checked against the others: two accesses of different warps
-//! to one element, one of them writing, are a race (`S0502`) unless barriers order them. Warps carry vector
-//! clocks; a barrier, named or of the block, joins those of its warps, and is an error where a thread that
-//! it names is inactive (`S0505`). Lanes of one warp are in lockstep. A copy's arrival counts as a write by
-//! the waiting thread at its wait: another warp needs the wait and then a barrier. A program without a race
-//! computes the same under every schedule; one that runs without error has none on these inputs.
+//! Threads at one statement execute it together; where they part, whole warps go their own ways, and the ones
+//! farthest behind go first. That is one schedule of many, so every access to memory that the kernel writes is
+//! checked against the others: two accesses of different threads to one element, one of them writing, are a
+//! race (`S0502`) unless the second comes after the first. A thread comes after what it did itself, and by a
+//! barrier or a wait after what those did and came after who passed the barrier or arrived: a barrier of the
+//! block or of named threads, `barrier(#w)` for the lanes of a warp, an mbarrier, the barrier of a cluster.
+//! Lanes of one warp are threads like others. A copy counts as a write at its wait, by who waited or by its
+//! mbarrier: another thread needs that wait and then a barrier, or a wait of its own. A barrier that cannot be
+//! passed is an error (`S0505`). A program without a race computes the same under every schedule; one that
+//! runs without error has none on these inputs.
 //!
 //! A group of several warps that executes a spec by its meaning does not say which thread touches what.
 //! Where an operand is distributed and the spec works element by element, the element's owner does. Else
@@ -107,5 +127,5 @@ pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
 pub use options::{DEFAULT_BUDGET, Options};
-pub use report::{KernelReport, Outputs, Report};
-pub use state::banks::BankCount;
+pub use report::{KernelReport, LeafReport, Outputs, Report};
+pub use state::banks::{BankCount, LeafCount, SectorCount};

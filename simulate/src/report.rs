@@ -3,7 +3,7 @@
 use crate::array::Array;
 use crate::plan::coordinates;
 use crate::state::GlobalMemory;
-use crate::state::banks::BankCount;
+use crate::state::banks::LeafCount;
 
 /// The outcome of a run without errors.
 pub struct Report {
@@ -38,10 +38,23 @@ pub struct KernelReport {
     pub multiply_adds: u64,
     /// Upper bound of steps of a block, as counted against the budget.
     pub steps_per_block: u64,
-    /// Shared-memory accesses of the leaves that have any, by line.
-    pub banks: Vec<(u32, BankCount)>,
+    /// What each leaf did, in text order.
+    pub leaves: Vec<LeafReport>,
+    /// Lines of statements in which several threads wrote the same value to one element.
+    pub repeated: Vec<u32>,
     /// Specs with a body that are not compared: line and reason.
     pub unchecked: Vec<(u32, String)>,
+}
+
+/// What one leaf did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeafReport {
+    /// 1-based; 0 where there is no text.
+    pub line: u32,
+    /// The row that it names.
+    pub atom: Option<String>,
+    /// What was counted.
+    pub count: LeafCount,
 }
 
 /// The caller's tensors after a run.

@@ -56,10 +56,60 @@ fn a_missing_barrier_before_overwriting() {
 }
 
 #[test]
-fn races_are_found_between_warps_only() {
-    // One warp is in lockstep with itself.
-    let text = exchange("", "").replace("64", "32").replace("63", "31");
-    good(&text, &Options::default());
+fn lanes_of_a_warp_need_a_barrier_too() {
+    let text = |between: &str| exchange(between, "").replace("64", "32").replace("63", "31");
+    good(&text("barrier"), &Options::default());
+    let of_warp = text("barrier(#cta)").replace("    barrier\n  }", "    barrier(#cta)\n  }");
+    good(&of_warp, &Options::default());
+    let e = bad(&text(""), Code::Race);
+    assert!(e.message.contains("thread 31 writes %s[31] (line 12), thread 0 reads it"), "{e}");
+}
+
+/// Warp 0 fills a slot and hands it to warp 1, which hands it back empty; each in code of its own.
+fn ping_pong(full: &str, empty: &str) -> String {
+    format!(
+        "carbyne 1
+%in:[128].f32.GL
+%out:[128].f32.GL
+#grid:[1].block
+#cta:[128].thread
+Move @copy <<<#grid, #cta>>> (%in) -> (%out) {{
+  @t = #cta.indices()
+  #both:[64].thread = #cta.tile([64])[0]
+  #one:[].thread = #cta.scalar()
+  Allocate %s:[32].f32.SH
+  if (@t < 32) {{
+    for (k = 0; k < 4; k += 1) {{
+      Move <<<#grid, #one>>> (%in[k * 32 + @t % 32]) -> (%s[@t % 32])
+      {full}
+      {empty}
+    }}
+  }} else {{
+    if (@t < 64) {{
+      for (k = 0; k < 4; k += 1) {{
+        barrier(#both)
+        Move <<<#grid, #one>>> (%s[31 - @t % 32]) -> (%out[k * 32 + 31 - @t % 32])
+        barrier(#both)
+      }}
+    }}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn warps_with_roles_go_their_own_way() {
+    let right = ping_pong("barrier(#both)", "barrier(#both)");
+    unverified(&right).unwrap();
+    // One barrier less a round: the warps stay in step for a while, and race.
+    let e = unverified(&ping_pong("barrier(#both)", "")).err().unwrap();
+    assert_eq!(e.code, Code::Race, "{e}");
+    // The second warp waits for the first to arrive once more.
+    let more = right.replacen("k < 4", "k < 3", 1);
+    let e = unverified(&more).err().unwrap();
+    assert_eq!(e.code, Code::Deadlock, "{e}");
+    assert!(e.label.contains("32 threads do not, thread 0 among them"), "{}", e.label);
 }
 
 #[test]

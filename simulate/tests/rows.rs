@@ -6,14 +6,36 @@
 
 mod common;
 
-use carbyne_atoms::probe::{Choice, Probe, corrupted, probe};
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
+use carbyne_atoms::probe::{Choice, Probe, Unobservable, corrupted, n_picks, probe};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Extent, Visibility, docs};
 use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options, simulate};
 
-fn of(row: &Atom, table: &AtomTable, pick: usize) -> Probe {
-    let choice = Choice { pick, ..Choice::default() };
-    probe(row, table, choice).unwrap_or_else(|e| panic!("{}: {e}", row.name))
+/// The row's probe; none for statements and bulk copies.
+fn of(row: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
+    match probe(row, table, Choice { pick, set, ..Choice::default() }) {
+        Ok(made) => Some(made),
+        Err(Unobservable::Statement | Unobservable::Bulk) => None,
+        Err(e) => panic!("{}: {e}", row.name),
+    }
+}
+
+/// The different probes of a row. Of rows that differ in the number of columns alone the first has all.
+fn probes(row: &Atom, table: &AtomTable, first: bool) -> Vec<Probe> {
+    let sets: &[bool] = if row.sets && first { &[false, true] } else { &[false] };
+    let n = if first { n_picks(row) } else { 1 };
+    sets.iter().flat_map(|set| (0..n).filter_map(|pick| of(row, table, pick, *set))).collect()
+}
+
+/// Every row, and whether it is the first of those that differ in the number of columns alone.
+fn rows(table: &AtomTable) -> Vec<(Atom, bool)> {
+    let tables = [table.clone()];
+    let series = docs::series(&tables);
+    let numbered = |s: &docs::Series<'_>| -> Vec<(Atom, bool)> {
+        s.rows.iter().enumerate().map(|(i, r)| ((*r).clone(), i == 0)).collect()
+    };
+    series.iter().flat_map(numbered).collect()
 }
 
 #[test]
@@ -21,15 +43,15 @@ fn every_row_computes_what_its_spec_means() {
     let mut n = 0;
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        for row in table.rows() {
-            for pick in 0..3 {
+        for (row, first) in rows(&table) {
+            for made in probes(&row, &table, first) {
+                let text = made.text;
+                let program = common::program(&text);
                 for inputs in [Inputs::Seed(5), Inputs::Ints(5)] {
-                    let text = of(row, &table, pick).text;
                     let options = Options { inputs, ..Options::default() };
-                    let report = simulate(&common::program(&text), &table, &options)
-                        .unwrap_or_else(|e| {
-                            panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label)
-                        });
+                    let report = simulate(&program, &table, &options).unwrap_or_else(|e| {
+                        panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label)
+                    });
                     let k = &report.kernels[0];
                     // A shuffle means no more than itself.
                     let specs = u64::from(!matches!(row.op, AtomOp::Shfl(_)));
@@ -50,6 +72,106 @@ fn every_row_computes_what_its_spec_means() {
     assert!(n > 1000, "{n} runs");
 }
 
+/// A kernel that copies a tensor by the row and back by plain moves, or the reverse: the tensor is 2^n
+/// boxes, or two runs.
+fn bulk(row: &Atom, scalar: Scalar) -> String {
+    let n = if let Extent::Box(n) = row.extent { n } else { 1 };
+    let width = 256 / scalar.bits();
+    let list = |outer: i64, last: i64| {
+        let mut all = vec![outer.to_string(); n - 1];
+        all.push(last.to_string());
+        all.join(",")
+    };
+    let (boxed, swizzle) = match row.extent {
+        Extent::Box(_) => (".tensormap", "swizzle=(1,4,3)"),
+        _ => (".tile", "align=16"),
+    };
+    let load = row.visibility == Visibility::Mbarrier;
+    let whole = format!("%{}", if load { "in" } else { "out" });
+    let define = match row.extent {
+        Extent::Box(_) => format!("{boxed}([{}], {swizzle})", list(2, width)),
+        _ => format!("{boxed}([{width}])"),
+    };
+    let indices: Vec<String> = (0..n).map(|i| format!("(i / {}) % 2", 1 << i)).collect();
+    let index = indices.join(", ");
+    let mut attributes = format!("cache={}", row.cache);
+    attributes += if load { " bar=%full" } else { "" };
+    attributes += if row.number("mask").is_some() { " multicast=1" } else { "" };
+    let plain =
+        format!("{}.tile([{}])[{index}]", if load { "%out" } else { "%in" }, list(2, width));
+    let body = if load {
+        format!(
+            "    Spec <<<#grid, #one>>> (%in, %full) -> (%s) {{
+      mbarrier.expect(%full, {})
+      Move <<<#grid, #one>>> (%m[{index}]) -> (%s) {attributes} atom={}
+    }}
+    mbarrier.wait(%full, i % 2)
+    Move <<<#grid, #cta>>> (%s) -> ({plain})
+",
+            (2i64 << (n - 1)) / 2 * 32,
+            row.name
+        )
+    } else {
+        format!(
+            "    Move <<<#grid, #cta>>> ({plain}) -> (%s)
+    barrier
+    Spec <<<#grid, #one>>> (%s) -> (%out) {{
+      fence.async
+      Move <<<#grid, #one>>> (%s) -> (%m[{index}]) {attributes} atom={}
+      bulk.commit
+      bulk.wait(0)
+    }}
+",
+            row.name
+        )
+    };
+    format!(
+        "carbyne 1
+%in:[{0}].{scalar}.GL
+%out:[{0}].{scalar}.GL
+#grid:[1].block
+#cta:[32].thread
+Move @row <<<#grid, #cta>>> (%in) -> (%out) {{
+  #one:[].thread = #cta[0]
+  %m = {whole}{define}
+  Allocate %s:[{1}].{scalar}.SH{{align=256, {swizzle}}}
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #one>>> () -> (%full) {{
+    mbarrier.init(%full, 1)
+    fence.async
+  }}
+  barrier
+  for (i = 0; i < {2}; i += 1) {{
+{body}    barrier
+  }}
+}}
+",
+        list(4, 2 * width),
+        list(2, width),
+        1 << n,
+    )
+    .replace("align=256, align=16", "align=256")
+}
+
+#[test]
+fn every_bulk_row_copies() {
+    let mut n = 0;
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        for row in table.rows().iter().filter(|r| r.extent != Extent::Tile) {
+            for scalar in [Scalar::F16, Scalar::F32, Scalar::U8] {
+                let text = bulk(row, scalar);
+                let report = simulate(&common::program(&text), &table, &Options::default())
+                    .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label));
+                let k = &report.kernels[0];
+                assert!(k.checked && k.complete && k.max_error == 0.0, "{}\n{text}", row.name);
+                n += 1;
+            }
+        }
+    }
+    assert!(n > 300, "{n} runs");
+}
+
 /// What a program writes, tensor by tensor; none where it is refused.
 fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
     let report = simulate(&common::program(text), table, &Options::default()).ok()?;
@@ -62,7 +184,7 @@ fn shuffles_do_what_the_leaf_without_a_row_does() {
         let table = AtomTable::new(*arch);
         let mut n = 0;
         for row in table.rows().iter().filter(|r| matches!(r.op, AtomOp::Shfl(_))) {
-            let text = of(row, &table, 0).text;
+            let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
             let by_meaning = text.replace(&format!(" atom={}", row.name), "");
             assert_ne!(text, by_meaning);
             let right = written(&by_meaning, &table);
@@ -83,12 +205,14 @@ fn every_wrong_layout_is_noticed() {
     let (mut n, mut by_value) = (0, 0);
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        for row in table.rows() {
+        // Of rows that differ in the number of columns alone two are enough.
+        let tables = [table.clone()];
+        for row in docs::series(&tables).iter().flat_map(|s| s.rows.iter().take(2).copied()) {
             // Shuffles are above.
             if let AtomOp::Shfl(_) = row.op {
                 continue;
             }
-            let text = of(row, &table, 0).text;
+            let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
             let program = common::program(&text);
             for wrong in corrupted(row) {
                 let name = format!("{arch}/{wrong:?}");

@@ -65,7 +65,7 @@ impl Writer<'_> {
         let write = accumulator.or(continued.map(|o| format!("%{}.mine", o.name)));
         let leaf = format!(
             "{} <<<#grid, {}>>> ({}) -> ({}){} atom={}",
-            self.row.op.spec_kind(),
+            self.row.op.spec_kind().map_or(String::new(), |k| k.to_string()),
             self.who(),
             reads.join(", "),
             write.unwrap_or_default(),

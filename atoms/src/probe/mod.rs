@@ -23,7 +23,7 @@ mod writer;
 pub use chain::{Repeat, chain};
 pub use corrupt::corrupted;
 
-use crate::row::{Access, Atom, AtomOperand, Elem};
+use crate::row::{Access, Atom, AtomOperand, Elem, Extent};
 use crate::table::AtomTable;
 use carbyne_ir::scalar::{Memory, Scalar};
 use operand::ProbeOperand;
@@ -43,11 +43,13 @@ pub struct Choice {
     /// Whether registers that the row only reads are given back, so that a compiler keeps them where the row
     /// is taken out.
     pub give_back: bool,
+    /// Whether the accumulator of a MatMul is set, and not read, by a row that does both.
+    pub set: bool,
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Choice { pick: 0, blocks: 1, threads: 32, give_back: false }
+        Choice { pick: 0, blocks: 1, threads: 32, give_back: false, set: false }
     }
 }
 
@@ -64,6 +66,8 @@ pub struct Probe {
     pub blocks: i64,
     /// Threads of a block.
     pub threads: i64,
+    /// Whether the accumulator is set, and not read.
+    pub set: bool,
 }
 
 /// Why there is no probe of a row.
@@ -75,6 +79,10 @@ pub enum Unobservable {
     Layout(String),
     /// It takes nothing in the form that it gives, so that no execution can wait for the one before.
     NoChain,
+    /// It is a statement between specs, which has no result of its own.
+    Statement,
+    /// It copies as much as it is told, which is no tile.
+    Bulk,
 }
 
 impl fmt::Display for Unobservable {
@@ -84,6 +92,8 @@ impl fmt::Display for Unobservable {
                 write!(f, "the architecture has no move of {bits} bits from {from} to {to}")
             }
             Unobservable::Layout(why) => write!(f, "its layouts do not fill a block: {why}"),
+            Unobservable::Statement => f.write_str("a statement has no result of its own"),
+            Unobservable::Bulk => f.write_str("a bulk copy has no tile of its own"),
             Unobservable::NoChain => f.write_str("it takes nothing in the form that it gives"),
         }
     }
@@ -109,7 +119,9 @@ pub fn scalars(elem: Elem) -> &'static [Scalar] {
 /// How many different programs [`probe`] makes of a row by [`Choice::pick`].
 #[must_use]
 pub fn n_picks(row: &Atom) -> usize {
-    let of = |o: &AtomOperand| o.memory.len().max(scalars(o.elem).len());
+    let of = |o: &AtomOperand| {
+        o.memory.len().max(scalars(o.elem).len()).max(operand::described(o).len())
+    };
     row.operands.iter().map(of).max().unwrap_or(1)
 }
 
@@ -122,6 +134,9 @@ pub fn probe(row: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Uno
     if choice.pick > 0 {
         let _ = write!(kernel, "_{}", choice.pick);
     }
+    if choice.set {
+        kernel.push_str("_set");
+    }
     written(row, table, choice, kernel, None)
 }
 
@@ -132,6 +147,12 @@ fn written(
     kernel: String,
     repeat: Option<Repeat>,
 ) -> Result<Probe, Unobservable> {
+    if row.op.spec_kind().is_none() {
+        return Err(Unobservable::Statement);
+    }
+    if row.extent != Extent::Tile {
+        return Err(Unobservable::Bulk);
+    }
     let threads = n_threads(row, choice.threads);
     let groups = threads / row.group;
     let mut operands = vec![];
@@ -145,7 +166,8 @@ fn written(
     }
     let mut writer = Writer { row, table, choice, threads, groups, repeat, text: String::new() };
     writer.program(&kernel, &operands)?;
-    Ok(Probe { text: writer.text, kernel, operands, blocks: choice.blocks, threads })
+    let (text, blocks, set) = (writer.text, choice.blocks, choice.set);
+    Ok(Probe { text, kernel, operands, blocks, threads, set })
 }
 
 /// Threads of a block: as many of those that are wanted as groups of the row fill, in whole warps; at least

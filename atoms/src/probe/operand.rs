@@ -1,6 +1,7 @@
 //! Where the values of a probed operand are: in the row's tiles, and in the tensors of the caller.
 
 use super::{Choice, scalars};
+use crate::descriptor::{SwizzleMode, canonical};
 use crate::row::{Access, Atom, AtomOp, AtomOperand};
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -44,6 +45,38 @@ pub enum Place {
         /// From the column-major index in the tile to the place in a block's part of that mode.
         layout: Layout,
     },
+    /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the elements of tile
+    /// after tile in column-major order.
+    Described {
+        /// From the column-major index in the tile to the offset in shared memory.
+        layout: Layout,
+        /// `swizzle=(3,4,3)`; empty without a swizzle.
+        swizzle: String,
+    },
+}
+
+/// The dense layouts in which a descriptor names the operand's tile, with the swizzle for each; none for an
+/// operand whose threads give addresses.
+#[must_use]
+pub fn described(o: &AtomOperand) -> Vec<(Layout, String)> {
+    let Some(rule) = o.matrix_rule() else { return vec![] };
+    let mut found: Vec<(Layout, String)> = vec![];
+    for major in rule.majors {
+        for mode in SwizzleMode::ALL {
+            // The text as a message has it: a layout in backticks, and an attribute in backticks or none.
+            let Some(text) = canonical(&o.tile, o.elem.bits(), &rule, *major, mode) else {
+                continue;
+            };
+            let mut quoted = text.split('`').skip(1).step_by(2);
+            let Some(Ok(layout)) = quoted.next().map(str::parse) else { continue };
+            let one: (Layout, String) = (layout, quoted.next().unwrap_or_default().to_owned());
+            let dense = one.0.cosize() == o.tile_size();
+            if dense && !found.contains(&one) {
+                found.push(one);
+            }
+        }
+    }
+    found
 }
 
 /// What an element of a caller's tensor is to the row.
@@ -100,20 +133,30 @@ impl ProbeOperand {
                 (batched(row, groups, threads, &tv)?, modes)
             }
         };
+        let named = described(o);
         let place = match memory {
             Memory::Rf => Place::Registers { threads },
+            _ if !named.is_empty() => {
+                let (layout, swizzle) = named[last(named.len())].clone();
+                Place::Described { layout, swizzle }
+            }
             memory => Place::Memory { memory, layout: modes },
         };
         // One tensor for both, where the row itself accesses the caller's memory.
-        let in_place = memory == Memory::Gl && o.access == Access::ReadWrite;
-        let named = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
+        let in_place = memory == Memory::Gl && o.access == Access::ReadWrite && !choice.set;
+        let named_in = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
+        let reads = match o.access {
+            Access::Read => true,
+            Access::ReadWrite => !choice.set,
+            Access::Write => false,
+        };
         let given_back = choice.give_back && memory == Memory::Rf;
         Ok(ProbeOperand {
             name: o.name,
             access: o.access,
             scalar,
-            input: (o.access != Access::Write).then(|| named("in")),
-            output: (o.access != Access::Read || given_back).then(|| named("out")),
+            input: reads.then(|| named_in("in")),
+            output: (o.access != Access::Read || given_back).then(|| named_in("out")),
             tv,
             tile,
             place,
@@ -138,7 +181,7 @@ impl ProbeOperand {
     pub fn extents(&self) -> Vec<i64> {
         match self.place {
             Place::Registers { threads } => vec![self.blocks, threads, self.n_values()],
-            Place::Memory { .. } => vec![self.blocks * self.tile_size()],
+            Place::Memory { .. } | Place::Described { .. } => vec![self.blocks * self.tile_size()],
         }
     }
 
@@ -163,6 +206,7 @@ impl ProbeOperand {
                 }
                 indices.into_iter().map(|i| (None, i)).collect()
             }
+            Place::Described { .. } => (0..self.tile_size()).map(|i| (None, i)).collect(),
         };
         let element = |block: i64, held_by: Option<(i64, i64)>, index: i64| {
             let mut rest = index;

@@ -2,27 +2,33 @@
 
 use crate::row::{Atom, Visibility};
 
-/// Statements of the block around the row, and what the row's own statement says of them.
+/// Statements of the block around the row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Protocol {
-    /// Before the operands are brought; a barrier follows those.
-    pub(super) before: Vec<String>,
-    /// Attributes of the row's statement, each with a space before it.
-    pub(super) attributes: String,
-    /// After the row; a barrier follows.
-    pub(super) after: Vec<String>,
+    /// By all threads, once they have brought the operands; a barrier follows.
+    pub(super) brought: &'static [&'static str],
+    /// By all threads, right before the row.
+    pub(super) before: &'static [&'static str],
+    /// By all threads, right after the row; a barrier follows.
+    pub(super) after: &'static [&'static str],
 }
 
 impl Protocol {
     /// By when the row's results are there.
     pub(super) fn of(row: &Atom) -> Self {
-        let mut protocol = Protocol::default();
+        let none = Protocol::default();
         match row.visibility {
-            Visibility::Immediate => {}
+            Visibility::Immediate => none,
             Visibility::AsyncGroup => {
-                protocol.after = ["async.commit", "async.wait(0)"].map(str::to_owned).to_vec();
+                Protocol { after: &["async.commit", "async.wait(0)"], ..none }
             }
+            Visibility::WgmmaGroup => Protocol {
+                brought: &["fence.async"],
+                before: &["wgmma.fence"],
+                after: &["wgmma.commit", "wgmma.wait(0)"],
+            },
+            // Theirs is in `bulk`.
+            Visibility::Mbarrier | Visibility::BulkGroup => none,
         }
-        protocol
     }
 }

@@ -5,6 +5,7 @@ use super::protocol::Protocol;
 use super::{Choice, Repeat, Unobservable};
 use crate::row::{Access, Atom, AtomOp, AtomOperand, Visibility};
 use crate::table::AtomTable;
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt::{self, Write};
@@ -52,22 +53,19 @@ impl Writer<'_> {
         self.line(1, "#one:[].thread = #cta.scalar()");
         self.line(1, "@b = #grid.indices()");
         self.line(1, "@t = #cta.indices()");
-        for statement in &protocol.before {
-            self.line(1, statement);
-        }
         for o in operands {
             self.allocate(o);
-            if o.access != Access::Write {
+            if o.input.is_some() {
                 self.bring(o)?;
             }
         }
+        for statement in protocol.brought {
+            self.line(1, statement);
+        }
         self.line(1, "barrier");
         match self.repeat {
-            None => self.spec(operands, &protocol),
+            None => self.spec(operands, &protocol)?,
             Some(repeat) => self.rounds(operands, repeat),
-        }
-        for statement in &protocol.after {
-            self.line(1, statement);
         }
         self.line(1, "barrier");
         for o in operands {
@@ -94,6 +92,14 @@ impl Writer<'_> {
                 self.line(1, format_args!("Allocate %{name}_all:[{n}].{scalar}.SH{{align=128}}"));
                 self.line(1, format_args!("%{name} = %{name}_all.reshape({modes})"));
             }
+            Place::Described { ref layout, ref swizzle } => {
+                let attributes =
+                    if swizzle.is_empty() { "align=128".to_owned() } else { swizzle.clone() };
+                self.line(
+                    1,
+                    format_args!("Allocate %{name}:[{layout}].{scalar}.SH{{{attributes}}}"),
+                );
+            }
             Place::Memory { ref layout, .. } => {
                 let (n, modes) = (o.tile_size(), reshape(layout));
                 let from = o.output.as_ref().or(o.input.as_ref());
@@ -109,6 +115,12 @@ impl Writer<'_> {
         match o.place {
             Place::Registers { .. } => self.words(o, input, true),
             Place::Memory { memory: Memory::Gl, .. } => Ok(()),
+            Place::Described { .. } => {
+                let n = o.tile_size();
+                let tile = format!("%{input}.tile([{n}])[@b]");
+                let held = format!("%{name}.reshape([{n}]:[1])");
+                self.units(o, &tile, &held, (Memory::Gl, Memory::Sh))
+            }
             Place::Memory { .. } => {
                 let tile = format!("%{input}.tile([{}])[@b]", o.tile_size());
                 self.units(o, &tile, &format!("%{name}_all"), (Memory::Gl, Memory::Sh))
@@ -121,7 +133,7 @@ impl Writer<'_> {
         let (name, Some(output)) = (o.name, &o.output) else { return Ok(()) };
         match o.place {
             Place::Registers { .. } => self.words(o, output, false),
-            Place::Memory { memory: Memory::Gl, .. } => Ok(()),
+            Place::Memory { memory: Memory::Gl, .. } | Place::Described { .. } => Ok(()),
             Place::Memory { .. } => {
                 let tile = format!("%{output}.tile([{}])[@b]", o.tile_size());
                 self.units(o, &format!("%{name}_all"), &tile, (Memory::Sh, Memory::Gl))
@@ -185,7 +197,8 @@ impl Writer<'_> {
         }
         if rest > 0 {
             self.line(1, format_args!("if (@t < {rest}) {{"));
-            step(self, &format!("{} + @t", rounds * threads));
+            // The condition does not bound what the index is known to be.
+            step(self, &format!("{} + min(@t, {})", rounds * threads, rest - 1));
         }
         Ok(())
     }
@@ -200,8 +213,11 @@ impl Writer<'_> {
     }
 
     /// The spec that the row implements, with the row as its body.
-    fn spec(&mut self, operands: &[ProbeOperand], protocol: &Protocol) {
-        let kind = self.row.op.spec_kind();
+    fn spec(&mut self, operands: &[ProbeOperand], protocol: &Protocol) -> Result<(), Unobservable> {
+        let kind = match self.choice.set {
+            true => SpecKind::MatMulSet,
+            false => self.row.op.spec_kind().ok_or(Unobservable::Statement)?,
+        };
         let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
         for o in &self.row.operands {
@@ -214,6 +230,7 @@ impl Writer<'_> {
             let part = match p.place {
                 Place::Registers { .. } => format!("%{}.mine", p.name),
                 Place::Memory { .. } => format!("%{}.tv({} over #cta)", p.name, p.tv),
+                Place::Described { .. } => format!("%{}", p.name),
             };
             let (whole, parts) = match o.access {
                 Access::Read => (&mut whole.0, &mut parts.0),
@@ -234,22 +251,29 @@ impl Writer<'_> {
         let who = self.who();
         let (reads, writes) = (parts.0.join(", "), parts.1.join(", "));
         let leaf = format!(
-            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){}{} atom={}",
+            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){} atom={}",
             own_attributes(self.row.op),
-            protocol.attributes,
             self.row.name
         );
         if let AtomOp::Shfl(_) = self.row.op {
             // A shuffle means no more than itself.
-            return self.line(1, leaf);
+            self.line(1, leaf);
+            return Ok(());
         }
         let (reads, writes) = (whole.0.join(", "), whole.1.join(", "));
         self.line(
             1,
             format_args!("{kind} <<<#grid, #cta>>> ({reads}) -> ({writes}){attributes} {{"),
         );
+        for statement in protocol.before {
+            self.line(2, statement);
+        }
         self.line(2, leaf);
+        for statement in protocol.after {
+            self.line(2, statement);
+        }
         self.line(1, "}");
+        Ok(())
     }
 
     /// The row that moves so many bits of one thread at once.

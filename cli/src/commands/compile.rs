@@ -3,6 +3,7 @@
 //! What a launcher needs (grid, block, shared memory) and, where ptxas has run, registers and spills
 //! are said on standard error.
 
+use super::abi;
 use crate::args::{Compile, Emit, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output, pipeline};
@@ -32,10 +33,12 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     let kernel =
         print_kernel(program, id, &table).map_err(|e| Failure::program(&decomposed.source, e))?;
     let compiled = match args.emit {
-        Emit::Ir | Emit::Cuda if !verbose => None,
+        Emit::Ir | Emit::Cuda | Emit::Abi if !verbose => None,
         _ => Some(compiled(&kernel, &table, &source)?),
     };
+    let abi = abi::json(&kernel, program, &table);
     let bytes = match (args.emit, &compiled) {
+        (Emit::Abi, _) => abi.as_bytes(),
         (Emit::Ir, _) => decomposed.source.text.as_bytes(),
         (Emit::Ptx, Some(c)) => c.ptx.as_bytes(),
         (Emit::Cubin, Some(c)) => &c.cubin,

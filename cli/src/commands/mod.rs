@@ -1,5 +1,7 @@
 //! One file a command. A command reads, calls a library, and writes; it decides nothing else.
 
+mod abi;
+mod against;
 mod atoms;
 mod check;
 mod compile;
@@ -8,6 +10,7 @@ mod draw;
 mod explain;
 mod fmt;
 mod layout;
+mod listing;
 mod run;
 mod simulate;
 

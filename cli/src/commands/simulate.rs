@@ -2,11 +2,12 @@
 //!
 //! Arrays come from and go to `.npy` files; the report is on standard error.
 
-use crate::args::{MessageFormat, Simulate};
+use super::{against, listing};
+use crate::args::{MessageFormat, ReportFormat, Simulate};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_simulate::{KernelReport, simulate};
+use carbyne_simulate::{BankCount, KernelReport, simulate};
 use serde_json::json;
 
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -22,12 +23,18 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             (source, program)
         }
     };
+    if let Some(parent) = &args.against {
+        let parent = input::read(parent, io)?;
+        let of_parent = pipeline::verified(&parent)?.1;
+        against::check((&source, &program), (&parent, &of_parent))?;
+    }
     // As written, a program may name the atoms of any architecture; the newest table has most.
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
     let mut options = data::options(&args.data, &program, &source)?;
     options.blocks = args.blocks;
     options.budget = args.budget.unwrap_or(options.budget);
+    options.check = !args.no_check;
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {
@@ -35,6 +42,12 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
         MessageFormat::Json => report.kernels.iter().map(json).collect(),
     };
     output::say(&text, io);
+    let listing = match args.report {
+        Some(ReportFormat::Text) => listing::text(&source.text, &report.kernels),
+        Some(ReportFormat::Json) => listing::json(&report.kernels),
+        None => String::new(),
+    };
+    output::write(None, listing.as_bytes(), io)?;
     let complete = report.kernels.iter().all(|k| k.complete);
     wanted.iter().try_for_each(|(name, path)| data::save(&report.outputs, complete, name, path, io))
 }
@@ -71,8 +84,9 @@ fn human(k: &KernelReport) -> String {
         ),
     });
     text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
-    let mut conflicts: Vec<_> = k.banks.iter().filter(|(_, b)| b.wavefronts > b.ideal).collect();
-    if !k.banks.is_empty() && conflicts.is_empty() {
+    let banks: Vec<(u32, BankCount)> = banks(k).collect();
+    let mut conflicts: Vec<_> = banks.iter().filter(|(_, b)| b.wavefronts > b.ideal).collect();
+    if !banks.is_empty() && conflicts.is_empty() {
         text.push_str("  shared memory: no bank conflicts\n");
     }
     conflicts.sort_by_key(|(line, b)| (std::cmp::Reverse(b.wavefronts - b.ideal), *line));
@@ -82,17 +96,26 @@ fn human(k: &KernelReport) -> String {
             b.wavefronts, b.ideal
         ));
     }
+    for line in &k.repeated {
+        text.push_str(&format!(
+            "  line {line}: warning, several threads write one element, the same value each\n"
+        ));
+    }
     for (line, why) in &k.unchecked {
         text.push_str(&format!("  line {line}: not compared, {why}\n"));
     }
     text
 }
 
+/// Shared-memory accesses of the leaves that have any, by line.
+fn banks(k: &KernelReport) -> impl Iterator<Item = (u32, BankCount)> {
+    let of = k.leaves.iter().map(|l| (l.line, l.count.shared));
+    of.filter(|(_, count)| count.accesses > 0)
+}
+
 /// The same as one object.
 fn json(k: &KernelReport) -> String {
-    let banks: Vec<_> = k
-        .banks
-        .iter()
+    let banks: Vec<_> = banks(k)
         .map(|(line, b)| {
             json!({
                 "line": line,
@@ -119,6 +142,7 @@ fn json(k: &KernelReport) -> String {
         "steps_per_block": k.steps_per_block,
         "banks": banks,
         "not_compared": unchecked,
+        "repeated_writes": k.repeated,
     });
     format!("{object}\n")
 }

@@ -23,6 +23,7 @@ const PICTURES: &[(&str, &[&str])] = &[
     ("cli/tests/draw/replicas.svg", &["(8,2):(0,1)", "--tv", "--shape", "2,2"]),
     ("cli/tests/draw/replicas.txt", &["(8,2):(0,1)", "--tv", "--shape", "2,2"]),
     ("cli/tests/draw/mma.txt", &["--atom", "mma.m16n8k16.f32.f16", "--arch", "sm_80"]),
+    ("cli/tests/draw/wgmma.txt", &["--atom", "wgmma.m64n8k8.f32.tf32.rs"]),
     ("cli/tests/draw/banks.txt", &["Sw<3,3,3> o 0 o (8,64):(64,1)", "--banks"]),
     (
         "cli/tests/draw/banks8.txt",

@@ -1,9 +1,11 @@
 //! Tests of the command line, one program so that they link once.
 
+mod abi;
 mod atoms;
 mod bad_input;
 mod calculator;
 mod damaged;
+mod descriptors;
 mod docs;
 mod draw;
 mod examples;

@@ -6,6 +6,8 @@ use pretty::{Arena, DocAllocator};
 
 /// Longest string literal; longer instructions are broken after the opcode.
 const MAX_LITERAL: usize = 84;
+/// Longest list of operands; longer ones are broken between two of them.
+const MAX_OPERANDS: usize = 92;
 
 pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
     let operands = !asm.outputs.is_empty() || !asm.inputs.is_empty();
@@ -13,11 +15,11 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
         let clobber = if asm.memory { " ::: \"memory\"" } else { "" };
         return a.text(format!("asm volatile({}{clobber});", literal(&asm.text, true)));
     }
-    let mut lines = match asm.text.split_once(' ') {
-        Some((opcode, rest)) if asm.text.len() > MAX_LITERAL => {
-            vec![a.text(literal(&format!("{opcode} "), false)), a.text(literal(rest, true))]
-        }
-        _ => vec![a.text(literal(&asm.text, true))],
+    let pieces = broken(&asm.text);
+    let last = pieces.len() - 1;
+    let mut lines: Vec<Doc<'a>> = match asm.text.contains('\n') {
+        true => asm.text.lines().map(|line| a.text(literal(line, true))).collect(),
+        false => pieces.iter().enumerate().map(|(i, p)| a.text(literal(p, i == last))).collect(),
     };
     let mut colons = vec![list(a, &asm.outputs), list(a, &asm.inputs)];
     if asm.memory {
@@ -29,6 +31,26 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
     a.text("asm volatile(")
         .append(a.hardline().append(a.intersperse(lines, a.hardline())).nest(4))
         .append(");")
+}
+
+/// A long instruction in pieces: the opcode, then as many operands as fit.
+fn broken(text: &str) -> Vec<String> {
+    let (opcode, mut rest) = match text.split_once(' ') {
+        Some(parts) if text.len() > MAX_LITERAL => parts,
+        _ => return vec![text.to_owned()],
+    };
+    let mut pieces = vec![format!("{opcode} ")];
+    while rest.len() > MAX_OPERANDS {
+        // An operand that is too long by itself stays whole.
+        let fits = rest.char_indices().take_while(|(i, _)| *i <= MAX_OPERANDS - 2);
+        let comma = fits.filter(|(_, c)| *c == ',').map(|(i, _)| i).last();
+        let Some(comma) = comma.or_else(|| rest.find(',')) else { break };
+        let end = if rest[comma + 1..].starts_with(' ') { comma + 2 } else { comma + 1 };
+        pieces.push(rest[..end].to_owned());
+        rest = &rest[end..];
+    }
+    pieces.push(rest.to_owned());
+    pieces
 }
 
 fn list<'a>(a: &'a Arena<'a>, operands: &[(String, Expr)]) -> Doc<'a> {
@@ -62,7 +84,19 @@ pub(super) fn literal(text: &str, newline: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::literal;
+    use super::{MAX_OPERANDS, broken, literal};
+
+    #[test]
+    fn long_instructions_are_broken_between_operands() {
+        assert_eq!(broken("mov %0, %1;"), ["mov %0, %1;"]);
+        let registers: Vec<String> = (0..128).map(|i| format!("%{i}")).collect();
+        let text = format!("wgmma {{{}}}, %128;", registers.join(", "));
+        let pieces = broken(&text);
+        assert_eq!(pieces.concat(), text);
+        assert!(pieces.len() > 2 && pieces.iter().all(|p| p.len() <= MAX_OPERANDS), "{pieces:?}");
+        let long = format!("op {}", "x".repeat(200));
+        assert_eq!(broken(&long).concat(), long);
+    }
 
     #[test]
     fn literals_cannot_be_left() {

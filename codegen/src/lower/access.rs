@@ -17,6 +17,9 @@ use carbyne_ir::scalar::Memory;
 /// Most values of one operand of one thread.
 const MAX_VALUES: i64 = 1024;
 
+/// What mends operands that do not fit.
+const FIT: &str = "choose an atom that fits, or change the view";
+
 /// The values that the executing thread gives to an operand.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
@@ -30,45 +33,74 @@ pub(super) struct Values {
 impl Lowering<'_> {
     /// The values of a tensor that fills `operand`.
     pub(super) fn values(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+        let values = self.elements(t, operand)?;
+        let per_unit = operand.elem.scalars_per_unit(values.stored.scalar).unwrap_or(1);
+        let want = operand.n_values().saturating_mul(per_unit);
+        if values.at.len() as i64 != want {
+            let (name, found) = (operand.name, values.at.len());
+            return Err(errors::new(
+                Code::AtomMismatch,
+                self.p.tensors[t].span,
+                format!(
+                    "operand {name} has {want} values a thread; those of {} are {found}",
+                    values.text
+                ),
+                FIT,
+            ));
+        }
+        Ok(values)
+    }
+
+    /// The storage of a tensor that has the type and the memory of `operand`, and the tensor as the text
+    /// names it.
+    pub(super) fn stored_for(
+        &self,
+        t: TensorId,
+        operand: &AtomOperand,
+    ) -> Fallible<(Stored, String)> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
-        let mismatch = |message: String| {
-            let help = "choose an atom that fits, or change the view";
-            Err(errors::new(Code::AtomMismatch, tensor.span, message, help))
-        };
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
             return Err(errors::unprintable(format!("{text} is used where it is not declared")));
         };
         let name = operand.name;
-        if !operand.allows(stored.memory) {
-            return mismatch(format!(
-                "operand {name} cannot lie in {}, as {text} does",
-                stored.memory
-            ));
+        if tensor.map.is_some() {
+            let message = format!("{text} is a box of a tensor map, operand {name} an address");
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
         }
-        let Some(per_unit) = operand.elem.scalars_per_unit(stored.scalar) else {
-            return mismatch(format!(
-                "operand {name} is {}, {text} is {}",
-                operand.elem, stored.scalar
-            ));
-        };
+        if !operand.allows(stored.memory) {
+            let message = format!("operand {name} cannot lie in {}, as {text} does", stored.memory);
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        }
+        if operand.elem.scalars_per_unit(stored.scalar).is_none() {
+            let message =
+                format!("operand {name} is {}, {text} is {}", operand.elem, stored.scalar);
+            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        }
+        Ok((stored, text))
+    }
+
+    /// All elements of a tensor that has the type and the memory of `operand`.
+    pub(super) fn elements(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+        let tensor = &self.p.tensors[t];
+        let (stored, text) = self.stored_for(t, operand)?;
+        let mismatch =
+            |message: String| Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        let name = operand.name;
         if tensor.dist.is_some() {
             return mismatch(format!("{text} is spread over threads; an atom takes `.mine` of it"));
         }
         let layout = tensor.concat();
         let n = layout.size_in(&self.p.arena).map_err(errors::layout)?.as_const();
-        let want = operand.n_values().saturating_mul(per_unit);
-        if n != Some(want) || want > MAX_VALUES {
+        let Some(n) = n.filter(|n| *n <= MAX_VALUES) else {
             let found = n.map_or("not known".to_owned(), |n| n.to_string());
-            return mismatch(format!(
-                "operand {name} has {want} values a thread; those of {text} are {found}"
-            ));
-        }
+            return mismatch(format!("the elements of {text} for operand {name} are {found}"));
+        };
         let at = |v| {
             let inside = layout.at_in(&self.p.arena, Dim::Const(v))?;
             self.p.arena.add(tensor.offset, inside)
         };
-        let at = (0..want).map(at).collect::<Result<_, _>>().map_err(errors::layout)?;
+        let at = (0..n).map(at).collect::<Result<_, _>>().map_err(errors::layout)?;
         Ok(Values { stored, at, text })
     }
 

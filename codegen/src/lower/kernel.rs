@@ -9,10 +9,11 @@ use crate::namer::Namer;
 use crate::smem::Arena;
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomTable;
+use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{self, BufferId, Exec, Program, SpecId};
+use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -47,6 +48,15 @@ pub enum Param {
         /// Whether the kernel writes through it.
         written: bool,
     },
+    /// An encoded tensor map, 128 bytes.
+    TensorMap {
+        /// Its name in the source.
+        name: String,
+        /// What it is a map of.
+        buffer: BufferId,
+        /// What its encoder is told.
+        map: MapDescription,
+    },
     /// A symbolic size.
     Symbol {
         /// Its name in the source.
@@ -66,7 +76,10 @@ type Signature = (Vec<(Type, Word)>, Vec<Param>);
 pub(super) enum Helper {
     FloorDivision,
     SharedAddress,
+    MatrixDescriptor,
+    FenceRegisters,
     Swizzle,
+    TensorMap,
 }
 
 impl Helper {
@@ -90,6 +103,30 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }"
+            }
+            Helper::MatrixDescriptor => carbyne_atoms::descriptor::CUDA_FUNCTION,
+            Helper::FenceRegisters => {
+                "\
+// Keeps accesses to registers on their side of it; no instruction.
+template <int N>
+__device__ __forceinline__ void fence_registers(float* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+f\"(r[i])::\"memory\");
+}
+template <int N>
+__device__ __forceinline__ void fence_registers(unsigned* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+r\"(r[i])::\"memory\");
+}"
+            }
+            Helper::TensorMap => {
+                "\
+// A tensor map as cuTensorMapEncodeTiled writes it.
+#ifndef __cuda_cuda_h__
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+#endif"
             }
             Helper::Swizzle => {
                 "\
@@ -196,6 +233,9 @@ fn lowered(
         indices: Indices::new(&program.arena),
         definitions: Indices::new(&program.arena),
         buffers: HashMap::new(),
+        asynchronous: HashSet::new(),
+        in_flight: vec![],
+        maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],
         headers: BTreeSet::new(),
@@ -231,8 +271,10 @@ impl Lowering<'_> {
         let mut content = Content::of(self.p, id);
         let clocks = spec.outputs.last().filter(|_| clocked).map(|t| self.p.tensors[*t].buffer);
         content.written.extend(clocks);
+        self.asynchronous =
+            content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
-        let (signature, params) = self.params(id, &content.written)?;
+        let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
         let who = self.who(exec);
         let inner = match &spec.body {
@@ -318,8 +360,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Pointers in text order, then symbols.
-    fn params(&mut self, id: SpecId, written: &HashSet<BufferId>) -> Fallible<Signature> {
+    /// Pointers in text order, then symbols, then tensor maps in text order.
+    fn params(&mut self, id: SpecId, content: &Content) -> Fallible<Signature> {
         let spec = &self.p.specs[id];
         let operands: HashSet<BufferId> = spec
             .input_tensors()
@@ -328,7 +370,7 @@ impl Lowering<'_> {
             .collect();
         let (mut signature, mut params) = (vec![], vec![]);
         for &buffer in self.p.params.iter().filter(|b| operands.contains(b)) {
-            let written = written.contains(&buffer);
+            let written = content.written.contains(&buffer);
             let stored = self.parameter(buffer, written)?;
             let ty = Type {
                 name: stored.storage.cxx.into(),
@@ -347,6 +389,25 @@ impl Lowering<'_> {
             self.bind(var, &name, wide);
             signature.push((Type::constant(Indices::type_of(wide)), name.clone().into()));
             params.push(Param::Symbol { name, var, wide });
+        }
+        for &id in &content.maps {
+            let map = &self.p.maps[id];
+            let description = describe(self.p, map).map_err(|no| {
+                errors::new(
+                    Code::AtomMismatch,
+                    map.span,
+                    format!("hardware has no such tensor map: {no}"),
+                    &no.help(),
+                )
+            })?;
+            let own = &self.p.buffers[map.buffer].name;
+            let name = map.name.clone().unwrap_or_else(|| format!("{own}_map"));
+            let name = self.namer.admit(&name, "map");
+            self.helpers.insert(Helper::TensorMap);
+            signature
+                .push((Type::named("const __grid_constant__ CUtensorMap"), name.clone().into()));
+            self.maps.insert(id, name.clone());
+            params.push(Param::TensorMap { name, buffer: map.buffer, map: description });
         }
         Ok((signature, params))
     }
@@ -399,6 +460,10 @@ struct Content {
     written: HashSet<BufferId>,
     /// Shared buffers in text order.
     shared: Vec<BufferId>,
+    /// Specs without a body.
+    leaves: Vec<SpecId>,
+    /// Tensor maps whose boxes are moved, in text order.
+    maps: BTreeSet<MapId>,
 }
 
 impl Content {
@@ -412,7 +477,13 @@ impl Content {
         let spec = &p.specs[id];
         match &spec.body {
             Some(body) => self.stmts(p, body),
-            None => self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer)),
+            None => {
+                self.leaves.push(id);
+                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+                let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+                self.maps.extend(all.filter_map(|t| Some(p.tensors[t].map.as_ref()?.map)));
+            }
         }
     }
 
@@ -433,8 +504,7 @@ impl Content {
                 }
                 program::StmtKind::Indices(_)
                 | program::StmtKind::Barrier(_)
-                | program::StmtKind::AsyncCommit
-                | program::StmtKind::AsyncWait(_) => {}
+                | program::StmtKind::Sync(_) => {}
             }
         }
     }

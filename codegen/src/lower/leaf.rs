@@ -2,17 +2,20 @@
 
 use super::Lowering;
 use super::access::Values;
+use super::descriptor::Described;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Part, Template};
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Extent, Part, Template};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{Operand, Spec, SpecId};
 
 /// What fills an operand of a row.
 pub(super) enum Filled {
     Values(Values),
+    Described(Described),
     Number(f64),
 }
 
@@ -38,11 +41,19 @@ impl Lowering<'_> {
                 &format!("near it are {}", near.join(", ")),
             ));
         };
+        if atom.extent != Extent::Tile {
+            let mut stmt = self.bulk(spec, atom).map_err(errors::at(spec.span))?;
+            stmt.comment = line_comment(spec.line, atom.name);
+            return Ok(stmt);
+        }
+        plain_copy(spec, atom)?;
         let filled = self.fill(spec, atom).map_err(errors::at(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
-            Template::Ptx(_) | Template::PtxScalar(_) => self.ptx(atom, &filled),
+            Template::Ptx(_) | Template::PtxScalar(_) => {
+                self.ptx(atom, &filled, &[], vec![], spec.kind != SpecKind::MatMulSet)
+            }
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
         // Inline PTX takes several lines; its comment says what they are.
@@ -61,6 +72,9 @@ impl Lowering<'_> {
                 Access::Write | Access::ReadWrite => outputs.next().map(|t| Operand::Tensor(*t)),
             };
             filled.push(match next {
+                Some(Operand::Tensor(t)) if operand.matrix_rule().is_some() => {
+                    Filled::Described(self.described(t, operand)?)
+                }
                 Some(Operand::Tensor(t)) => Filled::Values(self.values(t, operand)?),
                 Some(Operand::Number(n)) => Filled::Number(n),
                 None => return Err(arity(spec, atom)),
@@ -102,11 +116,31 @@ impl Lowering<'_> {
                         Filled::Values(v) if plain => self.element(&v.stored, v.at[0])?,
                         Filled::Values(v) => self.lvalue(v, operand)?,
                         Filled::Number(n) => number(*n, operand)?,
+                        Filled::Described(_) => return Err(not_cuda(atom)),
                     })
                 }
+                Part::Major(_) | Part::Accumulate => return Err(not_cuda(atom)),
             });
         }
         Ok(Stmt::new(StmtKind::Filled(pieces)))
+    }
+}
+
+/// What only bulk rows do must not be asked of others.
+fn plain_copy(spec: &Spec, atom: &Atom) -> Fallible<()> {
+    let asked = [
+        ("bar", spec.bar.is_some()),
+        ("multicast", spec.multicast.is_some()),
+        ("cache", spec.cache != atom.cache),
+    ];
+    match asked.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => Err(errors::new(
+            Code::AtomMismatch,
+            spec.span,
+            format!("`{}` knows no `{key}=`", atom.name),
+            "choose a bulk copy, or remove it",
+        )),
     }
 }
 
@@ -116,7 +150,7 @@ fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
     let bits = |o: &AtomOperand| matches!(o.elem, Elem::Bits(_));
     let mut cxx = filled.iter().map(|f| match f {
         Filled::Values(v) if v.at.len() == 1 => Some(v.stored.storage.cxx),
-        Filled::Values(_) | Filled::Number(_) => None,
+        Filled::Values(_) | Filled::Described(_) | Filled::Number(_) => None,
     });
     let first = cxx.next().flatten();
     atom.op == AtomOp::Move
@@ -135,6 +169,11 @@ pub(super) fn named<'a>(
     found.ok_or_else(|| {
         errors::unprintable(format!("the text of `{}` names no operand {{{name}}}", atom.name))
     })
+}
+
+/// Rows written in C++ have no descriptors; the sweep of the table refuses them.
+fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
+    errors::unprintable(format!("the text of `{}` is no PTX and takes a descriptor", atom.name))
 }
 
 fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {

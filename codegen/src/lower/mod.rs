@@ -1,17 +1,23 @@
 //! Programs to C++ trees, one file per concern.
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
-//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table).
+//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `ptx` and
+//! `descriptor` (operands of inline PTX), `sync` (rows of statements between specs), `flight`
+//! (registers of asynchronous rows).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
+mod bulk;
+mod descriptor;
+mod flight;
 mod indices;
 mod kernel;
 mod leaf;
 mod ptx;
 mod stmts;
 mod storage;
+mod sync;
 mod who;
 
 pub use kernel::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
@@ -21,8 +27,8 @@ use crate::namer::Namer;
 use crate::smem::Arena;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::program::{BufferId, Program};
-use std::collections::{BTreeSet, HashMap};
+use carbyne_ir::program::{BufferId, MapId, Program};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The state of lowering one kernel.
 struct Lowering<'p> {
@@ -33,6 +39,12 @@ struct Lowering<'p> {
     /// How index variables are spelled where they are defined: by CUDA's own variables.
     definitions: Indices<'p>,
     buffers: HashMap<BufferId, storage::Stored>,
+    /// Buffers of the kernel that asynchronous rows use.
+    asynchronous: HashSet<BufferId>,
+    /// Registers in scope that they use, in order of declaration.
+    in_flight: Vec<BufferId>,
+    /// Parameters that are tensor maps.
+    maps: HashMap<MapId, String>,
     arena: Arena,
     /// Sets of threads that wait at named barriers, in order of first appearance.
     barriers: Vec<Vec<i64>>,

@@ -2,52 +2,89 @@
 //!
 //! A register operand is split into registers of its class, in the order of its values; a 32-bit
 //! register packs neighboring narrower values. An operand in memory becomes the register that holds
-//! the thread's address: 32-bit in shared memory, 64-bit in global memory.
+//! the thread's address: 32-bit in shared memory, 64-bit in global memory; or its descriptor.
 
 use super::Lowering;
 use super::access::Values;
 use super::kernel::Helper;
 use super::leaf::{Filled, named};
-use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind};
+use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, Part, Template};
+use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, NumberForm, Part, Template};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 impl Lowering<'_> {
-    pub(super) fn ptx(&mut self, atom: &Atom, filled: &[Filled]) -> Fallible<Stmt> {
+    /// The instruction with its operands and numbers, and what else is given: registers by their names in
+    /// the template; `accumulates` says whether a MatMul adds to D.
+    pub(super) fn ptx(
+        &mut self,
+        atom: &Atom,
+        filled: &[Filled],
+        numbers: &[(&'static str, Dim)],
+        given: Vec<(&'static str, (String, Expr))>,
+        accumulates: bool,
+    ) -> Fallible<Stmt> {
         let mut asm = Asm {
             text: String::new(),
             outputs: vec![],
             inputs: vec![],
-            memory: atom.touches_memory(),
+            // What orders accesses to memory must not be passed by them.
+            memory: atom.touches_memory() || atom.op.spec_kind().is_none(),
         };
-        let mut registers: HashMap<&str, Vec<(String, Expr)>> = HashMap::new();
-        let placeholders = atom.template.placeholders();
+        let mut registers: HashMap<&str, Vec<(String, Expr)>> =
+            given.into_iter().map(|(name, register)| (name, vec![register])).collect();
+        let mut texts: HashMap<&str, String> = HashMap::new();
+        for &(name, value) in numbers {
+            match (atom.number(name).map(|n| n.form), value) {
+                (Some(NumberForm::Immediate), Dim::Const(v)) => {
+                    texts.insert(name, v.to_string());
+                }
+                (Some(NumberForm::Register(class)), _) => {
+                    let mut value = self.index(value)?;
+                    if class != AsmClass::R {
+                        value = Expr::Cast(Type::named(class.cxx()), Box::new(value));
+                    }
+                    registers.insert(name, vec![(class.letter().to_string(), value)]);
+                }
+                _ => return Err(errors::unprintable(format!("{name} is not a constant"))),
+            }
+        }
+        let mut placeholders = atom.template.placeholders();
+        placeholders.retain(|name| !texts.contains_key(name));
         for &name in &placeholders {
+            if registers.contains_key(name) {
+                continue;
+            }
             let (operand, value) = named(atom, filled, name)?;
-            let Filled::Values(v) = value else {
-                return Err(errors::unprintable(format!(
-                    "operand {name} of `{}` cannot be a literal",
-                    atom.name
-                )));
-            };
-            let list = match v.stored.memory {
-                Memory::Rf => self.registers_of(v, operand)?,
-                Memory::Gl | Memory::Sh => vec![self.address_of(v, operand)?],
+            let list = match value {
+                Filled::Values(v) if v.stored.memory == Memory::Rf => {
+                    self.registers_of(v, operand)?
+                }
+                Filled::Values(v) => vec![self.address_of(v, operand)?],
+                Filled::Described(d) => {
+                    let class = operand.asm_class().letter().to_string();
+                    vec![(class, self.descriptor_of(d)?)]
+                }
+                Filled::Number(_) => {
+                    return Err(errors::unprintable(format!(
+                        "operand {name} of `{}` cannot be a literal",
+                        atom.name
+                    )));
+                }
             };
             registers.insert(operand.name, list);
         }
         let braces = !matches!(atom.template, Template::PtxScalar(_));
         // Outputs are numbered first, as C++ wants them.
-        let mut texts: HashMap<&str, String> = HashMap::new();
         let mut number = 0;
         for outputs in [true, false] {
             for &name in &placeholders {
-                let (operand, _) = named(atom, filled, name)?;
-                let in_register = operand.allows(Memory::Rf);
-                if outputs != (in_register && operand.access != Access::Read) {
+                let operand = atom.operand(name);
+                let in_register = operand.is_some_and(|o| o.allows(Memory::Rf));
+                let written = operand.is_some_and(|o| o.access != Access::Read);
+                if outputs != (in_register && written) {
                     continue;
                 }
                 let list = registers.remove(name).unwrap_or_default();
@@ -67,6 +104,16 @@ impl Lowering<'_> {
                 // A percent sign would begin an operand.
                 Part::Text(text) => asm.text.push_str(&text.replace('%', "%%")),
                 Part::Operand(name) => asm.text.push_str(texts.get(name).map_or("", |t| t)),
+                Part::Accumulate => asm.text.push(if accumulates { '1' } else { '0' }),
+                Part::Major(name) => {
+                    let (_, Filled::Described(d)) = named(atom, filled, name)? else {
+                        return Err(errors::unprintable(format!(
+                            "operand {name} of `{}` has no descriptor",
+                            atom.name
+                        )));
+                    };
+                    asm.text.push_str(&d.descriptor.major.immediate().to_string());
+                }
             }
         }
         Ok(Stmt::new(StmtKind::Asm(asm)))
@@ -115,8 +162,13 @@ impl Lowering<'_> {
         Ok(Expr::name(name).at(self.index(index)?))
     }
 
-    fn address_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<(String, Expr)> {
+    /// The register that holds the address of the first value.
+    pub(super) fn address_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<(String, Expr)> {
         self.contiguous(v, 0, v.at.len(), o.align.max(1))?;
+        self.address_register(v)
+    }
+
+    pub(super) fn address_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
         let Some(&first) = v.at.first() else {
             return Err(errors::unprintable(format!("{} has no values", v.text)));
         };

@@ -1,25 +1,22 @@
-//! Statements: nested specs, loops, conditions, barriers, asynchronous groups.
+//! Statements: nested specs, loops, conditions.
 
 use super::Lowering;
 use super::who::Who;
-use crate::cpp::ast::{Asm, Expr, For, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
 use carbyne_ir::ast::Unroll;
 use carbyne_ir::diag::Code;
-use carbyne_ir::program::{self, Operand, SpecId, ThreadsId};
+use carbyne_ir::program::{self, Operand, SpecId};
 
-/// Threads of a warp.
-const WARP: i64 = 32;
 /// Before a loop that the compiler must not unroll.
 pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
-/// Named barriers of a block besides the one of `__syncthreads` (PTX ISA, bar).
-const MAX_BARRIERS: usize = 15;
 
 impl Lowering<'_> {
     /// A block's statements. Errors are collected; what cannot be printed is left out.
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         let mut out = vec![];
+        let declared = self.in_flight.len();
         for stmt in stmts {
             if self.errors.is_full() {
                 break;
@@ -29,6 +26,7 @@ impl Lowering<'_> {
                 Err(d) => self.errors.push(*errors::at(stmt.span)(d)),
             }
         }
+        self.in_flight.truncate(declared);
         out
     }
 
@@ -80,8 +78,7 @@ impl Lowering<'_> {
                 one(StmtKind::If { cond, then, otherwise })
             }
             K::Barrier(threads) => one(self.barrier(*threads)?),
-            K::AsyncCommit => one(instruction("cp.async.commit_group;".to_owned())),
-            K::AsyncWait(n) => one(instruction(format!("cp.async.wait_group {};", (*n).max(0)))),
+            K::Sync(sync) => self.sync(sync, who, line),
         }
     }
 
@@ -144,51 +141,6 @@ impl Lowering<'_> {
         let outputs: Vec<String> = spec.outputs.iter().map(|t| self.p.tensor_name(*t)).collect();
         format!("{} ({}) -> ({})", spec.kind, inputs.join(", "), outputs.join(", "))
     }
-
-    fn barrier(&mut self, threads: Option<ThreadsId>) -> Fallible<StmtKind> {
-        let all = StmtKind::Expr(Expr::call("__syncthreads", []));
-        let Some(id) = threads else { return Ok(all) };
-        let t = &self.p.threads[id];
-        let Some(set) = self.members(id) else {
-            return Err(errors::unprintable("a barrier's threads must be known"));
-        };
-        if self.members(t.root).as_ref() == Some(&set) {
-            return Ok(all);
-        }
-        let (Some(first), Some(last)) = (set.first(), set.last()) else { return Ok(all) };
-        if first / WARP == last / WARP {
-            let mask = set.iter().fold(0u32, |m, t| m | 1 << (t % WARP));
-            let args = match mask {
-                u32::MAX => vec![],
-                m => vec![Expr::Literal(format!("{m:#010x}u"))],
-            };
-            return Ok(StmtKind::Expr(Expr::call("__syncwarp", args)));
-        }
-        let warps = set.chunks(WARP as usize);
-        let whole = |w: &[i64]| w.len() == WARP as usize && w[0] % WARP == 0 && w[31] - w[0] == 31;
-        if !warps.into_iter().all(whole) {
-            return Err(errors::unprintable("a barrier of several warps takes whole warps"));
-        }
-        let n = set.len();
-        let id = match self.barriers.iter().position(|b| *b == set) {
-            Some(i) => i + 1,
-            None => {
-                self.barriers.push(set);
-                self.barriers.len()
-            }
-        };
-        if id > MAX_BARRIERS {
-            return Err(errors::unprintable(format!(
-                "a block has {MAX_BARRIERS} named barriers; this kernel has more sets of threads that wait"
-            )));
-        }
-        Ok(instruction(format!("bar.sync {id}, {n};")))
-    }
-}
-
-/// PTX without operands that other memory accesses must not pass.
-fn instruction(text: String) -> StmtKind {
-    StmtKind::Asm(Asm { text, outputs: vec![], inputs: vec![], memory: true })
 }
 
 /// `line 42: what`; nothing where the program has no text.

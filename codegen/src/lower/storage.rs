@@ -105,6 +105,7 @@ impl Lowering<'_> {
             }
         };
         self.buffers.insert(id, stored);
+        self.declare_in_flight(id);
         if let Some(first) = stmts.first_mut() {
             first.comment = super::stmts::line_comment(line, "");
         }

@@ -33,6 +33,21 @@ impl Set {
     }
 }
 
+impl Who {
+    /// Whether these are whole groups of `n` threads, each beginning at a multiple of `n`.
+    pub(super) fn fills(&self, n: i64) -> bool {
+        let Some(Set { offset: Dim::Const(offset), leaves }) = &self.threads else { return n == 1 };
+        let whole = |(extent, stride): &(i64, i64)| match stride {
+            1 => extent % n == 0,
+            s => s % n == 0,
+        };
+        n == 1
+            || (offset % n == 0
+                && leaves.first().is_some_and(|(_, s)| *s == 1)
+                && leaves.iter().all(whole))
+    }
+}
+
 impl Lowering<'_> {
     /// Everybody whom `exec` names.
     pub(super) fn who(&self, exec: Exec) -> Who {

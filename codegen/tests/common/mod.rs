@@ -34,7 +34,16 @@ pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
     // That sm_70 will go one day is no fault of the source.
     let warns = |l: &str| l.contains("warning") && !l.contains("Architectures prior");
     assert!(!compiled.log.lines().any(warns), "{arch}: {}\n{}", compiled.log, kernel.source);
+    assert_eq!(injected_waits(&compiled, &kernel.name), [""; 0], "{}", kernel.source);
     Some(compiled)
+}
+
+/// The waits and fences for `wgmma` that ptxas has put into kernels whose names begin so (its messages C75..),
+/// which it does where registers are touched too early.
+pub(crate) fn injected_waits(compiled: &Compiled, name: &str) -> Vec<String> {
+    let function = format!("in function '{name}");
+    let of = |l: &&str| l.contains("(C75") && l.contains(&function);
+    compiled.log.lines().filter(of).map(str::to_owned).collect()
 }
 
 /// Compiles a kernel.

@@ -7,6 +7,8 @@
 
 use super::Solution;
 use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_ir::ast::SyncOp;
+use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +94,11 @@ impl Planner<'_> {
                     state.written.clear();
                     state.read.clear();
                 }
-                StmtKind::AsyncWait(0) => state.in_flight = false,
+                StmtKind::Sync(s)
+                    if s.op == SyncOp::AsyncWait && s.number == Some(Dim::Const(0)) =>
+                {
+                    state.in_flight = false;
+                }
                 _ => {}
             }
         }

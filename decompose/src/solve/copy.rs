@@ -65,7 +65,7 @@ pub fn candidates(
 ) -> Result<Vec<Candidate>, Vec<(&'static str, Mismatch)>> {
     let mut found: Vec<Candidate> = vec![];
     let mut rejected = vec![];
-    for atom in table.rows() {
+    for atom in table.implementing(p.specs[id].kind) {
         match candidate(p, id, &src, &dst, atom, threads) {
             Ok(c) => found.push(c),
             Err(m) => rejected.push((atom.name, m)),
@@ -85,7 +85,7 @@ fn candidate(
     threads: i64,
 ) -> Result<Candidate, Mismatch> {
     let spec = &p.specs[id];
-    if atom.op.spec_kind() != spec.kind {
+    if atom.op.spec_kind() != Some(spec.kind) {
         return Err(Mismatch::Op { want: atom.op.to_string() });
     }
     let (Some(s), Some(d)) = (atom.operands.first(), atom.operands.get(1)) else {
@@ -260,13 +260,13 @@ fn gcd(a: i64, b: i64) -> i64 {
     a
 }
 
-/// The rows that multiply matrices of these types, most multiply-adds per cycle first.
+/// The rows that multiply matrices of these types in registers, most multiply-adds per cycle first.
 pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<&Atom> {
     let fits = |atom: &&Atom| {
         let AtomOp::MatMul { l: 1, .. } = atom.op else { return false };
         let scalars = [a, b, acc];
         atom.operands.len() == 3
-            && atom.op.spec_kind() == SpecKind::MatMul
+            && atom.op.spec_kind() == Some(SpecKind::MatMul)
             // Groups are laid out as neighbors; quad-pairs are not.
             && atom.thread_layout.cosize() == atom.group
             && atom
@@ -286,7 +286,7 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         AtomOp::MatMul { m, n, k, .. } => m * n * k,
         _ => 0,
     };
-    let mut rows: Vec<&Atom> = table.rows().iter().filter(fits).collect();
+    let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
     rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
     rows
 }

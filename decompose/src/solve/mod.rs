@@ -261,8 +261,7 @@ impl Solver<'_> {
     fn no_matmul(&self, id: SpecId) -> Diagnostic {
         let rejected: Vec<_> = self
             .table
-            .rows()
-            .iter()
+            .implementing(self.p.specs[id].kind)
             .filter_map(|atom| {
                 Some((atom.name, matching::match_atom(self.p, id, &[], atom).err()?))
             })
@@ -510,7 +509,7 @@ impl Solver<'_> {
                 "initialize registers and move them",
             );
         }
-        match self.table.rows().iter().find(fits) {
+        match self.table.implementing(spec.kind).find(fits) {
             Some(atom) => {
                 let tv = self.known.get(&self.buffer(out));
                 let n = tv.and_then(|tv| tv.mode(1).ok()).map_or(1, |v| v.size());

@@ -112,7 +112,8 @@ impl<'p> Problem<'p> {
         if rows.is_empty() {
             // Rows that accumulate as asked are nearer than those that do not.
             let wrong = |acc: Scalar| -> Vec<_> {
-                let rows = table.rows().iter().filter(|a| matches!(a.op, AtomOp::MatMul { .. }));
+                let in_registers = |a: &&Atom| a.operands.iter().all(|o| o.allows(Memory::Rf));
+                let rows = table.implementing(SpecKind::MatMul).filter(in_registers);
                 rows.filter(|a| a.writes().all(|o| o.elem.scalars_per_unit(acc) == Some(1)))
                     .filter_map(|a| Some((a.name, self.scalar_mismatch(a)?)))
                     .collect()

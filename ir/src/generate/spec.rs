@@ -53,6 +53,7 @@ pub fn spec(body: impl Strategy<Value = Option<Block>>) -> impl Strategy<Value =
 fn attr() -> impl Strategy<Value = Attr> {
     let value = prop_oneof![
         word().prop_map(AttrValue::Word),
+        data_view().prop_map(AttrValue::View),
         tuple().prop_map(|t| match t {
             // A lone name is a word; only one with `@` can be nothing else.
             TupleExpr::Leaf(e) => match e.kind {

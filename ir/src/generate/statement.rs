@@ -4,7 +4,7 @@ use super::expr::expr;
 use super::spec::spec;
 use super::tensor::{data_view, tensor_type, thread_type, thread_view};
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
-use crate::ast::{Block, CmpOp, Compare, Stmt, StmtKind, SymDecl, Unroll};
+use crate::ast::{Block, CmpOp, Compare, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, Unroll};
 use crate::span::Span;
 use proptest::collection::vec;
 use proptest::option;
@@ -62,9 +62,14 @@ fn simple() -> impl Strategy<Value = StmtKind> {
         (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::Allocate { name, ty }),
         spec(Just(None)).prop_map(StmtKind::Spec),
         option::of(thread_view()).prop_map(StmtKind::Barrier),
-        Just(StmtKind::AsyncCommit),
-        expr().prop_map(StmtKind::AsyncWait),
+        (select(SyncOp::ALL), vec(sync_arg(), 0..3))
+            .prop_map(|(op, args)| StmtKind::Sync { op, args }),
     ]
+}
+
+/// Operands need not fit the statement: the text takes any.
+fn sync_arg() -> impl Strategy<Value = SyncArg> {
+    prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)]
 }
 
 /// A statement with a body.

@@ -68,6 +68,12 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
         1 => Just(ViewOp::Mine),
         1 => (layout(), named(tensor_name())).prop_map(|(layout, over)| ViewOp::Tv(layout, over)),
         1 => Just(ViewOp::Scalar),
+        1 => (vec(expr(), 0..4), option::of([0u32..16, 0u32..16, 0u32..16])).prop_map(
+            |(sizes, swizzle)| ViewOp::TensorMap {
+                sizes,
+                swizzle: swizzle.map(|[b, m, s]| (b, m, s)),
+            }
+        ),
     ]
 }
 

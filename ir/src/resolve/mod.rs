@@ -10,8 +10,10 @@
 //! Not checked here: whether specs fit their operands ([`crate::verify`]).
 
 mod exprs;
+mod maps;
 mod scope;
 mod specs;
+mod sync;
 mod tensors;
 mod threads;
 mod types;
@@ -67,6 +69,7 @@ impl Resolver {
                 tensors: Table::default(),
                 threads: Table::default(),
                 specs: Table::default(),
+                maps: Table::default(),
                 params: vec![],
                 kernels: vec![],
                 symbols: vec![],
@@ -184,8 +187,9 @@ impl Resolver {
                 let threads = view.as_ref().map(|v| self.thread_view(v)).transpose()?;
                 Ok(Some(StmtKind::Barrier(threads)))
             }
-            A::AsyncCommit => Ok(Some(StmtKind::AsyncCommit)),
-            A::AsyncWait(n) => Ok(Some(StmtKind::AsyncWait(self.constant(n, "the group count")?))),
+            A::Sync { op, args } => {
+                self.sync(*op, args, stmt.span).map(|s| Some(StmtKind::Sync(s)))
+            }
         }
     }
 

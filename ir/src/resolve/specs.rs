@@ -1,10 +1,10 @@
 //! Specs: operands, execution configuration, attributes, bodies.
 
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, AttrValue, Operand as A, SpecKind};
+use crate::ast::{self, AttrValue, CacheHint, Operand as A, SpecKind, TupleExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::program::{Exec, Operand, Spec, SpecId};
+use crate::program::{Exec, Operand, Spec, SpecId, TensorId};
 use crate::scalar::Scalar;
 
 /// The attributes that specs know: key, what it takes, what it says.
@@ -12,7 +12,10 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ("acc", "a scalar type: in which a MatMul accumulates"),
     ("atom", "an atom's name: which instruction implements the spec"),
     ("axis", "modes: which a Reduction removes"),
+    ("bar", "an mbarrier: which a copy into shared memory completes on"),
+    ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
     ("lane", "an integer: lane, distance or mask of a Shfl"),
+    ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
     ("tile", "(m,n,k): block tile of a MatMul, for the solver"),
     ("warps", "(m,n) or a count: warps of a block, for the solver"),
 ];
@@ -62,7 +65,7 @@ impl Resolver {
             });
         }
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
-        let (acc, atom, ints) = self.attributes(spec)?;
+        let Attributes { acc, atom, ints, bar, multicast, cache } = self.attributes(spec)?;
         let acc = match spec.kind {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
@@ -83,6 +86,9 @@ impl Resolver {
             ints,
             acc,
             atom,
+            bar,
+            multicast,
+            cache,
             body: None,
             span: spec.span,
             line: self.line(spec.span),
@@ -96,8 +102,8 @@ impl Resolver {
         Ok(id)
     }
 
-    fn attributes(&self, spec: &ast::Spec) -> Fallible<Attributes> {
-        let (mut acc, mut atom, mut ints) = (None, None, vec![]);
+    fn attributes(&mut self, spec: &ast::Spec) -> Fallible<Attributes> {
+        let mut all = Attributes::default();
         for (i, attr) in spec.attrs.iter().enumerate() {
             let key = attr.key.text.as_str();
             let wrong = |message: String, help: String| {
@@ -118,6 +124,8 @@ impl Resolver {
                 "acc" | "tile" | "warps" => matmul,
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
+                "bar" | "multicast" => spec.kind == SpecKind::Move,
+                "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)),
                 _ => true,
             };
             if !fits {
@@ -128,7 +136,7 @@ impl Resolver {
             }
             match (key, &attr.value) {
                 ("acc", AttrValue::Word(w)) => match w.parse() {
-                    Ok(s) => acc = Some(s),
+                    Ok(s) => all.acc = Some(s),
                     Err(()) => {
                         return wrong(
                             format!("`{w}` is no scalar type"),
@@ -136,17 +144,27 @@ impl Resolver {
                         );
                     }
                 },
-                ("atom", AttrValue::Word(w)) => atom = Some(w.clone()),
+                ("atom", AttrValue::Word(w)) => all.atom = Some(w.clone()),
+                ("bar", AttrValue::View(view)) => all.bar = Some(self.operand(view)?),
+                ("cache", AttrValue::Word(w)) if w.parse::<CacheHint>().is_ok() => {
+                    all.cache = w.parse().unwrap_or(CacheHint::Normal);
+                }
+                ("multicast", AttrValue::Word(w)) => {
+                    all.multicast = Some(self.expr(&named(w, attr))?);
+                }
+                ("multicast", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
+                    all.multicast = Some(self.expr(e)?);
+                }
                 ("axis" | "tile" | "warps", value) => {
-                    ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
+                    all.ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
                 }
                 ("lane", AttrValue::Tuple(t)) => {
                     let leaves = self.tuple(t)?.flatten();
-                    ints.extend(lane(&leaves));
+                    all.ints.extend(lane(&leaves));
                 }
                 ("lane", AttrValue::Word(w)) => {
                     let leaf = self.expr(&named(w, attr))?;
-                    ints.extend(lane(&[leaf]));
+                    all.ints.extend(lane(&[leaf]));
                 }
                 _ => {
                     return wrong(
@@ -156,7 +174,7 @@ impl Resolver {
                 }
             }
         }
-        Ok((acc, atom, ints))
+        Ok(all)
     }
 
     /// The constants of an attribute; a lone name is the constant of that name.
@@ -164,10 +182,11 @@ impl Resolver {
         let leaves = match value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
+            AttrValue::View(_) => vec![],
         };
         let constants: Option<Vec<i64>> =
             leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= 0)).collect();
-        match constants {
+        match constants.filter(|_| !matches!(value, AttrValue::View(_))) {
             Some(list) => Ok(list),
             None => fail(
                 Diagnostic::new(
@@ -181,7 +200,28 @@ impl Resolver {
     }
 }
 
-type Attributes = (Option<Scalar>, Option<String>, Vec<(String, Vec<i64>)>);
+/// What the attributes of a spec say.
+struct Attributes {
+    acc: Option<Scalar>,
+    atom: Option<String>,
+    ints: Vec<(String, Vec<i64>)>,
+    bar: Option<TensorId>,
+    multicast: Option<Dim>,
+    cache: CacheHint,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Attributes {
+            acc: None,
+            atom: None,
+            ints: vec![],
+            bar: None,
+            multicast: None,
+            cache: CacheHint::Normal,
+        }
+    }
+}
 
 /// The lane of a Shfl, where it is one constant of at least 0.
 fn lane(leaves: &[Dim]) -> Option<(String, Vec<i64>)> {

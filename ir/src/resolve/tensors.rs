@@ -101,6 +101,7 @@ impl Resolver {
             levels,
             offset: Dim::Const(0),
             dist,
+            map: None,
             span: ty.span,
         };
         buffer.tensor = TensorId::from(self.p.tensors.len());
@@ -268,6 +269,9 @@ impl Resolver {
             self.check_type(ty, buffer.scalar, buffer.memory, &tensor.levels, &what)?;
         }
         tensor.name = Some(name.text.clone());
+        if let (Some(map), Some(ViewOp::TensorMap { .. })) = (&tensor.map, view.ops.last()) {
+            self.p.maps[map.map].name = Some(name.text.clone());
+        }
         Ok(self.p.tensors.push(tensor))
     }
 
@@ -329,7 +333,11 @@ impl Resolver {
                 .help("run `carbyne decompose`, or write the layout"),
             );
         }
+        if t.map.is_some() {
+            return self.map_box(t, op, span);
+        }
         match op {
+            ViewOp::TensorMap { sizes, swizzle } => self.tensor_map(t, sizes, *swizzle, span)?,
             ViewOp::Tile(tiler) => {
                 let level = self.outermost(&t.levels, span)?.clone();
                 let (rest, tile) = self.tile(&level, tiler, span)?;

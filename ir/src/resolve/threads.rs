@@ -184,7 +184,7 @@ impl Resolver {
                     let each = self.p.threads.push(t.clone());
                     t.each = Some(each);
                 }
-                ViewOp::Mine | ViewOp::Tv(..) => {
+                ViewOp::Mine | ViewOp::Tv(..) | ViewOp::TensorMap { .. } => {
                     return fail(
                         Diagnostic::new(
                             Code::Placement,

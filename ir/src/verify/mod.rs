@@ -17,6 +17,9 @@
 //! - V0224 an alignment covers the period of its swizzle.
 //! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its operands
 //!   and what it allocates.
+//! - V0228 a synchronization statement names as many mbarriers as it takes.
+//! - V0229 mbarriers lie in SH and are touched by synchronization statements alone.
+//! - V0230 boxes of a tensor map are operands of leaves that copy.
 //!
 //! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
 //! V0221, V0223) are checked where views are inferred, in [`crate::resolve`].
@@ -26,6 +29,7 @@
 mod operands;
 mod places;
 mod storage;
+mod sync;
 mod who;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -107,6 +111,7 @@ impl Verifier<'_> {
                     self.nested_exec(*id, around);
                     self.operands(*id);
                     self.access(*id, around);
+                    self.completes_on(*id, around);
                     self.body(*id, around);
                 }
                 StmtKind::Allocate(t) => {
@@ -133,7 +138,8 @@ impl Verifier<'_> {
                     self.stmts(otherwise, &mut inner);
                 }
                 StmtKind::Barrier(threads) => self.barrier(*threads, stmt.span, around),
-                StmtKind::Indices(_) | StmtKind::AsyncCommit | StmtKind::AsyncWait(_) => {}
+                StmtKind::Sync(sync) => self.sync(sync, stmt.span, around),
+                StmtKind::Indices(_) => {}
             }
         }
     }

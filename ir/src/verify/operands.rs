@@ -56,6 +56,10 @@ impl Verifier<'_> {
         for &t in &spec.outputs {
             self.written(t, spec.span);
         }
+        self.no_mbarriers(id);
+        if !self.boxes(id) {
+            return;
+        }
         self.scalars(id);
         self.shapes(id);
     }

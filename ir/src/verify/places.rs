@@ -21,7 +21,14 @@ impl Verifier<'_> {
         }
     }
 
-    fn stray(&mut self, id: SpecId, t: TensorId, around: &Around, verb: &str, role: &str) {
+    pub(super) fn stray(
+        &mut self,
+        id: SpecId,
+        t: TensorId,
+        around: &Around,
+        verb: &str,
+        role: &str,
+    ) {
         let name = &self.p.buffer_of(t).name;
         self.errors.push(
             Diagnostic::new(

@@ -23,6 +23,7 @@ impl Verifier<'_> {
                 self.one_to_one(buffer, tensor);
             }
             self.swizzle(buffer);
+            self.mbarriers(buffer);
             if let (Some(at), Some(cosize)) = (buffer.at, buffer.cosize.as_const()) {
                 let end = at + (cosize * buffer.scalar.bits() + 7) / 8;
                 for &(other, start, stop) in &pinned {

@@ -205,14 +205,14 @@ fn statements() {
     check(
         "async.comit",
         expect![[r#"
-            P0001 2:1 "async" expected a statement, found `async` (did you mean `async.commit`?)
+            P0001 2:1 "async.comit" unknown synchronization `async.comit` (did you mean `async.commit`?)
         "#]],
     );
     check(
         "async.wait",
         expect![[r#"
-        P0001 2:11 "" expected `(`, found the end of the text
-    "#]],
+            no error
+        "#]],
     );
     check(
         "barrier(%A)",
@@ -369,7 +369,7 @@ Init (1) -> (%a)
             P0001 2:5 "=" expected a name, found `=`
             P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c`
             P0001 6:9 "==" expected `=`, found `==`
-            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `foo`
+            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`, found `foo`
             P0001 9:3 "for" expected a tensor such as `%A`, found `for`
             P0001 9:19 ";" expected a number, found `;`
             P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}`

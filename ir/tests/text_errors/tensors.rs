@@ -98,7 +98,7 @@ fn types_and_views() {
     check(
         "%a = %A.tiel([8])",
         expect![[r#"
-            P0001 2:9 "tiel" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `tiel` (did you mean `tile`?)
+            P0001 2:9 "tiel" expected `tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`, found `tiel` (did you mean `tile`?)
         "#]],
     );
     check(
@@ -122,13 +122,13 @@ fn types_and_views() {
     check(
         "%a = %A.frob()",
         expect![[r#"
-        P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `frob`
-    "#]],
+            P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`, found `frob`
+        "#]],
     );
     check(
         "%a = %A.mines",
         expect![[r#"
-            P0001 2:9 "mines" expected `tile`, `reshape`, `mine`, `tv` or `scalar`, found `mines` (did you mean `mine`?)
+            P0001 2:9 "mines" expected `tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`, found `mines` (did you mean `mine`?)
         "#]],
     );
     check(

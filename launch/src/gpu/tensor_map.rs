@@ -1,10 +1,10 @@
 //! The encoder of tensor maps, which TMA instructions read.
 //!
-//! `cust` does not bind it; the forwarders do. Kernels that are printed today have none.
+//! `cust` does not bind it; the forwarders do.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::of_status;
-use crate::{Arguments, Fallible, refused};
+use crate::{Fallible, MapValues, refused};
 use carbyne_ir::diag::Code;
 use std::ffi::c_void;
 use std::ptr;
@@ -34,23 +34,15 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// A map of a tensor at an address on the GPU: extents of its modes, the fastest first; bytes from one
-    /// element to the next in every mode but the first; extents of a box; scalar type, swizzle and
-    /// promotion to L2 by the driver's numbers. Nothing is interleaved, elements outside read as 0.
+    /// A map of a tensor on the GPU. Nothing is interleaved, elements outside read as 0.
     ///
     /// # Errors
     /// [`Code::OldDriver`] where the driver has no tensor maps, [`Code::LaunchFailed`] for a map that it
     /// refuses.
-    pub fn encode(
-        address: u64,
-        scalar: u32,
-        extents: &[u64],
-        strides: &[u64],
-        boxes: &[u32],
-        (swizzle, promotion): (u32, u32),
-    ) -> Fallible<TensorMap> {
+    pub fn encode(values: &MapValues) -> Fallible<TensorMap> {
+        let MapValues { address, data_type, extents, strides, sizes, swizzle, promotion } = values;
         let rank = extents.len();
-        if !(1..=5).contains(&rank) || strides.len() + 1 != rank || boxes.len() != rank {
+        if !(1..=5).contains(&rank) || strides.len() + 1 != rank || sizes.len() != rank {
             let text = format!("no tensor map has {rank} modes with so many strides and boxes");
             return Err(refused(Code::LaunchFailed, text, "a tensor map has from 1 to 5 modes"));
         }
@@ -61,16 +53,16 @@ impl TensorMap {
         let status = unsafe {
             cuTensorMapEncodeTiled(
                 (&raw mut map).cast(),
-                scalar,
+                *data_type,
                 rank as u32,
-                ptr::with_exposed_provenance_mut(address as usize),
+                ptr::with_exposed_provenance_mut(*address as usize),
                 extents.as_ptr(),
                 strides.as_ptr(),
-                boxes.as_ptr(),
+                sizes.as_ptr(),
                 ones.as_ptr(),
                 0,
-                swizzle,
-                promotion,
+                *swizzle,
+                *promotion,
                 0,
             )
         };
@@ -80,8 +72,9 @@ impl TensorMap {
         }
     }
 
-    /// Adds it to the arguments of a launch.
-    pub fn pass(&self, arguments: &mut Arguments) {
-        arguments.words(&self.words);
+    /// Its 128 bytes, an argument of a launch.
+    #[must_use]
+    pub fn words(&self) -> [u64; 16] {
+        self.words
     }
 }

@@ -8,6 +8,7 @@ use crate::num::{decode, encode};
 use carbyne_atoms::probe::Probe;
 use carbyne_atoms::probe::operand::{Element, ProbeOperand};
 use carbyne_atoms::{Access, Atom, AtomOp};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -199,8 +200,8 @@ impl Reference {
     fn new(row: &Atom, probe: &Probe, out: &ProbeOperand, arrays: &Arrays) -> Option<Self> {
         let reads: Vec<&ProbeOperand> = only_read(probe).collect();
         let modes: Vec<&[i64]> = reads.iter().map(|o| &o.tile[..]).collect();
-        let meaning =
-            Meaning::new(row.op.spec_kind(), &[], out.scalar, &modes, &[&out.tile]).ok()?;
+        let kind = if probe.set { SpecKind::MatMulSet } else { row.op.spec_kind()? };
+        let meaning = Meaning::new(kind, &[], out.scalar, &modes, &[&out.tile]).ok()?;
         let inputs: Vec<Vec<Vec<f64>>> =
             reads.iter().map(|o| numbers(probe, o, arrays)).collect::<Option<_>>()?;
         let before = numbers(probe, out, arrays).unwrap_or_default();

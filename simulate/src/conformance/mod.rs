@@ -68,10 +68,10 @@ pub fn choice(row: &Atom, pick: usize) -> Choice {
         // All 2^16, once or twice.
         AtomOp::Unary(_) | AtomOp::Binary(_) => (256, 256 / values),
         AtomOp::MatMul { .. } if row.group == 1 => (256, 32),
-        AtomOp::MatMul { .. } => (32, 8),
+        AtomOp::MatMul { .. } => (32, 4),
         _ => (64, 4),
     };
-    Choice { pick, blocks, threads, give_back: false }
+    Choice { pick, blocks, threads, ..Choice::default() }
 }
 
 /// What a row's probe is executed on.
@@ -85,6 +85,8 @@ pub fn cases(row: &Atom) -> Vec<Case> {
     let data: &[Data] = match row.op {
         AtomOp::Move | AtomOp::Shfl(_) => &[Bits, Bits],
         AtomOp::Init => &[Bits],
+        // Statements between specs have no probe.
+        AtomOp::Sync(_) | AtomOp::Barrier(_) => &[],
         AtomOp::Reduction(_) => &[Bits, SmallIntegers],
         AtomOp::Unary(_) => &[Spread],
         AtomOp::Binary(_) => &[Spread, Spread],

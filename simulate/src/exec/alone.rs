@@ -43,12 +43,12 @@ impl Runner<'_> {
         buffers.starts.clear();
         for source in &leaf.inputs {
             let start = match source {
-                Source::View(v) => kernel.views[*v].offset.base(&self.block.env).map_err(bad)?,
+                Source::View(v) => kernel.views[*v].offset.base(&self.env).map_err(bad)?,
                 Source::Number(_) => 0,
             };
             buffers.starts.push(start);
         }
-        let to_start = to.offset.base(&self.block.env).map_err(bad)?;
+        let to_start = to.offset.base(&self.env).map_err(bad)?;
         buffers.inputs.resize_with(leaf.inputs.len(), Vec::new);
         for warp in 0..kernel.n_warps {
             let lanes = active.0[warp];
@@ -56,7 +56,7 @@ impl Runner<'_> {
                 continue;
             }
             let threads = || (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| warp * 32 + l);
-            let mut who = self.block.clocks.warp(warp, leaf.site);
+            let mut who = self.who(warp, leaf.site);
             buffers.results.clear();
             for thread in threads() {
                 who.thread = thread as u16;
@@ -101,13 +101,13 @@ impl Runner<'_> {
             }
             for (j, thread) in threads().enumerate() {
                 who.thread = thread as u16;
-                let base = to.offset.at(to_start, &self.block.env, thread).map_err(bad)?;
+                let base = to.offset.at(to_start, &self.env, thread).map_err(bad)?;
                 for e in 0..n {
                     let at = base.saturating_add(to.element(e));
                     let raw = buffers.results[j * n + e];
                     if let Err(f) = self.block.write(to, at, raw, thread, &who, false) {
                         let access = Access { view: output, at, write: true, thread };
-                        return blame::failed(kernel, self.block.env.block, &who, &access, &f);
+                        return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }
                 }
             }
@@ -126,7 +126,7 @@ impl Runner<'_> {
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
-        let base = view.offset.at(start, &self.block.env, thread);
+        let base = view.offset.at(start, &self.env, thread);
         let base = base.map_err(|e| blame::bad_index(kernel, who.site, e))?;
         raw.clear();
         for e in 0..view.size as usize {
@@ -135,7 +135,7 @@ impl Runner<'_> {
                 Ok(value) => raw.push(value),
                 Err(f) => {
                     let access = Access { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.block.env.block, who, &access, &f);
+                    return blame::failed(kernel, self.env.block, who, &access, &f);
                 }
             }
         }

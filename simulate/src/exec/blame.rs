@@ -1,7 +1,7 @@
 //! Turns a failed access into an error that says which element, which thread, which lines.
 
 use crate::index::BadIndex;
-use crate::plan::{Checked, Kernel, Mask, Site};
+use crate::plan::{Checked, Kernel, Mask, Site, Space};
 use crate::state::race::Clash;
 use crate::state::{Failure, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -70,7 +70,7 @@ pub(super) fn failed<T>(
         )
         .label(by)
         .help("write it first: Init for an accumulator, a Move for data"),
-        Failure::Pending(issued) => pending(kernel, site, &element, by, access.write, *issued),
+        Failure::Pending(issued) => pending(kernel, site, &element, by, access, *issued),
         Failure::TooMuch => Diagnostic::new(
             Code::TooLarge,
             site.span,
@@ -79,8 +79,83 @@ pub(super) fn failed<T>(
         .label(by)
         .help("choose smaller sizes, or more blocks"),
         Failure::Clash(clash) => race(kernel, site, &element, by, access, who, *clash),
+        Failure::Busy(issued) => {
+            let from = kernel.sites[*issued as usize];
+            Diagnostic::new(
+                Code::Race,
+                site.span,
+                format!("{element} is overwritten while an asynchronous instruction may still read it"),
+            )
+            .label(by)
+            .related(from.span, format!("issued here, {}", crate::plan::line_text(&from)))
+            .help("wait for it before: `wgmma.wait(0)`, or `bulk.wait_read(0)` and a barrier for others")
+        }
+        Failure::Unfenced => Diagnostic::new(
+            Code::MissingFence,
+            site.span,
+            format!(
+                "{element} was accessed by other instructions since the warp's last `wgmma.fence`"
+            ),
+        )
+        .label(by)
+        .help("write `wgmma.fence` before the MatMul, after what reads or writes its registers"),
+        Failure::Overlap(other) => Diagnostic::new(
+            Code::Overlap,
+            site.span,
+            format!("thread {other} and thread {} write different values to {element}", who.thread),
+        )
+        .label(format!("block {block}: in one execution of this statement"))
+        .help("let one thread own each element: compare the view's strides with the threads'"),
     };
     Err(Box::new(diagnostic))
+}
+
+/// A thread ends while a copy that it issued may still read shared memory.
+pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous copy still reads its shared memory";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label(format!("thread {thread} issues it here, and does not wait for its group"))
+            .help("write `bulk.commit` and `bulk.wait_read(0)` before the thread ends"),
+    )
+}
+
+/// All threads end while a copy to shared memory is under way.
+pub(super) fn ends_before(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous copy to its shared memory is under way";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label("nothing waits for it")
+            .help("wait for the mbarrier that `bar=` names before the threads end"),
+    )
+}
+
+/// A MatMul of a warp that has never executed a fence.
+pub(super) fn never_fenced(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let span = kernel.sites[site as usize].span;
+    Box::new(
+        Diagnostic::new(Code::MissingFence, span, "an asynchronous MatMul without a fence before")
+            .label("no `wgmma.fence` precedes it")
+            .help("write `wgmma.fence` before the first MatMul"),
+    )
+}
+
+/// A tile that one descriptor names begins elsewhere for another thread.
+pub(super) fn several_tiles<T>(
+    kernel: &Kernel<'_>,
+    who: &Who,
+    view: usize,
+    thread: usize,
+) -> Checked<T> {
+    Err(Box::new(
+        Diagnostic::new(
+            Code::AtomMismatch,
+            kernel.sites[who.site as usize].span,
+            format!("{} is not one tile for all threads of the group", kernel.view_name(view)),
+        )
+        .label(format!("it begins elsewhere for thread {thread}"))
+        .help("index it by what all threads of the group have in common"),
+    ))
 }
 
 fn pending(
@@ -88,16 +163,26 @@ fn pending(
     site: Site,
     element: &str,
     by: String,
-    write: bool,
+    access: &Access,
     issued: u32,
 ) -> Diagnostic {
     let from = kernel.sites[issued as usize];
     let (code, verb) =
-        if write { (Code::Race, "overwritten") } else { (Code::Uninitialized, "read") };
-    Diagnostic::new(code, site.span, format!("{element} is {verb} while an asynchronous copy to it is under way"))
+        if access.write { (Code::Race, "overwritten") } else { (Code::Uninitialized, "read") };
+    let (what, help) = match kernel.views[access.view].space {
+        Space::Registers(_) => {
+            ("MatMul", "wait for the MatMul's group first: `wgmma.commit`, `wgmma.wait(0)`")
+        }
+        Space::Shared(_) | Space::Global(_) => (
+            "copy",
+            "wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps",
+        ),
+    };
+    let text = format!("{element} is {verb} while an asynchronous {what} to it is under way");
+    Diagnostic::new(code, site.span, text)
         .label(by)
-        .related(from.span, format!("the copy is issued here, {}", crate::plan::line_text(&from)))
-        .help("wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps")
+        .related(from.span, format!("the {what} is issued here, {}", crate::plan::line_text(&from)))
+        .help(help)
 }
 
 fn race(
@@ -109,32 +194,56 @@ fn race(
     who: &Who,
     clash: Clash,
 ) -> Diagnostic {
-    let agent = |a: u16| {
+    let within = clash.agent == who.agent;
+    let agent = |a: u16, lane: u8| {
         if usize::from(a) == kernel.n_warps {
             "a group of warps".to_owned()
-        } else {
+        } else if usize::from(a) > kernel.n_warps {
+            "an asynchronous copy".to_owned()
+        } else if !within {
             format!("warp {a}")
+        } else if lane < 32 {
+            format!("thread {}", usize::from(a) * 32 + usize::from(lane))
+        } else {
+            format!("another thread of warp {a}")
         }
     };
+    let (first, second) = (agent(clash.agent, clash.lane), agent(who.agent, who.lane()));
     let (earlier, verb) = (
         if clash.wrote { "writes" } else { "reads" },
         if access.write { "writes" } else { "reads" },
     );
     let other = kernel.sites[clash.site as usize];
+    if clash.unfenced {
+        return Diagnostic::new(
+            Code::MissingFence,
+            site.span,
+            format!(
+                "{first} writes {element} ({}), an asynchronous instruction accesses it ({}), and no \
+                 proxy fence stands between",
+                crate::plan::line_text(&other),
+                crate::plan::line_text(&site),
+            ),
+        )
+        .label(by)
+        .related(other.span, format!("{first} writes it here"))
+        .help("write `fence.async` behind the write, before the barrier that follows");
+    }
     Diagnostic::new(
         Code::Race,
         site.span,
         format!(
-            "{} {earlier} {element} ({}), {} {verb} it ({}), and no barrier stands between",
-            agent(clash.agent),
+            "{first} {earlier} {element} ({}), {second} {verb} it ({}), and no barrier stands between",
             crate::plan::line_text(&other),
-            agent(who.agent),
             crate::plan::line_text(&site),
         ),
     )
     .label(by)
-    .related(other.span, format!("{} {earlier} it here", agent(clash.agent)))
-    .help("put a `barrier` between the two accesses")
+    .related(other.span, format!("{first} {earlier} it here"))
+    .help(match within {
+        true => "put a barrier of the warp between the two accesses: `barrier(#w)`",
+        false => "put a `barrier` between the two accesses",
+    })
 }
 
 /// An address that its instruction cannot use.

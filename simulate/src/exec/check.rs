@@ -15,12 +15,6 @@ use carbyne_atoms::ErrorBound;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 
-/// What a group's outputs must be.
-pub(super) struct Expectation {
-    group: Vec<u16>,
-    want: Want,
-}
-
 /// The wanted values of an output.
 pub(crate) enum Want {
     /// Exactly these.
@@ -91,22 +85,41 @@ impl Want {
 }
 
 impl Runner<'_> {
-    /// The reference of every active group.
+    /// Evaluates the reference of every active group; `partly`: of those that are active as a whole.
     pub(super) fn expect(
         &mut self,
-        check: &Check,
+        check: usize,
         squad: &Squad,
         active: &Mask,
         site: u32,
-    ) -> Checked<Vec<Expectation>> {
-        let mut expected = Vec::new();
-        for group in self.whole_groups(squad, active, site)? {
-            match self.reference(check, group)? {
-                Some(want) => expected.push(Expectation { group: group.to_vec(), want }),
-                None => drop(self.counts.skipped.insert(check.site)),
+        partly: bool,
+    ) -> Checked<()> {
+        let of = &self.kernel.checks[check];
+        let groups = match partly {
+            false => self.whole_groups(squad, active, site)?,
+            true => {
+                self.counts.skipped.insert(of.site);
+                let whole = |g: &&Vec<u16>| g.iter().all(|t| active.has(usize::from(*t)));
+                squad.groups.iter().filter(whole).map(|g| &g[..]).collect()
+            }
+        };
+        for group in groups {
+            match (self.reference(of, group)?, group.first()) {
+                (Some(want), Some(first)) => {
+                    self.expected.insert((self.rank, check, *first), want);
+                }
+                _ => drop(self.counts.skipped.insert(of.site)),
             }
         }
-        Ok(expected)
+        Ok(())
+    }
+
+    /// Whether a group with an active thread is to be compared.
+    pub(super) fn is_expected(&self, check: usize, squad: &Squad, active: &Mask) -> bool {
+        squad.groups.iter().any(|group| {
+            group.iter().any(|t| active.has(usize::from(*t)))
+                && self.expected.contains_key(&(self.rank, check, group[0]))
+        })
     }
 
     fn reference(&self, check: &Check, group: &[u16]) -> Checked<Option<Want>> {
@@ -169,7 +182,7 @@ impl Runner<'_> {
                             span,
                             format!("{name}{at} is undefined where the spec that reads it begins"),
                         )
-                        .label(format!("block {}", self.block.env.block))
+                        .label(format!("block {}", self.env.block))
                         .help("write it first: Init for an accumulator, a Move for data"),
                     ));
                 }
@@ -202,12 +215,22 @@ impl Runner<'_> {
     }
 
     /// Compares the outputs of a body that has ended.
-    pub(super) fn compare(&mut self, check: &Check, expected: &[Expectation]) -> Checked<()> {
-        let kernel = self.kernel;
+    pub(super) fn compare(&mut self, check: usize, squad: &Squad, active: &Mask) -> Checked<()> {
+        let (kernel, number) = (self.kernel, check);
+        let check = &kernel.checks[number];
         let output = check.outputs[0];
         let view = &kernel.views[output];
-        self.counts.specs += u64::from(!expected.is_empty());
-        for Expectation { group, want } in expected {
+        let mut compared = false;
+        for group in &squad.groups {
+            if !group.iter().any(|t| active.has(usize::from(*t))) {
+                continue;
+            }
+            let Some(want) = self.expected.remove(&(self.rank, number, group[0])) else { continue };
+            if !group.iter().all(|t| active.has(usize::from(*t))) {
+                self.counts.skipped.insert(check.site);
+                continue;
+            }
+            compared = true;
             let Some(base) = self.common_base(output, group, check.site)? else { continue };
             for e in 0..view.size as usize {
                 for copy in 0.. {
@@ -215,7 +238,7 @@ impl Runner<'_> {
                         break;
                     };
                     let raw = self.block.peek(view, at, thread);
-                    let compared = want.compare(
+                    let result = want.compare(
                         &check.meaning,
                         view.scalar,
                         self.mode.small_ints,
@@ -223,14 +246,14 @@ impl Runner<'_> {
                         e,
                         raw,
                     );
-                    match compared {
+                    match result {
                         Ok((error, allowed)) => self.counts.compared(error, allowed),
                         Err(wrong) => {
                             let element = coordinates_text(&coordinates(&view.modes, e as i64));
                             let found = Found {
                                 name: format!("{}{element}", kernel.view_name(output)),
                                 value: raw.map(|r| value_text(view.scalar, r)),
-                                block: self.block.env.block,
+                                block: self.env.block,
                                 writer: self.block.writer(view, at, thread),
                             };
                             return Err(wrong_element(kernel, check.site, &found, &wrong));
@@ -239,6 +262,7 @@ impl Runner<'_> {
                 }
             }
         }
+        self.counts.specs += u64::from(compared);
         Ok(())
     }
 }

@@ -32,8 +32,7 @@ impl<'k> Runner<'k> {
         active: &Mask,
     ) -> Checked<()> {
         let groups = self.whole_groups(squad, active, leaf.site)?;
-        let mut whos: Vec<Who> =
-            (0..self.kernel.n_warps).map(|w| self.block.clocks.warp(w, leaf.site)).collect();
+        let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
         let mut results: Vec<(Vec<u64>, i64, By<'k>)> = Vec::with_capacity(groups.len());
         let output = leaf.outputs[0];
         for group in &groups {
@@ -109,7 +108,7 @@ impl<'k> Runner<'k> {
         match spread {
             Some(d) if elementwise => By::Owners(&kernel.dists[d]),
             _ => {
-                let who = self.block.clocks.group(group, leaf.site);
+                let who = self.clocks.group(self.rank, group, leaf.site, self.serial);
                 By::Agent(Box::new(who), group.first().map_or(0, |t| usize::from(*t)))
             }
         }
@@ -182,7 +181,7 @@ impl<'k> Runner<'k> {
                 (access.at, access.thread) = (at, *thread);
                 return match self.block.read(view, at, *thread, who) {
                     Ok(raw) => Ok(raw),
-                    Err(f) => blame::failed(kernel, self.block.env.block, who, &access, &f),
+                    Err(f) => blame::failed(kernel, self.env.block, who, &access, &f),
                 };
             }
         };
@@ -196,7 +195,7 @@ impl<'k> Runner<'k> {
             (access.at, access.thread) = (at, usize::from(*thread));
             value = match self.block.read(view, at, access.thread, who) {
                 Ok(raw) => raw,
-                Err(f) => return blame::failed(kernel, self.block.env.block, who, &access, &f),
+                Err(f) => return blame::failed(kernel, self.env.block, who, &access, &f),
             };
         }
         Ok(value)
@@ -228,7 +227,7 @@ impl<'k> Runner<'k> {
                     Ok(_) => Ok(()),
                     Err(f) => {
                         let access = Access { view: index, at, write: true, thread: *thread };
-                        blame::failed(kernel, self.block.env.block, &who, &access, &f)
+                        blame::failed(kernel, self.env.block, &who, &access, &f)
                     }
                 };
             }
@@ -243,7 +242,7 @@ impl<'k> Runner<'k> {
             let thread = usize::from(*thread);
             if let Err(f) = self.block.write(view, at, raw, thread, who, false) {
                 let access = Access { view: index, at, write: true, thread };
-                return blame::failed(kernel, self.block.env.block, who, &access, &f);
+                return blame::failed(kernel, self.env.block, who, &access, &f);
             }
         }
         Ok(())

@@ -1,29 +1,35 @@
-//! Runs the statements of a block, for all its threads, in text order.
+//! Runs a block.
 //!
-//! A statement is executed for every active thread of its spec before the next one begins. Threads that a
-//! condition or a loop leaves out are inactive until it ends; a barrier demands that all its threads are
-//! active, and a spec of several threads that each of its groups is active as a whole or not at all.
+//! Threads at the same statement run it together ([`strand`]); of several strands the one that is farthest
+//! behind goes next ([`schedule`]), so that the order is that of the text wherever nobody waits. Threads
+//! that a condition or a loop leaves out are inactive until it ends. A spec of several threads demands that
+//! each of its groups is active as a whole or not at all.
 //!
 //! Invariant: instructions compute here, meanings in [`crate::denote`]; see there.
 
 mod alone;
 mod arith;
 mod blame;
+mod bulk;
 mod check;
 mod meaning;
 mod row;
+mod schedule;
 mod shuffle;
+mod strand;
+mod sync;
 
 pub(crate) use check::{Found, Want, wrong_element};
 
-use crate::index::{BadIndex, LoopValue};
-use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
-use crate::state::banks::BankCount;
-use crate::state::{Block, GlobalMemory, Page};
+use crate::index::Env;
+use crate::plan::{Checked, How, Kernel, Mask, Squad};
+use crate::state::banks::LeafCount;
+use crate::state::clock::{Clocks, Part, Who};
+use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
-use check::Expectation;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use strand::Strand;
 
 /// What a block did.
 pub(crate) struct Finished {
@@ -48,8 +54,10 @@ pub(crate) struct Counts {
     pub max_ratio: f64,
     /// Statements of bodies that were not compared because each thread has its own view.
     pub(crate) skipped: BTreeSet<u32>,
-    /// Shared-memory accesses of each leaf.
-    pub banks: Vec<BankCount>,
+    /// Statements in which several threads wrote the same value to one element.
+    pub(crate) repeated: BTreeSet<u32>,
+    /// What each leaf did.
+    pub leaves: Vec<LeafCount>,
 }
 
 impl Counts {
@@ -69,13 +77,14 @@ impl Counts {
         self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
         self.specs += other.specs;
         self.skipped.extend(&other.skipped);
+        self.repeated.extend(&other.repeated);
         self.elements += other.elements;
         self.max_error = self.max_error.max(other.max_error);
         self.max_ratio = self.max_ratio.max(other.max_ratio);
-        if self.banks.len() < other.banks.len() {
-            self.banks.resize(other.banks.len(), BankCount::default());
+        if self.leaves.len() < other.leaves.len() {
+            self.leaves.resize(other.leaves.len(), LeafCount::default());
         }
-        self.banks.iter_mut().zip(&other.banks).for_each(|(a, b)| a.merge(b));
+        self.leaves.iter_mut().zip(&other.leaves).for_each(|(a, b)| a.merge(b));
     }
 }
 
@@ -89,20 +98,33 @@ pub(crate) fn run_block<'k>(
     block: i64,
     how: Mode,
 ) -> Checked<Finished> {
+    let clocks = Clocks::new(1, kernel.n_threads, kernel.n_mbarriers());
     let mut runner = Runner {
         kernel,
-        block: Block::new(kernel, memory, block),
+        block: Block::new(kernel, memory, clocks.n_readers()),
+        clocks,
+        cluster: ClusterBarrier::default(),
+        wake: false,
+        flying: VecDeque::new(),
+        strands: Vec::new(),
+        env: Env { block, loops: Vec::new() },
+        rank: 0,
+        serial: 0,
+        expected: BTreeMap::new(),
         mode: how,
         counts: Counts {
-            banks: vec![BankCount::default(); kernel.leaves.len()],
+            leaves: vec![LeafCount::default(); kernel.leaves.len()],
             ..Counts::default()
         },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
     };
-    runner.nodes(&kernel.body, &Mask::first(kernel.n_threads))?;
+    runner.run()?;
+    let mut counts = runner.counts;
+    counts.repeated.append(&mut runner.block.shared.repeated);
+    runner.block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
     let pages = runner.block.global.into_iter().map(|g| g.into_pages()).collect();
-    Ok(Finished { pages, counts: runner.counts })
+    Ok(Finished { pages, counts })
 }
 
 /// What is done besides running.
@@ -117,6 +139,22 @@ pub(crate) struct Mode {
 struct Runner<'k> {
     kernel: &'k Kernel<'k>,
     block: Block<'k>,
+    clocks: Clocks,
+    cluster: ClusterBarrier,
+    /// Whether something happened that strands may have waited for.
+    wake: bool,
+    /// Bulk copies under way, the oldest first.
+    flying: VecDeque<bulk::Delivery>,
+    /// Those that do not run at the moment.
+    strands: Vec<Strand<'k>>,
+    /// Of the strand that runs.
+    env: Env,
+    /// Its block of the cluster.
+    rank: usize,
+    /// Executions of leaves so far.
+    serial: u32,
+    /// What bodies under way must have computed: by block, check and first thread of the group.
+    expected: BTreeMap<(usize, usize, u16), Want>,
     mode: Mode,
     counts: Counts,
     scratch: row::Scratch,
@@ -124,140 +162,41 @@ struct Runner<'k> {
 }
 
 impl<'k> Runner<'k> {
-    fn nodes(&mut self, nodes: &'k [Node], active: &Mask) -> Checked<()> {
-        nodes.iter().try_for_each(|node| self.node(node, active))
-    }
-
-    fn node(&mut self, node: &'k Node, active: &Mask) -> Checked<()> {
-        match node {
-            Node::Leaf(i) => self.leaf(*i, active),
-            Node::Body { crew, site, check, body } => {
-                let squad = self.kernel.crews[*crew].squad(&self.block.env)?;
-                let inner = active.and(&squad.mask);
-                if inner.is_empty() {
-                    return Ok(());
-                }
-                let check = check.filter(|_| self.mode.check).map(|i| &self.kernel.checks[i]);
-                let expected: Option<Vec<Expectation>> = match check {
-                    Some(check) => Some(self.expect(check, &squad, &inner, *site)?),
-                    None => None,
-                };
-                self.nodes(body, &inner)?;
-                match (check, expected) {
-                    (Some(check), Some(expected)) => self.compare(check, &expected),
-                    _ => Ok(()),
-                }
-            }
-            Node::Allocate(buffer) => {
-                if let Some(i) = buffer {
-                    active.threads().for_each(|t| self.block.registers[*i].clear(t));
-                }
-                Ok(())
-            }
-            Node::For { slot, start, end, step, site, body, .. } => {
-                let bad = |e: BadIndex| blame::bad_index(self.kernel, *site, e);
-                if start.is_uniform() && end.is_uniform() {
-                    let mut i = start.base(&self.block.env).map_err(bad)?;
-                    let end = end.base(&self.block.env).map_err(bad)?;
-                    while i < end {
-                        self.block.env.loops[*slot] = LoopValue::Uniform(i);
-                        self.nodes(body, active)?;
-                        i = i.saturating_add(*step);
-                    }
-                    return Ok(());
-                }
-                let mut values = vec![0i64; self.kernel.n_threads];
-                let mut ends = vec![0i64; self.kernel.n_threads];
-                for t in active.threads() {
-                    values[t] = self.index(start, t, *site)?;
-                    ends[t] = self.index(end, t, *site)?;
-                }
-                loop {
-                    let mut going = Mask::NONE;
-                    active
-                        .threads()
-                        .filter(|t| values[*t] < ends[*t])
-                        .for_each(|t| going.insert(t));
-                    if going.is_empty() {
-                        return Ok(());
-                    }
-                    self.block.env.loops[*slot] = LoopValue::ByThread(values.clone());
-                    self.nodes(body, &going)?;
-                    values.iter_mut().for_each(|v| *v = v.saturating_add(*step));
-                }
-            }
-            Node::If { cond, site, then, otherwise } => {
-                let mut yes = Mask::NONE;
-                for t in active.threads() {
-                    let mut all = true;
-                    for c in cond {
-                        let holds = c.holds(&self.block.env, t);
-                        all = all && holds.map_err(|e| blame::bad_index(self.kernel, *site, e))?;
-                    }
-                    if all {
-                        yes.insert(t);
-                    }
-                }
-                let no = active.without(&yes);
-                if !yes.is_empty() {
-                    self.nodes(then, &yes)?;
-                }
-                if !no.is_empty() {
-                    self.nodes(otherwise, &no)?;
-                }
-                Ok(())
-            }
-            Node::Barrier { crew, site } => {
-                let named = match crew {
-                    None => Mask::first(self.kernel.n_threads),
-                    Some(crew) => self.kernel.crews[*crew].squad(&self.block.env)?.mask,
-                };
-                if !active.contains(&named) {
-                    return Err(blame::deadlock(self.kernel, *site, &named.without(active)));
-                }
-                let warps = named.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
-                self.block.clocks.barrier(warps.fold(0, |bits, (w, _)| bits | 1 << w));
-                Ok(())
-            }
-            Node::Commit => {
-                self.block.commit(active);
-                Ok(())
-            }
-            Node::Wait(left) => {
-                self.block.wait(active, *left);
-                Ok(())
-            }
-        }
-    }
-
-    fn leaf(&mut self, i: usize, active: &Mask) -> Checked<()> {
+    fn leaf(&mut self, i: usize, squad: &Squad, active: &Mask) -> Checked<()> {
         let leaf = &self.kernel.leaves[i];
-        let squad = self.kernel.crews[leaf.crew].squad(&self.block.env)?;
-        let inner = active.and(&squad.mask);
-        if inner.is_empty() {
-            return Ok(());
+        self.serial = self.serial.wrapping_add(1);
+        if !matches!(leaf.how, How::Row(_)) {
+            self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
         }
         match &leaf.how {
-            How::Row(bound) => self.row(i, leaf, bound, &inner),
-            How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, &inner),
+            How::Row(bound) => self.row(i, leaf, bound, active),
+            How::Bulk(copy) => self.bulk(leaf, copy, active),
+            How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
-                self.settle();
-                self.meaning(leaf, meaning, &squad, &inner)
+                // What the solver does with a barrier where it decomposes a spec of the whole block.
+                self.synchronize(&Mask::first(self.kernel.n_threads));
+                self.meaning(leaf, meaning, squad, active)
             }
-            How::Meaning(meaning) => self.meaning(leaf, meaning, &squad, &inner),
-            How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, &squad, &inner),
+            How::Meaning(meaning) => self.meaning(leaf, meaning, squad, active),
+            How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, squad, active),
         }
     }
 
-    /// Orders everything before against everything after, in all warps: what the solver does with a
-    /// barrier where it decomposes a spec of the whole block.
-    fn settle(&mut self) {
-        let warps = self.kernel.n_threads.div_ceil(32);
-        self.block.clocks.barrier((0..warps).fold(0, |bits, w| bits | 1 << w));
+    /// A warp of the strand that runs, about to access memory.
+    fn who(&self, warp: usize, site: u32) -> Who {
+        self.clocks.warp(self.rank, warp, site, self.serial)
+    }
+
+    /// These threads of the strand's block wait for each other.
+    fn synchronize(&mut self, threads: &Mask) {
+        let lanes = threads.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
+        let parts: Vec<Part> =
+            lanes.map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes }).collect();
+        self.clocks.synchronize(&parts);
     }
 
     fn index(&self, index: &crate::index::Index, thread: usize, site: u32) -> Checked<i64> {
-        let env = &self.block.env;
+        let env = &self.env;
         let value = index.base(env).and_then(|base| index.at(base, env, thread));
         value.map_err(|e| blame::bad_index(self.kernel, site, e))
     }

@@ -3,7 +3,9 @@
 use super::blame::{self, Access};
 use super::{Runner, arith};
 use crate::plan::{BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space};
-use crate::state::Who;
+use crate::state::clock::Proxy;
+use crate::state::{Issue, Who};
+use std::rc::Rc;
 
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
@@ -12,6 +14,7 @@ pub(super) struct Scratch {
     output: Vec<u64>,
     bases: Vec<i64>,
     addresses: Vec<i64>,
+    granules: Vec<u32>,
 }
 
 /// The threads of a group and what their warps know, the first warp first.
@@ -62,9 +65,10 @@ impl Runner<'_> {
                 continue;
             }
             let mut whos: Vec<Who> = (first_warp..(first_warp + warps).min(self.kernel.n_warps))
-                .map(|w| self.block.clocks.warp(w, leaf.site))
+                .map(|w| self.who(w, leaf.site))
                 .collect();
             let base = (first_warp * 32) as u16;
+            self.counts.leaves[i].executions += 1;
             if row.group == 1 {
                 // Each lane for itself; all read before any writes.
                 let threads: Vec<u16> =
@@ -76,16 +80,54 @@ impl Runner<'_> {
             if absent > 0 || lanes.len() < warps {
                 return Err(super::diverged(self.kernel, leaf.site, absent as usize));
             }
+            if row.in_flight {
+                self.begin_flight(leaf, row, first_warp, &mut whos)?;
+            }
             for instance in &row.instances {
                 let threads: Vec<u16> = instance.iter().map(|t| base + t).collect();
                 let mut lanes = Lanes { threads: &threads, first_warp, whos: &mut whos };
                 self.gather(i, row, &mut lanes, scratch, true)?;
                 compute(row, scratch);
                 self.scatter(i, row, &mut lanes, scratch, true)?;
+                self.read_on(leaf, &whos, scratch);
                 self.counts.multiply_adds += row.multiply_adds();
             }
         }
         Ok(())
+    }
+
+    /// Begins a MatMul that goes on after its issue, of each of these warps.
+    fn begin_flight(
+        &mut self,
+        leaf: &Leaf,
+        row: &BoundRow,
+        first_warp: usize,
+        whos: &mut [Who],
+    ) -> Checked<()> {
+        let RowOp::MatMul { extents: [_, m, n, _], to, .. } = row.op else { return Ok(()) };
+        for (warp, who) in (first_warp..).zip(whos) {
+            let Some(fence) = self.block.flights.warps[warp].fence else {
+                return Err(blame::never_fenced(self.kernel, leaf.site));
+            };
+            let flight = self.block.flights.begin(warp, leaf.site, (m, n, to));
+            who.proxy = Proxy::Async;
+            who.issue = Some(Issue { flight, shape: (m, n, to), fence });
+        }
+        Ok(())
+    }
+
+    /// What a MatMul under way read of shared memory it reads until it is complete.
+    fn read_on(&mut self, leaf: &Leaf, whos: &[Who], scratch: &mut Scratch) {
+        if scratch.granules.is_empty() {
+            return;
+        }
+        scratch.granules.sort_unstable();
+        scratch.granules.dedup();
+        let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
+        for issue in whos.iter().filter_map(|w| w.issue) {
+            self.block.flights.reads(issue.flight, &granules);
+            self.block.shared.begin_read(&granules, leaf.site);
+        }
     }
 
     fn each_alone(
@@ -97,7 +139,7 @@ impl Runner<'_> {
         whos: &mut [Who],
         scratch: &mut Scratch,
     ) -> Checked<()> {
-        self.count_banks(i, row, threads, scratch)?;
+        self.count(i, row, threads, scratch)?;
         let mut results: Vec<u64> = Vec::new();
         for thread in threads {
             let alone = [*thread];
@@ -160,6 +202,9 @@ impl Runner<'_> {
             }
         };
         self.bases(index, lanes, scratch)?;
+        if operand.described {
+            return self.gather_described(operand, index, lanes, scratch, tile);
+        }
         let kernel = self.kernel;
         let view = &kernel.views[index];
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
@@ -170,8 +215,46 @@ impl Runner<'_> {
                 Ok(raw) => tile.push(raw),
                 Err(e) => {
                     let access = Access { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.block.env.block, who, &access, &e);
+                    return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a tile that a descriptor names: every warp reads it, from where all threads say it begins.
+    fn gather_described(
+        &mut self,
+        operand: &BoundOperand,
+        index: usize,
+        lanes: &mut Lanes<'_>,
+        scratch: &mut Scratch,
+        tile: &mut Vec<u64>,
+    ) -> Checked<()> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        if let Some(lane) = scratch.bases.iter().position(|base| *base != scratch.bases[0]) {
+            let (thread, who) = lanes.who(lane as u16);
+            return blame::several_tiles(kernel, who, index, thread);
+        }
+        let warps = lanes.threads.len().div_ceil(32) as u16;
+        for slot in &operand.reads {
+            let at = place(view, &scratch.bases, *slot);
+            let mut read = 0;
+            for warp in 0..warps {
+                let (thread, who) = lanes.who(32 * warp);
+                match self.block.read(view, at, thread, who) {
+                    Ok(raw) => read = raw,
+                    Err(e) => {
+                        let access = Access { view: index, at, write: false, thread };
+                        return blame::failed(kernel, self.env.block, who, &access, &e);
+                    }
+                }
+            }
+            tile.push(read);
+            if let Space::Shared(b) = view.space {
+                let buffer = &kernel.shared.buffers[b];
+                self.block.shared.granules(buffer, at, &mut scratch.granules);
             }
         }
         Ok(())
@@ -201,7 +284,7 @@ impl Runner<'_> {
                 Ok(Some(pending)) => self.block.copies[thread].open.push(pending),
                 Err(e) => {
                     let access = Access { view: index, at, write: true, thread };
-                    return blame::failed(kernel, self.block.env.block, who, &access, &e);
+                    return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -211,7 +294,7 @@ impl Runner<'_> {
     /// The offset of each lane's view.
     fn bases(&self, view: usize, lanes: &Lanes<'_>, scratch: &mut Scratch) -> Checked<()> {
         let offset = &self.kernel.views[view].offset;
-        let env = &self.block.env;
+        let env = &self.env;
         let site = lanes.whos[0].site;
         let bad = |e| blame::bad_index(self.kernel, site, e);
         let base = offset.base(env).map_err(bad)?;
@@ -256,14 +339,23 @@ impl Runner<'_> {
             }
             scratch.addresses.push(byte);
         }
-        if banks && matches!(view.space, Space::Shared(_)) && !scratch.addresses.is_empty() {
-            self.counts.banks[i].add(&scratch.addresses, operand.bytes);
+        if banks && !scratch.addresses.is_empty() {
+            self.count_access(i, view.space, &scratch.addresses, operand.bytes);
         }
         Ok(())
     }
 
-    /// Bank conflicts of a row of one thread, which a warp executes at once.
-    fn count_banks(
+    fn count_access(&mut self, i: usize, space: Space, addresses: &[i64], bytes: i64) {
+        let count = &mut self.counts.leaves[i];
+        match space {
+            Space::Shared(_) => count.shared.add(addresses, bytes),
+            Space::Global(_) => count.global.add(addresses, bytes),
+            Space::Registers(_) => {}
+        }
+    }
+
+    /// Counts the accesses of a row of one thread, which a warp executes at once.
+    fn count(
         &mut self,
         i: usize,
         row: &BoundRow,
@@ -274,7 +366,7 @@ impl Runner<'_> {
             let Source::View(index) = operand.source else { continue };
             let kernel = self.kernel;
             let view = &kernel.views[index];
-            if !matches!(view.space, Space::Shared(_)) {
+            if matches!(view.space, Space::Registers(_)) {
                 continue;
             }
             let site = kernel.leaves[i].site;
@@ -283,7 +375,7 @@ impl Runner<'_> {
                 let at = self.index(&view.offset, usize::from(*t), site)?;
                 scratch.addresses.extend(self.block.byte_offset(view, at));
             }
-            self.counts.banks[i].add(&scratch.addresses, operand.bytes);
+            self.count_access(i, view.space, &scratch.addresses, operand.bytes);
         }
         Ok(())
     }
@@ -335,6 +427,9 @@ fn compute(row: &BoundRow, scratch: &mut Scratch) {
             }));
         }
         RowOp::MatMul { extents, from, to } => {
+            // Of a `MatMul.set` nothing was gathered.
+            let [l, m, n, _] = extents;
+            output.resize(l * m * n, crate::num::encode(to, 0.0));
             arith::matmul_row(extents, from, to, &tiles[0], &tiles[1], output);
         }
     }

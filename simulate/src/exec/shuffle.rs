@@ -43,7 +43,7 @@ impl Runner<'_> {
                 };
                 let other = if (0..n).contains(&other) { other } else { j };
                 let thread = usize::from(group[other as usize]);
-                let who = self.block.clocks.warp(thread / 32, leaf.site);
+                let who = self.who(thread / 32, leaf.site);
                 let base = self.index(&source.offset, thread, leaf.site)?;
                 for e in 0..source.size as usize {
                     let at = base.saturating_add(source.element(e));
@@ -51,7 +51,7 @@ impl Runner<'_> {
                         Ok(raw) => received.push(raw),
                         Err(failure) => {
                             let access = Access { view: from, at, write: false, thread };
-                            let block = self.block.env.block;
+                            let block = self.env.block;
                             return blame::failed(kernel, block, &who, &access, &failure);
                         }
                     }
@@ -60,19 +60,13 @@ impl Runner<'_> {
             let mut values = received.into_iter();
             for t in group {
                 let thread = usize::from(*t);
-                let who = self.block.clocks.warp(thread / 32, leaf.site);
+                let who = self.who(thread / 32, leaf.site);
                 let base = self.index(&target.offset, thread, leaf.site)?;
                 for (e, raw) in (0..target.size as usize).zip(&mut values) {
                     let at = base.saturating_add(target.element(e));
                     if let Err(failure) = self.block.write(target, at, raw, thread, &who, false) {
                         let access = Access { view: to, at, write: true, thread };
-                        return blame::failed(
-                            kernel,
-                            self.block.env.block,
-                            &who,
-                            &access,
-                            &failure,
-                        );
+                        return blame::failed(kernel, self.env.block, &who, &access, &failure);
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! Postfix code of an integer expression, and its evaluation.
 
+use crate::plan::Mask;
 use carbyne_ir::ast::CmpOp;
 use std::fmt;
 
@@ -20,6 +21,22 @@ pub(crate) enum LoopValue {
     Uniform(i64),
     /// One for each thread of the block.
     ByThread(Vec<i64>),
+}
+
+impl LoopValue {
+    /// Takes some threads' values from another.
+    pub(crate) fn take(&mut self, other: &LoopValue, threads: &Mask) {
+        match (&mut *self, other) {
+            (LoopValue::Uniform(a), LoopValue::Uniform(b)) if a == b => {}
+            (LoopValue::ByThread(mine), LoopValue::ByThread(theirs)) => {
+                for t in threads.threads() {
+                    mine[t] = theirs[t];
+                }
+            }
+            // What is not needed any more: a variable of a loop that both have left.
+            _ => *self = other.clone(),
+        }
+    }
 }
 
 /// The values of the variables at a statement.

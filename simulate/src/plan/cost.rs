@@ -43,7 +43,11 @@ fn node_steps(kernel: &Kernel<'_>, node: &Node, check: bool) -> u64 {
         Node::Allocate(buffer) => buffer.map_or(1, |b| {
             (kernel.registers[b].len as u64).saturating_mul(kernel.n_threads as u64)
         }),
-        Node::Barrier { .. } | Node::Commit | Node::Wait(_) => kernel.n_threads as u64,
+        Node::Barrier { .. } => kernel.n_threads as u64,
+        Node::Sync(sync) => {
+            let n = sync.view.map_or(1, |v| kernel.views[v].size.unsigned_abs());
+            n.saturating_mul(kernel.n_threads as u64)
+        }
     }
 }
 
@@ -57,7 +61,7 @@ fn leaf(kernel: &Kernel<'_>, leaf: &Leaf) -> u64 {
             row.work().saturating_mul(instances)
         }
         How::Meaning(m) => (m.multiply_adds() / 8).saturating_add(elements).saturating_mul(groups),
-        How::Shuffle { .. } => elements.saturating_mul(threads),
+        How::Bulk(_) | How::Shuffle { .. } => elements.saturating_mul(threads),
     }
     .saturating_add(threads)
 }

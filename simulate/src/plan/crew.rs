@@ -47,6 +47,23 @@ impl Mask {
         Mask(std::array::from_fn(|w| self.0[w] & !other.0[w]))
     }
 
+    /// Those in either.
+    #[must_use]
+    pub(crate) fn or(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|w| self.0[w] | other.0[w]))
+    }
+
+    /// Those of some warps, one bit each.
+    #[must_use]
+    pub(crate) fn of_warps(&self, warps: u32) -> Mask {
+        Mask(std::array::from_fn(|w| if warps >> w & 1 == 1 { self.0[w] } else { 0 }))
+    }
+
+    /// The warps that have a thread in it, one bit each.
+    pub(crate) fn warps(&self) -> u32 {
+        (0..32).fold(0, |bits, w| bits | u32::from(self.0[w] != 0) << w)
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|w| *w == 0)
@@ -152,6 +169,15 @@ impl Crew {
     /// Threads of one group.
     pub(crate) fn group_size(&self) -> usize {
         self.groups.first().map_or(0, Vec::len)
+    }
+
+    /// Whether a group may have threads of several warps.
+    pub(crate) fn spans_warps(&self) -> bool {
+        let spread = |g: &Group| g.iter().any(|t| t / 32 != g[0] / 32);
+        match &self.known {
+            Some(squad) => squad.groups.iter().any(spread),
+            None => self.group_size() > 1,
+        }
     }
 
     /// How many groups there are.

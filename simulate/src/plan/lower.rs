@@ -3,17 +3,17 @@
 use super::row::Operands;
 use super::{
     BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Node, RootSpec, SharedPlan, Site, Source,
-    Space,
+    Space, SyncNode,
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
-use carbyne_atoms::{AtomTable, ErrorBound};
+use carbyne_atoms::{AtomTable, ErrorBound, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
-    BufferId, Operand, Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
+    BufferId, Operand, Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -73,6 +73,7 @@ pub(crate) fn lower<'p>(
             registers: Vec::new(),
             globals: Vec::new(),
             root: None,
+            has_flights: false,
             unchecked: Vec::new(),
         },
         vars: Variables::new(program, symbols, n_threads),
@@ -171,7 +172,8 @@ impl Lowering<'_, '_> {
                     _ => u64::MAX,
                 };
                 let body = self.block(body, depth + 1)?;
-                Node::For { slot, start: first, end: last, step, trips, site, body }
+                let blocking = self.kernel.may_wait(&body);
+                Node::For { slot, start: first, end: last, step, trips, site, blocking, body }
             }
             StmtKind::If { cond, then, otherwise } => {
                 let cond = cond
@@ -187,15 +189,27 @@ impl Lowering<'_, '_> {
                 let site = self.site(stmt.line, span);
                 let then = self.block(then, depth + 1)?;
                 let otherwise = self.block(otherwise, depth + 1)?;
-                Node::If { cond, site, then, otherwise }
+                let blocking = self.kernel.may_wait(&then) || self.kernel.may_wait(&otherwise);
+                Node::If { cond, site, blocking, then, otherwise }
             }
             StmtKind::Barrier(threads) => {
                 let crew = threads.map(|t| self.crew(t)).transpose()?;
                 Node::Barrier { crew, site: self.site(stmt.line, span) }
             }
-            StmtKind::AsyncCommit => Node::Commit,
-            StmtKind::AsyncWait(n) => Node::Wait(usize::try_from(*n).unwrap_or(0)),
+            StmtKind::Sync(sync) => Node::Sync(self.sync(sync, stmt.line, span)?),
         }))
+    }
+
+    fn sync(&mut self, sync: &Sync, line: u32, span: Span) -> Checked<SyncNode> {
+        let range = sync.number.map(|n| {
+            let (lo, hi) = self.vars.bounds(n);
+            (lo, hi, self.kernel.program.arena.divisor(n))
+        });
+        let row = self.atoms.sync(sync.op, range).map_err(|e| Box::new(e.diagnostic(span)))?;
+        let group = usize::try_from(row.group).unwrap_or(1);
+        let view = sync.tensor.map(|t| self.view(t, span)).transpose()?;
+        let number = sync.number.map(|n| self.index(n, span)).transpose()?;
+        Ok(SyncNode { op: sync.op, view, number, group, site: self.site(line, span) })
     }
 
     fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {
@@ -226,7 +240,8 @@ impl Lowering<'_, '_> {
                 }
                 Err(Unchecked::Broken(d)) => return Err(d),
             };
-            return Ok(Node::Body { crew, site, check, body });
+            let blocking = self.kernel.may_wait(&body);
+            return Ok(Node::Body { crew, site, check, blocking, body });
         }
         let (inputs, outputs) = self.operands(id)?;
         for view in &outputs {
@@ -240,7 +255,8 @@ impl Lowering<'_, '_> {
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
         let block = self.kernel.crews[crew].group_size() == self.kernel.n_threads;
         let ordered = block && matches!(how, How::Meaning(_));
-        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how });
+        let atom = spec.atom.clone();
+        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how, atom });
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 
@@ -264,7 +280,12 @@ impl Lowering<'_, '_> {
                 d.help = nearest.first().map(|n| format!("did you mean `{n}`?"));
                 return Err(Box::new(d));
             };
+            if atom.extent != Extent::Tile {
+                let site = self.kernel.sites[site as usize];
+                return self.bulk(id, atom, site, inputs, outputs).map(How::Bulk);
+            }
             let operands = Operands {
+                bulk: spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache,
                 inputs,
                 outputs,
                 views: &self.kernel.views,
@@ -274,8 +295,14 @@ impl Lowering<'_, '_> {
                 site: self.kernel.sites[site as usize],
             };
             let row = BoundRow::new(atom, spec.kind, &operands)?;
+            self.kernel.has_flights |= row.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
+        }
+        let boxes = spec.input_tensors().chain(spec.outputs.iter().copied());
+        if boxes.into_iter().any(|t| self.kernel.program.tensors[t].map.is_some()) {
+            let why = "a box of a tensor map is moved by an atom";
+            return Err(meaningless(spec.span, why.to_owned()));
         }
         let alone = self.kernel.crews[crew].group_size() == 1;
         if let SpecKind::Shfl(op) = spec.kind {

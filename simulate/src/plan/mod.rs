@@ -5,6 +5,7 @@
 //! here, in text order: an open layout, a symbol without a value, a row that does not fit its operands, a
 //! leaf that means nothing.
 
+mod bulk;
 mod cost;
 mod crew;
 mod lower;
@@ -12,6 +13,7 @@ mod row;
 mod storage;
 mod view;
 
+pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
 pub(crate) use lower::{lower, not_decomposed};
@@ -21,11 +23,15 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
 use carbyne_atoms::ErrorBound;
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
+
+/// Most mbarriers of a block whose copies are told apart.
+const MAX_MBARRIERS: usize = 1024;
 
 /// The result of anything that can be the fault of the program.
 pub(crate) type Checked<T> = Result<T, Box<Diagnostic>>;
@@ -66,6 +72,8 @@ pub(crate) struct Kernel<'p> {
     pub globals: Vec<GlobalBuffer>,
     /// The meaning of the kernel's own spec, where it has one.
     pub root: Option<RootSpec>,
+    /// Whether it has asynchronous MatMuls.
+    pub has_flights: bool,
     /// Specs with a body that are not checked, each with the reason.
     pub unchecked: Vec<(u32, String)>,
 }
@@ -112,6 +120,8 @@ pub(crate) struct SharedBuffer {
     pub len: i64,
     /// Bits of a scalar.
     pub bits: u32,
+    /// Whether they are mbarriers.
+    pub mbarriers: bool,
     /// On byte addresses relative to the buffer.
     pub swizzle: Option<Swizzle>,
     /// Its elements' names.
@@ -176,6 +186,8 @@ pub(crate) enum Node {
         site: u32,
         /// What to compare at its end.
         check: Option<usize>,
+        /// Whether a statement inside may wait for other threads.
+        blocking: bool,
         /// Its statements.
         body: Vec<Node>,
     },
@@ -195,6 +207,8 @@ pub(crate) enum Node {
         trips: u64,
         /// Its place.
         site: u32,
+        /// As of a body.
+        blocking: bool,
         /// Repeated.
         body: Vec<Node>,
     },
@@ -204,6 +218,8 @@ pub(crate) enum Node {
         cond: Vec<Compare>,
         /// Its place.
         site: u32,
+        /// As of a body.
+        blocking: bool,
         /// When they do.
         then: Vec<Node>,
         /// When one does not.
@@ -216,10 +232,22 @@ pub(crate) enum Node {
         /// Its place.
         site: u32,
     },
-    /// Closes the threads' groups of asynchronous copies.
-    Commit,
-    /// At most so many groups stay under way.
-    Wait(usize),
+    /// Another synchronization.
+    Sync(SyncNode),
+}
+
+/// A synchronization statement.
+pub(crate) struct SyncNode {
+    /// What is done.
+    pub op: SyncOp,
+    /// The mbarriers.
+    pub view: Option<usize>,
+    /// The number.
+    pub number: Option<Index>,
+    /// Threads that execute it together.
+    pub group: usize,
+    /// Its place.
+    pub site: u32,
 }
 
 /// A spec without a body.
@@ -239,6 +267,8 @@ pub(crate) struct Leaf {
     pub ordered: bool,
     /// What it does.
     pub how: How,
+    /// The row that it names.
+    pub atom: Option<String>,
 }
 
 /// A read operand.
@@ -254,6 +284,8 @@ pub(crate) enum Source {
 pub(crate) enum How {
     /// What the row of its atom says.
     Row(BoundRow),
+    /// A bulk copy by each thread.
+    Bulk(BoundBulk),
     /// What the spec means, for each group of threads.
     Meaning(Meaning),
     /// Exchange between the lanes of a group.
@@ -282,6 +314,42 @@ pub(crate) struct Check {
 }
 
 impl Kernel<'_> {
+    /// Mbarriers of a block that are told apart.
+    pub(crate) fn n_mbarriers(&self) -> usize {
+        let all: usize =
+            self.shared.buffers.iter().filter(|b| b.mbarriers).map(|b| b.len as usize).sum();
+        all.min(MAX_MBARRIERS)
+    }
+
+    /// The number of the mbarrier at an offset of a view's buffer.
+    pub(crate) fn mbarrier_number(&self, view: Option<usize>, at: i64) -> usize {
+        let Some(Space::Shared(buffer)) = view.map(|v| self.views[v].space) else { return 0 };
+        let before = self.shared.buffers[..buffer].iter().filter(|b| b.mbarriers);
+        (before.map(|b| b.len as usize).sum::<usize>() + at as usize) % MAX_MBARRIERS
+    }
+
+    /// Whether a statement may wait for threads of other warps.
+    pub(crate) fn may_wait(&self, nodes: &[Node]) -> bool {
+        nodes.iter().any(|node| match node {
+            Node::Barrier { .. } => true,
+            Node::Leaf(i) => {
+                let leaf = &self.leaves[*i];
+                match &leaf.how {
+                    How::Row(row) => row.group > 1 && row.window > 32,
+                    _ => self.crews[leaf.crew].spans_warps(),
+                }
+            }
+            Node::Body { crew, check, blocking, .. } => {
+                *blocking || check.is_some() && self.crews[*crew].spans_warps()
+            }
+            Node::For { blocking, .. } | Node::If { blocking, .. } => *blocking,
+            Node::Sync(sync) => {
+                sync.group > 32 || matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait)
+            }
+            Node::Allocate(_) => false,
+        })
+    }
+
     /// `%As`, or what an operand written in place is called.
     pub(crate) fn view_name(&self, view: usize) -> String {
         self.program.tensor_name(self.views[view].tensor)

@@ -8,7 +8,7 @@
 //! Nothing here or in [`crate::exec`] looks at a row's name.
 
 use super::{Checked, Site, Source, Space, View};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Visibility};
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Visibility, descriptor};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Buffer, Program};
@@ -39,6 +39,8 @@ pub(crate) struct BoundRow {
     pub op: RowOp,
     /// Whether outputs are there only after a wait.
     pub asynchronous: bool,
+    /// Whether it is a MatMul of warps that goes on until they wait for it.
+    pub in_flight: bool,
 }
 
 /// An operand of a bound row.
@@ -53,6 +55,8 @@ pub(crate) struct BoundOperand {
     pub align: i64,
     /// Bytes that one thread accesses together.
     pub bytes: i64,
+    /// Whether a descriptor names it: every warp reads all of it, and it is the same for every thread.
+    pub described: bool,
 }
 
 /// What a bound row computes.
@@ -105,6 +109,8 @@ pub(crate) struct Operands<'a> {
     pub dists: &'a [super::Dist],
     /// `lane=` of a Shfl, where it is a constant.
     pub lane: Option<i64>,
+    /// Whether the leaf asks for what only bulk rows do.
+    pub bulk: bool,
     /// The program.
     pub program: &'a Program,
     /// Of the spec.
@@ -118,8 +124,11 @@ impl BoundRow {
     /// `D0302`, saying which operand does not fit and why.
     pub(crate) fn new(atom: &Atom, kind: SpecKind, operands: &Operands<'_>) -> Checked<Self> {
         let refuse = |why: String| mismatch(operands.site, atom, why);
-        if atom.op.spec_kind() != kind {
+        if !atom.implements(kind) {
             return Err(refuse(format!("it computes {}, the spec is {kind}", atom.op)));
+        }
+        if operands.bulk {
+            return Err(refuse("it knows no `bar=`, `multicast=` or `cache=`".to_owned()));
         }
         let read: Vec<&AtomOperand> =
             atom.operands.iter().filter(|o| o.access == Access::Read).collect();
@@ -153,6 +162,11 @@ impl BoundRow {
             .zip(operands.outputs)
             .map(|(o, view)| bind(o, Source::View(*view)))
             .collect::<Checked<_>>()?;
+        let mut writes = writes;
+        if kind == SpecKind::MatMulSet {
+            // What D held before does not matter.
+            writes.iter_mut().for_each(|w| w.reads.clear());
+        }
         let op = row_op(atom, &reads, &writes, operands).map_err(refuse)?;
         let asynchronous = atom.visibility == Visibility::AsyncGroup;
         let into_shared = |w: &BoundOperand| match w.source {
@@ -164,7 +178,9 @@ impl BoundRow {
         }
         let (window, instances) = instances(&lanes)
             .ok_or_else(|| refuse("groups of its threads do not fill a warp".to_owned()))?;
-        Ok(BoundRow { window, instances, group: lanes.len(), reads, writes, op, asynchronous })
+        let in_flight = atom.visibility == Visibility::WgmmaGroup;
+        let group = lanes.len();
+        Ok(BoundRow { window, instances, group, reads, writes, op, asynchronous, in_flight })
     }
 
     /// How many elements one group touches.
@@ -249,6 +265,7 @@ fn row_op(
         AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => same(2).map(|()| RowOp::Binary(op, from[0], to)),
         AtomOp::Init => Ok(RowOp::Init(to)),
+        AtomOp::Sync(_) | AtomOp::Barrier(_) => Err("it implements no spec".to_owned()),
         AtomOp::MatMul { l, m, n, k } => {
             let [l, m, n, k] = [l, m, n, k].map(|x| x.max(0) as usize);
             let (&[a, b], true) = (&from[..], reads.len() == 2) else {
@@ -288,10 +305,20 @@ fn bind_operand(
         Source::View(v) => &cx.views[v],
         Source::Number(_) if operand.access == Access::Read => {
             let (reads, writes) = (Vec::new(), Vec::new());
-            return Ok(BoundOperand { source, reads, writes, align: 1, bytes: 0 });
+            return Ok(BoundOperand {
+                source,
+                reads,
+                writes,
+                align: 1,
+                bytes: 0,
+                described: false,
+            });
         }
         Source::Number(_) => return Err("is written and cannot be a literal".to_owned()),
     };
+    if cx.program.tensors[view.tensor].map.is_some() {
+        return Err("is a box of a tensor map".to_owned());
+    }
     let memory = match view.space {
         Space::Global(_) => Memory::Gl,
         Space::Shared(_) => Memory::Sh,
@@ -324,11 +351,17 @@ fn bind_operand(
     if held != wanted {
         return Err(format!("holds {held} elements a thread, the row takes {wanted}"));
     }
+    let described = operand.matrix_rule().is_some();
+    if described {
+        descriptor::of_operand(cx.program, view.tensor, operand)
+            .map_err(|why| format!("has no descriptor: {why}"))?;
+    }
     // In memory, of several threads that name one element the first alone writes it.
     let copies = memory == Memory::Rf;
     let mut reads: Vec<Option<Slot>> = vec![None; (n_units * per_unit) as usize];
     let mut writes = Vec::new();
-    for t in 0..n_threads {
+    // A descriptor names the whole tile, for the first thread as for all.
+    for t in 0..if described { 1 } else { n_threads } {
         for v in 0..n_values {
             let unit = t_mode.at(t).saturating_add(v_mode.at(v));
             if !(0..n_units).contains(&unit) {
@@ -351,12 +384,13 @@ fn bind_operand(
     }
     let bits = view.scalar.bits();
     let align = if memory == Memory::Rf { 1 } else { operand.align };
-    if align > 1 {
+    if align > 1 && !described {
         contiguous(view, align * 8 / bits, cx.program.buffer_of(view.tensor), align)?;
     }
     let writes = if operand.access == Access::Read { Vec::new() } else { writes };
     let reads = if operand.access == Access::Write { Vec::new() } else { reads };
-    Ok(BoundOperand { source, reads, writes, align, bytes: (wanted * bits + 7) / 8 })
+    let bytes = (wanted * bits + 7) / 8;
+    Ok(BoundOperand { source, reads, writes, align, bytes, described })
 }
 
 /// A distributed operand must be spread as the row spreads its tile.

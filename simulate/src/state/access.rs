@@ -1,24 +1,10 @@
 //! Accesses of a thread to the elements of a view, with everything that is checked about them.
 
-use super::race::{Clash, MAX_AGENTS};
+use super::race::Clash;
+use super::registers::RegisterFault;
 use super::shared::Denied;
-use super::{Block, Pending, Shared};
+use super::{Block, Pending, Shared, Who};
 use crate::plan::{Kernel, Space, View};
-
-/// Who accesses memory.
-#[derive(Clone)]
-pub(crate) struct Who {
-    /// Warp, or the number of warps for the collective.
-    pub agent: u16,
-    /// Thread; `u16::MAX` for the collective.
-    pub thread: u16,
-    /// Statement.
-    pub site: u32,
-    /// The agent's epoch.
-    pub epoch: u32,
-    /// The last epoch of each agent that it comes after.
-    pub seen: [u32; MAX_AGENTS],
-}
 
 /// An access that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +17,25 @@ pub(crate) enum Failure {
     Pending(u32),
     /// More global memory is touched by a block than can be kept track of.
     TooMuch,
-    /// Another warp's access is not ordered with it.
+    /// Another thread's access is not ordered with it.
     Clash(Clash),
+    /// Another thread wrote another value in the same execution of the statement.
+    Overlap(u16),
+    /// An asynchronous instruction, issued by the statement, still reads it.
+    Busy(u32),
+    /// A register that was accessed since the warp's last fence.
+    Unfenced,
+}
+
+impl From<RegisterFault> for Failure {
+    fn from(fault: RegisterFault) -> Self {
+        match fault {
+            RegisterFault::Outside => Failure::Outside,
+            RegisterFault::Pending(site) => Failure::Pending(site),
+            RegisterFault::Busy(site) => Failure::Busy(site),
+            RegisterFault::Unfenced => Failure::Unfenced,
+        }
+    }
 }
 
 impl From<Denied> for Failure {
@@ -43,6 +46,8 @@ impl From<Denied> for Failure {
             Denied::Pending(site) => Failure::Pending(site),
             Denied::TooMuch => Failure::TooMuch,
             Denied::Clash(clash) => Failure::Clash(clash),
+            Denied::Overlap(thread) => Failure::Overlap(thread),
+            Denied::Busy(site) => Failure::Busy(site),
         }
     }
 }
@@ -58,11 +63,10 @@ impl Block<'_> {
         who: &Who,
     ) -> Result<u64, Failure> {
         match view.space {
-            Space::Registers(i) => match self.registers[i].read(thread, at) {
-                Ok(Some(raw)) => Ok(raw),
-                Ok(None) => Err(Failure::Undefined),
-                Err(()) => Err(Failure::Outside),
-            },
+            Space::Registers(i) => {
+                let value = self.registers[i].read(thread, at, who, &mut self.flights, i)?;
+                value.ok_or(Failure::Undefined)
+            }
             Space::Shared(i) => {
                 let kernel: &Kernel<'_> = self.kernel;
                 self.shared.read(&kernel.shared.buffers[i], at, who).map_err(Failure::from)
@@ -93,8 +97,9 @@ impl Block<'_> {
     ) -> Result<Option<Pending>, Failure> {
         match view.space {
             Space::Registers(i) => {
-                let done = self.registers[i].write(thread, at, value, who.site);
-                done.map(|()| None).map_err(|()| Failure::Outside)
+                let flights = &mut self.flights;
+                self.registers[i].write(thread, at, value, who, flights, i)?;
+                Ok(None)
             }
             Space::Shared(i) => {
                 let kernel: &Kernel<'_> = self.kernel;
@@ -113,7 +118,7 @@ impl Block<'_> {
     /// The scalar at an offset as it is or will be after its wait, without trace.
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<u64> {
         match view.space {
-            Space::Registers(i) => self.registers[i].read(thread, at).ok().flatten(),
+            Space::Registers(i) => self.registers[i].peek(thread, at),
             Space::Shared(i) => self.shared.peek(&self.kernel.shared.buffers[i], at),
             Space::Global(i) => self.global[i].peek(at),
         }

@@ -1,6 +1,71 @@
-//! How many wavefronts a warp's accesses to shared memory take, counted as [`carbyne_atoms::banks`] says.
+//! What is counted of each leaf: executions, wavefronts of shared memory, sectors of global memory; as
+//! [`carbyne_atoms::banks`] says.
 
-use carbyne_atoms::BANKS;
+use carbyne_atoms::{BANKS, SECTOR_BYTES};
+
+/// What a statement did.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeafCount {
+    /// How often a warp executed it (of rows of several warps, those together).
+    pub executions: u64,
+    /// Accesses to shared memory; of rows only.
+    pub shared: BankCount,
+    /// Accesses to global memory; of rows only.
+    pub global: SectorCount,
+}
+
+impl LeafCount {
+    /// Adds the counts of another block.
+    pub fn merge(&mut self, other: &LeafCount) {
+        self.executions += other.executions;
+        self.shared.merge(&other.shared);
+        self.global.merge(&other.global);
+    }
+}
+
+/// Accesses of one statement to global memory.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SectorCount {
+    /// How often a warp accessed global memory.
+    pub accesses: u64,
+    /// Bytes that its lanes read or wrote.
+    pub bytes: u64,
+    /// Sectors that they lie in.
+    pub sectors: u64,
+    /// The fewest sectors that hold as many different bytes.
+    pub ideal: u64,
+}
+
+impl SectorCount {
+    /// Counts an access of a warp: the byte address of each active lane, and bytes per lane.
+    pub fn add(&mut self, addresses: &[i64], bytes: i64) {
+        let bytes = bytes.max(1);
+        let mut starts = addresses.to_vec();
+        starts.sort_unstable();
+        starts.dedup();
+        let (mut sectors, mut last, mut end, mut different) = (0, i64::MIN, i64::MIN, 0);
+        for start in starts {
+            different += (start + bytes - start.max(end)).max(0);
+            end = start + bytes;
+            for sector in start.div_euclid(SECTOR_BYTES)..=(end - 1).div_euclid(SECTOR_BYTES) {
+                sectors += u64::from(sector > last);
+                last = last.max(sector);
+            }
+        }
+        self.accesses += 1;
+        self.bytes += addresses.len() as u64 * bytes as u64;
+        self.sectors += sectors;
+        self.ideal += (different as u64).div_ceil(SECTOR_BYTES as u64);
+    }
+
+    /// Adds the counts of another block.
+    pub fn merge(&mut self, other: &SectorCount) {
+        self.accesses += other.accesses;
+        self.bytes += other.bytes;
+        self.sectors += other.sectors;
+        self.ideal += other.ideal;
+    }
+}
 
 /// Accesses of one statement.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +108,20 @@ mod tests {
         let mut count = BankCount::default();
         count.add(&(0..32).map(|l| l * stride).collect::<Vec<_>>(), bytes);
         count.wavefronts
+    }
+
+    #[test]
+    fn sectors() {
+        let count = |stride: i64, bytes: i64| {
+            let mut count = SectorCount::default();
+            count.add(&(0..32).map(|l| l * stride).collect::<Vec<_>>(), bytes);
+            (count.sectors, count.ideal, count.bytes)
+        };
+        assert_eq!(count(4, 4), (4, 4, 128));
+        assert_eq!(count(16, 16), (16, 16, 512));
+        assert_eq!(count(128, 4), (32, 4, 128), "a sector for each lane");
+        assert_eq!(count(0, 4), (1, 1, 128), "one word for all");
+        assert_eq!(count(2, 4), (3, 3, 128), "lanes overlap: 66 bytes");
     }
 
     #[test]

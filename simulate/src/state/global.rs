@@ -10,7 +10,7 @@ use crate::inputs::Initial;
 use crate::plan::Inverse;
 use carbyne_ir::scalar::Scalar;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -91,6 +91,8 @@ pub(crate) struct BlockGlobal<'m> {
     agents: usize,
     /// Bytes that pages may still take.
     room: usize,
+    /// As of shared memory.
+    pub repeated: BTreeSet<u32>,
     pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
 }
 
@@ -114,7 +116,8 @@ impl Hasher for PageHasher {
 impl<'m> BlockGlobal<'m> {
     /// Nothing written yet.
     pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
-        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, pages: HashMap::default() }
+        let (repeated, pages) = (BTreeSet::new(), HashMap::default());
+        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, pages }
     }
 
     fn page(&mut self, at: i64) -> Result<(&mut Page, &mut usize, usize), Denied> {
@@ -156,6 +159,13 @@ impl<'m> BlockGlobal<'m> {
     #[inline]
     pub(crate) fn write(&mut self, at: i64, value: u64, who: &Who) -> Result<(), Denied> {
         let (page, _, i) = self.page(at)?;
+        if let Some(neighbor) = page.shadow.neighbor(i, who) {
+            if page.written.values[i] != value {
+                return Err(Denied::Overlap(neighbor));
+            }
+            self.repeated.insert(who.site);
+            return Ok(());
+        }
         page.shadow.write(i, who).map_err(Denied::Clash)?;
         page.written.values[i] = value;
         page.written.mask |= 1 << i;

@@ -1,43 +1,50 @@
 //! What a block sees and changes: registers, shared memory, global memory, copies under way.
 //!
-//! Statements are executed block-wide, one after the other, and each reads what earlier ones wrote. That
-//! this order is only one of many is the business of [`race`]: an access that another warp's access does
-//! not happen before, and that conflicts with it, is an error. So a program that runs without error
-//! computes the same under every schedule of its warps.
+//! Statements are executed one after the other, and each reads what earlier ones wrote. That this order is
+//! only one of many is the business of [`race`]: an access that another thread's access does not happen
+//! before, and that conflicts with it, is an error. So a program that runs without error computes the same
+//! under every schedule of its threads.
 
 mod access;
 pub(crate) mod banks;
+pub(crate) mod clock;
+mod flight;
 mod global;
+mod mbarrier;
 pub(crate) mod race;
 mod registers;
 mod shared;
 
-pub(crate) use access::{Failure, Who};
+pub(crate) use access::Failure;
+pub(crate) use clock::Who;
+pub(crate) use flight::{Flights, Issue};
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
+pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 
-use crate::index::{Env, LoopValue};
-use crate::plan::{Kernel, Mask};
-use race::Clocks;
-use std::collections::VecDeque;
+use crate::plan::Kernel;
+use race::LastWrite;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
     /// What runs.
     pub kernel: &'k Kernel<'k>,
-    /// Values of block and loop variables.
-    pub env: Env,
     /// Register buffers, in the kernel's order.
     pub registers: Vec<Registers>,
     /// Shared memory.
     pub shared: Shared,
     /// Global memory, in the kernel's order of buffers.
     pub global: Vec<BlockGlobal<'k>>,
-    /// Which warp knows how much of which other.
-    pub clocks: Clocks,
     /// Asynchronous copies, by thread.
     pub copies: Vec<Copies>,
+    /// Bulk copies out of shared memory, by thread.
+    pub bulks: Vec<Bulks>,
+    /// Asynchronous MatMuls.
+    pub flights: Flights,
+    /// Barrier objects, by their byte in shared memory.
+    pub mbarriers: BTreeMap<usize, Mbarrier>,
 }
 
 /// A thread's asynchronous copies.
@@ -49,48 +56,91 @@ pub(crate) struct Copies {
     pub groups: VecDeque<Vec<Pending>>,
 }
 
+/// A thread's bulk copies that no mbarrier counts: the statement, and the granules of shared memory that
+/// it reads.
+#[derive(Default)]
+pub(crate) struct Bulks {
+    /// Not yet committed.
+    pub open: Vec<(u32, Vec<u32>)>,
+    /// Committed groups, the oldest first.
+    pub groups: VecDeque<Vec<(u32, Vec<u32>)>>,
+}
+
 impl<'k> Block<'k> {
     /// A block at its start.
-    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], block: i64) -> Self {
-        let agents = kernel.n_warps + 1;
+    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], readers: usize) -> Self {
         Block {
             kernel,
-            env: Env { block, loops: vec![LoopValue::Uniform(0); kernel.n_loops] },
             registers: kernel
                 .registers
                 .iter()
-                .map(|r| Registers::new(r.len, kernel.n_threads))
+                .map(|r| Registers::new(r.len, kernel.n_threads, kernel.has_flights))
                 .collect(),
-            shared: Shared::new(&kernel.shared, agents),
+            shared: Shared::new(&kernel.shared, readers),
             global: kernel
                 .globals
                 .iter()
                 .zip(memory)
-                .map(|(g, m)| BlockGlobal::new(m, g.written, agents))
+                .map(|(g, m)| BlockGlobal::new(m, g.written, readers))
                 .collect(),
-            clocks: Clocks::new(kernel.n_warps),
             copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
+            mbarriers: BTreeMap::new(),
+            bulks: (0..kernel.n_threads).map(|_| Bulks::default()).collect(),
+            flights: Flights::new(kernel.n_warps),
         }
     }
 
-    /// Closes the groups of some threads.
-    pub(crate) fn commit(&mut self, active: &Mask) {
-        for t in active.threads() {
-            let copies = &mut self.copies[t];
-            let group = std::mem::take(&mut copies.open);
-            copies.groups.push_back(group);
+    /// Completes a warp's oldest groups of MatMuls until `left` remain.
+    pub(crate) fn wait_flights(&mut self, warp: usize, left: usize, who: &Who) {
+        for (number, flight) in self.flights.wait(warp, left) {
+            for (buffer, slot) in flight.registers() {
+                self.registers[buffer].release(slot, number);
+            }
+            let mut who = who.clone();
+            who.site = flight.site();
+            self.shared.end_read(&flight.granules, &who);
         }
     }
 
-    /// Completes the oldest groups of some threads until `left` remain.
-    pub(crate) fn wait(&mut self, active: &Mask, left: usize) {
-        for t in active.threads() {
-            while self.copies[t].groups.len() > left {
-                let Some(group) = self.copies[t].groups.pop_front() else { break };
-                let epoch = self.clocks.epoch(t / 32);
-                for pending in group {
-                    self.shared.complete(&pending, t as u16, epoch);
-                }
+    /// Closes a thread's group of bulk copies.
+    pub(crate) fn commit_bulk(&mut self, thread: usize) {
+        let bulks = &mut self.bulks[thread];
+        let group = std::mem::take(&mut bulks.open);
+        bulks.groups.push_back(group);
+    }
+
+    /// Completes a thread's oldest groups of bulk copies until `left` remain.
+    pub(crate) fn wait_bulk(&mut self, thread: usize, left: usize, who: &Who) {
+        while self.bulks[thread].groups.len() > left {
+            let Some(group) = self.bulks[thread].groups.pop_front() else { break };
+            for (_, granules) in group {
+                self.shared.end_read(&granules, who);
+            }
+        }
+    }
+
+    /// A bulk copy of a thread that may still read shared memory: its statement.
+    pub(crate) fn still_reads(&self, thread: usize) -> Option<u32> {
+        let Bulks { open, groups } = &self.bulks[thread];
+        let all = open.iter().chain(groups.iter().flatten());
+        all.filter(|(_, granules)| !granules.is_empty()).map(|(site, _)| *site).next()
+    }
+
+    /// Closes a thread's group.
+    pub(crate) fn commit(&mut self, thread: usize) {
+        let copies = &mut self.copies[thread];
+        let group = std::mem::take(&mut copies.open);
+        copies.groups.push_back(group);
+    }
+
+    /// Completes a thread's oldest groups until `left` remain.
+    pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) {
+        while self.copies[thread].groups.len() > left {
+            let Some(group) = self.copies[thread].groups.pop_front() else { break };
+            for pending in group {
+                let mut write = LastWrite::by(who);
+                write.thread = thread as u16;
+                self.shared.complete(&pending, write);
             }
         }
     }

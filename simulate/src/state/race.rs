@@ -1,124 +1,71 @@
-//! Which accesses are ordered: vector clocks over the warps of a block.
+//! Which accesses are ordered: for every granule of memory the last write and each agent's last read, with
+//! their times.
 //!
-//! Every warp counts its epochs; a barrier makes each of its warps know all epochs that any of them knew,
-//! and begins a new one. For every granule of memory the last write and each warp's last read are kept
-//! with their epochs. An access conflicts with an earlier one of another warp, one of them writing, unless
-//! the accessing warp knows that epoch. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
-//!
-//! Statements that a group of several warps executes by its meaning alone do not say which thread touches
-//! which element. They access memory as one more agent, the *collective*: its accesses are ordered with a
-//! warp's only by a barrier of all warps concerned. Among themselves they are in step, as statements of
-//! the tile level are, where barriers may still be left out.
-//!
-//! Lanes of one warp run in lockstep and never conflict.
+//! An access conflicts with an earlier one of another thread, one of them writing, unless the accessing
+//! thread comes after it ([`super::clock`]). The lanes of one warp are threads like others: what one
+//! writes another may touch after a synchronization of the warp only. Accesses of one execution of one
+//! instruction do not conflict. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
 
-use super::access::Who;
-
-/// Most warps of a block.
-const MAX_WARPS: usize = 32;
-/// Warps and the collective.
-pub(crate) const MAX_AGENTS: usize = MAX_WARPS + 1;
-
-/// What each warp knows.
-pub(crate) struct Clocks {
-    n_warps: usize,
-    /// `known[w][a]`: the last epoch of agent `a` that warp `w` comes after; `known[w][w]` is its own.
-    known: Vec<[u32; MAX_AGENTS]>,
-    /// The collective's epoch and the warps that took part in it.
-    collective: u32,
-    members: u32,
-}
-
-impl Clocks {
-    /// Nobody knows anything.
-    pub(crate) fn new(n_warps: usize) -> Self {
-        let n_warps = n_warps.min(MAX_WARPS);
-        let known = (0..n_warps)
-            .map(|w| {
-                let mut row = [0; MAX_AGENTS];
-                row[w] = 1;
-                row
-            })
-            .collect();
-        Clocks { n_warps, known, collective: 1, members: 0 }
-    }
-
-    /// A warp's own epoch.
-    pub(crate) fn epoch(&self, warp: usize) -> u32 {
-        self.known[warp][warp]
-    }
-
-    /// A thread of a warp, about to access memory.
-    pub(crate) fn warp(&self, warp: usize, site: u32) -> Who {
-        Who {
-            agent: warp as u16,
-            thread: (warp * 32) as u16,
-            site,
-            epoch: self.epoch(warp),
-            seen: self.known[warp],
-        }
-    }
-
-    /// A group of threads acting together. Of one warp it is that warp.
-    pub(crate) fn group(&mut self, group: &[u16], site: u32) -> Who {
-        let first = group.first().map_or(0, |t| usize::from(*t) / 32);
-        if group.iter().all(|t| usize::from(*t) / 32 == first) {
-            return self.warp(first, site);
-        }
-        let mut seen = [u32::MAX; MAX_AGENTS];
-        for t in group {
-            let warp = usize::from(*t) / 32;
-            self.members |= 1 << warp;
-            for (all, one) in seen.iter_mut().zip(&self.known[warp]) {
-                *all = (*all).min(*one);
-            }
-        }
-        seen[self.n_warps] = u32::MAX;
-        let agent = self.n_warps as u16;
-        Who { agent, thread: u16::MAX, site, epoch: self.collective, seen }
-    }
-
-    /// A barrier of these warps, one bit each.
-    pub(crate) fn barrier(&mut self, warps: u32) {
-        let mut all = [0; MAX_AGENTS];
-        let within = |w: &usize| warps >> w & 1 == 1;
-        for w in (0..self.n_warps).filter(within) {
-            for (sum, one) in all.iter_mut().zip(&self.known[w]) {
-                *sum = (*sum).max(*one);
-            }
-        }
-        if self.members & !warps == 0 {
-            all[self.n_warps] = self.collective;
-            self.collective += 1;
-            self.members = 0;
-        }
-        for w in (0..self.n_warps).filter(within) {
-            self.known[w] = all;
-            self.known[w][w] += 1;
-        }
-    }
-}
+use super::clock::{MANY, Proxy, Who};
 
 /// An earlier access that a new one conflicts with.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Clash {
-    /// Warp, or the number of warps for the collective.
+    /// Warp of the cluster, or a collective's number.
     pub agent: u16,
+    /// Its lane; [`MANY`] for several, or the collective.
+    pub lane: u8,
     /// Its statement.
     pub site: u32,
     /// Whether it wrote.
     pub wrote: bool,
+    /// Whether the accesses are ordered, and only the fence between the proxies is missing.
+    pub unfenced: bool,
 }
 
 /// The last write of a granule.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct LastWrite {
-    epoch: u32,
+    time: u32,
+    serial: u32,
     /// The statement.
     pub site: u32,
     agent: u16,
-    /// The thread; `u16::MAX` for the collective.
+    /// The thread of its block; `u16::MAX` for the collective.
     pub thread: u16,
+    proxy: Proxy,
+}
+
+impl LastWrite {
+    /// By whom a write was.
+    pub(crate) fn by(who: &Who) -> Self {
+        LastWrite {
+            time: who.time,
+            serial: who.serial,
+            site: who.site,
+            agent: who.agent,
+            thread: who.thread,
+            proxy: who.proxy,
+        }
+    }
+
+    /// A copy that lands with an mbarrier, issued by a statement.
+    pub(crate) fn landing(agent: u16, time: u32, site: u32, proxy: Proxy) -> Self {
+        LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy }
+    }
+
+    fn lane(&self) -> u8 {
+        if self.thread == u16::MAX { MANY } else { (self.thread % 32) as u8 }
+    }
+}
+
+/// An agent's last read of a granule.
+#[derive(Copy, Clone, Default)]
+struct LastRead {
+    time: u32,
+    serial: u32,
+    site: u32,
+    lane: u8,
 }
 
 /// The accesses of some granules of memory.
@@ -126,9 +73,8 @@ pub(crate) struct Shadow {
     agents: usize,
     writes: Vec<LastWrite>,
     granules: usize,
-    /// `granule * agents + agent`: epoch and statement of the last read. Empty until there is one: what is
-    /// only written needs none of it.
-    reads: Vec<(u32, u32)>,
+    /// `granule * agents + agent`. Empty until there is one: what is only written needs none of it.
+    reads: Vec<LastRead>,
 }
 
 impl Shadow {
@@ -137,114 +83,253 @@ impl Shadow {
         Shadow { agents, writes: vec![LastWrite::default(); granules], granules, reads: Vec::new() }
     }
 
+    #[inline]
+    fn after_write(&self, granule: usize, who: &Who) -> Result<(), Clash> {
+        let last = &self.writes[granule];
+        let together = last.agent == who.agent && last.serial == who.serial;
+        if last.time == 0 || together {
+            return Ok(());
+        }
+        let unfenced = who.knows(last.agent, last.time, last.lane());
+        if unfenced
+            && (who.proxy == last.proxy
+                || who.proxy == Proxy::Generic
+                || who.is_fenced_from(last.agent, last.time, last.lane()))
+        {
+            return Ok(());
+        }
+        let (agent, lane, site) = (last.agent, last.lane(), last.site);
+        Err(Clash { agent, lane, site, wrote: true, unfenced })
+    }
+
     /// Notes a read, or says what it conflicts with.
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
-        let last = &self.writes[granule];
-        if last.epoch > who.seen[usize::from(last.agent)] {
-            return Err(Clash { agent: last.agent, site: last.site, wrote: true });
-        }
+        self.after_write(granule, who)?;
         if self.reads.is_empty() {
-            self.reads = vec![(0, 0); self.granules * self.agents];
+            self.reads = vec![LastRead::default(); self.granules * self.agents];
         }
-        self.reads[granule * self.agents + usize::from(who.agent)] = (who.epoch, who.site);
+        let last = &mut self.reads[granule * self.agents + usize::from(who.agent)];
+        // Of several lanes since they last synchronized none is forgotten.
+        let lane = match last.time == 0 || who.knows(who.agent, last.time, last.lane) {
+            true => who.lane(),
+            false => MANY,
+        };
+        *last = LastRead { time: who.time, serial: who.serial, site: who.site, lane };
         Ok(())
+    }
+
+    /// Notes that a read which began earlier ends now.
+    pub(crate) fn note_read(&mut self, granule: usize, who: &Who) {
+        if let Some(last) = self.reads.get_mut(granule * self.agents + usize::from(who.agent)) {
+            *last = LastRead {
+                time: who.time,
+                serial: who.serial,
+                site: last.site,
+                lane: if last.time == 0 || last.lane == who.lane() { who.lane() } else { MANY },
+            };
+        }
     }
 
     /// Notes a write by a thread, or says what it conflicts with.
     #[inline]
     pub(crate) fn write(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
-        let last = &self.writes[granule];
-        if last.epoch > who.seen[usize::from(last.agent)] {
-            return Err(Clash { agent: last.agent, site: last.site, wrote: true });
-        }
-        let reads = self.reads_of(granule);
-        for (agent, (epoch, site)) in reads.iter().enumerate() {
-            if *epoch > who.seen[agent] {
-                return Err(Clash { agent: agent as u16, site: *site, wrote: false });
+        self.after_write(granule, who)?;
+        for (agent, last) in self.reads_of(granule).iter().enumerate() {
+            let agent = agent as u16;
+            let together = agent == who.agent && last.serial == who.serial;
+            if last.time > 0 && !together && !who.knows(agent, last.time, last.lane) {
+                let (lane, site) = (last.lane, last.site);
+                return Err(Clash { agent, lane, site, wrote: false, unfenced: false });
             }
         }
-        self.note_write(granule, who.agent, who.thread, who.site, who.epoch);
+        self.writes[granule] = LastWrite::by(who);
         Ok(())
     }
 
-    fn reads_of(&self, granule: usize) -> &[(u32, u32)] {
+    fn reads_of(&self, granule: usize) -> &[LastRead] {
         self.reads.get(granule * self.agents..(granule + 1) * self.agents).unwrap_or(&[])
     }
 
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.writes.len() * size_of::<LastWrite>() + self.reads.len() * size_of::<(u32, u32)>()
+        self.writes.len() * size_of::<LastWrite>() + self.reads.len() * size_of::<LastRead>()
     }
 
     /// Notes a write that has been checked.
-    pub(crate) fn note_write(
-        &mut self,
-        granule: usize,
-        agent: u16,
-        thread: u16,
-        site: u32,
-        epoch: u32,
-    ) {
-        self.writes[granule] = LastWrite { epoch, site, agent, thread };
+    pub(crate) fn note_write(&mut self, granule: usize, write: LastWrite) {
+        self.writes[granule] = write;
     }
 
     /// The last write of a granule; none if there was none.
     pub(crate) fn last_write(&self, granule: usize) -> Option<LastWrite> {
-        self.writes.get(granule).copied().filter(|w| w.epoch > 0)
+        self.writes.get(granule).copied().filter(|w| w.time > 0)
+    }
+
+    /// The other thread of the warp that last wrote the granule in the same execution of a statement.
+    #[inline]
+    pub(crate) fn neighbor(&self, granule: usize, who: &Who) -> Option<u16> {
+        let last = &self.writes[granule];
+        let together = (last.agent, last.serial) == (who.agent, who.serial);
+        (last.time > 0 && together && last.thread != who.thread).then_some(last.thread)
     }
 
     /// A read of the granule, if any: its statement.
     pub(crate) fn any_read(&self, granule: usize) -> Option<u32> {
-        self.reads_of(granule).iter().find(|(epoch, _)| *epoch > 0).map(|(_, site)| *site)
+        self.reads_of(granule).iter().find(|r| r.time > 0).map(|r| r.site)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::{Clocks, Part};
     use super::*;
+
+    /// Three warps, one granule; every access is of an instruction of its own.
+    struct World {
+        clocks: Clocks,
+        shadow: Shadow,
+        serial: u32,
+    }
+
+    fn world() -> World {
+        let clocks = Clocks::new(1, 96, 0);
+        let shadow = Shadow::new(1, clocks.n_readers());
+        World { clocks, shadow, serial: 0 }
+    }
+
+    impl World {
+        fn who(&mut self, thread: u16) -> Who {
+            self.serial += 1;
+            let mut who = self.clocks.warp(0, usize::from(thread / 32), self.serial, self.serial);
+            who.thread = thread;
+            who
+        }
+        fn write(&mut self, thread: u16) -> Result<(), Clash> {
+            let who = self.who(thread);
+            self.shadow.write(0, &who)
+        }
+        fn read(&mut self, thread: u16) -> Result<(), Clash> {
+            let who = self.who(thread);
+            self.shadow.read(0, &who)
+        }
+        fn barrier(&mut self, warps: &[usize]) {
+            let parts: Vec<Part> =
+                warps.iter().map(|w| Part { rank: 0, warp: *w, lanes: u32::MAX }).collect();
+            self.clocks.synchronize(&parts);
+        }
+    }
 
     #[test]
     fn barriers_order_accesses() {
-        let mut clocks = Clocks::new(3);
-        let mut shadow = Shadow::new(1, 4);
-        shadow.write(0, &clocks.warp(0, 7)).unwrap();
-        shadow.read(0, &clocks.warp(0, 8)).unwrap();
+        let mut w = world();
+        w.write(0).unwrap();
+        w.read(0).unwrap();
         assert_eq!(
-            shadow.read(0, &clocks.warp(1, 9)),
-            Err(Clash { agent: 0, site: 7, wrote: true })
+            w.read(32),
+            Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false })
         );
-        clocks.barrier(0b011);
-        shadow.read(0, &clocks.warp(1, 9)).unwrap();
-        assert!(shadow.read(0, &clocks.warp(2, 9)).is_err(), "warp 2 was not at the barrier");
-        // A write after a read, without a barrier between.
-        assert_eq!(
-            shadow.write(0, &clocks.warp(0, 5)),
-            Err(Clash { agent: 1, site: 9, wrote: false })
-        );
-        clocks.barrier(0b111);
-        shadow.write(0, &clocks.warp(2, 5)).unwrap();
+        w.barrier(&[0, 1]);
+        w.read(32).unwrap();
+        assert!(w.read(64).is_err(), "warp 2 was not at the barrier");
+        assert!(w.write(0).is_err_and(|c| !c.wrote), "a write after a read");
+        w.barrier(&[0, 1, 2]);
+        w.write(64).unwrap();
     }
 
     #[test]
     fn what_one_barrier_taught_the_next_passes_on() {
-        let mut clocks = Clocks::new(3);
-        let mut shadow = Shadow::new(1, 4);
-        shadow.write(0, &clocks.warp(0, 1)).unwrap();
-        clocks.barrier(0b011);
-        clocks.barrier(0b110);
-        shadow.read(0, &clocks.warp(2, 2)).unwrap();
+        let mut w = world();
+        w.write(0).unwrap();
+        w.barrier(&[0, 1]);
+        w.barrier(&[1, 2]);
+        w.read(64).unwrap();
+    }
+
+    #[test]
+    fn lanes_are_ordered_by_synchronizing_their_warp() {
+        let mut w = world();
+        w.write(3).unwrap();
+        w.read(3).unwrap();
+        assert!(w.read(4).is_err());
+        w.barrier(&[0]);
+        w.read(4).unwrap();
+        w.read(5).unwrap();
+        assert!(w.write(5).is_err_and(|c| c.lane == MANY), "lane 4 has read it too");
+        w.barrier(&[0]);
+        w.write(5).unwrap();
+    }
+
+    #[test]
+    fn half_a_warp_learns_nothing_from_the_other_half() {
+        let mut w = world();
+        w.write(3).unwrap();
+        w.clocks.synchronize(&[Part { rank: 0, warp: 0, lanes: 0xffff }]);
+        w.read(4).unwrap();
+        assert!(w.read(20).is_err());
+        assert!(w.read(32).is_err());
+    }
+
+    #[test]
+    fn who_releases_and_who_acquires_are_lanes() {
+        let mut w = world();
+        w.write(3).unwrap();
+        let lane = |warp, l: u32| Part { rank: 0, warp, lanes: 1 << l };
+        let nothing = w.clocks.release(lane(0, 4));
+        w.clocks.acquire(lane(1, 0), &nothing);
+        assert!(w.read(32).is_err(), "lane 4 knows nothing of lane 3");
+        let message = w.clocks.release(lane(0, 3));
+        w.clocks.acquire(lane(1, 0), &message);
+        w.read(32).unwrap();
+        assert!(w.read(33).is_err(), "lane 1 has not waited");
+        w.barrier(&[1]);
+        w.read(33).unwrap();
+        // What comes after the release is not known.
+        w.clocks.acquire(lane(0, 3), &message);
+        let mut w = world();
+        let message = w.clocks.release(lane(0, 3));
+        w.write(3).unwrap();
+        w.clocks.acquire(lane(1, 0), &message);
+        assert!(w.read(32).is_err());
+    }
+
+    #[test]
+    fn asynchronous_reads_come_after_a_fence() {
+        let mut w = world();
+        let both: [usize; 2] = [0, 1];
+        let read = |w: &mut World| {
+            let mut who = w.who(32);
+            who.proxy = Proxy::Async;
+            w.shadow.read(0, &who)
+        };
+        w.write(3).unwrap();
+        w.barrier(&both);
+        assert!(read(&mut w).is_err_and(|c| c.unfenced));
+        // A fence by somebody who does not come after the write is of no use.
+        w.clocks.fence(Part { rank: 0, warp: 2, lanes: u32::MAX });
+        w.barrier(&[0, 1, 2]);
+        assert!(read(&mut w).is_err_and(|c| c.unfenced));
+        w.clocks.fence(Part { rank: 0, warp: 0, lanes: 1 << 3 });
+        assert!(read(&mut w).is_err_and(|c| c.unfenced), "warp 1 does not come after the fence");
+        w.barrier(&both);
+        read(&mut w).unwrap();
+        w.write(3).unwrap_err();
+        w.barrier(&both);
+        w.write(3).unwrap();
+        w.barrier(&both);
+        assert!(read(&mut w).is_err_and(|c| c.unfenced), "each write wants a fence of its own");
     }
 
     #[test]
     fn a_collective_is_nobodys_own() {
-        let mut clocks = Clocks::new(2);
-        let mut shadow = Shadow::new(1, 3);
-        let all: Vec<u16> = (0..64).collect();
-        shadow.write(0, &clocks.group(&all, 1)).unwrap();
-        assert!(shadow.read(0, &clocks.warp(0, 2)).is_err());
-        assert!(shadow.read(0, &clocks.group(&all, 2)).is_ok(), "its own parts are in step");
-        clocks.barrier(0b11);
-        shadow.read(0, &clocks.warp(0, 2)).unwrap();
+        let mut w = world();
+        let all: Vec<u16> = (0..96).collect();
+        let who = w.clocks.group(0, &all, 1, 1);
+        w.shadow.write(0, &who).unwrap();
+        assert!(w.read(0).is_err());
+        let again = w.clocks.group(0, &all, 2, 9);
+        assert!(w.shadow.read(0, &again).is_ok(), "its own parts are in step");
+        w.barrier(&[0, 1, 2]);
+        w.read(0).unwrap();
     }
 }

@@ -1,4 +1,11 @@
 //! Registers: every thread of a block has its own copy of a register buffer.
+//!
+//! Asynchronous MatMuls read and write registers until a wait; till then no other instruction may touch
+//! them, and what other instructions touched they may take only behind a fence. Where a kernel has such
+//! MatMuls, the last access of every register is kept, and who still reads or writes it.
+
+use super::clock::Who;
+use super::flight::Flights;
 
 /// A register buffer of all threads.
 pub(crate) struct Registers {
@@ -6,12 +13,41 @@ pub(crate) struct Registers {
     values: Vec<u64>,
     /// One more than the statement that wrote it last; 0 for undefined.
     written: Vec<u32>,
+    watched: Option<Box<Watched>>,
+}
+
+/// What asynchronous MatMuls do with each register.
+struct Watched {
+    /// The execution that accessed it last, asynchronous ones apart.
+    last: Vec<u32>,
+    /// The MatMul that will write it, if one is under way.
+    writing: Vec<u32>,
+    /// The MatMul that reads it, if one is under way.
+    reading: Vec<u32>,
+}
+
+/// Why a register cannot be accessed so.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RegisterFault {
+    /// It is none of the buffer.
+    Outside,
+    /// A MatMul, issued by the statement, writes it.
+    Pending(u32),
+    /// A MatMul, issued by the statement, reads it.
+    Busy(u32),
+    /// A fence is missing between its last access and the MatMul.
+    Unfenced,
 }
 
 impl Registers {
-    /// Undefined registers, `len` scalars for each of so many threads.
-    pub(crate) fn new(len: usize, n_threads: usize) -> Self {
-        Registers { len, values: vec![0; len * n_threads], written: vec![0; len * n_threads] }
+    /// Undefined registers, `len` scalars for each of so many threads; `watched` where asynchronous
+    /// MatMuls may use them.
+    pub(crate) fn new(len: usize, n_threads: usize, watched: bool) -> Self {
+        let n = len * n_threads;
+        let none = || vec![0; n];
+        let watched =
+            watched.then(|| Box::new(Watched { last: none(), writing: none(), reading: none() }));
+        Registers { len, values: vec![0; n], written: vec![0; n], watched }
     }
 
     fn slot(&self, thread: usize, at: i64) -> Option<usize> {
@@ -19,26 +55,61 @@ impl Registers {
         Some(thread * self.len + at)
     }
 
-    /// The value; `Ok(None)` where undefined, `Err` outside the buffer.
+    /// The value; `Ok(None)` where undefined.
+    ///
+    /// # Errors
+    /// The register is none of the buffer, or an asynchronous MatMul stands against it.
     #[inline]
-    pub(crate) fn read(&self, thread: usize, at: i64) -> Result<Option<u64>, ()> {
-        let slot = self.slot(thread, at).ok_or(())?;
+    pub(crate) fn read(
+        &mut self,
+        thread: usize,
+        at: i64,
+        who: &Who,
+        flights: &mut Flights,
+        number: usize,
+    ) -> Result<Option<u64>, RegisterFault> {
+        let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
+        if let Some(watched) = &mut self.watched {
+            watched.access(slot, who, flights, false)?;
+            if let Some(issue) = who.issue {
+                watched.reading[slot] = issue.flight;
+                flights.uses(issue.flight, number, slot);
+            }
+        }
         Ok((self.written[slot] != 0).then(|| self.values[slot]))
     }
 
-    /// Writes; `Err` outside the buffer.
+    /// Writes.
+    ///
+    /// # Errors
+    /// As reading.
     #[inline]
     pub(crate) fn write(
         &mut self,
         thread: usize,
         at: i64,
         value: u64,
-        site: u32,
-    ) -> Result<(), ()> {
-        let slot = self.slot(thread, at).ok_or(())?;
+        who: &Who,
+        flights: &mut Flights,
+        number: usize,
+    ) -> Result<(), RegisterFault> {
+        let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
+        if let Some(watched) = &mut self.watched {
+            watched.access(slot, who, flights, true)?;
+            if let Some(issue) = who.issue {
+                watched.writing[slot] = issue.flight;
+                flights.uses(issue.flight, number, slot);
+            }
+        }
         self.values[slot] = value;
-        self.written[slot] = site + 1;
+        self.written[slot] = who.site + 1;
         Ok(())
+    }
+
+    /// The value as it is or will be; none where undefined or outside.
+    pub(crate) fn peek(&self, thread: usize, at: i64) -> Option<u64> {
+        let slot = self.slot(thread, at)?;
+        (self.written[slot] != 0).then(|| self.values[slot])
     }
 
     /// The statement that wrote it last.
@@ -49,5 +120,47 @@ impl Registers {
     /// Makes a thread's registers undefined again.
     pub(crate) fn clear(&mut self, thread: usize) {
         self.written[thread * self.len..(thread + 1) * self.len].fill(0);
+    }
+
+    /// A MatMul that uses the register is complete.
+    pub(crate) fn release(&mut self, slot: usize, flight: u32) {
+        let Some(watched) = &mut self.watched else { return };
+        for under_way in [&mut watched.writing[slot], &mut watched.reading[slot]] {
+            if *under_way == flight {
+                *under_way = 0;
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn access(
+        &mut self,
+        slot: usize,
+        who: &Who,
+        flights: &Flights,
+        write: bool,
+    ) -> Result<(), RegisterFault> {
+        let (writing, reading) = (self.writing[slot], self.reading[slot]);
+        let Some(issue) = who.issue else {
+            if writing != 0 {
+                return Err(RegisterFault::Pending(flights.site(writing)));
+            }
+            if write && reading != 0 {
+                return Err(RegisterFault::Busy(flights.site(reading)));
+            }
+            self.last[slot] = who.serial;
+            return Ok(());
+        };
+        if writing == issue.flight || writing != 0 && flights.shape(writing) == Some(issue.shape) {
+            return Ok(());
+        }
+        if writing != 0 {
+            return Err(RegisterFault::Pending(flights.site(writing)));
+        }
+        if self.last[slot] > issue.fence {
+            return Err(RegisterFault::Unfenced);
+        }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use crate::plan::{SharedBuffer, SharedPlan};
+use std::collections::BTreeSet;
 
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum State {
@@ -23,6 +24,11 @@ pub(crate) struct Shared {
     states: Vec<State>,
     shadow: Shadow,
     granule: usize,
+    /// How many asynchronous instructions read each granule, and the statement of the last; empty until
+    /// there is one.
+    busy: Vec<(u32, u32)>,
+    /// Statements of which several threads wrote the same value to one element.
+    pub repeated: BTreeSet<u32>,
 }
 
 /// An element under way.
@@ -43,8 +49,12 @@ pub(crate) enum Denied {
     Pending(u32),
     /// More is touched than can be kept track of.
     TooMuch,
-    /// Another warp's access.
+    /// Another thread's access.
     Clash(super::race::Clash),
+    /// Another thread wrote another value in the same execution of the statement.
+    Overlap(u16),
+    /// An asynchronous instruction, issued by the statement, still reads it.
+    Busy(u32),
 }
 
 impl Shared {
@@ -57,6 +67,36 @@ impl Shared {
             states: vec![State::Undefined; plan.size],
             shadow: Shadow::new(plan.size.div_ceil(granule), agents),
             granule,
+            busy: Vec::new(),
+            repeated: BTreeSet::new(),
+        }
+    }
+
+    /// Adds the granules of an element.
+    pub(crate) fn granules(&self, buffer: &SharedBuffer, at: i64, to: &mut Vec<u32>) {
+        if let Some((byte, _)) = Self::address(buffer, at) {
+            let n = buffer.bits.div_ceil(8) as usize;
+            to.extend((byte / self.granule) as u32..=((byte + n - 1) / self.granule) as u32);
+        }
+    }
+
+    /// An asynchronous instruction reads these granules from now on.
+    pub(crate) fn begin_read(&mut self, granules: &[u32], site: u32) {
+        if self.busy.is_empty() {
+            self.busy = vec![(0, 0); self.bytes.len().div_ceil(self.granule)];
+        }
+        for g in granules {
+            let (n, by) = &mut self.busy[*g as usize];
+            (*n, *by) = (*n + 1, site);
+        }
+    }
+
+    /// It has read them; whoever writes them comes after this.
+    pub(crate) fn end_read(&mut self, granules: &[u32], who: &Who) {
+        for g in granules {
+            let (n, _) = &mut self.busy[*g as usize];
+            *n = n.saturating_sub(1);
+            self.shadow.note_read(*g as usize, who);
         }
     }
 
@@ -134,6 +174,20 @@ impl Shared {
     ) -> Result<Option<Pending>, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
+        if let Some(neighbor) = self.shadow.neighbor(byte / self.granule, who) {
+            let from = if later { &self.coming } else { &self.bytes };
+            if Self::load(from, byte, bit, buffer.bits) != value {
+                return Err(Denied::Overlap(neighbor));
+            }
+            self.repeated.insert(who.site);
+            return Ok(None);
+        }
+        let granules = byte / self.granule..=(byte + n - 1) / self.granule;
+        if let Some((_, site)) =
+            self.busy.get(granules).and_then(|b| b.iter().find(|(n, _)| *n > 0))
+        {
+            return Err(Denied::Busy(*site));
+        }
         for granule in byte / self.granule..=(byte + n - 1) / self.granule {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
         }
@@ -152,14 +206,15 @@ impl Shared {
         Ok(None)
     }
 
-    /// Lets an element under way arrive, at a wait of its thread.
-    pub(crate) fn complete(&mut self, pending: &Pending, thread: u16, epoch: u32) {
+    /// Lets an element under way arrive: who comes after `write` may read it.
+    pub(crate) fn complete(&mut self, pending: &Pending, mut write: LastWrite) {
+        write.site = pending.site;
         let (from, to) =
             (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
         for granule in from / self.granule..=(to - 1) / self.granule {
-            self.shadow.note_write(granule, thread / 32, thread, pending.site, epoch);
+            self.shadow.note_write(granule, write);
         }
     }
 

@@ -12,12 +12,14 @@ use super::report::today;
 use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
-use carbyne_atoms::probe::{Probe, Repeat, Unobservable, chain};
+use carbyne_atoms::probe::{Probe, Repeat, chain};
 use carbyne_atoms::{Arch, Atom, AtomTable, RowKind, limits};
 use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
 use carbyne_ir::program::{BufferId, Program};
-use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, Module};
+use carbyne_launch::{
+    Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Module, TensorMap,
+};
 use carbyne_simulate::Options;
 use carbyne_simulate::conformance::{self, Case, Data, unpack};
 use carbyne_simulate::device::Trial;
@@ -174,10 +176,7 @@ fn chains(rows: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured),
         for (part, (times, threads)) in parts.into_iter().enumerate() {
             let made = match chain(row, table, threads, Repeat { rounds: ROUNDS, times }) {
                 Ok(made) => made,
-                Err(
-                    e
-                    @ (Unobservable::NoChain | Unobservable::NoMove(..) | Unobservable::Layout(_)),
-                ) => {
+                Err(e) => {
                     unmeasured.push((row.name, e.to_string()));
                     break;
                 }
@@ -217,7 +216,9 @@ fn timed(
         buffers.push((*buffer, on_gpu));
     }
     let address = |b| buffers.iter().find(|(id, _)| *id == b).map(|(_, on)| on.address());
-    let arguments = Arguments::of(kernel, address, |v| trial.symbol(v))?;
+    let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
+    let arena = &chain.program.arena;
+    let arguments = Arguments::of(kernel, arena, address, |v| trial.symbol(v), encode)?;
     let launch = Launch::of(kernel, 1)?;
     let function = module.function(kernel, launch)?;
     let mut fastest = f64::INFINITY;

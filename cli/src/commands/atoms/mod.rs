@@ -65,12 +65,11 @@ pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
     )
 }
 
-/// All about one row: its section of `docs/atoms.md`, for these architectures, and its operands drawn.
+/// All about one row, or about those that differ in the number of columns: what `docs/atoms.md` says of it for
+/// these architectures, and its operands drawn.
 fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
-    let Some(row) = tables.iter().rev().find_map(|t| t.get(name)) else {
-        return Err(unknown(name, tables));
-    };
-    let mut out = docs::section(name, tables);
+    let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))?;
+    let Some(row) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };
     match tensor::atom(row) {
         Ok(picture) => {
             out.push('\n');
@@ -91,20 +90,16 @@ fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
     Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 
-/// One line a row: name, operation, where it is.
+/// One line a row: name, operation, where it is. Those that differ in the number of columns share one.
 fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
-    let mut rows: Vec<&Atom> = vec![];
-    for row in tables.iter().flat_map(AtomTable::rows) {
-        if !rows.iter().any(|r| r.name == row.name) {
-            rows.push(row);
-        }
-    }
+    let mut all = docs::series(tables);
     if let Some(spec) = spec {
-        let mut known: Vec<String> = rows.iter().map(|r| r.op.spec_kind().to_string()).collect();
+        let kind = |row: &Atom| row.op.spec_kind().map(|k| k.to_string());
+        let mut known: Vec<String> = all.iter().filter_map(|s| kind(s.largest())).collect();
         // `UnaryPointwise` stands for all of its operations.
-        let whole = |kind: &str| kind == spec || kind.split('.').next() == Some(spec);
-        rows.retain(|r| whole(&r.op.spec_kind().to_string()));
-        if rows.is_empty() {
+        let is = |kind: String| kind == spec || kind.split('.').next() == Some(spec);
+        all.retain(|s| kind(s.largest()).is_some_and(is));
+        if all.is_empty() {
             known.sort();
             known.dedup();
             let shown: String = spec.chars().take(64).collect();
@@ -114,10 +109,15 @@ fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
             ));
         }
     }
-    let width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
-    let op_width = rows.iter().map(|r| r.op.to_string().len()).max().unwrap_or(0);
-    Ok(rows
+    let lines: Vec<[String; 3]> = all
         .iter()
-        .map(|r| format!("{:width$}  {:op_width$}  {}\n", r.name, r.op.to_string(), r.req))
-        .collect())
+        .map(|s| {
+            let row = s.largest();
+            let columns = s.columns().map_or(String::new(), |n| format!(", N = {n}"));
+            [s.title.clone(), s.op(), format!("{}{columns}", row.req)]
+        })
+        .collect();
+    let width = |i: usize| lines.iter().map(|l| l[i].len()).max().unwrap_or(0);
+    let (names, ops) = (width(0), width(1));
+    Ok(lines.iter().map(|[name, op, rest]| format!("{name:names$}  {op:ops$}  {rest}\n")).collect())
 }

@@ -6,8 +6,9 @@
 use crate::args::Rows;
 use crate::failure::{Failure, Source};
 use crate::pipeline;
-use carbyne_atoms::probe::{self, Probe};
-use carbyne_atoms::{Arch, Atom, AtomTable};
+use carbyne_atoms::probe::operand::described;
+use carbyne_atoms::probe::{self, Choice, Probe, Unobservable};
+use carbyne_atoms::{Arch, Atom, AtomTable, docs};
 use carbyne_codegen::{CudaKernel, print_kernels};
 use carbyne_ir::program::Program;
 use carbyne_simulate::conformance;
@@ -56,7 +57,7 @@ pub(super) struct Probes {
     pub(super) list: Vec<Probed>,
     pub(super) batches: Vec<Batch>,
     /// Rows without a probe: name, architecture, reason.
-    pub(super) without: Vec<(&'static str, Arch, String)>,
+    pub(super) without: Vec<(&'static str, Arch, Unobservable)>,
 }
 
 impl Probes {
@@ -69,14 +70,17 @@ impl Probes {
         let mut probes = Probes::default();
         for table in archs.iter().map(|a| AtomTable::new(*a)) {
             let mut of_arch = vec![];
-            for row in table.rows() {
-                for pick in 0..n_memories(row) {
-                    match probe::probe(row, &table, conformance::choice(row, pick)) {
-                        Ok(made) => of_arch.push((row, made)),
-                        Err(e) if wanted(row.name) => {
-                            probes.without.push((row.name, table.arch, e.to_string()));
+            let tables = [table.clone()];
+            for series in docs::series(&tables) {
+                for (i, row) in series.rows.iter().enumerate() {
+                    for choice in choices(row, i == 0) {
+                        match probe::probe(row, &table, choice) {
+                            Ok(made) => of_arch.push((*row, made)),
+                            Err(e) if wanted(row.name) => {
+                                probes.without.push((row.name, table.arch, e));
+                            }
+                            Err(_) => {}
                         }
-                        Err(_) => {}
                     }
                 }
             }
@@ -140,7 +144,15 @@ impl Probes {
     }
 }
 
-/// A row is executed with its operands in each memory that they may lie in.
-fn n_memories(row: &Atom) -> usize {
-    row.operands.iter().map(|o| o.memory.len()).max().unwrap_or(1)
+/// How a row is executed: with its operands in each memory that they may lie in, and in each layout that a
+/// descriptor names, and setting its accumulator where it does. Of rows that differ in the number of
+/// columns alone the first is executed in every way.
+fn choices(row: &Atom, first: bool) -> Vec<Choice> {
+    let ways = |o: &carbyne_atoms::AtomOperand| o.memory.len().max(described(o).len());
+    let n = row.operands.iter().map(ways).max().filter(|_| first).unwrap_or(1);
+    let mut out: Vec<Choice> = (0..n).map(|pick| conformance::choice(row, pick)).collect();
+    if row.sets && first {
+        out.extend(out.clone().into_iter().map(|c| Choice { set: true, ..c }));
+    }
+    out
 }

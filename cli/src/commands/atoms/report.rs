@@ -16,6 +16,8 @@ pub(super) enum Verdict {
     Broken(String),
     /// It could not be executed.
     NotExecuted(String),
+    /// Nothing of it can be observed; it is part of what executes other rows, and compiles.
+    CompiledOnly(String),
 }
 
 /// All executions of a row for one architecture.
@@ -25,6 +27,7 @@ struct Result {
     kind: Option<&'static str>,
     broken: Option<String>,
     absent: Option<String>,
+    unobserved: Option<String>,
 }
 
 impl Result {
@@ -38,7 +41,8 @@ impl Result {
 
     /// Whether it ran, and gave nothing that could be looked at.
     fn is_unobserved(&self) -> bool {
-        !self.has_failed() && self.kind.is_some() && self.compared.elements == 0
+        let empty = self.kind.is_some() && self.compared.elements == 0;
+        !self.has_failed() && (empty || self.unobserved.is_some())
     }
 }
 
@@ -89,7 +93,8 @@ impl Row {
     fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<(&str, Vec<&str>)> = vec![];
         for (arch, r) in &self.results {
-            let unobserved = r.is_unobserved().then_some("it ran, and gives nothing to compare");
+            let empty = r.is_unobserved().then_some("it ran, and gives nothing to compare");
+            let unobserved = r.unobserved.as_deref().or(empty);
             let Some(why) = r.broken.as_deref().or(r.absent.as_deref()).or(unobserved) else {
                 continue;
             };
@@ -152,7 +157,9 @@ impl Report {
                 let table = AtomTable::new(arch);
                 let op = table.get(name).map(|r| r.op);
                 let of = |s: Option<String>| s.unwrap_or_default();
-                let family = of(op.map(|o| o.spec_kind().to_string()));
+                let family =
+                    op.map(|o| o.spec_kind().map_or("statements".to_owned(), |k| k.to_string()));
+                let family = of(family);
                 self.rows.push(Row {
                     name: name.to_owned(),
                     op: of(op.map(|o| o.to_string())),
@@ -175,6 +182,7 @@ impl Report {
             }
             Verdict::Broken(why) => result.broken = Some(why),
             Verdict::NotExecuted(why) => result.absent = Some(why),
+            Verdict::CompiledOnly(why) => result.unobserved = Some(why),
         }
     }
 

@@ -10,13 +10,15 @@ use super::report::{Report, Verdict};
 use crate::args::VerifyAtoms;
 use crate::failure::{Failure, Outcome};
 use crate::{Io, output, pipeline};
-use carbyne_atoms::probe::corrupted;
+use carbyne_atoms::probe::{Unobservable, corrupted};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_codegen::Param;
 use carbyne_codegen::nvrtc::{self, Emit};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::BufferId;
-use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, Module};
+use carbyne_launch::{
+    Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Module, TensorMap,
+};
 use carbyne_simulate::Options;
 use carbyne_simulate::conformance::{self, Arrays, Case, Compared, compare, unpack};
 use carbyne_simulate::device::{POISON, Trial};
@@ -46,8 +48,13 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     let probes = Probes::new(&args.rows, &archs)?;
     let wrong = args.corrupt.as_deref().map(|name| Wrong::new(name, &probes)).transpose()?;
     let mut binaries = Binaries::new(args, &probes, emit, &mut report)?;
-    for (name, arch, why) in &probes.without {
-        report.add(name, *arch, Verdict::NotExecuted(why.clone()));
+    for (name, arch, why_not) in &probes.without {
+        let why = why_not.to_string();
+        let verdict = match why_not {
+            Unobservable::Statement => Verdict::CompiledOnly(why),
+            _ => Verdict::NotExecuted(why),
+        };
+        report.add(name, *arch, verdict);
     }
     let patience = Duration::from_secs(args.timeout.into());
     let mut device = Device { modules: BTreeMap::new(), gpu: Some(gpu), number: args.gpu };
@@ -299,7 +306,9 @@ impl Device {
             buffers.insert(*buffer, (on_gpu, *written));
         }
         let address = |b| buffers.get(&b).map(|(b, _)| b.address());
-        let arguments = Arguments::of(kernel, address, |v| given.trial.symbol(v))?;
+        let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
+        let symbol = |v| given.trial.symbol(v);
+        let arguments = Arguments::of(kernel, &program.arena, address, symbol, encode)?;
         let launch = Launch::of(kernel, probed.probe.blocks)?;
         let function = module.function(kernel, launch)?;
         gpu.launch(&function, launch, &arguments, patience)?;

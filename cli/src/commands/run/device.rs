@@ -13,7 +13,7 @@ use carbyne_codegen::nvrtc::{self, Usage};
 use carbyne_codegen::{CudaKernel, Param, print_kernel};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{BufferId, Program, SpecId};
-use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch};
+use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, TensorMap};
 use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -186,7 +186,7 @@ impl Session<'_> {
         let patience = Duration::from_secs(self.args.timeout.into());
         let pointers = kernel.params.iter().filter_map(|p| match p {
             Param::Pointer { buffer, written, .. } => Some((*buffer, *written)),
-            Param::Symbol { .. } => None,
+            Param::Symbol { .. } | Param::TensorMap { .. } => None,
         });
         let pointers: Vec<(BufferId, bool)> = pointers.collect();
         // All of them anew: launches that were timed may have changed what earlier kernels left.
@@ -203,7 +203,10 @@ impl Session<'_> {
         }
         let buffers = &self.memory.buffers;
         let address = |b| buffers.get(&b).map(Buffer::address);
-        let arguments = Arguments::of(kernel, address, |v| trial.symbol(v)).map_err(outside)?;
+        let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
+        let arena = &self.program.arena;
+        let arguments = Arguments::of(kernel, arena, address, |v| trial.symbol(v), encode);
+        let arguments = arguments.map_err(outside)?;
         let launch = Launch::of(kernel, trial.n_blocks(id).unwrap_or(0)).map_err(outside)?;
         let module = self.gpu.load(binary).map_err(outside)?;
         let function = module.function(kernel, launch).map_err(outside)?;

@@ -1,6 +1,7 @@
 //! What a syntax error says: what was expected in users' words, what was found, what may mend it.
 
 use super::Rule;
+use crate::ast::SyncOp;
 use crate::diag::{Code, Diagnostic};
 use crate::span::Span;
 use pest::error::{Error, ErrorVariant, InputLocation};
@@ -96,14 +97,12 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Words that begin a statement.
-const STARTS: [&str; 17] = [
+const STARTS: [&str; 15] = [
     "let",
     "sym",
     "for",
     "if",
     "barrier",
-    "async.commit",
-    "async.wait",
     "Allocate",
     "Move",
     "MatMul",
@@ -177,7 +176,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         return Some("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`".to_owned());
     }
     if rules.contains(&Rule::method) {
-        return meant(&["tile", "reshape", "mine", "tv", "scalar", "indices"]);
+        return meant(&["tile", "reshape", "mine", "tv", "scalar", "tensormap", "indices"]);
     }
     if rules.contains(&Rule::type_attr) {
         return meant(&["tv", "swizzle", "align", "at", "reuses"]);
@@ -194,7 +193,9 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         if before.ends_with(')') {
             return Some("an attribute is written `key=value`".to_owned());
         }
-        return meant(&STARTS);
+        let starts: Vec<&str> =
+            STARTS.into_iter().chain(SyncOp::ALL.iter().map(|op| op.as_str())).collect();
+        return meant(&starts);
     }
     if first == Some('-') && !rest.starts_with("->") {
         return Some("write a number below zero as `0 - 3`".to_owned());
@@ -233,9 +234,11 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::compare_op => "a comparison such as `<`",
         Rule::and => "`&&`",
         Rule::barrier | Rule::kw_barrier => "`barrier`",
-        Rule::barrier_of | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
-        Rule::async_commit => "`async.commit`",
-        Rule::async_wait | Rule::kw_async_wait => "`async.wait`",
+        Rule::barrier_of | Rule::sync_args | Rule::inputs | Rule::outputs | Rule::lparen => "`(`",
+        Rule::sync | Rule::sync_op | Rule::sync_family => {
+            "a synchronization such as `async.commit`"
+        }
+        Rule::sync_arg => "a tensor or a number",
         Rule::spec | Rule::spec_kind | Rule::spec_name => "a spec",
         Rule::exec => "`<<<`",
         Rule::exec_end => "`>>>`",
@@ -260,7 +263,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::at | Rule::kw_at => "`at`",
         Rule::reuses | Rule::kw_reuses => "`reuses`",
         Rule::view_op => "an operation on the tensor",
-        Rule::method => "`tile`, `reshape`, `mine`, `tv` or `scalar`",
+        Rule::method => "`tile`, `reshape`, `mine`, `tv`, `scalar` or `tensormap`",
         Rule::tile | Rule::kw_tile => "`tile`",
         Rule::modes | Rule::mode => "tile sizes such as `[8,8]`",
         Rule::keep => "`_`",
@@ -268,6 +271,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::side | Rule::layout => "a layout such as `(4,8):(8,1)`",
         Rule::mine => "`mine`",
         Rule::scalar_op | Rule::kw_scalar => "`scalar`",
+        Rule::tensormap | Rule::kw_tensormap => "`tensormap`",
         Rule::entries | Rule::entry => "a number or `_`",
         Rule::op => "an operator",
         Rule::kernel_name => "a kernel's name such as `@gemm`",

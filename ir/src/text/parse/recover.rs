@@ -6,6 +6,7 @@
 
 use super::super::scan::is_blank;
 use super::Reader;
+use crate::ast::SyncOp;
 use crate::diag::Diagnostic;
 use crate::limits::MAX_NESTING;
 
@@ -83,13 +84,12 @@ fn starts_statement(rest: &str, in_brackets: bool) -> bool {
         let behind = bytes.iter().skip(1 + len).find(|b| !is_blank(**b));
         return len > 0 && (!in_brackets || matches!(behind, Some(b'=' | b':')));
     }
-    const STARTS: [&str; 15] = [
+    const STARTS: [&str; 14] = [
         "let",
         "sym",
         "for",
         "if",
         "barrier",
-        "async",
         "Allocate",
         "Move",
         "MatMul",
@@ -100,5 +100,7 @@ fn starts_statement(rest: &str, in_brackets: bool) -> bool {
         "Reduction",
         "Shfl",
     ];
-    bytes.first() == Some(&b'}') || STARTS.contains(&&rest[..len])
+    let word = &rest[..len];
+    let sync = || SyncOp::ALL.iter().any(|op| op.as_str().split('.').next() == Some(word));
+    bytes.first() == Some(&b'}') || STARTS.contains(&word) || sync()
 }

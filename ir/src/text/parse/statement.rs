@@ -1,12 +1,12 @@
 //! Statements. Bodies are still empty here; the reader fills them when it meets their braces.
 
 use super::Rule;
-use super::errors::short;
+use super::errors::{one_of, short};
 use super::expr::{expr, int};
 use super::spec::spec;
 use super::tensor::{data_type, thread_type, view};
 use super::tree::{Answer, Node, Parts, internal};
-use crate::ast::{Block, Compare, StmtKind, SymDecl, Unroll};
+use crate::ast::{Block, Compare, StmtKind, SymDecl, SyncArg, SyncOp, Unroll};
 use crate::diag::{Code, Diagnostic};
 
 /// Whether `{` was read at the statement's end.
@@ -70,8 +70,20 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
             let of = parts.take(Rule::barrier_of);
             StmtKind::Barrier(of.map(|n| view(n.parts().some()?)).transpose()?)
         }
-        Rule::async_commit => StmtKind::AsyncCommit,
-        Rule::async_wait => StmtKind::AsyncWait(expr(parts.next(Rule::value)?)?),
+        Rule::sync => {
+            let op = sync_op(&parts.next(Rule::sync_op)?)?;
+            let mut args = Vec::new();
+            if let Some(list) = parts.take(Rule::sync_args) {
+                let mut list = list.parts();
+                while let Some(arg) = list.any() {
+                    args.push(match arg.rule() {
+                        Rule::data_view => SyncArg::View(view(arg)?),
+                        _ => SyncArg::Number(expr(arg)?),
+                    });
+                }
+            }
+            StmtKind::Sync { op, args }
+        }
         Rule::let_stmt => {
             let mut bindings = Vec::new();
             while let Some(binding) = parts.take(Rule::binding) {
@@ -83,6 +95,24 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
         }
         Rule::sym_stmt => StmtKind::Sym(sym(parts)?),
         _ => return Err(internal(span, "a statement")),
+    })
+}
+
+fn sync_op(node: &Node<'_, '_>) -> Answer<SyncOp> {
+    let word = node.text();
+    word.parse().map_err(|()| {
+        let family = word.split('.').next().unwrap_or("");
+        let all = SyncOp::ALL.iter().map(|op| op.as_str());
+        let own = all.filter(|op| op.split('.').next() == Some(family));
+        Box::new(
+            Diagnostic::new(
+                Code::Syntax,
+                node.span(),
+                format!("unknown synchronization `{}`", short(word)),
+            )
+            .label("expected a synchronization")
+            .help(one_of(word, own)),
+        )
     })
 }
 

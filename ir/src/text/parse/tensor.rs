@@ -110,16 +110,20 @@ fn type_attr(node: Node<'_, '_>) -> Answer<TypeAttr> {
             let layout = layout(parts.next(Rule::layout)?)?;
             TypeAttr::Tv(layout, parts.next(Rule::thread_name)?.without_sigil())
         }
-        Rule::swizzle => TypeAttr::Swizzle(
-            int(&parts.next(Rule::int)?, 32)?,
-            int(&parts.next(Rule::int)?, 32)?,
-            int(&parts.next(Rule::int)?, 32)?,
-        ),
+        Rule::swizzle => {
+            let (b, m, s) = swizzle(&mut parts)?;
+            TypeAttr::Swizzle(b, m, s)
+        }
         Rule::align => TypeAttr::Align(expr(parts.next(Rule::value)?)?),
         Rule::at => TypeAttr::At(expr(parts.next(Rule::value)?)?),
         Rule::reuses => TypeAttr::Reuses(parts.next(Rule::data_name)?.without_sigil()),
         _ => return Err(internal(span, "a type attribute")),
     })
+}
+
+fn swizzle(parts: &mut Parts<'_, '_>) -> Answer<(u32, u32, u32)> {
+    let mut number = || int(&parts.next(Rule::int)?, 32);
+    Ok((number()?, number()?, number()?))
 }
 
 /// `%A.tile([8,8])[@i, _]`, `#cta.tile([32])`
@@ -144,6 +148,15 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
     Ok(match rule {
         Rule::mine => ViewOp::Mine,
         Rule::scalar_op => ViewOp::Scalar,
+        Rule::tensormap => {
+            let mut list = parts.next(Rule::modes_list)?.parts();
+            let mut sizes = Vec::new();
+            while let Some(size) = list.any() {
+                sizes.push(expr(size)?);
+            }
+            let swizzle = parts.take(Rule::swizzle).map(|s| swizzle(&mut s.parts())).transpose()?;
+            ViewOp::TensorMap { sizes, swizzle }
+        }
         Rule::tile => ViewOp::Tile(tiler(parts.some()?)?),
         Rule::reshape => {
             let (shape, stride) = (parts.some()?, parts.some()?);

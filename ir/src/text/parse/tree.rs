@@ -154,7 +154,6 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_for
             | Rule::kw_if
             | Rule::kw_barrier
-            | Rule::kw_async_wait
             | Rule::kw_tv
             | Rule::kw_over
             | Rule::kw_swizzle
@@ -164,6 +163,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_tile
             | Rule::kw_reshape
             | Rule::kw_scalar
+            | Rule::kw_tensormap
     )
 }
 

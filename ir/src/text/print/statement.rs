@@ -6,7 +6,9 @@
 use super::WIDTH;
 use super::expr::{expr, tuple};
 use super::tensor::{data_type, thread_type, view};
-use crate::ast::{AttrValue, Expr, Operand, Spec, StmtKind, SymDecl, TensorType, ThreadType, View};
+use crate::ast::{
+    AttrValue, Expr, Operand, Spec, StmtKind, SymDecl, SyncArg, TensorType, ThreadType, View,
+};
 use pretty::{Arena, DocAllocator, DocBuilder};
 
 type Doc<'a> = DocBuilder<'a, Arena<'a>>;
@@ -89,8 +91,16 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
             view(out, '#', of);
             out.push(')');
         })),
-        StmtKind::AsyncCommit => arena.text("async.commit"),
-        StmtKind::AsyncWait(e) => arena.text(format!("async.wait({})", number(e))),
+        StmtKind::Sync { op, args } if args.is_empty() => arena.text(op.as_str()),
+        StmtKind::Sync { op, args } => {
+            let args = args.iter().map(|arg| {
+                arena.text(with(|out| match arg {
+                    SyncArg::View(v) => view(out, '%', v),
+                    SyncArg::Number(e) => expr(out, e),
+                }))
+            });
+            arena.text(op.as_str()).append(parenthesized(arena, args)).group()
+        }
     }
 }
 
@@ -115,6 +125,7 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
             match &attr.value {
                 AttrValue::Word(word) => out.push_str(word),
                 AttrValue::Tuple(t) => tuple(out, t),
+                AttrValue::View(v) => view(out, '%', v),
             }
         }));
     }

@@ -129,6 +129,18 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
                 out.push(')');
             }
             ViewOp::Scalar => out.push_str(".scalar()"),
+            ViewOp::TensorMap { sizes, swizzle } => {
+                out.push_str(".tensormap([");
+                for (i, size) in sizes.iter().enumerate() {
+                    out.push_str(if i == 0 { "" } else { "," });
+                    expr(out, size);
+                }
+                out.push(']');
+                if let Some((b, m, s)) = swizzle {
+                    out.push_str(&format!(", swizzle=({b},{m},{s})"));
+                }
+                out.push(')');
+            }
         }
     }
 }

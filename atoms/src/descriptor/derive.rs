@@ -1,0 +1,248 @@
+//! From a layout to the fields of the descriptor that names it.
+//!
+//! The distances between a few elements determine the only descriptor that may do; that it does is then
+//! looked at element by element, by the formulas at the head of [`super`].
+
+use super::{
+    Descriptor, DescriptorMismatch, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT,
+};
+use carbyne_ir::layout::{Layout, Swizzle};
+
+/// The descriptor of a layout: of the view's elements in column-major order over the modes of `tile`,
+/// offsets in elements of `bits` bits, in a buffer of that swizzle of byte addresses.
+///
+/// # Errors
+/// The nearest canonical layout, and the first thing in which this one differs.
+pub fn derive(
+    layout: &Layout,
+    swizzle: Option<Swizzle>,
+    bits: i64,
+    tile: &[i64],
+    rule: &MatrixRule,
+) -> Result<Descriptor, DescriptorMismatch> {
+    let shape = || DescriptorMismatch::Shape {
+        want: tile.iter().map(i64::to_string).collect::<Vec<_>>().join("x"),
+        found: layout.to_string(),
+    };
+    let extents = Extents::of(tile, bits, rule).filter(|e| layout.size() == e.mn * e.k);
+    let view = View { layout, of: extents.ok_or_else(shape)? };
+    let Some(mode) = SwizzleMode::of(swizzle) else {
+        let found = swizzle.unwrap_or_default();
+        let found = format!("({},{},{})", found.bits(), found.base(), found.shift());
+        return Err(DescriptorMismatch::Swizzle { found });
+    };
+    let major = match (view.at(0, 1), view.at(1, 0)) {
+        (1, _) => Major::K,
+        (_, 1) => Major::Mn,
+        _ => {
+            let major = rule.majors.first().copied().unwrap_or(Major::K);
+            return Err(DescriptorMismatch::Scattered {
+                run: view.of.run,
+                found: layout.to_string(),
+                canonical: view.of.canonical(major, mode),
+            });
+        }
+    };
+    if !rule.majors.contains(&major) {
+        return Err(DescriptorMismatch::Major { found: major });
+    }
+    match major {
+        Major::K => view.k_major(mode),
+        Major::Mn => view.mn_major(mode),
+    }
+}
+
+/// The densest layout of a tile that a descriptor with that major and mode names, in elements, and the
+/// swizzle that its tensor needs: `` `((8,8),16):((64,512),1)` with `swizzle=(3,4,3)` ``. Of an MN-major tile
+/// that does not fill rows so wide, with the widest mode whose rows it fills. None for what is no tile of a
+/// descriptor.
+pub fn canonical(
+    tile: &[i64],
+    bits: i64,
+    rule: &MatrixRule,
+    major: Major,
+    mode: SwizzleMode,
+) -> Option<String> {
+    Extents::of(tile, bits, rule).map(|e| e.canonical(major, mode))
+}
+
+/// Numbers of elements.
+#[derive(Copy, Clone)]
+struct Extents {
+    mn: i64,
+    k: i64,
+    /// In a unit.
+    run: i64,
+    /// Bytes of one.
+    size: i64,
+    /// Whether k is the first mode of the tile.
+    k_first: bool,
+}
+
+/// A tile in memory.
+struct View<'a> {
+    layout: &'a Layout,
+    of: Extents,
+}
+
+impl Extents {
+    /// Of whole units along k and whole groups of rows along mn; none for other tiles.
+    fn of(tile: &[i64], bits: i64, rule: &MatrixRule) -> Option<Self> {
+        let &[first, second] = tile else { return None };
+        let k_first = rule.k_mode == 0;
+        let (mn, k) = if k_first { (second, first) } else { (first, second) };
+        let (run, size) = match bits {
+            8 | 16 | 32 | 64 => (UNIT * 8 / bits, bits / 8),
+            _ => return None,
+        };
+        let small = (1..=MAX_OFFSET).contains(&mn) && (1..=MAX_OFFSET).contains(&k);
+        let whole = small && mn % ROWS == 0 && k % run == 0;
+        whole.then_some(Extents { mn, k, run, size, k_first })
+    }
+
+    /// The widest mode up to `mode` whose rows the tile fills along mn.
+    fn filled(&self, mode: SwizzleMode) -> SwizzleMode {
+        let fills = |m: &SwizzleMode| {
+            m.width() <= mode.width() && self.mn % (m.width() / self.size).max(1) == 0
+        };
+        SwizzleMode::ALL.into_iter().rev().find(fills).unwrap_or(SwizzleMode::None)
+    }
+
+    /// The densest canonical layout of the tile, in elements: what to write instead.
+    fn canonical(&self, major: Major, mode: SwizzleMode) -> String {
+        let mode = if major == Major::Mn { self.filled(mode) } else { mode };
+        let (rows, run, groups) = (mode.width() / self.size, self.run, self.mn / ROWS);
+        let (mn, k) = match (major, mode) {
+            (Major::K, SwizzleMode::None) => (
+                format!("(8,{groups}):({run},{})", run * ROWS),
+                format!("({run},{}):(1,{})", self.k / run, run * self.mn),
+            ),
+            (Major::K, _) => {
+                (format!("(8,{groups}):({rows},{})", rows * ROWS), format!("{}:1", self.k))
+            }
+            (Major::Mn, _) => (
+                format!("({rows},{}):(1,{})", self.mn / rows, rows * self.k),
+                format!("{}:{rows}", self.k),
+            ),
+        };
+        let join = |a: &str, b: &str| -> Option<String> {
+            let ((s, d), (t, e)) = (a.split_once(':')?, b.split_once(':')?);
+            Some(format!("({s},{t}):({d},{e})"))
+        };
+        let joined = if self.k_first { join(&k, &mn) } else { join(&mn, &k) };
+        format!("`{}` with {}", joined.unwrap_or_default(), mode.attribute())
+    }
+}
+
+impl View<'_> {
+    /// The offset of an element, in elements.
+    fn at(&self, mn: i64, k: i64) -> i64 {
+        let index = if self.of.k_first { k + self.of.k * mn } else { mn + self.of.mn * k };
+        self.layout.at(index)
+    }
+
+    /// The same in bytes.
+    fn byte(&self, mn: i64, k: i64) -> i64 {
+        self.at(mn, k).saturating_mul(self.of.size)
+    }
+
+    fn k_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
+        let row = self.byte(1, 0);
+        let group = if self.of.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
+        let unit = if self.of.k > self.of.run { self.byte(0, self.of.run) } else { UNIT };
+        self.rows_fit(Major::K, mode, row)?;
+        if mode != SwizzleMode::None && unit != UNIT {
+            return Err(self.stride(Major::K, mode, "units of 16 bytes along k", UNIT, unit));
+        }
+        let leading = if mode == SwizzleMode::None { field("leading", unit, UNIT)? } else { UNIT };
+        let stride = field("stride", group, mode.period())?;
+        self.regular(Major::K, mode, |mn, k| {
+            row * (mn % ROWS)
+                + group * (mn / ROWS)
+                + unit * (k / self.of.run)
+                + self.of.size * (k % self.of.run)
+        })?;
+        Ok(Descriptor { major: Major::K, swizzle: mode, leading, stride })
+    }
+
+    fn mn_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
+        let c = mode.width() / self.of.size;
+        let row = self.byte(0, 1);
+        let group = if self.of.k > ROWS { self.byte(0, ROWS) } else { 0 };
+        self.rows_fit(Major::Mn, mode, row)?;
+        if self.of.mn % c != 0 {
+            let fits = self.of.filled(mode);
+            return Err(DescriptorMismatch::Partial { extent: self.of.mn, row: c, fits });
+        }
+        let along = if self.of.mn > c { self.byte(c, 0) } else { 0 };
+        let (leading, stride) =
+            if mode == SwizzleMode::None { (group, along) } else { (along, group) };
+        let leading = field("leading", leading, mode.period())?;
+        let stride = field("stride", stride, mode.period())?;
+        self.regular(Major::Mn, mode, |mn, k| {
+            self.of.size * (mn % c) + along * (mn / c) + row * (k % ROWS) + group * (k / ROWS)
+        })?;
+        Ok(Descriptor { major: Major::Mn, swizzle: mode, leading, stride })
+    }
+
+    /// Rows are as far apart as the mode is wide.
+    fn rows_fit(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        found: i64,
+    ) -> Result<(), DescriptorMismatch> {
+        if found == mode.width() {
+            return Ok(());
+        }
+        if let Some(want) = SwizzleMode::ALL.into_iter().find(|m| m.width() == found) {
+            return Err(DescriptorMismatch::OtherMode { want, found: mode });
+        }
+        // Wide rows without a swizzle are nearest to those of the widest one.
+        let nearest = match (mode, major) {
+            (SwizzleMode::None, Major::K) => SwizzleMode::B128,
+            (SwizzleMode::None, Major::Mn) => self.of.filled(SwizzleMode::B128),
+            _ => mode,
+        };
+        Err(self.stride(major, nearest, "rows", nearest.width(), found))
+    }
+
+    fn stride(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        what: &'static str,
+        want: i64,
+        found: i64,
+    ) -> DescriptorMismatch {
+        let canonical = self.of.canonical(major, mode);
+        DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, canonical }
+    }
+
+    /// Every element is where the formula says; its factors are offsets that fields hold.
+    fn regular(
+        &self,
+        major: Major,
+        mode: SwizzleMode,
+        formula: impl Fn(i64, i64) -> i64,
+    ) -> Result<(), DescriptorMismatch> {
+        for k in 0..self.of.k {
+            for mn in 0..self.of.mn {
+                if self.byte(mn, k) != formula(mn, k) {
+                    let canonical = self.of.canonical(major, mode);
+                    let (at, nearest) = ((mn, k), (major, mode));
+                    return Err(DescriptorMismatch::Irregular { at, nearest, canonical });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An offset that a field holds.
+fn field(field: &'static str, found: i64, multiple: i64) -> Result<i64, DescriptorMismatch> {
+    if (0..=MAX_OFFSET).contains(&found) && found % multiple == 0 {
+        return Ok(found);
+    }
+    Err(DescriptorMismatch::Field { field, found, multiple })
+}

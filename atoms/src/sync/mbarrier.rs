@@ -1,0 +1,74 @@
+//! Barrier objects in shared memory.
+//!
+//! `mbarrier.wait` is a loop: the instruction answers whether the phase is complete, from `sm_90` on
+//! after the thread has slept a while.
+
+use crate::arch::{Arch, ArchReq};
+use crate::dsl::{ONE, SH, atom, computed, immediate, rw, w};
+use crate::limits::limits;
+use crate::row::{Atom, AtomOp, Elem};
+use carbyne_ir::ast::SyncOp;
+use carbyne_ir::scalar::Scalar;
+
+const INIT: &str =
+    "PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier.init";
+const ARRIVE: &str =
+    "PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier.arrive";
+const WAIT: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: \
+                    mbarrier.test_wait, mbarrier.try_wait";
+const ASYNC: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: \
+                     cp.async.mbarrier.arrive";
+const FENCE: &str =
+    "PTX ISA, Parallel Synchronization and Communication Instructions: membar, fence";
+
+/// Arrivals, and bytes, of one phase (PTX ISA, Contents of the mbarrier object).
+const MOST: i64 = (1 << 20) - 1;
+
+const TRY_WAIT: &str = "{{
+.reg .pred complete;
+again:
+mbarrier.try_wait.parity.shared::cta.b64 complete, [{B}], {parity};
+@!complete bra again;
+}}";
+const TEST_WAIT: &str = "{{
+.reg .pred complete;
+again:
+mbarrier.test_wait.parity.shared::cta.b64 complete, [{B}], {parity};
+@!complete bra again;
+}}";
+const ARRIVE_ONCE: &str = "{{
+.reg .b64 state;
+mbarrier.arrive.shared::cta.b64 state, [{B}];
+}}";
+
+#[rustfmt::skip] // One row a line.
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let t = &limits(arch).timing;
+    let (read, written) = (t.sync(t.shared_load_cycles), t.sync(t.shared_store_cycles));
+    let (sm80, sm90) = (ArchReq::Since(Arch::Sm80), ArchReq::Since(Arch::Sm90));
+    let parts = ("B", Elem::Scalar(Scalar::Mbarrier), SH, &[1][..], ONE);
+    let (new, used) = (w(parts), rw(parts));
+    let (count, bytes) = (computed("count", (1, MOST)), computed("bytes", (0, MOST)));
+    let (once, parity) = (immediate("count", (1, 1)), computed("parity", (0, 1)));
+    let row = |name, req, op, cost| atom(name, req, AtomOp::Sync(op), cost);
+    vec![
+        row("mbarrier.init", sm80, SyncOp::MbarrierInit, written).operands([new]).numbers([count])
+            .ptx("mbarrier.init.shared::cta.b64 [{B}], {count};").cite(INIT),
+        row("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([count])
+            .ptx("mbarrier.arrive.shared::cta.b64 _, [{B}], {count};").cite(ARRIVE),
+        row("mbarrier.arrive.once", sm80, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([once])
+            .ptx(ARRIVE_ONCE).cite(ARRIVE),
+        row("mbarrier.arrive.expect_tx", sm90, SyncOp::MbarrierExpect, written).operands([used.clone()]).numbers([bytes])
+            .ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{B}], {bytes};").cite(ARRIVE),
+        row("mbarrier.try_wait.parity", sm90, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
+            .ptx(TRY_WAIT).sequence("the instruction is repeated until it answers yes", "none").cite(WAIT),
+        row("mbarrier.test_wait.parity", sm80, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
+            .ptx(TEST_WAIT).sequence("the instruction is repeated until it answers yes", "none").cite(WAIT),
+        row("cp.async.mbarrier.arrive.noinc", sm80, SyncOp::MbarrierAsyncArrive, written).operands([used])
+            .ptx("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [{B}];").cite(ASYNC),
+        row("fence.mbarrier_init", sm90, SyncOp::FenceMbarrierInit, written)
+            .ptx("fence.mbarrier_init.release.cluster;").cite(FENCE),
+        row("fence.proxy.async", sm90, SyncOp::FenceAsync, written)
+            .ptx("fence.proxy.async.shared::cta;").cite(FENCE),
+    ]
+}

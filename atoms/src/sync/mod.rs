@@ -1,0 +1,18 @@
+//! Synchronization: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups and
+//! grids tell the hardware.
+//!
+//! Of several rows for one statement the better one comes first. Costs do not count waiting.
+
+mod barrier;
+mod groups;
+mod hints;
+mod mbarrier;
+
+use crate::arch::Arch;
+use crate::row::Atom;
+
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let families =
+        [barrier::list(arch), mbarrier::list(arch), groups::list(arch), hints::list(arch)];
+    families.into_iter().flatten().collect()
+}

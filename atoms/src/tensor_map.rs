@@ -1,0 +1,231 @@
+//! What hardware takes of a tensor map, and how the driver's encoder is told.
+//!
+//! Rules and numbers are those of `cuTensorMapEncodeTiled` (CUDA Driver API, Tensor Map Object
+//! Management) without interleaving.
+
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::layout::Swizzle;
+use carbyne_ir::program::{Program, TensorMap};
+use carbyne_ir::scalar::Scalar;
+use std::fmt;
+
+/// Most modes.
+const MOST_MODES: usize = 5;
+/// Largest extent of a box.
+const MOST_BOX: i64 = 256;
+/// What the tensor's address, its strides and the rows of a box are multiples of, in bytes.
+const UNIT: i64 = 16;
+
+/// How rows of a box are swizzled in shared memory, with the driver's number.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SwizzleMode {
+    /// `CU_TENSOR_MAP_SWIZZLE_*`
+    pub number: u32,
+    /// The swizzle of byte addresses, as (B, M, S).
+    pub bits: (u32, u32, u32),
+    /// Most bytes of a row of a box; none for rows that are not swizzled.
+    pub row: Option<i64>,
+}
+
+/// Every mode that hardware has.
+pub const SWIZZLES: &[SwizzleMode] = &[
+    SwizzleMode { number: 0, bits: (0, 4, 3), row: None },
+    SwizzleMode { number: 1, bits: (1, 4, 3), row: Some(32) },
+    SwizzleMode { number: 2, bits: (2, 4, 3), row: Some(64) },
+    SwizzleMode { number: 3, bits: (3, 4, 3), row: Some(128) },
+];
+
+/// The mode of a tensor's swizzle; none where hardware has no such mode.
+pub fn swizzle_mode(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
+    let bits = match swizzle {
+        None => 0,
+        Some(s) if s.is_none() => 0,
+        Some(s) => {
+            let found = SWIZZLES[1..]
+                .iter()
+                .find(|m| m.bits == (s.bits(), s.base(), s.shift().unsigned_abs()));
+            found.filter(|_| s.shift() > 0)?.number
+        }
+    };
+    SWIZZLES.iter().find(|m| m.number == bits).copied()
+}
+
+/// The driver's number of a scalar type, `CU_TENSOR_MAP_DATA_TYPE_*`. Types that are only moved go by
+/// their width.
+pub fn data_type(scalar: Scalar) -> Option<u32> {
+    Some(match scalar {
+        Scalar::U8 | Scalar::I8 | Scalar::E4m3 | Scalar::E5m2 | Scalar::Bool => 0,
+        Scalar::U16 | Scalar::I16 => 1,
+        Scalar::U32 => 2,
+        Scalar::I32 => 3,
+        Scalar::U64 => 4,
+        Scalar::I64 => 5,
+        Scalar::F16 => 6,
+        Scalar::F32 => 7,
+        Scalar::F64 => 8,
+        Scalar::Bf16 => 9,
+        Scalar::Tf32 => 11,
+        _ => return None,
+    })
+}
+
+/// What the encoder takes besides the address, with what is known at launch only still as expressions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapDescription {
+    /// `CU_TENSOR_MAP_DATA_TYPE_*`
+    pub data_type: u32,
+    /// Where the tensor begins, in bytes from the start of its buffer.
+    pub offset: Dim,
+    /// Extents, the fastest mode first.
+    pub extents: Vec<Dim>,
+    /// Bytes from one element to the next in every mode but the first.
+    pub strides: Vec<Dim>,
+    /// Extents of a box.
+    pub sizes: Vec<i64>,
+    /// `CU_TENSOR_MAP_SWIZZLE_*`
+    pub swizzle: u32,
+    /// `CU_TENSOR_MAP_L2_PROMOTION_*`: how much the second-level cache fetches together.
+    pub promotion: u32,
+}
+
+/// 256 bytes.
+const PROMOTION: u32 = 3;
+
+/// Why hardware has no such tensor map.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoMap {
+    /// Too many modes, or none.
+    Modes(usize),
+    /// A scalar type that boxes do not hold.
+    Scalar(Scalar),
+    /// A stride or the address is not known to be a multiple of 16 bytes.
+    Unaligned {
+        /// Which mode; none for the address.
+        mode: Option<usize>,
+        /// Bytes, as far as they are known.
+        bytes: String,
+    },
+    /// A box is too long.
+    Box {
+        /// In which mode, the fastest counted 0.
+        mode: usize,
+        /// Its extent.
+        extent: i64,
+    },
+    /// Rows of a box are no multiple of 16 bytes.
+    Row(i64),
+    /// A swizzle that hardware does not have.
+    Swizzle(Swizzle),
+    /// Rows of a box are longer than what the swizzle permutes.
+    Span {
+        /// Bytes of a row.
+        row: i64,
+        /// Most that the mode takes.
+        most: i64,
+    },
+    /// Bytes beyond 64 bits.
+    Overflow,
+}
+
+impl NoMap {
+    /// An action that would mend it.
+    pub fn help(&self) -> String {
+        match self {
+            NoMap::Modes(_) => format!("make a map of 1 to {MOST_MODES} modes"),
+            NoMap::Scalar(_) => "move it as a tensor of bytes".to_owned(),
+            NoMap::Unaligned { mode: None, .. } => {
+                format!("begin the map at a multiple of {UNIT} bytes")
+            }
+            NoMap::Unaligned { mode: Some(_), .. } => {
+                format!(
+                    "make the stride a multiple of {UNIT} bytes: pad the tensor, or state `div=`"
+                )
+            }
+            NoMap::Box { .. } => format!("make every extent of a box at most {MOST_BOX}"),
+            NoMap::Row(_) => format!("make the fastest extent of a box a multiple of {UNIT} bytes"),
+            NoMap::Swizzle(_) => {
+                let all: Vec<String> = SWIZZLES[1..]
+                    .iter()
+                    .map(|SwizzleMode { bits: (b, m, s), .. }| format!("`swizzle=({b},{m},{s})`"))
+                    .collect();
+                format!("use {}, or none", all.join(", "))
+            }
+            NoMap::Span { most, .. } => {
+                format!("make the fastest extent of a box at most {most} bytes")
+            }
+            NoMap::Overflow => "make the tensor smaller".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for NoMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoMap::Modes(n) => write!(f, "a tensor map has from 1 to {MOST_MODES} modes, not {n}"),
+            NoMap::Scalar(s) => write!(f, "no tensor map holds {s}"),
+            NoMap::Unaligned { mode: None, bytes } => {
+                write!(f, "the tensor begins at byte {bytes}, no multiple of {UNIT}")
+            }
+            NoMap::Unaligned { mode: Some(m), bytes } => {
+                write!(
+                    f,
+                    "the stride of mode {m} is {bytes} bytes, not known to be a multiple of {UNIT}"
+                )
+            }
+            NoMap::Box { mode, extent } => {
+                write!(f, "a box has {extent} elements in mode {mode}, more than {MOST_BOX}")
+            }
+            NoMap::Row(bytes) => {
+                write!(f, "a row of a box has {bytes} bytes, no multiple of {UNIT}")
+            }
+            NoMap::Swizzle(s) => write!(f, "boxes are never swizzled by {s}"),
+            NoMap::Span { row, most } => {
+                write!(f, "a row of a box has {row} bytes, the swizzle permutes within {most}")
+            }
+            NoMap::Overflow => f.write_str("the map's bytes leave 64 bits"),
+        }
+    }
+}
+
+/// What the encoder is told of a map.
+///
+/// # Errors
+/// The first rule that the map breaks.
+pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
+    let cx: &ExprArena = &p.arena;
+    let scalar = p.buffers[map.buffer].scalar;
+    let Some(data_type) = data_type(scalar) else { return Err(NoMap::Scalar(scalar)) };
+    let n = map.sizes.len();
+    if !(1..=MOST_MODES).contains(&n) {
+        return Err(NoMap::Modes(n));
+    }
+    let bytes = |d: Dim| cx.mul(d, Dim::Const(scalar.bits() / 8)).map_err(|_| NoMap::Overflow);
+    let aligned = |mode: Option<usize>, d: Dim| match cx.divisor(d) % UNIT {
+        0 => Ok(()),
+        _ => Err(NoMap::Unaligned { mode, bytes: cx.display(d).to_string() }),
+    };
+    let offset = bytes(map.offset)?;
+    aligned(None, offset)?;
+    let strides = map.strides[1..].iter().map(|s| bytes(*s)).collect::<Result<Vec<_>, _>>()?;
+    for (i, stride) in strides.iter().enumerate() {
+        aligned(Some(i + 1), *stride)?;
+    }
+    if let Some((mode, extent)) = map.sizes.iter().enumerate().find(|(_, n)| **n > MOST_BOX) {
+        return Err(NoMap::Box { mode, extent: *extent });
+    }
+    let row = map.sizes[0].saturating_mul(scalar.bits()) / 8;
+    if row % UNIT != 0 {
+        return Err(NoMap::Row(row));
+    }
+    let mode = match (swizzle_mode(map.swizzle), map.swizzle) {
+        (Some(mode), _) => mode,
+        (None, Some(swizzle)) => return Err(NoMap::Swizzle(swizzle)),
+        (None, None) => return Err(NoMap::Overflow),
+    };
+    if let Some(most) = mode.row.filter(|most| row > *most) {
+        return Err(NoMap::Span { row, most });
+    }
+    let (extents, sizes) = (map.extents.clone(), map.sizes.clone());
+    let (swizzle, promotion) = (mode.number, PROMOTION);
+    Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
+}

@@ -1,0 +1,110 @@
+//! What each line of a program did, beside the line.
+
+use carbyne_simulate::{KernelReport, LeafCount, LeafReport};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The program with columns on its left, and how often each atom ran.
+///
+/// `runs` counts executions by a warp. `sectors` are 32-byte parts of global memory, `waves` the
+/// wavefronts of shared memory; where the same bytes would fit in fewer, `/` and that number follow.
+pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
+    let mut lines: BTreeMap<usize, LeafCount> = BTreeMap::new();
+    for leaf in kernels.iter().flat_map(|k| &k.leaves) {
+        lines.entry(leaf.line as usize).or_default().merge(&leaf.count);
+    }
+    let of = |n: u64, ideal: u64| match n {
+        0 => String::new(),
+        n if n > ideal => format!("{n} / {ideal}"),
+        n => n.to_string(),
+    };
+    let cells: BTreeMap<usize, [String; 3]> = lines
+        .iter()
+        .map(|(line, c)| {
+            let cells = [
+                of(c.executions, u64::MAX),
+                of(c.global.sectors, c.global.ideal),
+                of(c.shared.wavefronts, c.shared.ideal),
+            ];
+            (*line, cells)
+        })
+        .collect();
+    let heads = ["runs", "sectors", "waves"].map(str::to_owned);
+    let width = |i: usize| {
+        let all = cells.values().map(|row| row[i].len()).chain([heads[i].len()]);
+        all.max().unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2)];
+    let mut out = String::new();
+    let mut row = |cells: &[String; 3], text: &str| {
+        for (cell, width) in cells.iter().zip(widths) {
+            let _ = write!(out, "{cell:>width$}  ");
+        }
+        out.push_str(format!("| {text}").trim_end());
+        out.push('\n');
+    };
+    row(&heads, "");
+    let none = [const { String::new() }; 3];
+    for (i, line) in source.lines().enumerate() {
+        row(cells.get(&(i + 1)).unwrap_or(&none), line);
+    }
+    out.push('\n');
+    for (atom, n) in mix(kernels.iter().flat_map(|k| &k.leaves)) {
+        let _ = writeln!(out, "{n:>12}  {atom}");
+    }
+    out
+}
+
+/// Executions by atom, most first.
+fn mix<'a>(leaves: impl Iterator<Item = &'a LeafReport>) -> Vec<(&'a str, u64)> {
+    let mut mix: BTreeMap<&str, u64> = BTreeMap::new();
+    for leaf in leaves.filter(|l| l.count.executions > 0) {
+        *mix.entry(leaf.atom.as_deref().unwrap_or("no atom")).or_default() += leaf.count.executions;
+    }
+    let mut mix: Vec<_> = mix.into_iter().collect();
+    mix.sort_by_key(|(atom, n)| (std::cmp::Reverse(*n), *atom));
+    mix
+}
+
+/// The same as one object: a list of kernels, each with its leaves.
+pub(super) fn json(kernels: &[KernelReport]) -> String {
+    let leaf = |l: &LeafReport| {
+        let (global, shared) = (l.count.global, l.count.shared);
+        json!({
+            "line": l.line,
+            "atom": l.atom,
+            "executions": l.count.executions,
+            "global": {
+                "accesses": global.accesses,
+                "bytes": global.bytes,
+                "sectors": global.sectors,
+                "ideal_sectors": global.ideal,
+            },
+            "shared": {
+                "accesses": shared.accesses,
+                "wavefronts": shared.wavefronts,
+                "ideal_wavefronts": shared.ideal,
+            },
+        })
+    };
+    let kernels: Vec<_> = kernels
+        .iter()
+        .map(|k| {
+            let mix: serde_json::Map<String, serde_json::Value> =
+                mix(k.leaves.iter()).into_iter().map(|(a, n)| (a.to_owned(), n.into())).collect();
+            json!({
+                "kernel": k.name,
+                "blocks": k.n_blocks,
+                "blocks_run": k.blocks_run.len(),
+                "max_error": k.max_error,
+                "max_error_of_allowed": k.max_ratio,
+                "multiply_adds": k.multiply_adds,
+                "atoms": mix,
+                "leaves": k.leaves.iter().map(leaf).collect::<Vec<_>>(),
+                "repeated_writes": k.repeated,
+            })
+        })
+        .collect();
+    format!("{}\n", json!({ "kernels": kernels }))
+}

@@ -1,0 +1,57 @@
+//! `compile --emit abi`: what a launcher must know.
+
+use crate::support::{carbyne, root};
+use serde_json::{Value, json};
+
+#[test]
+fn tensor_maps_are_described_as_their_encoder_takes_them() {
+    let file = root().join("examples/tma_copy.cby").display().to_string();
+    let ran = carbyne(&["compile", &file, "--arch", "sm_90a", "--emit", "abi"], "");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(abi["kernel"], "tma_copy");
+    assert_eq!((&abi["grid"], &abi["block"]), (&json!(12), &json!(128)));
+    let kinds: Vec<&Value> =
+        abi["parameters"].as_array().expect("a list").iter().map(|p| &p["kind"]).collect();
+    assert_eq!(kinds, ["pointer", "pointer", "tensor_map", "tensor_map"]);
+    let map = json!({
+        "kind": "tensor_map",
+        "name": "from",
+        "tensor": "A",
+        "bytes": 128,
+        "data_type": 6,
+        "offset_bytes": 0,
+        "extents": [136, 200],
+        "stride_bytes": [272],
+        "box": [64, 64],
+        "swizzle": 3,
+        "l2_promotion": 3,
+    });
+    assert_eq!(abi["parameters"][2], map);
+}
+
+#[test]
+fn sizes_of_the_launch_stay_expressions() {
+    let text = "carbyne 1
+sym K{min=64, max=4096, div=64}
+%A:[K,K].f16.GL
+#grid:[K / 64].block
+#cta:[32].thread
+Spec @k <<<#grid, #cta>>> (%A) -> () {
+  Allocate %s:[64,64].f16.SH{align=128}
+  Allocate %full:[1].mbarrier.SH
+  %m = %A.tensormap([64,64])
+  Move <<<#grid, #cta[0]>>> (%m[0,0]) -> (%s) bar=%full
+}
+";
+    let ran = carbyne(&["compile", "-", "--arch", "sm_90a", "--emit", "abi"], text);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(abi["grid"], "K / 64");
+    assert_eq!(
+        abi["parameters"][1],
+        json!({"kind": "symbol", "name": "K", "symbol": "K", "bits": 32})
+    );
+    assert_eq!(abi["parameters"][2]["extents"], json!(["K", "K"]));
+    assert_eq!(abi["parameters"][2]["stride_bytes"], json!(["K * 2"]));
+}

@@ -1,0 +1,65 @@
+//! Bulk copies: one instruction for all that the operands hold.
+
+use super::Lowering;
+use super::access::Values;
+use crate::cpp::ast::{Expr, Stmt};
+use crate::{Fallible, errors};
+use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
+use carbyne_atoms::{Access, Atom};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::{Spec, TensorId};
+
+impl Lowering<'_> {
+    pub(super) fn bulk(&mut self, spec: &Spec, atom: &Atom) -> Fallible<Stmt> {
+        let copy = bulk_copy(self.p, spec, atom).map_err(|mismatch| {
+            Box::new(
+                Diagnostic::new(
+                    Code::AtomMismatch,
+                    spec.span,
+                    format!("`{}` does not implement this {}", atom.name, spec.kind),
+                )
+                .label(mismatch.to_string())
+                .help(mismatch.help()),
+            )
+        })?;
+        let BulkCopy { source, target, bytes, boxed, bar, mask } = copy;
+        let mut given = vec![];
+        for operand in &atom.operands {
+            let t = if operand.access == Access::Read { source } else { target };
+            let register = match &self.p.tensors[t].map {
+                Some(view) => match self.maps.get(&view.map) {
+                    Some(name) => ("l".to_owned(), Expr::name(name.clone()).address()),
+                    None => return Err(errors::unprintable("a tensor map is no parameter")),
+                },
+                None => self.first(t)?,
+            };
+            given.push((operand.name, register));
+        }
+        if let Some(bar) = bar {
+            given.push(("bar", self.first(bar)?));
+        }
+        let mut at = boxed.map_or(vec![], |(_, at)| at).into_iter();
+        let mut numbers = vec![];
+        for number in &atom.numbers {
+            let value = match number.name {
+                "bytes" => Dim::Const(bytes),
+                "mask" => mask.unwrap_or(Dim::Const(0)),
+                // The others are coordinates, in their order.
+                _ => at.next().unwrap_or(Dim::Const(0)),
+            };
+            numbers.push((number.name, value));
+        }
+        self.ptx(atom, &[], &numbers, given, false)
+    }
+
+    /// The register with the address of a view's first element.
+    fn first(&mut self, t: TensorId) -> Fallible<(String, Expr)> {
+        let tensor = &self.p.tensors[t];
+        let text = self.p.tensor_name(t);
+        let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
+            return Err(errors::unprintable(format!("{text} is used where it is not declared")));
+        };
+        self.address_register(&Values { stored, at: vec![tensor.offset], text })
+    }
+}

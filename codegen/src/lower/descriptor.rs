@@ -1,0 +1,48 @@
+//! Operands that an instruction finds through a matrix descriptor.
+//!
+//! The fields are those that the atom table derives from the view. The start address is that before
+//! swizzling: the hardware swizzles what it computes from it.
+
+use super::Lowering;
+use super::kernel::Helper;
+use super::storage::Stored;
+use crate::Fallible;
+use crate::cpp::ast::Expr;
+use carbyne_atoms::{AtomOperand, Descriptor, descriptor};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Swizzle;
+use carbyne_ir::program::TensorId;
+
+/// A tile in shared memory.
+#[derive(Clone, Debug)]
+pub(super) struct Described {
+    /// Without its swizzle.
+    stored: Stored,
+    /// Where the tile begins, in scalars of the buffer.
+    at: Dim,
+    pub(super) descriptor: Descriptor,
+}
+
+impl Lowering<'_> {
+    pub(super) fn described(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Described> {
+        let tensor = &self.p.tensors[t];
+        let (stored, text) = self.stored_for(t, operand)?;
+        let descriptor = descriptor::of_operand(self.p, t, operand).map_err(|e| {
+            let message = format!("operand {} cannot be {text}: {e}", operand.name);
+            Box::new(Diagnostic::new(Code::AtomMismatch, tensor.span, message).help(e.help()))
+        })?;
+        let stored = Stored { swizzle: Swizzle::none(), ..stored };
+        Ok(Described { stored, at: tensor.offset, descriptor })
+    }
+
+    /// `matrix_descriptor(&a[64 * k], 16, 1024, 1)`
+    pub(super) fn descriptor_of(&mut self, d: &Described) -> Fallible<Expr> {
+        self.helpers.extend([Helper::SharedAddress, Helper::MatrixDescriptor]);
+        let start = self.address(&d.stored, d.at)?;
+        let Descriptor { leading, stride, swizzle, .. } = d.descriptor;
+        let mode = swizzle.code() as i64;
+        let args = [start, Expr::Int(leading), Expr::Int(stride), Expr::Int(mode)];
+        Ok(Expr::call("matrix_descriptor", args))
+    }
+}

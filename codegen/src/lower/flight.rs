@@ -1,0 +1,57 @@
+//! Registers that asynchronous instructions use while the program goes on.
+//!
+//! The C++ compiler takes an asm statement for done when the next one begins, and would move accesses to
+//! its registers to where they are still in use. Where a statement hands registers to such instructions, or
+//! back ([`carbyne_atoms::Handover`]), an empty asm statement that claims to write them keeps accesses on
+//! their side.
+
+use super::Lowering;
+use super::kernel::Helper;
+use crate::cpp::ast::{Expr, Stmt, StmtKind};
+use crate::scalars::storage_bits;
+use carbyne_atoms::{AsmClass, Visibility};
+use carbyne_ir::program::{BufferId, SpecId};
+use carbyne_ir::scalar::Memory;
+
+impl Lowering<'_> {
+    /// Notes registers that come into scope.
+    pub(super) fn declare_in_flight(&mut self, id: BufferId) {
+        if self.p.buffers[id].memory == Some(Memory::Rf) && self.asynchronous.contains(&id) {
+            self.in_flight.push(id);
+        }
+    }
+
+    /// `fence_registers<64>(acc);` for all registers in scope that asynchronous instructions use.
+    pub(super) fn fence_registers(&mut self) -> Vec<Stmt> {
+        let mut stmts = vec![];
+        for id in self.in_flight.clone() {
+            let (Some(stored), Some(cosize)) =
+                (self.buffers.get(&id), self.p.buffers[id].cosize.as_const())
+            else {
+                continue;
+            };
+            let own = stored.storage.cxx == AsmClass::F.cxx();
+            let words = stored.words.iter().find(|(class, _)| *class == AsmClass::R);
+            let Some(name) = (if own { Some(&stored.name) } else { words.map(|(_, name)| name) })
+            else {
+                continue;
+            };
+            let n = cosize.saturating_mul(storage_bits(stored.scalar)) / AsmClass::R.bits();
+            let call = Expr::call(format!("fence_registers<{n}>"), [Expr::name(name.clone())]);
+            stmts.push(Stmt::new(StmtKind::Expr(call)));
+            self.helpers.insert(Helper::FenceRegisters);
+        }
+        stmts
+    }
+
+    /// The buffers of a leaf that its row uses after the statement.
+    pub(super) fn asynchronous_of(&self, id: SpecId) -> Vec<BufferId> {
+        let spec = &self.p.specs[id];
+        let row = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
+        if row.is_none_or(|row| row.visibility != Visibility::WgmmaGroup) {
+            return vec![];
+        }
+        let operands = spec.input_tensors().chain(spec.outputs.iter().copied());
+        operands.map(|t| self.p.tensors[t].buffer).collect()
+    }
+}

@@ -1,0 +1,183 @@
+//! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
+
+use carbyne_atoms::DescriptorMismatch;
+use carbyne_atoms::bulk::BulkMismatch;
+use std::fmt;
+
+/// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
+/// closer to a match.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mismatch {
+    /// It computes something else.
+    Op {
+        /// What the row computes.
+        want: String,
+    },
+    /// An operand has another scalar type.
+    Scalar {
+        /// The row's operand.
+        operand: &'static str,
+        /// The row's unit.
+        want: String,
+        /// The tensor's scalar.
+        found: String,
+        /// By how many bits they differ: which of several wrong types is nearest.
+        apart: i64,
+    },
+    /// An operand lies elsewhere.
+    Memory {
+        /// The row's operand.
+        operand: &'static str,
+        /// Where the row allows.
+        want: String,
+        /// Where the tensor lies.
+        found: String,
+    },
+    /// It is executed by another number of threads.
+    Threads {
+        /// The row's.
+        want: String,
+        /// The spec's.
+        found: String,
+    },
+    /// A thread holds another number of values.
+    Values {
+        /// The row's operand.
+        operand: &'static str,
+        /// Values of one thread in the row.
+        want: i64,
+        /// In the spec.
+        found: i64,
+    },
+    /// The values of a thread are not where the row wants them.
+    Order {
+        /// The row's operand.
+        operand: &'static str,
+        /// What is wanted.
+        want: String,
+        /// What the view has.
+        found: String,
+    },
+    /// No descriptor describes the operand.
+    Descriptor {
+        /// The row's operand.
+        operand: &'static str,
+        /// Why not.
+        why: DescriptorMismatch,
+    },
+    /// An operand that one descriptor names is not the same for every thread.
+    Uniform {
+        /// The row's operand.
+        operand: &'static str,
+        /// The first thread of a group whose operand begins elsewhere.
+        thread: i64,
+    },
+    /// The address is not known to be aligned.
+    Align {
+        /// The row's operand.
+        operand: &'static str,
+        /// Bytes.
+        want: i64,
+        /// Bytes that are known.
+        found: i64,
+    },
+    /// It moves another amount, or completes otherwise.
+    Bulk(BulkMismatch),
+    /// Elements would end in other places than the enclosing Move says.
+    Relation {
+        /// What goes wrong first.
+        detail: String,
+    },
+    /// All else fits, but it adds to what the spec sets.
+    Accumulates,
+}
+
+impl Mismatch {
+    /// Larger came nearer.
+    pub fn nearness(&self) -> (u32, i64) {
+        let apart = match self {
+            Mismatch::Scalar { apart, .. } => *apart,
+            Mismatch::Values { want, found, .. } => (want - found).abs(),
+            _ => 0,
+        };
+        (self.rank(), -apart)
+    }
+
+    fn rank(&self) -> u32 {
+        match self {
+            Mismatch::Op { .. } => 0,
+            Mismatch::Scalar { .. } => 1,
+            Mismatch::Memory { .. } => 2,
+            Mismatch::Threads { .. } => 3,
+            Mismatch::Values { .. } | Mismatch::Bulk(_) => 4,
+            Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
+            Mismatch::Align { .. } => 6,
+            Mismatch::Relation { .. } => 7,
+            Mismatch::Accumulates => 8,
+        }
+    }
+
+    /// An action that would make the atom match.
+    pub fn help(&self) -> String {
+        match self {
+            Mismatch::Op { want } => format!("write the spec as {want}"),
+            Mismatch::Scalar { operand, want, .. } => {
+                format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
+            }
+            Mismatch::Memory { operand, want, .. } => {
+                format!("move operand {operand} to {want} first")
+            }
+            Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
+            Mismatch::Values { operand, want, .. } => {
+                format!("give each thread {want} values of operand {operand}")
+            }
+            Mismatch::Order { operand, want, .. } => {
+                format!("lay operand {operand} out so that its values are {want}")
+            }
+            Mismatch::Descriptor { why, .. } => why.help(),
+            Mismatch::Uniform { operand, .. } => {
+                format!("give all threads of a group the same view of operand {operand}")
+            }
+            Mismatch::Align { operand, want, .. } => {
+                format!("align operand {operand} to {want} bytes: base, strides and index")
+            }
+            Mismatch::Bulk(mismatch) => mismatch.help(),
+            Mismatch::Relation { .. } => {
+                "change the view of the source, or the thread-value layout of the destination"
+                    .to_owned()
+            }
+            Mismatch::Accumulates => "set the output with an Init, then write MatMul".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Op { want } => write!(f, "computes {want}"),
+            Mismatch::Scalar { operand, want, found, .. } => {
+                write!(f, "operand {operand} is {want}, found {found}")
+            }
+            Mismatch::Memory { operand, want, found } => {
+                write!(f, "operand {operand} lies in {want}, found {found}")
+            }
+            Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
+            Mismatch::Values { operand, want, found } => {
+                write!(f, "operand {operand} has {want} values a thread, found {found}")
+            }
+            Mismatch::Order { operand, want, found } => {
+                write!(f, "values of operand {operand} are {want}, found {found}")
+            }
+            Mismatch::Descriptor { operand, why } => write!(f, "operand {operand}: {why}"),
+            Mismatch::Uniform { operand, thread } => {
+                write!(f, "operand {operand} begins elsewhere for thread {thread} of its group")
+            }
+            Mismatch::Align { operand, want, found } => {
+                write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
+            }
+            Mismatch::Bulk(mismatch) => write!(f, "{mismatch}"),
+            Mismatch::Relation { detail } => f.write_str(detail),
+            Mismatch::Accumulates => f.write_str("adds to its output and never sets it"),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Tensor maps: tensors in global memory as boxes.
+
+use super::exprs::{overflow, refused};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{Expr, ViewOp};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::{Layout, Swizzle};
+use crate::leaf::Leaf;
+use crate::program::{MapId, MapView, Tensor, TensorMap, VarKind};
+use crate::scalar::Memory;
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+impl Resolver {
+    /// `.tensormap([128,64], swizzle=(3,4,3))`: makes the map, and of the tensor its two levels.
+    pub(super) fn tensor_map(
+        &mut self,
+        t: &mut Tensor,
+        sizes: &[Expr],
+        swizzle: Option<(u32, u32, u32)>,
+        span: Span,
+    ) -> Fallible<()> {
+        let wrong = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
+        };
+        let buffer = &self.p.buffers[t.buffer];
+        if buffer.memory != Some(Memory::Gl) {
+            return wrong(
+                format!("`%{}` does not lie in GL, and has no tensor map", buffer.name),
+                "make maps of the caller's tensors",
+            );
+        }
+        let [level] = &t.levels[..] else {
+            let help = "make the map of the whole tensor, before `.tile`";
+            return wrong(format!("a tensor of {} levels has no map", t.levels.len()), help);
+        };
+        if sizes.len() != level.rank() {
+            return fail(
+                Diagnostic::new(
+                    Code::WrongRank,
+                    span,
+                    format!("{} box extents for {} modes", sizes.len(), level.rank()),
+                )
+                .help("give one extent a mode"),
+            );
+        }
+        let known = |d: Dim| {
+            let vars = self.p.vars_in(d);
+            vars.iter().all(|v| matches!(self.p.vars.get(v), Some(VarKind::Symbol)))
+        };
+        let cx = &self.p.arena;
+        let (mut extents, mut strides, mut boxes) = (vec![], vec![], vec![]);
+        let (mut outer, mut inner) = (vec![], vec![]);
+        for (mode, size) in level.modes().iter().zip(sizes) {
+            let (IntTuple::Leaf(extent), IntTuple::Leaf(stride)) = (mode.shape(), mode.stride())
+            else {
+                let help = "give the tensor plain modes, one extent and one stride each";
+                return wrong(format!("the mode {} is nested", mode.display_in(cx)), help);
+            };
+            if !known(extent) || !known(stride) {
+                let help = "make the map of a tensor that the caller provides";
+                return wrong("the tensor is not known before the launch".to_owned(), help);
+            }
+            let n = self.constant(size, "the extent of a box")?;
+            if n < 1 {
+                return wrong(format!("a box of extent {n}"), "box extents are at least 1");
+            }
+            let e = |e: crate::layout::LayoutError| overflow(size.span, &e);
+            let size = Dim::Const(n);
+            let count = Dim::ceil_div(cx, extent, size).map_err(e)?;
+            let apart = Dim::mul(cx, stride, size).map_err(e)?;
+            let plain = |n: Dim, s: Dim| {
+                Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(s))
+                    .map_err(|e| refused(span, &e))
+            };
+            outer.push(plain(count, apart)?);
+            inner.push(plain(size, stride)?);
+            extents.push(extent);
+            strides.push(stride);
+            boxes.push(n);
+        }
+        let is_one = |d: Option<&Dim>| d.is_some_and(|d| Leaf::eq(cx, *d, Dim::Const(1)).is_true());
+        let first_fastest = !is_one(strides.last());
+        if first_fastest && !is_one(strides.first()) {
+            return wrong(
+                "neither the first nor the last mode is contiguous in memory".to_owned(),
+                "give one of them the stride 1",
+            );
+        }
+        if !known(t.offset) {
+            let help = "make the map of the whole tensor, and choose boxes by its indices";
+            return wrong(
+                "where the tensor begins is not known before the launch".to_owned(),
+                help,
+            );
+        }
+        if !first_fastest {
+            extents.reverse();
+            strides.reverse();
+            boxes.reverse();
+        }
+        let swizzle = match swizzle {
+            None => None,
+            Some((b, m, s)) => {
+                let swizzle = Swizzle::new(b, m, s).map_err(|e| refused(span, &e))?;
+                (!swizzle.is_none()).then_some(swizzle)
+            }
+        };
+        let levels = vec![self.joined(&outer, span)?, self.joined(&inner, span)?];
+        let map: MapId = self.p.maps.push(TensorMap {
+            name: None,
+            buffer: t.buffer,
+            offset: t.offset,
+            extents,
+            strides,
+            sizes: boxes,
+            swizzle,
+            first_fastest,
+            span,
+        });
+        t.levels = levels;
+        t.map = Some(MapView { map, at: None });
+        Ok(())
+    }
+
+    /// The only operation on a tensor map: choosing a box.
+    pub(super) fn map_box(&mut self, t: &mut Tensor, op: &ViewOp, span: Span) -> Fallible<()> {
+        let whole = |message: &str, help: &str| {
+            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
+        };
+        let Some(MapView { map, at: None }) = t.map else {
+            return whole("a box of a tensor map is moved as a whole", "make the boxes smaller");
+        };
+        let ViewOp::Index(args) = op else {
+            return whole("a tensor map is neither tiled nor reshaped", "index it: `%mA[i,j]`");
+        };
+        let (offset, kept) = self.index(t.levels.first(), args, span)?;
+        if kept.is_some() {
+            return whole("a tensor map has an index for every mode", "replace `_` by an index");
+        }
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| overflow(span, &e);
+        let TensorMap { sizes, first_fastest, .. } = &self.p.maps[map];
+        let mut indices: Vec<&Expr> = args.iter().flatten().collect();
+        if !first_fastest {
+            indices.reverse();
+        }
+        let mut at = vec![];
+        for (index, size) in indices.into_iter().zip(sizes) {
+            at.push(Dim::mul(cx, self.expr(index)?, Dim::Const(*size)).map_err(e)?);
+        }
+        t.offset = Dim::add(cx, t.offset, offset).map_err(e)?;
+        t.levels.remove(0);
+        t.map = Some(MapView { map, at: Some(at) });
+        Ok(())
+    }
+}

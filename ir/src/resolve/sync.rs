@@ -1,0 +1,64 @@
+//! Synchronization statements: their operands, as their signature says.
+
+use super::{Fallible, Resolver, fail};
+use crate::ast::{SyncArg, SyncNumber, SyncOp, SyncTensor};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::program::Sync;
+use crate::span::Span;
+
+impl Resolver {
+    pub(super) fn sync(&mut self, op: SyncOp, args: &[SyncArg], span: Span) -> Fallible<Sync> {
+        let signature = op.signature();
+        let wrong = |label: String| {
+            fail(
+                Diagnostic::new(
+                    Code::SyncOperands,
+                    span,
+                    format!("the operands do not fit `{op}`"),
+                )
+                .label(label)
+                .help(format!("write `{}`", op.usage())),
+            )
+        };
+        let mut rest = args.iter();
+        let tensor = match (signature.tensor, rest.as_slice().first()) {
+            (SyncTensor::None, _) => None,
+            (SyncTensor::Mbarrier | SyncTensor::Mbarriers, Some(SyncArg::View(view))) => {
+                rest.next();
+                Some(self.operand(view)?)
+            }
+            (SyncTensor::Mbarrier | SyncTensor::Mbarriers, _) => {
+                return wrong("it begins with an mbarrier".to_owned());
+            }
+        };
+        let number = match (signature.number, rest.next()) {
+            (SyncNumber::None, None) => None,
+            (SyncNumber::OrOne(_), None) => Some(Dim::Const(1)),
+            (SyncNumber::Any(_) | SyncNumber::OrOne(_), Some(SyncArg::Number(e))) => {
+                Some(self.expr(e)?)
+            }
+            (SyncNumber::Constant(what), Some(SyncArg::Number(e))) => {
+                Some(Dim::Const(self.constant(e, &format!("the number of {what}"))?))
+            }
+            (SyncNumber::Any(what) | SyncNumber::Constant(what), None) => {
+                return wrong(format!("the {what} is missing"));
+            }
+            (_, Some(SyncArg::View(_))) => {
+                return wrong("a tensor stands where none is due".to_owned());
+            }
+            (SyncNumber::None, Some(SyncArg::Number(_))) => {
+                return wrong("a number stands where none is due".to_owned());
+            }
+        };
+        if rest.next().is_some() {
+            return wrong(format!("{} operands are too many", args.len()));
+        }
+        if let Some(n) = number
+            && self.p.arena.range(n).1.is_some_and(|most| most < 0)
+        {
+            return wrong(format!("`{}` is below zero", self.p.arena.display(n)));
+        }
+        Ok(Sync { op, tensor, number })
+    }
+}

@@ -1,0 +1,122 @@
+//! V0228, V0229, V0227: mbarriers and the statements that use them.
+
+use super::{Around, Verifier};
+use crate::ast::{SpecKind, SyncTensor};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::program::{Buffer, SpecId, Sync};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+
+impl Verifier<'_> {
+    pub(super) fn sync(&mut self, sync: &Sync, span: Span, around: &Around) {
+        let Some(t) = sync.tensor else { return };
+        let buffer = self.p.buffer_of(t);
+        let name = self.p.tensor_name(t);
+        if buffer.scalar != Scalar::Mbarrier {
+            let message = format!("`{}` of {name}, which holds {}", sync.op, buffer.scalar);
+            let help = "name a tensor of `mbarrier` in SH";
+            return self.error(Code::MbarrierAsData, span, message, help);
+        }
+        if !around.readable.contains(&self.p.tensors[t].buffer) {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::ReadOnly,
+                    span,
+                    format!(
+                        "`{}` uses `%{}`, which the enclosing spec does not name",
+                        sync.op, buffer.name
+                    ),
+                )
+                .related(self.p.specs[around.spec].span, "the enclosing spec")
+                .help(format!("make `%{}` an input of the enclosing spec", buffer.name)),
+            );
+        }
+        let n = self.p.tensors[t].concat().size_in(&self.p.arena);
+        if sync.op.signature().tensor == SyncTensor::Mbarrier && n.is_ok_and(|n| n != Dim::Const(1))
+        {
+            let message = format!("`{}` takes one mbarrier, {name} holds more", sync.op);
+            self.error(Code::SyncOperands, span, message, "index the view: `%full[s]`");
+        }
+    }
+
+    /// V0229 for a buffer.
+    pub(super) fn mbarriers(&mut self, buffer: &Buffer) {
+        if buffer.scalar != Scalar::Mbarrier {
+            return;
+        }
+        if buffer.memory != Some(Memory::Sh) || buffer.open || buffer.swizzle.is_some() {
+            self.error(
+                Code::MbarrierAsData,
+                buffer.span,
+                format!("the mbarriers of `%{}` do not lie plainly in shared memory", buffer.name),
+                "allocate them in SH, without `?` and without a swizzle",
+            );
+        }
+    }
+
+    /// V0228, V0229 for the `bar=` of a Move.
+    pub(super) fn completes_on(&mut self, id: SpecId, around: &Around) {
+        let spec = &self.p.specs[id];
+        let Some(t) = spec.bar else { return };
+        let buffer = self.p.buffer_of(t);
+        let name = self.p.tensor_name(t);
+        if buffer.scalar != Scalar::Mbarrier {
+            let message = format!("`bar=` names {name}, which holds {}", buffer.scalar);
+            let help = "name one mbarrier: `bar=%full[s]`";
+            return self.error(Code::MbarrierAsData, spec.span, message, help);
+        }
+        let n = self.p.tensors[t].concat().size_in(&self.p.arena);
+        if n.is_ok_and(|n| n != Dim::Const(1)) {
+            let message = format!("`bar=` takes one mbarrier, {name} holds more");
+            self.error(Code::SyncOperands, spec.span, message, "index the view: `bar=%full[s]`");
+        }
+        if !around.readable.contains(&self.p.tensors[t].buffer) {
+            self.stray(id, t, around, "completes on", "an input");
+        }
+    }
+
+    /// V0230: boxes of a tensor map are moved by leaves. Whether they are.
+    pub(super) fn boxes(&mut self, id: SpecId) -> bool {
+        let spec = &self.p.specs[id];
+        let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let Some(t) = all.find(|t| self.p.tensors[*t].map.is_some()) else { return true };
+        let leaf = matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)) && spec.body.is_none();
+        let name = self.p.tensor_name(t);
+        if !leaf {
+            let message = format!("{name} is a tensor map, and the spec is not one copy of a box");
+            let help =
+                "name the tensor itself there, and a box of the map in a Move without a body";
+            self.error(Code::TensorMapUse, spec.span, message, help);
+            return false;
+        }
+        if self.p.tensors[t].map.as_ref().is_some_and(|m| m.at.is_none()) {
+            let message = format!("{name} is a whole tensor map, and not a box of it");
+            self.error(Code::TensorMapUse, spec.span, message, "index it: `%mA[i,j]`");
+            return false;
+        }
+        true
+    }
+
+    /// V0229 for the operands of a spec: only a generic one hands mbarriers on.
+    pub(super) fn no_mbarriers(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        if spec.kind == SpecKind::Generic {
+            return;
+        }
+        let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let found = all.into_iter().find(|t| self.p.scalar_of(*t) == Scalar::Mbarrier);
+        if let Some(t) = found {
+            self.error(
+                Code::MbarrierAsData,
+                spec.span,
+                format!(
+                    "{} holds mbarriers, which no {} touches",
+                    self.p.tensor_name(t),
+                    spec.kind
+                ),
+                "use `mbarrier.init`, `mbarrier.arrive` and `mbarrier.wait`",
+            );
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Synchronization statements: groups of copies, mbarriers, the barrier of a cluster.
+
+use super::Runner;
+use super::blame::{self, Access};
+use super::strand::Strand;
+use crate::plan::{Checked, Mask, Node, SyncNode};
+use crate::state::clock::{Message, Part};
+use crate::state::{Misuse, Unmet};
+use carbyne_ir::ast::SyncOp;
+use carbyne_ir::diag::{Code, Diagnostic};
+use std::collections::BTreeMap;
+
+impl Runner<'_> {
+    /// Executes the statement for the active threads, none of which has to wait.
+    pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        self.whole_warps(sync, active)?;
+        match sync.op {
+            SyncOp::AsyncCommit => active.threads().for_each(|t| self.block.commit(t)),
+            SyncOp::AsyncWait => {
+                for t in active.threads() {
+                    let left = self.number(sync, t)?;
+                    let who = self.who(t / 32, sync.site);
+                    self.block.wait(t, usize::try_from(left).unwrap_or(0), &who);
+                }
+            }
+            SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
+                let ordered = sync.op == SyncOp::ClusterArrive;
+                for part in self.parts(active) {
+                    let clock = ordered.then(|| self.clocks.release(part));
+                    for t in threads(part) {
+                        let n = self.kernel.n_threads;
+                        let last = self.cluster.arrive(t, n, clock.as_ref());
+                        self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
+                    }
+                }
+            }
+            SyncOp::ClusterWait => {
+                for part in self.parts(active) {
+                    let mut clock = Message::default();
+                    threads(part).for_each(|t| clock.clone_from(self.cluster.passed(t)));
+                    self.clocks.acquire(part, &clock);
+                }
+            }
+            SyncOp::MbarrierInit
+            | SyncOp::MbarrierArrive
+            | SyncOp::MbarrierExpect
+            | SyncOp::MbarrierWait
+            | SyncOp::MbarrierAsyncArrive => {
+                for part in self.parts(active) {
+                    self.mbarriers(sync, part)?;
+                }
+            }
+            SyncOp::WgmmaFence => {
+                self.serial = self.serial.wrapping_add(1);
+                for part in self.parts(active) {
+                    self.block.flights.warps[part.warp].fence = Some(self.serial);
+                }
+            }
+            SyncOp::WgmmaCommit => {
+                self.parts(active).iter().for_each(|p| self.block.flights.commit(p.warp));
+            }
+            SyncOp::WgmmaWait => {
+                for part in self.parts(active) {
+                    let left = self.number(sync, part.warp * 32)?;
+                    let who = self.who(part.warp, sync.site);
+                    self.block.wait_flights(part.warp, usize::try_from(left).unwrap_or(0), &who);
+                }
+            }
+            SyncOp::FenceAsync => {
+                self.parts(active).into_iter().for_each(|p| self.clocks.fence(p));
+                active.threads().for_each(|t| self.block.publish(t));
+            }
+            SyncOp::BulkCommit => active.threads().for_each(|t| self.block.commit_bulk(t)),
+            // What is read has been read when all is done.
+            SyncOp::BulkWait | SyncOp::BulkWaitRead => {
+                for t in active.threads() {
+                    let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
+                    let mut who = self.who(t / 32, sync.site);
+                    who.thread = t as u16;
+                    self.block.wait_bulk(t, left, &who);
+                }
+            }
+            SyncOp::FenceMbarrierInit => {
+                for t in active.threads() {
+                    self.block.publish(t);
+                }
+            }
+            SyncOp::RegistersInc | SyncOp::RegistersDec | SyncOp::GridWait | SyncOp::GridLaunch => {
+            } // Told to the hardware; without a meaning here.
+        }
+        Ok(())
+    }
+
+    /// The active threads whose warp has to wait at the statement.
+    pub(super) fn waiting(&mut self, sync: &SyncNode, active: &Mask) -> Checked<Mask> {
+        let mut waiting = Mask::NONE;
+        if !matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait) {
+            return Ok(waiting);
+        }
+        for t in active.threads() {
+            if !waiting.has(t) && self.unmet(sync, t)?.is_some() {
+                waiting = waiting.or(&active.of_warps(1 << (t / 32)));
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// What a thread's wait lacks, and of which barrier.
+    fn unmet(&mut self, sync: &SyncNode, thread: usize) -> Checked<Option<(String, Unmet)>> {
+        if sync.op == SyncOp::ClusterWait {
+            let lacks = self.cluster.lacks(thread, self.kernel.n_threads);
+            let lacks = lacks.map_err(|e| self.cluster_misuse(sync, thread, e))?;
+            return Ok(lacks.map(|unmet| ("the cluster's barrier".to_owned(), unmet)));
+        }
+        let parity = self.number(sync, thread)?;
+        for (at, byte) in self.barriers(sync, thread)? {
+            let lacks = self.block.lacks(byte, parity);
+            if let Some(unmet) = lacks.map_err(|e| self.misuse(sync, thread, at, e))? {
+                return Ok(Some((self.name(sync, at), unmet)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The error about strands that wait for ever, the first of which is to blame.
+    pub(super) fn waits_for_ever(&mut self, strands: &[Strand<'_>]) -> Checked<()> {
+        let mut error: Option<Diagnostic> = None;
+        for strand in strands {
+            let node = strand.frames.last().and_then(|f| f.nodes.get(f.at));
+            let Some(Node::Sync(sync)) = node else { continue };
+            self.resume(strand);
+            let mut found = None;
+            for thread in strand.mask().threads() {
+                if let Some(unmet) = self.unmet(sync, thread)? {
+                    found = Some((thread, unmet));
+                    break;
+                }
+            }
+            let Some((thread, (name, unmet))) = found else { continue };
+            let span = self.kernel.sites[sync.site as usize].span;
+            let phase = unmet.phase;
+            let missing = unmet.missing();
+            error = Some(match error {
+                None => Diagnostic::new(
+                    Code::UnmetWait,
+                    span,
+                    format!("a thread waits for phase {phase} of {name}, which nothing completes"),
+                )
+                .label(format!("block {}, thread {thread}: {missing}", self.env.block))
+                .help(
+                    "compare the arrivals and bytes of the phase with who arrives, and the parity \
+                     with the round",
+                ),
+                Some(e) => e.related(
+                    span,
+                    format!("thread {thread} waits here for phase {phase} of {name}: {missing}"),
+                ),
+            });
+        }
+        error.map_or(Ok(()), |e| Err(Box::new(e)))
+    }
+
+    fn parts(&self, active: &Mask) -> Vec<Part> {
+        let lanes = active.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
+        lanes.map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes }).collect()
+    }
+
+    fn number(&self, sync: &SyncNode, thread: usize) -> Checked<i64> {
+        sync.number.as_ref().map_or(Ok(0), |index| self.index(index, thread, sync.site))
+    }
+
+    /// The number that all these lanes give; none where they differ.
+    fn number_of_all(&self, sync: &SyncNode, warp: usize, lanes: u32) -> Checked<Option<i64>> {
+        let mut all = threads(Part { rank: self.rank, warp, lanes });
+        let Some(first) = all.next() else { return Ok(None) };
+        let number = self.number(sync, first)?;
+        for t in all {
+            if self.number(sync, t)? != number {
+                return Ok(None);
+            }
+        }
+        Ok(Some(number))
+    }
+
+    /// Threads that execute the statement together and are absent.
+    pub(super) fn absent(&self, sync: &SyncNode, active: &Mask) -> Mask {
+        let mut absent = Mask::NONE;
+        if sync.group < 32 {
+            return absent;
+        }
+        let all = Mask::first(self.kernel.n_threads);
+        let per = sync.group / 32;
+        for first in (0..32).step_by(per) {
+            let warps = (((1u64 << per) - 1) << first) as u32;
+            if active.warps() & warps != 0 {
+                absent = absent.or(&all.of_warps(warps).without(active));
+            }
+        }
+        absent
+    }
+
+    /// The groups that execute the statement together are active as a whole or not at all.
+    fn whole_warps(&self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        let absent = self.absent(sync, active);
+        let partial = sync.group >= 32 && !active.threads().count().is_multiple_of(sync.group);
+        if !absent.is_empty() || partial {
+            let n = absent.threads().count();
+            return Err(super::diverged(self.kernel, sync.site, n));
+        }
+        Ok(())
+    }
+
+    /// Offset and byte of every mbarrier of a thread's view, each access to it noted.
+    fn barriers(&mut self, sync: &SyncNode, thread: usize) -> Checked<Vec<(i64, usize)>> {
+        let Some(index) = sync.view else { return Ok(Vec::new()) };
+        let write = sync.op == SyncOp::MbarrierInit;
+        let n = usize::try_from(self.kernel.views[index].size).unwrap_or(0);
+        let mut list = Vec::with_capacity(n);
+        for e in 0..n {
+            list.extend(self.mbarrier_at(index, e, thread, sync.site, write)?);
+        }
+        Ok(list)
+    }
+
+    /// Offset and byte of an mbarrier, which the thread is about to use. The init counts as a write that
+    /// everything else must come after.
+    pub(super) fn mbarrier_at(
+        &mut self,
+        index: usize,
+        element: usize,
+        thread: usize,
+        site: u32,
+        write: bool,
+    ) -> Checked<Option<(i64, usize)>> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let at = self.index(&view.offset, thread, site)?.saturating_add(view.element(element));
+        let mut who = self.who(thread / 32, site);
+        who.thread = thread as u16;
+        let accessed = match write {
+            true => self.block.write(view, at, 0, thread, &who, false).map(|_| ()),
+            false => self.block.read(view, at, thread, &who).map(|_| ()),
+        };
+        if let Err(failure) = accessed {
+            let access = Access { view: index, at, write, thread };
+            return blame::failed(kernel, self.env.block, &who, &access, &failure);
+        }
+        let byte = self.block.byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
+        Ok(byte.map(|byte| (at, byte)))
+    }
+
+    /// A warp's statement on mbarriers.
+    fn mbarriers(&mut self, sync: &SyncNode, part: Part) -> Checked<()> {
+        // Lanes that name one barrier arrive or wait together.
+        let mut named: BTreeMap<(usize, i64), u32> = BTreeMap::new();
+        for t in threads(part) {
+            for (at, byte) in self.barriers(sync, t)? {
+                *named.entry((byte, at)).or_default() |= 1 << (t % 32);
+            }
+        }
+        for ((byte, at), lanes) in named {
+            let part = Part { lanes, ..part };
+            if sync.op == SyncOp::MbarrierWait {
+                let clock = self.block.passed(byte);
+                self.clocks.acquire(part, &clock);
+                continue;
+            }
+            let mut left = lanes;
+            while left != 0 {
+                // Lanes behind the one that completes the phase belong to the next.
+                let each = match sync.op {
+                    SyncOp::MbarrierArrive => self.number_of_all(sync, part.warp, left)?,
+                    _ => Some(1),
+                };
+                let n = each.map_or(1, |n| self.block.arrivals_left(byte) / n.max(1));
+                let n = n.clamp(1, 32) as u32;
+                let part = Part { lanes: lowest(left, n), ..part };
+                left &= !part.lanes;
+                self.arrive(sync, part, byte, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lanes of a warp arrive at an mbarrier, or make it ready.
+    fn arrive(&mut self, sync: &SyncNode, part: Part, byte: usize, at: i64) -> Checked<()> {
+        let mut who = self.who(part.warp, sync.site);
+        let clock = match sync.op {
+            SyncOp::MbarrierInit => Message::default(),
+            _ => self.clocks.release(part),
+        };
+        for t in threads(part) {
+            let number = self.number(sync, t)?;
+            who.thread = t as u16;
+            let done = match sync.op {
+                SyncOp::MbarrierInit => {
+                    let index = self.kernel.mbarrier_number(sync.view, at);
+                    let agent = self.clocks.mbarrier(self.rank, index, self.kernel.n_mbarriers());
+                    self.block.init_mbarrier(byte, number, t, agent).map(|()| false)
+                }
+                SyncOp::MbarrierExpect => self.block.arrive(byte, (1, number), &clock),
+                SyncOp::MbarrierAsyncArrive => {
+                    let landing = self.block.land_with(byte, t);
+                    landing.and_then(|()| self.block.arrive(byte, (1, 0), &clock))
+                }
+                _ => self.block.arrive(byte, (number, 0), &clock),
+            };
+            self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, sync: &SyncNode, at: i64) -> String {
+        sync.view.map_or_else(String::new, |v| self.kernel.element_name(v, at))
+    }
+
+    fn misuse(&self, sync: &SyncNode, thread: usize, at: i64, misuse: Misuse) -> Box<Diagnostic> {
+        self.refused(sync.site, thread, &self.name(sync, at), misuse)
+    }
+
+    fn cluster_misuse(&self, sync: &SyncNode, thread: usize, misuse: Misuse) -> Box<Diagnostic> {
+        self.refused(sync.site, thread, "the cluster's barrier", misuse)
+    }
+
+    pub(super) fn refused(
+        &self,
+        site: u32,
+        thread: usize,
+        name: &str,
+        Misuse { what, help }: Misuse,
+    ) -> Box<Diagnostic> {
+        let span = self.kernel.sites[site as usize].span;
+        Box::new(
+            Diagnostic::new(Code::BarrierMisuse, span, format!("{name} {what}"))
+                .label(format!("block {}, thread {thread}", self.env.block))
+                .help(help),
+        )
+    }
+}
+
+/// The lowest `n` of some lanes.
+fn lowest(lanes: u32, n: u32) -> u32 {
+    let (mut left, mut out) = (lanes, 0);
+    for _ in 0..n.min(lanes.count_ones()) {
+        let lane = left & left.wrapping_neg();
+        out |= lane;
+        left &= !lane;
+    }
+    out
+}
+
+/// The threads of a part in their order.
+fn threads(part: Part) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |l| part.lanes >> l & 1 == 1).map(move |l| part.warp * 32 + l)
+}

@@ -1,0 +1,407 @@
+//! What each thread comes after: vector clocks, one entry a warp.
+//!
+//! A warp's accesses carry its *time*, which passes whenever something may order what came before with what
+//! comes after: at a synchronization of its lanes, and when lanes release what they did to others. What a
+//! thread knows of a warp is one [`Entry`]: all lanes up to one time, and some lanes up to a later one. The
+//! lanes of a warp share one clock while they agree; where only some of them learn something, each gets its
+//! own until the next synchronization of them all.
+//!
+//! Statements that a group of several warps executes by its meaning alone do not say which thread touches
+//! which element. They access memory as one more agent, the block's *collective*: its accesses are ordered
+//! with a warp's only by a barrier of all warps concerned. Among themselves they are in step, as statements
+//! of the tile level are, where barriers may still be left out.
+//!
+//! Asynchronous instructions reach memory by another *proxy* than threads do. What threads wrote they come
+//! after only where a proxy fence stands between: a second clock holds what was known at the last one, and is
+//! passed on with the first (PTX ISA, Memory Consistency Model: Proxies, Causality order).
+//!
+//! Invariant: nothing is known that no synchronization taught, save that several lanes of one warp that
+//! release at different times between two synchronizations of the warp count as having released at the last.
+
+use super::flight::Issue;
+use std::rc::Rc;
+
+/// Stands for several lanes, or for the collective.
+pub(crate) const MANY: u8 = u8::MAX;
+
+/// What is known of a warp: every access of its lanes up to a time.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The time for all lanes.
+    all: u32,
+    /// A later time for some lanes.
+    some: u32,
+    /// Those lanes.
+    lanes: u32,
+}
+
+impl Entry {
+    fn up_to(all: u32) -> Self {
+        Entry { all, some: 0, lanes: 0 }
+    }
+
+    #[inline]
+    fn knows(self, time: u32, lane: u8) -> bool {
+        time <= self.all || time <= self.some && lane < 32 && self.lanes >> lane & 1 == 1
+    }
+
+    fn join(&mut self, other: Entry) {
+        let all = self.all.max(other.all);
+        let (mut some, mut lanes) = (0, 0);
+        for e in [*self, other] {
+            if e.some > all {
+                some = some.max(e.some);
+                lanes |= e.lanes;
+            }
+        }
+        *self = Entry { all, some, lanes };
+    }
+}
+
+/// What somebody knows of every agent.
+pub(crate) type Clock = Vec<Entry>;
+
+/// Adds what another knows.
+fn join(into: &mut Clock, other: &[Entry]) {
+    if into.is_empty() {
+        into.extend_from_slice(other);
+    } else {
+        into.iter_mut().zip(other).for_each(|(a, b)| a.join(*b));
+    }
+}
+
+/// What threads release to others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    seen: Clock,
+    fenced: Clock,
+}
+
+impl Message {
+    /// Adds what an agent did up to a time.
+    pub(crate) fn add(&mut self, agent: u16, time: u32) {
+        for clock in [&mut self.seen, &mut self.fenced] {
+            if let Some(entry) = clock.get_mut(usize::from(agent)) {
+                entry.join(Entry::up_to(time));
+            }
+        }
+    }
+
+    /// Adds another's.
+    pub(crate) fn join(&mut self, other: &Message) {
+        join(&mut self.seen, &other.seen);
+        join(&mut self.fenced, &other.fenced);
+    }
+}
+
+/// By which way memory is accessed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    /// As threads do.
+    #[default]
+    Generic,
+    /// As asynchronous instructions do.
+    Async,
+}
+
+/// What the lanes of a warp know: together while they agree, else each for itself.
+#[derive(Clone)]
+struct Known {
+    together: Rc<Clock>,
+    apart: Option<Rc<[Rc<Clock>]>>,
+}
+
+impl Known {
+    #[inline]
+    fn of(&self, lane: usize) -> &Rc<Clock> {
+        self.apart.as_ref().map_or(&self.together, |lanes| &lanes[lane])
+    }
+
+    /// What these lanes know together.
+    fn all(&self, lanes: u32) -> Clock {
+        let mut clock = Clock::clone(self.of(lanes.trailing_zeros().min(31) as usize));
+        if self.apart.is_some() {
+            for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+                join(&mut clock, self.of(lane));
+            }
+        }
+        clock
+    }
+
+    /// Some lanes of a warp of `threads` learn something.
+    fn learn(&mut self, lanes: u32, threads: u32, what: &[Entry]) {
+        if what.is_empty() {
+            return;
+        }
+        if lanes == threads && self.apart.is_none() {
+            join(Rc::make_mut(&mut self.together), what);
+            return;
+        }
+        let mut apart: Vec<Rc<Clock>> = (0..32).map(|l| Rc::clone(self.of(l))).collect();
+        for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+            join(Rc::make_mut(&mut apart[lane]), what);
+        }
+        self.apart = Some(apart.into());
+    }
+}
+
+/// Who accesses memory.
+#[derive(Clone)]
+pub(crate) struct Who {
+    /// Warp of the cluster, or a collective's number.
+    pub agent: u16,
+    /// Thread of its block; `u16::MAX` for the collective.
+    pub thread: u16,
+    /// Statement.
+    pub site: u32,
+    /// Which execution of a statement; the lanes of one do not race with each other.
+    pub serial: u32,
+    /// The agent's time.
+    pub time: u32,
+    /// How.
+    pub proxy: Proxy,
+    /// Where it is an asynchronous MatMul.
+    pub issue: Option<Issue>,
+    seen: Known,
+    fenced: Known,
+}
+
+impl Who {
+    /// The thread's lane; [`MANY`] for the collective.
+    #[inline]
+    pub(crate) fn lane(&self) -> u8 {
+        if self.thread == u16::MAX { MANY } else { (self.thread % 32) as u8 }
+    }
+
+    /// Whether it comes after an access.
+    #[inline]
+    pub(crate) fn knows(&self, agent: u16, time: u32, lane: u8) -> bool {
+        if agent == self.agent && lane == self.lane() && (lane != MANY || self.thread == u16::MAX) {
+            return true;
+        }
+        self.holds(&self.seen, agent, time, lane)
+    }
+
+    /// Whether a proxy fence stands between it and an access that it comes after.
+    #[inline]
+    pub(crate) fn is_fenced_from(&self, agent: u16, time: u32, lane: u8) -> bool {
+        self.holds(&self.fenced, agent, time, lane)
+    }
+
+    #[inline]
+    fn holds(&self, known: &Known, agent: u16, time: u32, lane: u8) -> bool {
+        let clock = match self.thread {
+            u16::MAX => &known.together,
+            thread => known.of(usize::from(thread) % 32),
+        };
+        clock.get(usize::from(agent)).is_some_and(|e| e.knows(time, lane))
+    }
+}
+
+/// A warp's clocks.
+struct Warp {
+    /// Of accesses made now.
+    time: u32,
+    /// Its threads, one bit a lane.
+    threads: u32,
+    /// What its lanes come after; its own entry ends at the last synchronization of them all.
+    seen: Known,
+    /// What proxy fences stand behind.
+    fenced: Known,
+}
+
+/// What a block's collective did last.
+#[derive(Clone, Default)]
+struct Collective {
+    time: u32,
+    /// Warps that took part since the last barrier, one bit each.
+    members: u32,
+}
+
+/// The clocks of a cluster.
+pub(crate) struct Clocks {
+    /// Warps of a block.
+    n_warps: usize,
+    warps: Vec<Warp>,
+    collectives: Vec<Collective>,
+}
+
+/// Lanes of a warp that synchronize.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Part {
+    /// Block of the cluster.
+    pub rank: usize,
+    /// Warp of the block.
+    pub warp: usize,
+    /// One bit a lane.
+    pub lanes: u32,
+}
+
+impl Clocks {
+    /// Nobody knows anything. Blocks have `n_threads` threads each, and so many mbarriers.
+    pub(crate) fn new(n_blocks: usize, n_threads: usize, n_mbarriers: usize) -> Self {
+        let n_warps = n_threads.div_ceil(32);
+        let agents = n_blocks * (n_warps + 1 + n_mbarriers);
+        let nothing = Known { together: Rc::new(vec![Entry::default(); agents]), apart: None };
+        let threads = |w: usize| match n_threads - w * 32 {
+            n if n >= 32 => u32::MAX,
+            n => (1 << n) - 1,
+        };
+        let warps = (0..n_blocks * n_warps)
+            .map(|w| Warp {
+                time: 1,
+                threads: threads(w % n_warps),
+                seen: nothing.clone(),
+                fenced: nothing.clone(),
+            })
+            .collect();
+        let collectives = vec![Collective { time: 1, members: 0 }; n_blocks];
+        Clocks { n_warps, warps, collectives }
+    }
+
+    /// Warps of the cluster and collectives of its blocks: who reads.
+    pub(crate) fn n_readers(&self) -> usize {
+        self.warps.len() + self.collectives.len()
+    }
+
+    /// The agent of a block's mbarrier, found by its number: what lands with it counts as written by it, at
+    /// the time of its phase.
+    pub(crate) fn mbarrier(&self, rank: usize, number: usize, n_mbarriers: usize) -> u16 {
+        (self.n_readers() + rank * n_mbarriers + number) as u16
+    }
+
+    /// A thread of a warp, about to access memory; its first lane until told otherwise.
+    pub(crate) fn warp(&self, rank: usize, warp: usize, site: u32, serial: u32) -> Who {
+        let agent = rank * self.n_warps + warp;
+        let w = &self.warps[agent];
+        Who {
+            agent: agent as u16,
+            thread: (warp * 32) as u16,
+            site,
+            serial,
+            time: w.time,
+            proxy: Proxy::Generic,
+            issue: None,
+            seen: w.seen.clone(),
+            fenced: w.fenced.clone(),
+        }
+    }
+
+    /// A group of threads acting together. Of one warp it is that warp.
+    pub(crate) fn group(&mut self, rank: usize, group: &[u16], site: u32, serial: u32) -> Who {
+        let first = group.first().map_or(0, |t| usize::from(*t) / 32);
+        let mut who = self.warp(rank, first, site, serial);
+        if group.iter().all(|t| usize::from(*t) / 32 == first) {
+            return who;
+        }
+        let mut members = 0u32;
+        group.iter().for_each(|t| members |= 1 << (t / 32));
+        let mut seen = Clock::new();
+        for w in (0..self.n_warps).filter(|w| members >> w & 1 == 1) {
+            let agent = rank * self.n_warps + w;
+            let warp = &self.warps[agent];
+            let mut own = warp.seen.all(warp.threads);
+            own[agent] = Entry::up_to(warp.time);
+            if seen.is_empty() {
+                seen = own.iter().map(|e| Entry::up_to(e.all)).collect();
+            } else {
+                seen.iter_mut().zip(&own).for_each(|(a, b)| a.all = a.all.min(b.all));
+            }
+        }
+        let collective = &mut self.collectives[rank];
+        collective.members |= members;
+        let agent = self.warps.len() + rank;
+        seen[agent] = Entry::up_to(u32::MAX);
+        (who.agent, who.thread, who.time) = (agent as u16, u16::MAX, collective.time);
+        who.seen = Known { together: Rc::new(seen), apart: None };
+        who
+    }
+
+    /// All parts wait for each other: each then knows what any of them knew and did.
+    pub(crate) fn synchronize(&mut self, parts: &[Part]) {
+        let mut all = Message::default();
+        for part in parts {
+            all.join(&self.release(*part));
+        }
+        for rank in 0..self.collectives.len() {
+            let here = parts.iter().filter(|p| p.rank == rank);
+            let warps = here.fold(0u32, |bits, p| bits | 1 << p.warp);
+            let collective = &mut self.collectives[rank];
+            if warps != 0 && collective.members & !warps == 0 {
+                if let Some(entry) = all.seen.get_mut(self.warps.len() + rank) {
+                    entry.join(Entry::up_to(collective.time));
+                }
+                collective.time += 1;
+                collective.members = 0;
+            }
+        }
+        let all = (Rc::new(all.seen), Rc::new(all.fenced));
+        for part in parts {
+            let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
+            if part.lanes & warp.threads == warp.threads {
+                warp.seen = Known { together: Rc::clone(&all.0), apart: None };
+                warp.fenced = Known { together: Rc::clone(&all.1), apart: None };
+            } else {
+                let lanes = part.lanes & warp.threads;
+                warp.seen.learn(lanes, warp.threads, &all.0);
+                warp.fenced.learn(lanes, warp.threads, &all.1);
+            }
+        }
+    }
+
+    /// What some lanes know and did, for others to acquire.
+    pub(crate) fn release(&mut self, part: Part) -> Message {
+        let agent = part.rank * self.n_warps + part.warp;
+        let warp = &mut self.warps[agent];
+        let lanes = part.lanes & warp.threads;
+        let (mut seen, fenced) = (warp.seen.all(lanes), warp.fenced.all(lanes));
+        seen[agent].join(warp.own(lanes));
+        warp.time = warp.time.saturating_add(1);
+        Message { seen, fenced }
+    }
+
+    /// Some lanes learn what was released.
+    pub(crate) fn acquire(&mut self, part: Part, message: &Message) {
+        let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
+        let lanes = part.lanes & warp.threads;
+        warp.seen.learn(lanes, warp.threads, &message.seen);
+        warp.fenced.learn(lanes, warp.threads, &message.fenced);
+    }
+
+    /// A proxy fence of some lanes: what each knows and did is passed to the other proxy.
+    pub(crate) fn fence(&mut self, part: Part) {
+        let agent = part.rank * self.n_warps + part.warp;
+        let collective = &self.collectives[part.rank];
+        // Each thread passes on its own share of what the group did.
+        if collective.members >> part.warp & 1 == 1 {
+            let mut share = vec![Entry::default(); self.warps[agent].seen.together.len()];
+            share[self.warps.len() + part.rank] = Entry::up_to(collective.time);
+            let warp = &mut self.warps[agent];
+            warp.fenced.learn(part.lanes & warp.threads, warp.threads, &share);
+        }
+        let warp = &mut self.warps[agent];
+        let lanes = part.lanes & warp.threads;
+        if lanes == warp.threads && warp.seen.apart.is_none() {
+            let mut clock = warp.seen.all(lanes);
+            clock[agent].join(warp.own(lanes));
+            warp.fenced.learn(lanes, warp.threads, &clock);
+        } else {
+            for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+                let mut clock = warp.seen.all(1 << lane);
+                clock[agent].join(warp.own(1 << lane));
+                warp.fenced.learn(1 << lane, warp.threads, &clock);
+            }
+        }
+        warp.time = warp.time.saturating_add(1);
+    }
+}
+
+impl Warp {
+    /// What these lanes did so far.
+    fn own(&self, lanes: u32) -> Entry {
+        match lanes == self.threads {
+            true => Entry::up_to(self.time),
+            false => Entry { all: 0, some: self.time, lanes },
+        }
+    }
+}

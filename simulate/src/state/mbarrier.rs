@@ -1,0 +1,290 @@
+//! Barrier objects, and the barrier of a cluster.
+//!
+//! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes are there; the
+//! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
+//! and asynchronous copies that the phase counts become visible then.
+
+use super::clock::{Message, Proxy};
+use super::race::LastWrite;
+use super::{Block, Pending};
+
+/// One barrier object.
+pub(crate) struct Mbarrier {
+    /// Arrivals of a phase.
+    count: i64,
+    /// Arrivals that the phase still lacks.
+    arrivals: i64,
+    /// Bytes that it still lacks; below zero where they came before they were expected.
+    bytes: i64,
+    /// Its number among the agents of the cluster.
+    agent: u16,
+    /// The current phase.
+    phase: u64,
+    /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
+    unpublished: Option<usize>,
+    /// What those know who arrived in this phase, and in the last complete one.
+    arriving: Message,
+    complete: Message,
+    /// Copies that this phase counts, and those of complete ones that nobody has waited for.
+    landing: Vec<Landing>,
+    landed: Vec<Landing>,
+}
+
+/// Copies of a thread that become visible with a phase.
+struct Landing {
+    proxy: Proxy,
+    /// One more than the phase, once it is complete.
+    time: u32,
+    elements: Vec<Pending>,
+}
+
+/// What a phase lacks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmet {
+    /// Which.
+    pub phase: u64,
+    /// Arrivals.
+    pub arrivals: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+impl Unmet {
+    /// What is missing, as a person reads it.
+    pub(crate) fn missing(&self) -> String {
+        let Unmet { arrivals, bytes, .. } = *self;
+        match bytes {
+            0.. => format!("{arrivals} arrivals and {bytes} bytes are missing"),
+            _ => format!(
+                "{arrivals} arrivals are missing, and {} bytes came that nobody expected",
+                bytes.unsigned_abs()
+            ),
+        }
+    }
+}
+
+/// A use of a barrier that hardware does not allow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misuse {
+    /// What it gets.
+    pub what: &'static str,
+    /// What mends it.
+    pub help: &'static str,
+}
+
+const TWICE: Misuse = Misuse {
+    what: "is initialized twice",
+    help: "let one thread initialize it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
+};
+const NOT_INITIALIZED: Misuse = Misuse {
+    what: "is used before its `mbarrier.init`",
+    help: "initialize it, then put a `barrier` before its first use",
+};
+const UNPUBLISHED: Misuse = Misuse {
+    what: "is given to an asynchronous copy, which may not see its `mbarrier.init` yet",
+    help: "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows",
+};
+const TOO_MANY: Misuse = Misuse {
+    what: "gets more arrivals than its phase takes",
+    help: "compare the count of `mbarrier.init` with the threads that arrive",
+};
+
+impl Mbarrier {
+    /// Begins the next phase if this one lacks nothing.
+    fn settle(&mut self) -> bool {
+        let complete = self.arrivals == 0 && self.bytes == 0;
+        if complete {
+            self.phase += 1;
+            self.arrivals = self.count;
+            self.complete = std::mem::take(&mut self.arriving);
+            let time = self.phase as u32;
+            self.complete.add(self.agent, time);
+            self.landing.iter_mut().for_each(|l| l.time = time);
+            self.landed.append(&mut self.landing);
+        }
+        complete
+    }
+}
+
+/// The barrier of the threads of a cluster.
+#[derive(Default)]
+pub(crate) struct ClusterBarrier {
+    phase: u64,
+    arrived: usize,
+    /// Phases in which each thread has arrived, and for which it has waited.
+    threads: Vec<(u64, u64)>,
+    arriving: Message,
+    complete: Message,
+}
+
+impl Block<'_> {
+    /// Makes the barrier at a byte of shared memory ready.
+    ///
+    /// # Errors
+    /// It is so already.
+    pub(crate) fn init_mbarrier(
+        &mut self,
+        byte: usize,
+        count: i64,
+        thread: usize,
+        agent: u16,
+    ) -> Result<(), Misuse> {
+        let barrier = Mbarrier {
+            agent,
+            unpublished: Some(thread),
+            count,
+            arrivals: count,
+            bytes: 0,
+            phase: 0,
+            arriving: Message::default(),
+            complete: Message::default(),
+            landing: Vec::new(),
+            landed: Vec::new(),
+        };
+        self.mbarriers.insert(byte, barrier).map_or(Ok(()), |_| Err(TWICE))
+    }
+
+    /// Arrives so many times, with what the arriving threads know; `bytes` more are expected. Whether the
+    /// phase is complete.
+    ///
+    /// # Errors
+    /// The barrier is not ready, or its phase takes no more arrivals.
+    pub(crate) fn arrive(
+        &mut self,
+        byte: usize,
+        (arrivals, bytes): (i64, i64),
+        released: &Message,
+    ) -> Result<bool, Misuse> {
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
+        if arrivals > barrier.arrivals {
+            return Err(TOO_MANY);
+        }
+        barrier.bytes = barrier.bytes.saturating_add(bytes);
+        barrier.arriving.join(released);
+        barrier.arrivals -= arrivals;
+        Ok(barrier.settle())
+    }
+
+    /// Arrivals that the current phase still takes.
+    pub(crate) fn arrivals_left(&self, byte: usize) -> i64 {
+        self.mbarriers.get(&byte).map_or(0, |b| b.arrivals)
+    }
+
+    /// Lets a thread's copies so far land with the current phase.
+    ///
+    /// # Errors
+    /// The barrier is not ready.
+    pub(crate) fn land_with(&mut self, byte: usize, thread: usize) -> Result<(), Misuse> {
+        let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
+        let copies = &mut self.copies[thread];
+        let groups = copies.groups.iter_mut().flat_map(std::mem::take);
+        let elements: Vec<Pending> = groups.chain(std::mem::take(&mut copies.open)).collect();
+        barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, elements });
+        Ok(())
+    }
+
+    /// Lets asynchronous copies see the barriers that a thread has made ready.
+    pub(crate) fn publish(&mut self, thread: usize) {
+        let own = |b: &&mut Mbarrier| b.unpublished == Some(thread);
+        self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
+    }
+
+    /// Whether a bulk copy may be given the barrier at a byte.
+    ///
+    /// # Errors
+    /// It is not ready, or asynchronous copies cannot know that it is.
+    pub(crate) fn takes_bulk(&self, byte: usize) -> Result<(), Misuse> {
+        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
+        barrier.unpublished.map_or(Ok(()), |_| Err(UNPUBLISHED))
+    }
+
+    /// Bytes of a bulk copy arrive; its elements become visible with the phase. Whether that is complete.
+    pub(crate) fn bulk_arrives(&mut self, byte: usize, bytes: i64, elements: Vec<Pending>) -> bool {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return false };
+        barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, elements });
+        barrier.bytes = barrier.bytes.saturating_sub(bytes);
+        barrier.settle()
+    }
+
+    /// What a wait for the phase of a parity lacks; none if it is complete.
+    ///
+    /// # Errors
+    /// The barrier is not ready.
+    pub(crate) fn lacks(&self, byte: usize, parity: i64) -> Result<Option<Unmet>, Misuse> {
+        let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
+        let Mbarrier { phase, arrivals, bytes, .. } = *barrier;
+        Ok((phase & 1 == parity as u64 & 1).then_some(Unmet { phase, arrivals, bytes }))
+    }
+
+    /// Lets copies of complete phases become visible; what a thread that waited for them then knows.
+    pub(crate) fn passed(&mut self, byte: usize) -> Message {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Message::default() };
+        for landing in std::mem::take(&mut barrier.landed) {
+            for pending in &landing.elements {
+                let write = LastWrite::landing(barrier.agent, landing.time, 0, landing.proxy);
+                self.shared.complete(pending, write);
+            }
+        }
+        barrier.complete.clone()
+    }
+}
+
+impl ClusterBarrier {
+    /// A thread of `n` arrives, with what it knows where that is to be ordered. Whether it was the last.
+    ///
+    /// # Errors
+    /// It has not waited since it arrived last.
+    pub(crate) fn arrive(
+        &mut self,
+        thread: usize,
+        n: usize,
+        released: Option<&Message>,
+    ) -> Result<bool, Misuse> {
+        self.threads.resize(n, (0, 0));
+        let (arrived, waited) = &mut self.threads[thread];
+        if arrived != waited {
+            return Err(Misuse {
+                what: "gets a thread that has not waited since it arrived last",
+                help: "write `cluster.wait` between two `cluster.arrive`",
+            });
+        }
+        *arrived += 1;
+        if let Some(message) = released {
+            self.arriving.join(message);
+        }
+        self.arrived += 1;
+        let last = self.arrived == n;
+        if last {
+            self.arrived = 0;
+            self.phase += 1;
+            self.complete = std::mem::take(&mut self.arriving);
+        }
+        Ok(last)
+    }
+
+    /// What a thread's wait lacks; none if all have arrived.
+    ///
+    /// # Errors
+    /// It has not arrived itself.
+    pub(crate) fn lacks(&mut self, thread: usize, n: usize) -> Result<Option<Unmet>, Misuse> {
+        self.threads.resize(n, (0, 0));
+        let (arrived, waited) = self.threads[thread];
+        if arrived == waited {
+            return Err(Misuse {
+                what: "is waited for by a thread that has not arrived",
+                help: "write `cluster.arrive` before `cluster.wait`",
+            });
+        }
+        let arrivals = (n - self.arrived) as i64;
+        let unmet = Unmet { phase: self.phase, arrivals, bytes: 0 };
+        Ok((self.phase < arrived).then_some(unmet))
+    }
+
+    /// A thread has waited; what it then knows.
+    pub(crate) fn passed(&mut self, thread: usize) -> &Message {
+        if let Some((arrived, waited)) = self.threads.get_mut(thread) {
+            *waited = *arrived;
+        }
+        &self.complete
+    }
+}
