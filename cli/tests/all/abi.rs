@@ -47,11 +47,11 @@ Spec @k <<<#grid, #cta>>> (%A) -> () {
     let ran = carbyne(&["compile", "-", "--arch", "sm_90a", "--emit", "abi"], text);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    assert_eq!(abi["grid"], "K / 64");
+    assert_eq!(abi["grid"], "K/64");
     assert_eq!(
         abi["parameters"][1],
         json!({"kind": "symbol", "name": "K", "symbol": "K", "bits": 32})
     );
     assert_eq!(abi["parameters"][2]["extents"], json!(["K", "K"]));
-    assert_eq!(abi["parameters"][2]["stride_bytes"], json!(["K * 2"]));
+    assert_eq!(abi["parameters"][2]["stride_bytes"], json!(["K*2"]));
 }
