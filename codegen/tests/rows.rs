@@ -3,7 +3,7 @@
 mod common;
 
 use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, BarrierScope, Extent, Visibility, docs};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, BarrierScope, docs};
 use carbyne_codegen::nvrtc::{Compiled, Emit, Options, n_instructions};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_codegen::{CudaKernel, print_clocked, print_kernels};
@@ -23,7 +23,6 @@ fn text_of(row: &Atom, table: &AtomTable, choice: Choice, number: usize) -> Stri
                 op => panic!("{op} is no statement"),
             }
         }
-        Err(Unobservable::Bulk) => bulk(row, &format!("bulk{number}")),
         Err(e) => panic!("{}: {e}", row.name),
     }
 }
@@ -74,7 +73,7 @@ fn every_row_compiles() {
             assert!(n.is_some_and(|n| n > 0), "{arch} {kernel}");
         }
         for (_, made) in kernels.iter().step_by(32) {
-            assert_eq!(common::injected_waits(made, "probe_"), [""; 0], "{arch}");
+            assert_eq!(common::injected_waits(made, "probe"), [""; 0], "{arch}");
         }
     }
 }
@@ -86,34 +85,6 @@ fn barrier(scope: BarrierScope) -> &'static str {
         BarrierScope::Lanes => "barrier(#cta.tile([8])[1])",
         BarrierScope::Warps => "barrier(#cta.tile([64])[1])",
     }
-}
-
-/// A kernel of one bulk copy.
-fn bulk(row: &Atom, name: &str) -> String {
-    let n = if let Extent::Box(n) = row.extent { n } else { 1 };
-    let list = |outer: &str, last: &str| format!("{}{last}", format!("{outer},").repeat(n - 1));
-    let (global, define) = match row.extent {
-        Extent::Box(_) => (
-            format!("%m[{}]", list("1", "2")),
-            format!("  %m = %X.tensormap([{}], swizzle=(2,4,3))\n", list("2", "32")),
-        ),
-        _ => ("%X.tile([32])[1]".to_owned(), String::new()),
-    };
-    let swizzle = if n > 1 || !define.is_empty() { ", swizzle=(2,4,3)" } else { "" };
-    let load = row.visibility == Visibility::Mbarrier;
-    let (from, to) = if load { (global.as_str(), "%s") } else { ("%s", global.as_str()) };
-    let mut attributes = format!("cache={}", row.cache);
-    attributes += if load { " bar=%b[1]" } else { "" };
-    attributes += if row.number("mask").is_some() { " multicast=1" } else { "" };
-    format!(
-        "carbyne 1\n%X:[{}].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
-         Spec @{name} <<<#grid, #cta>>> (%X) -> (%X) {{\n{define}  Allocate %b:[2].mbarrier.SH\n  \
-         Allocate %s:[{}].f16.SH{{align=512{swizzle}}}\n  \
-         Move <<<#grid, #cta[0]>>> ({from}) -> ({to}) {attributes} atom={}\n}}\n",
-        if define.is_empty() { "128".to_owned() } else { list("7", "104") },
-        list("2", "32"),
-        row.name
-    )
 }
 
 /// The statement with the smallest number that the row takes.
@@ -144,7 +115,7 @@ fn kept(row: &Atom, table: &AtomTable) -> String {
 /// The program without the row: its operands come and go.
 fn idle(row: &Atom, table: &AtomTable) -> String {
     let leaf = format!(" atom={}", row.name);
-    let text = kept(row, table).replace("@probe_", "@idle_");
+    let text = kept(row, table).replace("@probe", "@idle");
     text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
 }
 

@@ -7,16 +7,17 @@
 mod common;
 
 use carbyne_atoms::probe::{Choice, Probe, Unobservable, corrupted, n_picks, probe};
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Extent, Visibility, docs};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Extent, docs};
 use carbyne_ir::diag::Code;
-use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options, simulate};
 
-/// The row's probe; none for statements and bulk copies.
+/// The row's probe; none for statements, and bulk copies, which are no tile of a spec.
 fn of(row: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
     match probe(row, table, Choice { pick, set, ..Choice::default() }) {
+        // Those are below.
+        Ok(_) if row.extent != Extent::Tile => None,
         Ok(made) => Some(made),
-        Err(Unobservable::Statement | Unobservable::Bulk) => None,
+        Err(Unobservable::Statement) => None,
         Err(e) => panic!("{}: {e}", row.name),
     }
 }
@@ -72,95 +73,15 @@ fn every_row_computes_what_its_spec_means() {
     assert!(n > 1000, "{n} runs");
 }
 
-/// A kernel that copies a tensor by the row and back by plain moves, or the reverse: the tensor is 2^n
-/// boxes, or two runs.
-fn bulk(row: &Atom, scalar: Scalar) -> String {
-    let n = if let Extent::Box(n) = row.extent { n } else { 1 };
-    let width = 256 / scalar.bits();
-    let list = |outer: i64, last: i64| {
-        let mut all = vec![outer.to_string(); n - 1];
-        all.push(last.to_string());
-        all.join(",")
-    };
-    let (boxed, swizzle) = match row.extent {
-        Extent::Box(_) => (".tensormap", "swizzle=(1,4,3)"),
-        _ => (".tile", "align=16"),
-    };
-    let load = row.visibility == Visibility::Mbarrier;
-    let whole = format!("%{}", if load { "in" } else { "out" });
-    let define = match row.extent {
-        Extent::Box(_) => format!("{boxed}([{}], {swizzle})", list(2, width)),
-        _ => format!("{boxed}([{width}])"),
-    };
-    let indices: Vec<String> = (0..n).map(|i| format!("(i / {}) % 2", 1 << i)).collect();
-    let index = indices.join(", ");
-    let mut attributes = format!("cache={}", row.cache);
-    attributes += if load { " bar=%full" } else { "" };
-    attributes += if row.number("mask").is_some() { " multicast=1" } else { "" };
-    let plain =
-        format!("{}.tile([{}])[{index}]", if load { "%out" } else { "%in" }, list(2, width));
-    let body = if load {
-        format!(
-            "    Spec <<<#grid, #one>>> (%in, %full) -> (%s) {{
-      mbarrier.expect(%full, {})
-      Move <<<#grid, #one>>> (%m[{index}]) -> (%s) {attributes} atom={}
-    }}
-    mbarrier.wait(%full, i % 2)
-    Move <<<#grid, #cta>>> (%s) -> ({plain})
-",
-            (2i64 << (n - 1)) / 2 * 32,
-            row.name
-        )
-    } else {
-        format!(
-            "    Move <<<#grid, #cta>>> ({plain}) -> (%s)
-    barrier
-    Spec <<<#grid, #one>>> (%s) -> (%out) {{
-      fence.async
-      Move <<<#grid, #one>>> (%s) -> (%m[{index}]) {attributes} atom={}
-      bulk.commit
-      bulk.wait(0)
-    }}
-",
-            row.name
-        )
-    };
-    format!(
-        "carbyne 1
-%in:[{0}].{scalar}.GL
-%out:[{0}].{scalar}.GL
-#grid:[1].block
-#cta:[32].thread
-Move @row <<<#grid, #cta>>> (%in) -> (%out) {{
-  #one:[].thread = #cta[0]
-  %m = {whole}{define}
-  Allocate %s:[{1}].{scalar}.SH{{align=256, {swizzle}}}
-  Allocate %full:[1].mbarrier.SH
-  Spec <<<#grid, #one>>> () -> (%full) {{
-    mbarrier.init(%full, 1)
-    fence.async
-  }}
-  barrier
-  for (i = 0; i < {2}; i += 1) {{
-{body}    barrier
-  }}
-}}
-",
-        list(4, 2 * width),
-        list(2, width),
-        1 << n,
-    )
-    .replace("align=256, align=16", "align=256")
-}
-
 #[test]
 fn every_bulk_row_copies() {
     let mut n = 0;
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         for row in table.rows().iter().filter(|r| r.extent != Extent::Tile) {
-            for scalar in [Scalar::F16, Scalar::F32, Scalar::U8] {
-                let text = bulk(row, scalar);
+            for pick in 0..n_picks(row) {
+                let made = probe(row, &table, Choice { pick, ..Choice::default() });
+                let text = made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text;
                 let report = simulate(&common::program(&text), &table, &Options::default())
                     .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label));
                 let k = &report.kernels[0];

@@ -14,6 +14,7 @@
 //! A row of another kind extends these by what its fields say (visibility, operation, memories), never by
 //! its name. What has no result to look at is refused with the reason, [`Unobservable`].
 
+mod bulk;
 mod chain;
 mod corrupt;
 pub mod operand;
@@ -27,7 +28,7 @@ use crate::row::{Access, Atom, AtomOperand, Elem, Extent};
 use crate::table::AtomTable;
 use carbyne_ir::scalar::{Memory, Scalar};
 use operand::ProbeOperand;
-use std::fmt::{self, Write};
+use std::fmt;
 use writer::{Writer, is_literal};
 
 /// What is chosen where a row leaves a choice.
@@ -81,8 +82,6 @@ pub enum Unobservable {
     NoChain,
     /// It is a statement between specs, which has no result of its own.
     Statement,
-    /// It copies as much as it is told, which is no tile.
-    Bulk,
 }
 
 impl fmt::Display for Unobservable {
@@ -93,7 +92,6 @@ impl fmt::Display for Unobservable {
             }
             Unobservable::Layout(why) => write!(f, "its layouts do not fill a block: {why}"),
             Unobservable::Statement => f.write_str("a statement has no result of its own"),
-            Unobservable::Bulk => f.write_str("a bulk copy has no tile of its own"),
             Unobservable::NoChain => f.write_str("it takes nothing in the form that it gives"),
         }
     }
@@ -119,6 +117,9 @@ pub fn scalars(elem: Elem) -> &'static [Scalar] {
 /// How many different programs [`probe`] makes of a row by [`Choice::pick`].
 #[must_use]
 pub fn n_picks(row: &Atom) -> usize {
+    if row.extent != Extent::Tile {
+        return bulk::SCALARS.len();
+    }
     let of = |o: &AtomOperand| {
         o.memory.len().max(scalars(o.elem).len()).max(operand::described(o).len())
     };
@@ -130,13 +131,10 @@ pub fn n_picks(row: &Atom) -> usize {
 /// # Errors
 /// [`Unobservable`].
 pub fn probe(row: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Unobservable> {
-    let mut kernel = format!("probe_{}", row.name.replace('.', "_"));
-    if choice.pick > 0 {
-        let _ = write!(kernel, "_{}", choice.pick);
-    }
-    if choice.set {
-        kernel.push_str("_set");
-    }
+    // What tells probes of a row apart comes first: names are cut to a length.
+    let pick = if choice.pick > 0 { choice.pick.to_string() } else { String::new() };
+    let set = if choice.set { "_set" } else { "" };
+    let kernel = format!("probe{pick}{set}_{}", row.name.replace('.', "_"));
     written(row, table, choice, kernel, None)
 }
 
@@ -151,7 +149,10 @@ fn written(
         return Err(Unobservable::Statement);
     }
     if row.extent != Extent::Tile {
-        return Err(Unobservable::Bulk);
+        return match repeat {
+            None => bulk::probe(row, table, choice, kernel),
+            Some(_) => Err(Unobservable::NoChain),
+        };
     }
     let threads = n_threads(row, choice.threads);
     let groups = threads / row.group;

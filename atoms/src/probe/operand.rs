@@ -27,7 +27,7 @@ pub struct ProbeOperand {
     pub tile: Vec<i64>,
     /// How it is given and taken.
     pub place: Place,
-    blocks: i64,
+    pub(super) blocks: i64,
 }
 
 /// How an operand is given and taken.
@@ -45,6 +45,8 @@ pub enum Place {
         /// From the column-major index in the tile to the place in a block's part of that mode.
         layout: Layout,
     },
+    /// In global memory, as a whole: the caller's tensor has the extents of the tile, row-major.
+    Whole,
     /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the elements of tile
     /// after tile in column-major order.
     Described {
@@ -181,6 +183,7 @@ impl ProbeOperand {
     pub fn extents(&self) -> Vec<i64> {
         match self.place {
             Place::Registers { threads } => vec![self.blocks, threads, self.n_values()],
+            Place::Whole => self.tile.clone(),
             Place::Memory { .. } | Place::Described { .. } => vec![self.blocks * self.tile_size()],
         }
     }
@@ -207,6 +210,7 @@ impl ProbeOperand {
                 indices.into_iter().map(|i| (None, i)).collect()
             }
             Place::Described { .. } => (0..self.tile_size()).map(|i| (None, i)).collect(),
+            Place::Whole => (0..self.tile_size()).map(|i| (None, self.col_major(i))).collect(),
         };
         let element = |block: i64, held_by: Option<(i64, i64)>, index: i64| {
             let mut rest = index;
@@ -222,6 +226,23 @@ impl ProbeOperand {
             .flat_map(|b| of_block.iter().map(move |(h, i)| (b, *h, *i)))
             .map(|(b, h, i)| element(b, h, i))
             .collect()
+    }
+
+    /// The column-major index of the element at that place of a row-major list.
+    fn col_major(&self, place: i64) -> i64 {
+        let mut rest = place;
+        let digits: Vec<i64> = self
+            .tile
+            .iter()
+            .rev()
+            .map(|n| {
+                let c = rest % n;
+                rest /= n;
+                c
+            })
+            .collect();
+        // The digit of the last mode comes first.
+        digits.iter().zip(self.tile.iter().rev()).fold(0, |index, (c, n)| index * n + c)
     }
 
     /// The caller's tensors, as statements.

@@ -79,6 +79,7 @@ impl Writer<'_> {
     fn allocate(&mut self, o: &ProbeOperand) {
         let (name, scalar) = (o.name, o.scalar);
         match o.place {
+            Place::Whole => {}
             Place::Registers { .. } => {
                 let tile = format!("{:?}", o.tile).replace(' ', "");
                 let tv = &o.tv;
@@ -114,7 +115,7 @@ impl Writer<'_> {
         let (name, Some(input)) = (o.name, &o.input) else { return Ok(()) };
         match o.place {
             Place::Registers { .. } => self.words(o, input, true),
-            Place::Memory { memory: Memory::Gl, .. } => Ok(()),
+            Place::Memory { memory: Memory::Gl, .. } | Place::Whole => Ok(()),
             Place::Described { .. } => {
                 let n = o.tile_size();
                 let tile = format!("%{input}.tile([{n}])[@b]");
@@ -133,7 +134,9 @@ impl Writer<'_> {
         let (name, Some(output)) = (o.name, &o.output) else { return Ok(()) };
         match o.place {
             Place::Registers { .. } => self.words(o, output, false),
-            Place::Memory { memory: Memory::Gl, .. } | Place::Described { .. } => Ok(()),
+            Place::Memory { memory: Memory::Gl, .. } | Place::Described { .. } | Place::Whole => {
+                Ok(())
+            }
             Place::Memory { .. } => {
                 let tile = format!("%{output}.tile([{}])[@b]", o.tile_size());
                 self.units(o, &format!("%{name}_all"), &tile, (Memory::Sh, Memory::Gl))
@@ -170,7 +173,7 @@ impl Writer<'_> {
     }
 
     /// Moves a tile through registers, one scalar (or one byte of narrower ones) a thread and step.
-    fn units(
+    pub(super) fn units(
         &mut self,
         o: &ProbeOperand,
         from: &str,
@@ -230,7 +233,7 @@ impl Writer<'_> {
             let part = match p.place {
                 Place::Registers { .. } => format!("%{}.mine", p.name),
                 Place::Memory { .. } => format!("%{}.tv({} over #cta)", p.name, p.tv),
-                Place::Described { .. } => format!("%{}", p.name),
+                Place::Described { .. } | Place::Whole => format!("%{}", p.name),
             };
             let (whole, parts) = match o.access {
                 Access::Read => (&mut whole.0, &mut parts.0),

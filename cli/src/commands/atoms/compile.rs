@@ -101,7 +101,7 @@ pub(super) fn prebuilt(batch: &Batch, folder: &Path) -> Result<Option<Binary>, F
         if path.is_file() {
             let bytes = crate::commands::run::read(&path)?;
             // The name says what it holds.
-            let read = Binary::read(&path.display().to_string(), bytes, "probe_");
+            let read = Binary::read(&path.display().to_string(), bytes, "probe");
             return read.map(Some).map_err(|d| outside(*d));
         }
     }

@@ -52,7 +52,9 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
         let why = why_not.to_string();
         let verdict = match why_not {
             Unobservable::Statement => Verdict::CompiledOnly(why),
-            _ => Verdict::NotExecuted(why),
+            Unobservable::NoMove(..) | Unobservable::Layout(_) | Unobservable::NoChain => {
+                Verdict::NotExecuted(why)
+            }
         };
         report.add(name, *arch, verdict);
     }
