@@ -16,27 +16,35 @@ pub struct ErrorBound {
     pub slope: f64,
     /// Whatever the result is.
     pub absolute: f64,
+    /// The smallest and the largest magnitude of the last operand for which it is stated.
+    pub domain: (f64, f64),
 }
 
 impl ErrorBound {
+    /// Only relative to the result.
+    #[must_use]
+    pub const fn relative(relative: f64) -> Self {
+        ErrorBound { relative, slope: 0.0, absolute: 0.0, domain: (0.0, f64::INFINITY) }
+    }
+
     /// Ulps of binary32.
     pub(crate) const fn f32_ulps(n: f64) -> Self {
-        ErrorBound { relative: n * F32_ULP, slope: 0.0, absolute: n * F32_SMALLEST }
+        ErrorBound::relative(n * F32_ULP).plus(n * F32_SMALLEST)
     }
 
     /// Ulps of binary64.
     pub(crate) const fn f64_ulps(n: f64) -> Self {
-        ErrorBound { relative: n * f64::EPSILON, slope: 0.0, absolute: 5e-324 }
+        ErrorBound::relative(n * f64::EPSILON).plus(5e-324)
     }
 
     /// Ulps of binary16.
     pub(crate) const fn f16_ulps(n: f64) -> Self {
-        ErrorBound { relative: n * F16_ULP, slope: 0.0, absolute: n / 16_777_216.0 }
+        ErrorBound::relative(n * F16_ULP).plus(n / 16_777_216.0)
     }
 
     /// Ulps of bfloat16, whose subnormal numbers may be flushed to zero.
     pub(crate) const fn bf16_ulps(n: f64) -> Self {
-        ErrorBound { relative: n * BF16_ULP, slope: 0.0, absolute: n * F32_NORMAL }
+        ErrorBound::relative(n * BF16_ULP).plus(n * F32_NORMAL)
     }
 
     /// And so many ulps of binary32 for each unit of |x|.
@@ -49,6 +57,19 @@ impl ErrorBound {
     pub(crate) const fn plus(mut self, absolute: f64) -> Self {
         self.absolute += absolute;
         self
+    }
+
+    /// Only for a last operand of a magnitude from `lo` to `hi`.
+    pub(crate) const fn within(mut self, lo: f64, hi: f64) -> Self {
+        self.domain = (lo, hi);
+        self
+    }
+
+    /// Whether something is stated about results of this last operand.
+    #[must_use]
+    pub fn covers(&self, operand: f64) -> bool {
+        let (lo, hi) = self.domain;
+        (lo, hi) == (0.0, f64::INFINITY) || (lo..=hi).contains(&operand.abs())
     }
 
     /// The largest error of a result that is exactly `exact`, the operand being `x`.
@@ -83,7 +104,11 @@ impl fmt::Display for ErrorBound {
         if self.absolute > 0.0 {
             terms.push(format!("{:.2e}", self.absolute));
         }
-        f.write_str(&terms.join(" + "))
+        f.write_str(&terms.join(" + "))?;
+        match self.domain {
+            (0.0, f64::INFINITY) => Ok(()),
+            (lo, hi) => write!(f, ", for a last operand from {lo:.2e} to {hi:.2e} in magnitude"),
+        }
     }
 }
 
@@ -98,5 +123,8 @@ mod tests {
         assert!((bound.at(-3.0, 4.0) - want).abs() < 1e-12);
         assert!(bound.at(f64::INFINITY, 0.0) < 0.6);
         assert_eq!(ErrorBound::f16_ulps(1.0).to_string(), "9.77e-4·|y| + 5.96e-8");
+        let part = ErrorBound::relative(0.5).within(1.0, 2.0);
+        assert!(part.covers(-2.0) && !part.covers(0.5) && !part.covers(f64::NAN));
+        assert!(bound.covers(f64::NAN));
     }
 }

@@ -1,7 +1,7 @@
 //! What each GPU architecture can do, as data: one row per instruction variant.
 //!
 //! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`descriptor`] for what
-//! is found by one.
+//! is found by one; [`mod@probe`] makes programs that execute a row.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
 //! text, and no control flow anywhere depends on a row's name: consumers read fields.
@@ -17,6 +17,7 @@ pub mod bound;
 pub mod bulk;
 mod convert;
 mod convert_int;
+pub mod costs;
 mod cp_async;
 mod cp_async_bulk;
 pub mod descriptor;
@@ -29,6 +30,7 @@ pub mod limits;
 mod mma;
 mod number;
 pub mod operand;
+pub mod probe;
 mod reduce;
 mod register;
 pub mod row;
@@ -45,6 +47,7 @@ mod wgmma;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
+pub use costs::{CostError, Costs};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
 pub use row::{

@@ -79,8 +79,14 @@ impl AtomTable {
     /// The table of `arch`.
     pub fn new(arch: Arch) -> Self {
         let place = Arch::ALL.iter().position(|a| *a == arch).unwrap_or(0);
-        let rows = SHARED[place].get_or_init(|| Arc::new(Rows::of(arch)));
+        let rows = SHARED[place]
+            .get_or_init(|| AtomTable { arch, rows: Arc::new(Rows::of(arch)) }.measured().rows);
         AtomTable { arch, rows: rows.clone() }
+    }
+
+    pub(crate) fn row_mut(&mut self, name: &str) -> Option<&mut Atom> {
+        let i = *self.rows.by_name.get(name)?;
+        Arc::make_mut(&mut self.rows).list.get_mut(i)
     }
 
     /// The row of that name.

@@ -78,6 +78,9 @@ pub(crate) struct Decompose {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
+    /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
@@ -90,6 +93,9 @@ pub(crate) struct Compile {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
+    /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
     /// Which kernel, where the program holds several.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
@@ -205,12 +211,103 @@ pub(crate) struct Data {
 }
 
 #[derive(Debug, Group)]
+#[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
 pub(crate) struct Atoms {
+    #[command(subcommand)]
+    pub(crate) command: Option<AtomsCommand>,
     /// Only what this architecture has.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Everything about one instruction.
+    /// Only what implements this spec, such as `MatMul` or `UnaryPointwise.exp`.
+    #[arg(long, value_name = "SPEC", conflicts_with = "name")]
+    pub(crate) spec: Option<String>,
+    /// Costs of this file, which `carbyne atoms calibrate` wrote, instead of the table's own.
+    #[arg(long, value_name = "FILE", requires = "arch")]
+    pub(crate) costs: Option<PathBuf>,
+    /// Print the program that executes the instruction, as `verify` and the tests do.
+    #[arg(long, requires = "name")]
+    pub(crate) probe: bool,
+    /// Everything about one instruction, its operands drawn.
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AtomsCommand {
+    /// Execute instructions on a GPU and compare them, lane by lane, with the simulator.
+    Verify(VerifyAtoms),
+    /// Compile the programs that `verify` executes, for a machine whose NVRTC lacks an architecture.
+    Compile(CompileAtoms),
+    /// Measure issue and completion cycles of instructions on a GPU.
+    Calibrate(CalibrateAtoms),
+}
+
+/// Which instructions.
+#[derive(Debug, Group)]
+pub(crate) struct Rows {
+    /// The architecture; all that the GPU runs where left out.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Only this instruction; may be repeated.
+    #[arg(long = "row", value_name = "NAME")]
+    pub(crate) rows: Vec<String>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct VerifyAtoms {
+    /// On the GPU of this machine.
+    #[arg(long, required = true)]
+    pub(crate) device: bool,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
+    /// Take what `carbyne atoms compile` wrote into this folder; what it lacks is compiled.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prebuilt: Option<PathBuf>,
+    /// Print one JSON object a row.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the table to this file as Markdown.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// A test of the check itself: let the simulator execute this instruction with two strides of an
+    /// operand's thread-value layout exchanged, which must be found.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) corrupt: Option<String>,
+    /// Which GPU, as the driver counts.
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) gpu: u32,
+    /// Give up on an instruction after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct CalibrateAtoms {
+    /// On the GPU of this machine.
+    #[arg(long, required = true)]
+    pub(crate) device: bool,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
+    /// Write the costs to this file, which `--costs` reads.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Which GPU, as the driver counts.
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) gpu: u32,
+    /// Give up on an instruction after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct CompileAtoms {
+    #[command(flatten)]
+    pub(crate) rows: Rows,
+    /// PTX, which the driver compiles for newer GPUs, instead of machine code.
+    #[arg(long)]
+    pub(crate) ptx: bool,
+    /// The folder to write to.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, Group)]

@@ -1,16 +1,39 @@
 //! From a text to what a command needs of it.
 
 use crate::failure::{Failure, Source};
-use carbyne_atoms::{Arch, AtomTable};
+use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_ir::ast::Module;
+use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::{resolve, text, verify};
+use std::io::Read;
+use std::path::Path;
 
 /// The atoms of the architecture of that name.
 pub(crate) fn table(name: &str) -> Result<AtomTable, Failure> {
     name.parse::<Arch>().map(AtomTable::new).map_err(|e: carbyne_atoms::UnknownArch| {
         Failure::usage_help(format!("{}: {e}", e.code()), e.help())
     })
+}
+
+/// The same, with the costs of a file that `carbyne atoms calibrate` wrote.
+pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Failure> {
+    let table = table(name)?;
+    let Some(path) = costs else { return Ok(table) };
+    let shown = path.display();
+    let refused = |what: String| {
+        Failure::usage_help(
+            format!("`{shown}`: {what}"),
+            "`carbyne atoms calibrate --device -o FILE` writes such a file",
+        )
+    };
+    let text = std::fs::File::open(path).and_then(|f| {
+        let mut text = String::new();
+        f.take(MAX_TEXT_BYTES as u64).read_to_string(&mut text).map(|_| text)
+    });
+    let text = text.map_err(|e| refused(crate::input::reason(&e)))?;
+    let costs = Costs::read(&text).map_err(|e| refused(e.to_string()))?;
+    table.with_costs(&costs).map_err(|e| refused(e.to_string()))
 }
 
 /// The module in the text.

@@ -24,7 +24,7 @@ pub mod smem;
 pub mod testing;
 
 pub use carbyne_atoms::tensor_map::MapDescription;
-pub use lower::{CudaKernel, Param, print_kernel};
+pub use lower::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
 
 /// A result whose error is one diagnostic.
 pub type Fallible<T> = Result<T, Box<carbyne_ir::diag::Diagnostic>>;

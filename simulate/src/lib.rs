@@ -125,6 +125,7 @@
 #![warn(missing_docs)]
 
 pub mod array;
+pub mod conformance;
 pub mod denote;
 pub mod device;
 mod exec;

@@ -61,7 +61,7 @@ impl<'k> Oracle<'k> {
                 Some(Source::View(v)) => Ok(Want::Bits(vec![self.raw(v, e)?])),
                 _ => Ok(one(0.0, 0.0)),
             },
-            Meaning::Unary(_) | Meaning::Binary(_) => {
+            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Quotient(_) => {
                 let inputs = self
                     .root
                     .inputs

@@ -21,7 +21,7 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
             return Err(Failure::usage(format!("`{shown}` is no known option of ptxas; `-v` is")));
         }
     };
-    let table = pipeline::table(&args.arch)?;
+    let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
     let decomposed = pipeline::decomposed(&source, &table)?;
     let to = args.output.as_deref();

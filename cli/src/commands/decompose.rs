@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use crate::{Io, input, output, pipeline};
 
 pub(super) fn run(args: &Decompose, io: &mut Io<'_>) -> Outcome {
-    let table = pipeline::table(&args.arch)?;
+    let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
     let decomposed = pipeline::decomposed(&source, &table)?;
     output::write(args.output.as_deref(), decomposed.source.text.as_bytes(), io)

@@ -109,6 +109,43 @@ fn errors() -> String {
     page
 }
 
+/// CONTRIBUTING quotes a row and has a filetest made of it.
+#[test]
+fn the_worked_example_of_a_row_is_the_code() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let guide = read("CONTRIBUTING.md");
+    let begin = guide.find("## To add an atom").expect("a heading");
+    let end = guide.find("## To add a spec").expect("the next heading");
+    let family = read("atoms/src/reduce.rs");
+    let mut quoted = 0;
+    for code in guide[begin..end].split("```rust\n").skip(1) {
+        for line in code.split("```").next().unwrap_or("").lines().map(str::trim) {
+            assert!(family.contains(line), "atoms/src/reduce.rs does not say `{line}`");
+            quoted += usize::from(!line.is_empty());
+        }
+    }
+    assert!(quoted > 5, "{quoted} lines");
+    let made = carbyne(&["atoms", "--arch", "sm_80", "redux.xor.u32", "--probe"], "").ok();
+    let filetest = read("cli/tests/filetests/atoms/redux_xor.cby");
+    let program = &filetest[filetest.find("carbyne 1").expect("a program")..];
+    assert_eq!(made.text(), program, "write it anew, as CONTRIBUTING.md says");
+}
+
+/// The page of a GPU names rows that there are, and none that failed.
+#[test]
+fn what_was_verified_on_a_gpu_is_in_the_table() {
+    let page = std::fs::read_to_string(root().join("docs/atoms_h100.md")).unwrap();
+    let known = carbyne_atoms::docs::atoms_markdown();
+    let mut n = 0;
+    for line in page.lines().filter(|l| l.starts_with("| `")) {
+        let name = line.split('`').nth(1).unwrap_or_default();
+        assert!(known.contains(&format!("\n## `{name}`\n")), "no row `{name}`");
+        assert!(line.contains("| verified |"), "{line}");
+        n += 1;
+    }
+    assert!(n > 300, "{n} rows");
+}
+
 #[test]
 fn every_family_has_a_heading() {
     for (_, code, _) in Code::ALL {

@@ -2,6 +2,8 @@
 //!
 //! The binary starting at all is the first test: nothing may link it to the driver's library.
 
+mod atoms;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! The kernel: parameters, head comment, helpers, and what a launcher must know.
 
-use super::{Lowering, stmts::line_comment};
-use crate::cpp::ast::{Expr, Item, Kernel, Pointer, Stmt, Type, Word};
+use super::Lowering;
+use super::stmts::{NOT_UNROLLED, line_comment};
+use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::cpp::{print, prune};
 use crate::index::Indices;
 use crate::namer::Namer;
@@ -21,7 +22,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 pub struct CudaKernel {
     /// Its name in the object file.
     pub name: String,
-    /// One self-contained file.
+    /// One self-contained file; empty for a kernel of [`print_kernels`].
     pub source: String,
     /// Dynamic shared memory to launch with, in bytes.
     pub smem_bytes: i64,
@@ -152,6 +153,81 @@ pub fn print_kernel(
     kernel: SpecId,
     atoms: &AtomTable,
 ) -> Result<CudaKernel, Diagnostics> {
+    let mut parts = lowered(program, kernel, atoms, false)?;
+    parts.kernel.source = file(std::slice::from_ref(&parts));
+    Ok(parts.kernel)
+}
+
+/// Prints kernels of several programs as one file, so that one compilation takes them all: their headers
+/// and helpers are printed once. Their names must differ.
+///
+/// # Errors
+/// As [`print_kernel`], for the first program that has any.
+pub fn print_kernels(
+    kernels: &[(&Program, SpecId)],
+    atoms: &AtomTable,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    let parts: Vec<Parts> = kernels
+        .iter()
+        .map(|(program, id)| lowered(program, *id, atoms, false))
+        .collect::<Result<_, _>>()?;
+    Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
+}
+
+/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first `nounroll` loop at
+/// the top of its kernel, and its first lane writes both to the kernel's last output, i64 of \[blocks, warps, 2\],
+/// which the program itself does not write. A kernel without such a loop has no clocks.
+///
+/// # Errors
+/// As [`print_kernel`].
+pub fn print_clocked(
+    kernels: &[(&Program, SpecId)],
+    atoms: &AtomTable,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    let parts: Vec<Parts> = kernels
+        .iter()
+        .map(|(program, id)| lowered(program, *id, atoms, true))
+        .collect::<Result<_, _>>()?;
+    Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
+}
+
+/// A kernel and what it needs, before it is a text.
+struct Parts {
+    /// Without its source.
+    kernel: CudaKernel,
+    head: Item,
+    function: Item,
+    headers: BTreeSet<&'static str>,
+    helpers: BTreeSet<Helper>,
+}
+
+/// The file of some kernels; of one, its head comes first.
+fn file(kernels: &[Parts]) -> String {
+    let headers: BTreeSet<&'static str> = kernels.iter().flat_map(|k| k.headers.clone()).collect();
+    let helpers: BTreeSet<Helper> = kernels.iter().flat_map(|k| k.helpers.clone()).collect();
+    let mut items = vec![];
+    if let [only] = kernels {
+        items.push(only.head.clone());
+    }
+    if !headers.is_empty() {
+        items.push(Item::Includes(headers.into_iter().collect()));
+    }
+    items.extend(helpers.into_iter().map(|h| Item::Helper(h.text())));
+    for kernel in kernels {
+        if kernels.len() > 1 {
+            items.push(kernel.head.clone());
+        }
+        items.push(kernel.function.clone());
+    }
+    print::file(&items)
+}
+
+fn lowered(
+    program: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    clocked: bool,
+) -> Result<Parts, Diagnostics> {
     let mut lowering = Lowering {
         p: program,
         atoms,
@@ -168,7 +244,7 @@ pub fn print_kernel(
         helpers: BTreeSet::new(),
         errors: Diagnostics::default(),
     };
-    let printed = lowering.kernel(kernel);
+    let printed = lowering.kernel(kernel, clocked);
     match printed {
         Ok(printed) if lowering.errors.is_empty() => Ok(printed),
         Ok(_) => Err(lowering.errors),
@@ -180,7 +256,7 @@ pub fn print_kernel(
 }
 
 impl Lowering<'_> {
-    fn kernel(&mut self, id: SpecId) -> Fallible<CudaKernel> {
+    fn kernel(&mut self, id: SpecId, clocked: bool) -> Fallible<Parts> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
@@ -195,7 +271,9 @@ impl Lowering<'_> {
         let name = Namer::default().admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
         let cluster = self.cluster(id)?;
-        let content = Content::of(self.p, id);
+        let mut content = Content::of(self.p, id);
+        let clocks = spec.outputs.last().filter(|_| clocked).map(|t| self.p.tensors[*t].buffer);
+        content.written.extend(clocks);
         self.asynchronous =
             content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
         self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
@@ -207,27 +285,30 @@ impl Lowering<'_> {
             None => vec![self.leaf(id)?],
         };
         body.extend(inner);
+        if let Some(buffer) = clocks {
+            self.clock(&mut body, buffer, block);
+        }
         prune::prune(&mut body);
         if self.indices.floors || self.definitions.floors {
             self.helpers.insert(Helper::FloorDivision);
         }
         let head = self.head(id, &name, grid, block);
-        let mut items = vec![Item::Comment(head)];
-        if !self.headers.is_empty() {
-            items.push(Item::Includes(self.headers.iter().copied().collect()));
-        }
-        items.extend(self.helpers.iter().map(|h| Item::Helper(h.text())));
-        items.push(Item::Kernel(Kernel {
+        let function = Item::Kernel(Kernel {
             name: name.clone().into(),
             threads: block,
             cluster: (cluster > 1).then_some(cluster),
             params: signature,
             shared_align: (self.arena.bytes > 0).then_some(self.arena.align),
             body,
-        }));
-        let smem_bytes = self.arena.bytes;
-        let source = print::file(&items);
-        Ok(CudaKernel { name, source, smem_bytes, grid, block, cluster, params })
+        });
+        let (source, smem_bytes) = (String::new(), self.arena.bytes);
+        Ok(Parts {
+            kernel: CudaKernel { name, source, smem_bytes, grid, block, cluster, params },
+            head: Item::Comment(head),
+            function,
+            headers: self.headers.clone(),
+            helpers: self.helpers.clone(),
+        })
     }
 
     /// Blocks of a cluster.
@@ -260,6 +341,42 @@ impl Lowering<'_> {
                 "give the innermost level of the block tensor constant extents".to_owned(),
             ),
         }
+    }
+
+    /// Reads the clock around the first loop that is not unrolled.
+    fn clock(&mut self, body: &mut Vec<Stmt>, buffer: BufferId, block: i64) {
+        let is_loop =
+            |s: &Stmt| matches!(&s.kind, StmtKind::For(f) if f.pragma == Some(NOT_UNROLLED));
+        let Some(at) = body.iter().position(is_loop) else { return };
+        let Some(to) = self.buffers.get(&buffer).map(|b| Expr::name(b.name.clone())) else {
+            return;
+        };
+        let names = ["began", "ended", "warp"].map(|n| self.namer.admit(n, "t"));
+        let [began, ended, warp] = names.clone().map(Expr::name);
+        let now = || Expr::call("clock64", []);
+        let thread = || Expr::name("threadIdx.x");
+        let lane = thread().binary(Binary::Rem, Expr::Int(32));
+        let per_block = Expr::Int((block + 31) / 32);
+        let index = Expr::name("blockIdx.x").binary(Binary::Mul, per_block);
+        let index = index.binary(Binary::Add, thread().binary(Binary::Div, Expr::Int(32)));
+        let two = |i: i64| {
+            warp.clone().binary(Binary::Mul, Expr::Int(2)).binary(Binary::Add, Expr::Int(i))
+        };
+        let store = |i: i64, value: Expr| {
+            let to = Piece::Operand(to.clone().at(two(i)));
+            let pieces = vec![to, Piece::Text(" = "), Piece::Operand(value), Piece::Text(";")];
+            Stmt::new(StmtKind::Filled(pieces))
+        };
+        let then = vec![store(0, began), store(1, ended)];
+        let cond = lane.binary(Binary::Eq, Expr::Int(0));
+        let otherwise = vec![];
+        let after = [
+            Stmt::constant("long long", names[1].clone(), now()),
+            Stmt::constant("int", names[2].clone(), index),
+            Stmt::new(StmtKind::If { cond, then, otherwise }),
+        ];
+        body.splice(at + 1..at + 1, after);
+        body.insert(at, Stmt::constant("long long", names[0].clone(), now()));
     }
 
     /// Blocks of the grid and threads of a block.

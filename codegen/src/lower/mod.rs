@@ -20,7 +20,7 @@ mod storage;
 mod sync;
 mod who;
 
-pub use kernel::{CudaKernel, Param, print_kernel};
+pub use kernel::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
 
 use crate::index::Indices;
 use crate::namer::Namer;

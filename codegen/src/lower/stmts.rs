@@ -9,6 +9,9 @@ use carbyne_ir::ast::Unroll;
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
 
+/// Before a loop that the compiler must not unroll.
+pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
+
 impl Lowering<'_> {
     /// A block's statements. Errors are collected; what cannot be printed is left out.
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
@@ -50,7 +53,7 @@ impl Lowering<'_> {
                     pragma: match unroll {
                         Unroll::Default => None,
                         Unroll::Full => Some("pragma unroll"),
-                        Unroll::Never => Some("pragma unroll 1"),
+                        Unroll::Never => Some(NOT_UNROLLED),
                     },
                     ty: Type::named(Indices::type_of(wide)),
                     var: name.into(),

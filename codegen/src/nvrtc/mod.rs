@@ -4,10 +4,12 @@
 //! A source that NVRTC refuses is C0403 with NVRTC's log as notes, an architecture that this version
 //! lacks C0404.
 
+mod cubin;
 mod ffi;
 mod find;
 mod usage;
 
+pub use cubin::n_instructions;
 pub use find::{NVRTC_VARIABLE, environments, is_set_up};
 pub use usage::Usage;
 

@@ -9,7 +9,7 @@
 mod pointwise;
 mod tolerance;
 
-pub use pointwise::{binary, unary};
+pub use pointwise::{binary, quotient, unary};
 pub use tolerance::tolerance;
 
 use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
@@ -39,6 +39,8 @@ pub enum Meaning {
     Unary(UnaryOp),
     /// Two operands, element by element.
     Binary(BinaryOp),
+    /// The quotient of two integers of this type, element by element.
+    Quotient(Scalar),
     /// Modes removed by an operation.
     Reduction {
         /// Which.
@@ -64,6 +66,7 @@ pub struct Computed {
 
 impl Meaning {
     /// The meaning of a spec whose tensor operands have these modes, scalars being left out among inputs.
+    /// `acc` is the accumulator's type, of what has none the output's.
     ///
     /// # Errors
     /// Why the shapes have no meaning together.
@@ -92,6 +95,9 @@ impl Meaning {
         match kind {
             SpecKind::Move => elementwise(Meaning::Move, 1),
             SpecKind::Unary(op) => elementwise(Meaning::Unary(op), 1),
+            SpecKind::Binary(BinaryOp::Div) if !acc.is_float() => {
+                elementwise(Meaning::Quotient(acc), 2)
+            }
             SpecKind::Binary(op) => elementwise(Meaning::Binary(op), 2),
             SpecKind::Init => elementwise(Meaning::Init, 0),
             SpecKind::MatMul | SpecKind::MatMulSet => {
@@ -159,10 +165,14 @@ impl Meaning {
             Meaning::Move => plain(input(0).clone()),
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
-            Meaning::Binary(op) => {
+            Meaning::Binary(_) | Meaning::Quotient(_) => {
                 let (x, y) = (input(0), input(1));
                 let n = x.len().min(y.len());
-                of_operand(&x[..n], |i, x| binary(*op, x, y[i]))
+                of_operand(&x[..n], |i, x| match self {
+                    Meaning::Quotient(scalar) => quotient(*scalar, x, y[i]),
+                    Meaning::Binary(op) => binary(*op, x, y[i]),
+                    _ => x,
+                })
             }
             Meaning::MatMul { l, m, n, k, set, .. } => {
                 let mut out =

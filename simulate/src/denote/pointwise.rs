@@ -1,6 +1,8 @@
 //! The pointwise functions and reductions, as binary64 has them.
 
+use crate::num::int_range;
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
 
 /// The function of one operand. A cast is the identity here: rounding is the output's.
 pub fn unary(op: UnaryOp, x: f64) -> f64 {
@@ -32,6 +34,17 @@ pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
         BinaryOp::Div => x / y,
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
+    }
+}
+
+/// The quotient of two integers of a type, rounded toward zero. As on the device, one that the type does not
+/// hold wraps around, and of a division by zero all bits are ones.
+pub fn quotient(scalar: Scalar, x: f64, y: f64) -> f64 {
+    let (lo, hi) = int_range(scalar);
+    match (x / y).trunc() {
+        _ if y == 0.0 => (if lo < 0 { -1 } else { hi }) as f64,
+        q if q > hi as f64 => lo as f64,
+        q => q,
     }
 }
 

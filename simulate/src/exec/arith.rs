@@ -99,7 +99,11 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
                     0.0
                 }
             }
-            UnaryOp::Gelu => v * (0.5 + 0.5 * libm::erf(v / std::f64::consts::SQRT_2)),
+            UnaryOp::Gelu => {
+                let z = v / std::f64::consts::SQRT_2;
+                // Where erf is near -1 a sum with 1 would cancel.
+                v * if v < 0.0 { 0.5 * libm::erfc(-z) } else { 0.5 + 0.5 * libm::erf(z) }
+            }
             UnaryOp::Silu => v * sigmoid(v),
         },
     )
@@ -158,8 +162,9 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
             BinaryOp::Sub => a - b,
             BinaryOp::Mul => a * b,
             BinaryOp::Div => a / b,
-            BinaryOp::Min => pick(a < b),
-            BinaryOp::Max => pick(a > b),
+            // Of zeros the negative one is the smaller.
+            BinaryOp::Min => pick(a < b || (a == b && a.is_sign_negative())),
+            BinaryOp::Max => pick(a > b || (a == b && a.is_sign_positive())),
         },
     )
 }
@@ -183,6 +188,28 @@ mod tests {
         assert_eq!(dot([I8, U8], I32, &[-128.0, 1.0], &[255.0, 0.0], 0) as u32 as i32, -32_640);
         assert_eq!(dot([U4, I4], I32, &[15.0, 15.0], &[-8.0, 7.0], 0) as u32 as i32, -15);
         assert_eq!(dot([I8, I8], I32, &[1.0, 0.0], &[1.0, 0.0], top), 0x8000_0000);
+    }
+
+    #[test]
+    fn quotients_of_integers_are_what_they_mean() {
+        for scalar in [Scalar::I8, Scalar::U8] {
+            for (x, y) in (0..1u64 << 16).map(|p| (p & 0xff, p >> 8)) {
+                let number = |raw| decode(scalar, raw);
+                let meant = crate::denote::quotient(scalar, number(x), number(y));
+                let got = number(binary(BinaryOp::Div, scalar, scalar, x, y));
+                assert_eq!(got, meant, "{scalar} {} / {}", number(x), number(y));
+            }
+        }
+        assert_eq!(crate::denote::quotient(Scalar::I32, -7.0, 2.0), -3.0);
+    }
+
+    #[test]
+    fn zeros_are_ordered_by_their_signs() {
+        let (plus, minus) = (0, 0x8000_0000);
+        for (x, y) in [(plus, minus), (minus, plus)] {
+            assert_eq!(binary(BinaryOp::Min, Scalar::F32, Scalar::F32, x, y), minus);
+            assert_eq!(binary(BinaryOp::Max, Scalar::F32, Scalar::F32, x, y), plus);
+        }
     }
 
     #[test]

@@ -144,7 +144,8 @@ fn prebuilt(
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// The bytes of a compiled kernel's file.
+pub(in crate::commands) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     let refused = |what: String| Failure::usage(format!("`{shown}` cannot be read: {what}"));
     if path.is_dir() {

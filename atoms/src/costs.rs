@@ -1,0 +1,195 @@
+//! Costs from a file: what `carbyne atoms calibrate` measures, and what the table of sm_90 ships.
+//!
+//! A file is one JSON object:
+//! - `format`: 1.
+//! - `architectures`: those whose rows it is about: `["sm_90", "sm_90a"]`.
+//! - `device`, `driver`, `date`: what was measured, and when.
+//! - `rows`: by name `{"issue_cycles": .., "completion_cycles": .., "instructions": ..}`. The first two are those of
+//!   [`Cost`](crate::Cost); `instructions`, machine instructions of one execution, is for people.
+//!
+//! Cycles are those of a multiprocessor's clock. `completion_cycles`: of one warp that executes a row on its own
+//! results, cycles an execution. `issue_cycles`: of a multiprocessor full of such warps, cycles that each of
+//! its schedulers takes for one execution by one warp.
+
+use crate::arch::Arch;
+use crate::row::Rate;
+use crate::table::AtomTable;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// What is read of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// Whose rows.
+    pub architectures: Vec<Arch>,
+    /// Issue and completion cycles by the row's name.
+    pub rows: BTreeMap<String, (f64, f64)>,
+}
+
+/// Why a text is no file of costs, or not one for a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CostError {
+    /// It is no JSON, or lacks a member.
+    Format(String),
+    /// It is about other architectures.
+    Architecture(Arch),
+    /// The table has no row of that name.
+    UnknownRow(String),
+    /// A number of cycles that no row takes.
+    Cycles(String),
+}
+
+impl fmt::Display for CostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CostError::Format(what) => write!(f, "no file of costs: {what}"),
+            CostError::Architecture(arch) => write!(f, "its costs are not those of {arch}"),
+            CostError::UnknownRow(row) => write!(f, "the table has no row `{}`", short(row)),
+            CostError::Cycles(row) => {
+                write!(f, "the cycles of `{}` are no numbers from 0.01 to 10^7", short(row))
+            }
+        }
+    }
+}
+
+impl std::error::Error for CostError {}
+
+/// A name from a file, cut to a length for messages.
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+/// Where costs that a file gives come from.
+const MEASURED: &str = "measured by `carbyne atoms calibrate`";
+
+impl Costs {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// [`CostError::Format`], [`CostError::Cycles`].
+    pub fn read(text: &str) -> Result<Self, CostError> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|e| CostError::Format(e.to_string()))?;
+        let lacks = |what: &str| CostError::Format(format!("`{what}` is missing"));
+        if value["format"] != 1 {
+            return Err(CostError::Format("`format` is not 1".to_owned()));
+        }
+        let names = value["architectures"].as_array().ok_or_else(|| lacks("architectures"))?;
+        let arch = |v: &Value| {
+            let name = v.as_str().unwrap_or_default();
+            name.parse::<Arch>().map_err(|e| CostError::Format(e.to_string()))
+        };
+        let architectures = names.iter().map(arch).collect::<Result<_, _>>()?;
+        let mut rows = BTreeMap::new();
+        for (name, row) in value["rows"].as_object().ok_or_else(|| lacks("rows"))? {
+            let cycles = |member: &str| {
+                let v = row[member].as_f64();
+                v.filter(|v| (0.01..=1e7).contains(v))
+                    .ok_or_else(|| CostError::Cycles(name.clone()))
+            };
+            rows.insert(name.clone(), (cycles("issue_cycles")?, cycles("completion_cycles")?));
+        }
+        Ok(Costs { architectures, rows })
+    }
+}
+
+impl AtomTable {
+    /// The table with the costs of a file in the places of its own.
+    ///
+    /// # Errors
+    /// [`CostError::Architecture`], [`CostError::UnknownRow`].
+    pub fn with_costs(mut self, costs: &Costs) -> Result<Self, CostError> {
+        if !costs.architectures.contains(&self.arch) {
+            return Err(CostError::Architecture(self.arch));
+        }
+        for (name, (issue, completion)) in &costs.rows {
+            let Some(row) = self.row_mut(name) else {
+                return Err(CostError::UnknownRow(name.clone()));
+            };
+            // The same work in other time; a result is never there before the next row is issued.
+            let scale = row.cost.issue_cycles / issue;
+            row.cost.per_sm_per_cycle = match row.cost.per_sm_per_cycle {
+                Rate::Bytes(v) => Rate::Bytes(v * scale),
+                Rate::Ops(v) => Rate::Ops(v * scale),
+            };
+            row.cost.issue_cycles = *issue;
+            row.cost.completion_cycles = completion.max(*issue);
+            row.cost.source = MEASURED;
+        }
+        Ok(self)
+    }
+
+    /// The table with what is shipped for its architecture.
+    pub(crate) fn measured(self) -> Self {
+        static SM_90: OnceLock<Option<Costs>> = OnceLock::new();
+        let costs = SM_90.get_or_init(|| Costs::read(include_str!("../costs/sm_90.json")).ok());
+        match costs {
+            Some(costs) if costs.architectures.contains(&self.arch) => {
+                // A test makes sure of the file.
+                self.clone().with_costs(costs).unwrap_or(self)
+            }
+            _ => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_file_fits_its_tables() {
+        let costs = Costs::read(include_str!("../costs/sm_90.json")).unwrap();
+        assert_eq!(costs.architectures, [Arch::Sm90, Arch::Sm90a]);
+        for arch in &costs.architectures {
+            let table = AtomTable::new(*arch);
+            assert_eq!(table.clone().with_costs(&costs).map(|t| t.arch), Ok(*arch));
+            for (name, (issue, _)) in &costs.rows {
+                let cost = table.get(name).unwrap().cost;
+                assert_eq!((cost.issue_cycles, cost.source), (*issue, MEASURED), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn costs_replace_those_of_a_table() {
+        let text = r#"{"format": 1, "architectures": ["sm_80"],
+            "rows": {"add.f32": {"issue_cycles": 4.0, "completion_cycles": 3.0}}}"#;
+        let costs = Costs::read(text).unwrap();
+        let table = AtomTable::new(Arch::Sm80);
+        let old = table.get("add.f32").unwrap().cost;
+        let new = table.with_costs(&costs).unwrap().get("add.f32").unwrap().cost;
+        assert_eq!((new.issue_cycles, new.completion_cycles), (4.0, 4.0));
+        let (Rate::Ops(a), Rate::Ops(b)) = (old.per_sm_per_cycle, new.per_sm_per_cycle) else {
+            panic!("{old:?}")
+        };
+        assert!((a * old.issue_cycles - b * new.issue_cycles).abs() < 1e-9);
+        let other = AtomTable::new(Arch::Sm70).with_costs(&costs).unwrap_err();
+        assert_eq!(other, CostError::Architecture(Arch::Sm70));
+    }
+
+    #[test]
+    fn what_is_no_file_of_costs_is_refused() {
+        let row = |issue: &str| {
+            format!(
+                "{{\"format\":1,\"architectures\":[],\"rows\":{{\"x\":{{\"issue_cycles\":{issue},\
+                 \"completion_cycles\":1}}}}}}"
+            )
+        };
+        assert!(Costs::read(&row("1.5")).is_ok());
+        for issue in ["0", "-1", "1e300", "null", "\"1\""] {
+            assert_eq!(Costs::read(&row(issue)), Err(CostError::Cycles("x".to_owned())), "{issue}");
+        }
+        for text in
+            ["", "[]", "{}", "{\"format\":2}", "{\"format\":1,\"architectures\":[\"sm_1\"]}"]
+        {
+            assert!(matches!(Costs::read(text), Err(CostError::Format(_))), "{text}");
+        }
+        let unknown =
+            Costs { architectures: vec![Arch::Sm80], rows: [("x".to_owned(), (1.0, 1.0))].into() };
+        let refused = AtomTable::new(Arch::Sm80).with_costs(&unknown).unwrap_err();
+        assert_eq!(refused.to_string(), "the table has no row `x`");
+    }
+}

@@ -1,0 +1,81 @@
+//! Chains: programs that execute a row on its own results, to be timed.
+
+use super::operand::ProbeOperand;
+use super::writer::{Writer, own_attributes};
+use super::{Choice, Probe, Unobservable, written};
+use crate::row::{Access, Atom, AtomOp, AtomOperand, Visibility};
+use crate::table::AtomTable;
+use carbyne_ir::scalar::Memory;
+
+/// How often a [`chain`] executes its row: in a loop of so many rounds, each of so many executions.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// Rounds of the loop, which is not unrolled.
+    pub rounds: i64,
+    /// Executions of a round, one after the other.
+    pub times: i64,
+}
+
+/// A program of one block that executes a row again and again, each time on what it gave before, in the only
+/// loop of the kernel. It is to be timed; its results mean nothing. The last tensor, `%cycles`, has two
+/// numbers a warp for whoever times it, and is not written by the program.
+///
+/// # Errors
+/// [`Unobservable`].
+pub fn chain(
+    row: &Atom,
+    table: &AtomTable,
+    threads: i64,
+    repeat: Repeat,
+) -> Result<Probe, Unobservable> {
+    let immediate = row.visibility == Visibility::Immediate;
+    let registers = |o: &AtomOperand| o.allows(Memory::Rf);
+    let chained = row
+        .reads()
+        .find(|r| row.writes().any(|w| w.access == Access::ReadWrite || continues(r, w)));
+    let nothing = row.op == AtomOp::Init || chained.is_none();
+    if !immediate || nothing || !row.operands.iter().all(registers) {
+        return Err(Unobservable::NoChain);
+    }
+    let choice = Choice { threads, give_back: true, ..Choice::default() };
+    let kernel = format!("chain_{}_{}_{threads}", row.name.replace('.', "_"), repeat.times);
+    written(row, table, choice, kernel, Some(repeat))
+}
+
+/// Whether what is written may be read again as that operand.
+fn continues(read: &AtomOperand, write: &AtomOperand) -> bool {
+    let held = |o: &AtomOperand| (o.elem, o.n_values());
+    read.access == Access::Read && write.access == Access::Write && held(read) == held(write)
+}
+
+impl Writer<'_> {
+    /// The row again and again, on what it gave before.
+    pub(super) fn rounds(&mut self, operands: &[ProbeOperand], repeat: Repeat) {
+        let mine = |o: &ProbeOperand| format!("%{}.mine", o.name);
+        let mut reads: Vec<String> =
+            operands.iter().filter(|o| o.access == Access::Read).map(mine).collect();
+        // Three registers of one bank would be read one after the other: factors that are alike share one.
+        if let (1, [a, b]) = (self.row.group, &mut reads[..])
+            && operands.iter().any(|o| o.access == Access::ReadWrite)
+        {
+            b.clone_from(a);
+        }
+        let accumulator = operands.iter().find(|o| o.access == Access::ReadWrite).map(mine);
+        let continued = self.row.reads().find(|r| self.row.writes().any(|w| continues(r, w)));
+        let write = accumulator.or(continued.map(|o| format!("%{}.mine", o.name)));
+        let leaf = format!(
+            "{} <<<#grid, {}>>> ({}) -> ({}){} atom={}",
+            self.row.op.spec_kind().map_or(String::new(), |k| k.to_string()),
+            self.who(),
+            reads.join(", "),
+            write.unwrap_or_default(),
+            own_attributes(self.row.op),
+            self.row.name
+        );
+        self.line(1, format_args!("for (r = 0; r < {}; r += 1) nounroll {{", repeat.rounds));
+        for _ in 0..repeat.times {
+            self.line(2, &leaf);
+        }
+        self.line(1, "}");
+    }
+}

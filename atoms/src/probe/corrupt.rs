@@ -1,0 +1,37 @@
+//! Rows that are wrong on purpose: the self-test of whoever checks rows.
+
+use crate::row::Atom;
+use carbyne_ir::layout::Layout;
+
+/// The row with two strides of one operand's thread-value layout exchanged, for every operand and pair
+/// that make it another function; none for a row of one thread and value.
+#[must_use]
+pub fn corrupted(row: &Atom) -> Vec<Atom> {
+    let mut rows = vec![];
+    for (i, operand) in row.operands.iter().enumerate() {
+        for tv in exchanged(&operand.tv) {
+            let mut wrong = row.clone();
+            wrong.operands[i].tv = tv;
+            rows.push(wrong);
+        }
+    }
+    rows
+}
+
+fn exchanged(tv: &Layout) -> Vec<Layout> {
+    let strides = tv.stride().flatten();
+    let mut out = vec![];
+    for i in 0..strides.len() {
+        for j in 0..i {
+            let mut new = strides.clone();
+            new.swap(i, j);
+            let mut next = new.into_iter();
+            let stride = tv.stride().map(&mut |_| next.next().unwrap_or(0));
+            let Ok(layout) = Layout::new(tv.shape().clone(), stride) else { continue };
+            if (0..tv.size()).any(|e| layout.at(e) != tv.at(e)) {
+                out.push(layout);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,302 @@
+//! Where the values of a probed operand are: in the row's tiles, and in the tensors of the caller.
+
+use super::{Choice, scalars};
+use crate::descriptor::{SwizzleMode, canonical};
+use crate::row::{Access, Atom, AtomOp, AtomOperand};
+use carbyne_ir::layout::{Layout, LayoutError};
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::fmt;
+
+/// An operand of a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbeOperand {
+    /// As in the row.
+    pub name: &'static str,
+    /// Whether the row reads it, writes it, or both.
+    pub access: Access,
+    /// What its units consist of here.
+    pub scalar: Scalar,
+    /// The caller's tensor that it comes from, without `%`.
+    pub input: Option<String>,
+    /// The caller's tensor that it goes to, without `%`; that of a read operand is what it was.
+    pub output: Option<String>,
+    /// (thread of the block, value) to the column-major index in `tile`, in scalars.
+    pub tv: Layout,
+    /// Extents of what a block executes, in scalars: the row's tile, with one more mode (the first) where
+    /// several groups execute it, each on a tile of its own.
+    pub tile: Vec<i64>,
+    /// How it is given and taken.
+    pub place: Place,
+    pub(super) blocks: i64,
+}
+
+/// How an operand is given and taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// In registers: the caller's tensor is \[block, thread, value\], row-major.
+    Registers {
+        /// Threads of a block.
+        threads: i64,
+    },
+    /// In memory: the caller's tensor has one mode, tile after tile.
+    Memory {
+        /// Which, while the row executes.
+        memory: Memory,
+        /// From the column-major index in the tile to the place in a block's part of that mode.
+        layout: Layout,
+    },
+    /// In global memory, as a whole: the caller's tensor has the extents of the tile, row-major.
+    Whole,
+    /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the elements of tile
+    /// after tile in column-major order.
+    Described {
+        /// From the column-major index in the tile to the offset in shared memory.
+        layout: Layout,
+        /// `swizzle=(3,4,3)`; empty without a swizzle.
+        swizzle: String,
+    },
+}
+
+/// The dense layouts in which a descriptor names the operand's tile, with the swizzle for each; none for an
+/// operand whose threads give addresses.
+#[must_use]
+pub fn described(o: &AtomOperand) -> Vec<(Layout, String)> {
+    let Some(rule) = o.matrix_rule() else { return vec![] };
+    let mut found: Vec<(Layout, String)> = vec![];
+    for major in rule.majors {
+        for mode in SwizzleMode::ALL {
+            // The text as a message has it: a layout in backticks, and an attribute in backticks or none.
+            let Some(text) = canonical(&o.tile, o.elem.bits(), &rule, *major, mode) else {
+                continue;
+            };
+            let mut quoted = text.split('`').skip(1).step_by(2);
+            let Some(Ok(layout)) = quoted.next().map(str::parse) else { continue };
+            let one: (Layout, String) = (layout, quoted.next().unwrap_or_default().to_owned());
+            let dense = one.0.cosize() == o.tile_size();
+            if dense && !found.contains(&one) {
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+/// What an element of a caller's tensor is to the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Block of the grid.
+    pub block: i64,
+    /// Thread of the block and number of its value; none in memory.
+    pub held_by: Option<(i64, i64)>,
+    /// Coordinates in [`ProbeOperand::tile`].
+    pub at: Vec<i64>,
+    /// The same as a column-major index.
+    pub index: i64,
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((thread, value)) = self.held_by {
+            write!(f, "thread {thread}, value {value}, ")?;
+        }
+        let at: Vec<String> = self.at.iter().map(i64::to_string).collect();
+        write!(f, "element ({})", at.join(","))?;
+        if self.block > 0 { write!(f, " of block {}", self.block) } else { Ok(()) }
+    }
+}
+
+impl ProbeOperand {
+    pub(super) fn new(
+        row: &Atom,
+        o: &AtomOperand,
+        choice: Choice,
+        threads: i64,
+        groups: i64,
+    ) -> Result<Self, LayoutError> {
+        let last = |n: usize| choice.pick.min(n.saturating_sub(1));
+        let memory = o.memory.get(last(o.memory.len())).copied().unwrap_or(Memory::Rf);
+        let options = scalars(o.elem);
+        let scalar = options[last(options.len())];
+        let per = o.elem.bits() / scalar.bits();
+        let mut tile = o.tile.clone();
+        if let Some(first) = tile.first_mut() {
+            *first *= per;
+        }
+        let tv = in_scalars(&o.tv, per)?;
+        let (tv, modes) = match groups {
+            1 => (tv, col_major(&tile)?),
+            _ => {
+                let one = col_major(&tile)?;
+                let modes = batched_modes(row, groups, &one)?;
+                match is_batched(row) {
+                    true => tile[0] *= groups,
+                    false => tile.insert(0, groups),
+                }
+                (batched(row, groups, threads, &tv)?, modes)
+            }
+        };
+        let named = described(o);
+        let place = match memory {
+            Memory::Rf => Place::Registers { threads },
+            _ if !named.is_empty() => {
+                let (layout, swizzle) = named[last(named.len())].clone();
+                Place::Described { layout, swizzle }
+            }
+            memory => Place::Memory { memory, layout: modes },
+        };
+        // One tensor for both, where the row itself accesses the caller's memory.
+        let in_place = memory == Memory::Gl && o.access == Access::ReadWrite && !choice.set;
+        let named_in = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
+        let reads = match o.access {
+            Access::Read => true,
+            Access::ReadWrite => !choice.set,
+            Access::Write => false,
+        };
+        let given_back = choice.give_back && memory == Memory::Rf;
+        Ok(ProbeOperand {
+            name: o.name,
+            access: o.access,
+            scalar,
+            input: reads.then(|| named_in("in")),
+            output: (o.access != Access::Read || given_back).then(|| named_in("out")),
+            tv,
+            tile,
+            place,
+            blocks: choice.blocks,
+        })
+    }
+
+    /// Scalars of a block's tile.
+    #[must_use]
+    pub fn tile_size(&self) -> i64 {
+        self.tile.iter().product()
+    }
+
+    /// Scalars that one thread holds or addresses.
+    #[must_use]
+    pub fn n_values(&self) -> i64 {
+        self.tv.mode(1).map_or(1, |v| v.size())
+    }
+
+    /// Extents of the caller's tensors, slowest first.
+    #[must_use]
+    pub fn extents(&self) -> Vec<i64> {
+        match self.place {
+            Place::Registers { threads } => vec![self.blocks, threads, self.n_values()],
+            Place::Whole => self.tile.clone(),
+            Place::Memory { .. } | Place::Described { .. } => vec![self.blocks * self.tile_size()],
+        }
+    }
+
+    /// What each element of a caller's tensor is, in the order of its memory.
+    #[must_use]
+    pub fn elements(&self) -> Vec<Element> {
+        let of_block: Vec<(Option<(i64, i64)>, i64)> = match &self.place {
+            Place::Registers { threads } => {
+                let (n, values) = (*threads, self.n_values());
+                let held = |i: i64| (i / values, i % values);
+                (0..n * values)
+                    .map(|i| (Some(held(i)), self.tv.at(i / values + n * (i % values))))
+                    .collect()
+            }
+            Place::Memory { layout, .. } => {
+                let mut indices = vec![0; usize::try_from(layout.size()).unwrap_or(0)];
+                for index in 0..layout.size() {
+                    let at = usize::try_from(layout.at(index)).unwrap_or(usize::MAX);
+                    if let Some(place) = indices.get_mut(at) {
+                        *place = index;
+                    }
+                }
+                indices.into_iter().map(|i| (None, i)).collect()
+            }
+            Place::Described { .. } => (0..self.tile_size()).map(|i| (None, i)).collect(),
+            Place::Whole => (0..self.tile_size()).map(|i| (None, self.col_major(i))).collect(),
+        };
+        let element = |block: i64, held_by: Option<(i64, i64)>, index: i64| {
+            let mut rest = index;
+            let mut next = |n: &i64| {
+                let c = rest % n;
+                rest /= n;
+                c
+            };
+            let at = self.tile.iter().map(&mut next).collect();
+            Element { block, held_by, at, index }
+        };
+        (0..self.blocks)
+            .flat_map(|b| of_block.iter().map(move |(h, i)| (b, *h, *i)))
+            .map(|(b, h, i)| element(b, h, i))
+            .collect()
+    }
+
+    /// The column-major index of the element at that place of a row-major list.
+    fn col_major(&self, place: i64) -> i64 {
+        let mut rest = place;
+        let digits: Vec<i64> = self
+            .tile
+            .iter()
+            .rev()
+            .map(|n| {
+                let c = rest % n;
+                rest /= n;
+                c
+            })
+            .collect();
+        // The digit of the last mode comes first.
+        digits.iter().zip(self.tile.iter().rev()).fold(0, |index, (c, n)| index * n + c)
+    }
+
+    /// The caller's tensors, as statements.
+    pub(super) fn declarations(&self) -> impl Iterator<Item = String> {
+        let extents = format!("{:?}", self.extents()).replace(' ', "");
+        let second = self.output.as_ref().filter(|o| Some(*o) != self.input.as_ref());
+        let names: Vec<String> = self.input.iter().chain(second).cloned().collect();
+        let scalar = self.scalar;
+        names.into_iter().map(move |name| format!("%{name}:{extents}.{scalar}.GL"))
+    }
+}
+
+/// The row's layout counted in scalars, `per` of them a unit.
+fn in_scalars(tv: &Layout, per: i64) -> Result<Layout, LayoutError> {
+    if per == 1 {
+        return Ok(tv.clone());
+    }
+    let (t, v) = (times(&tv.mode(0)?, per)?, times(&tv.mode(1)?, per)?);
+    Layout::concat(&[t, Layout::concat(&[Layout::new(per, 1)?, v])?])
+}
+
+fn times(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
+    Layout::new(layout.shape().clone(), layout.stride().map(&mut |s| s * n))
+}
+
+fn col_major(tile: &[i64]) -> Result<Layout, LayoutError> {
+    let layout = Layout::col_major(tile.to_vec())?;
+    // Of one mode, too, a list of modes.
+    if tile.len() == 1 { Layout::concat(&[Layout::new(tile[0], 1)?]) } else { Ok(layout) }
+}
+
+/// Whether the first mode of the row's tiles is a batch already.
+fn is_batched(row: &Atom) -> bool {
+    matches!(row.op, AtomOp::MatMul { l, .. } if l > 1)
+}
+
+/// The tiles of so many groups in memory, one after the other; their first mode counts groups.
+fn batched_modes(row: &Atom, n: i64, one: &Layout) -> Result<Layout, LayoutError> {
+    let groups = Layout::new(n, one.size())?;
+    let mut modes: Vec<Layout> = (0..one.rank()).map(|i| one.mode(i)).collect::<Result<_, _>>()?;
+    if is_batched(row) {
+        modes[0] = Layout::concat(&[groups, modes[0].clone()])?;
+    } else {
+        modes.insert(0, groups);
+    }
+    Layout::concat(&modes)
+}
+
+/// The layout of one group as that of so many, each with a batch of the spec, the first mode.
+fn batched(row: &Atom, n: i64, threads: i64, tv: &Layout) -> Result<Layout, LayoutError> {
+    let (t, v) = (times(&tv.mode(0)?, n)?, times(&tv.mode(1)?, n)?);
+    // From a thread to its place in its group and its group, and from there to the element.
+    let groups = row.thread_layout.complement(threads)?;
+    let places = Layout::concat(&[row.thread_layout.clone(), groups])?.right_inverse();
+    let elements = Layout::concat(&[t, Layout::new(n, 1)?])?;
+    Layout::concat(&[elements.compose(&places)?, v])
+}

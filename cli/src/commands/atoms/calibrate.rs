@@ -1,0 +1,278 @@
+//! `carbyne atoms calibrate --device`: cycles of rows, measured.
+//!
+//! A row is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles an execution
+//! are those until completion, and by a multiprocessor full of warps, where they are those of issue. Two
+//! kernels that differ in the length of the chain are timed, and the difference counts: what is around the
+//! chain cancels out. All operands are ones. A row is not measured where the machine code of the longer chain
+//! shows that a compiler has folded it, where the architecture emulates the row (what depends on factors alone
+//! is then done once), and where a sequence, which may take another way for special values, has come to one.
+
+use super::compile::{compile_text, outside};
+use super::report::today;
+use crate::args::CalibrateAtoms;
+use crate::failure::{Failure, Outcome, Source};
+use crate::{Io, output, pipeline};
+use carbyne_atoms::probe::{Probe, Repeat, chain};
+use carbyne_atoms::{Arch, Atom, AtomTable, RowKind, limits};
+use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
+use carbyne_codegen::{CudaKernel, Param, print_clocked};
+use carbyne_ir::program::{BufferId, Program};
+use carbyne_launch::{
+    Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Module, TensorMap,
+};
+use carbyne_simulate::Options;
+use carbyne_simulate::conformance::{self, Case, Data, unpack};
+use carbyne_simulate::device::Trial;
+use carbyne_simulate::num::decode;
+use serde_json::json;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Rounds of every chain.
+const ROUNDS: i64 = 64;
+/// Threads of a multiprocessor that is full: 8 warps a scheduler.
+const FULL: i64 = 1024;
+/// Launches of a kernel, of which the fastest counts.
+const LAUNCHES: usize = 3;
+/// Kernels of one compilation.
+const BATCH: usize = 16;
+
+/// One kernel to be timed.
+struct Chain {
+    row: usize,
+    /// Which of the four of a row: shorter or longer chain, by one warp or by many.
+    part: usize,
+    probe: Probe,
+    program: Program,
+}
+
+/// What the four kernels of a row gave.
+#[derive(Clone, Default)]
+struct Measured {
+    cycles: [Option<f64>; 4],
+    instructions: [Option<usize>; 4],
+    /// Whether results came to be zero, infinite or no number.
+    special: bool,
+    error: Option<String>,
+}
+
+pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
+    let gpu = Gpu::open(args.gpu).map_err(|d| outside(*d))?;
+    let capability = gpu.info().capability;
+    let own = Arch::ALL.iter().rev().find(|a| a.runs_on(capability, true));
+    let table = match (&args.rows.arch, own) {
+        (Some(name), _) => pipeline::table(name)?,
+        (None, Some(arch)) => AtomTable::new(*arch),
+        (None, None) => return Err(Failure::usage("the atom table does not know this GPU")),
+    };
+    if let Some(name) = args.rows.rows.iter().find(|n| table.get(n).is_none()) {
+        return Err(super::unknown(name, std::slice::from_ref(&table)));
+    }
+    let only = &args.rows.rows;
+    let rows: Vec<&Atom> = table
+        .rows()
+        .iter()
+        .filter(|r| only.is_empty() || only.iter().any(|n| n == r.name))
+        .collect();
+    let (chains, mut unmeasured) = chains(&rows, &table)?;
+    let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
+    let mut measured = vec![Measured::default(); rows.len()];
+    for batch in chains.chunks(BATCH) {
+        let kernels: Vec<_> = batch
+            .iter()
+            .filter_map(|c| c.program.kernels.first().map(|k| (&c.program, *k)))
+            .collect();
+        let source = Source { name: format!("chains for {}", table.arch), text: String::new() };
+        let (text, kernels) =
+            print_clocked(&kernels, &table).map_err(|e| Failure::program(&source, e))?;
+        let binary =
+            compile_text(nvrtc, &text, table.arch, Emit::Cubin).map_err(|d| outside(*d))?;
+        let module = gpu.load(&binary).map_err(|d| outside(*d))?;
+        for (chain, kernel) in batch.iter().zip(&kernels) {
+            let patience = Duration::from_secs(args.timeout.into());
+            let to = &mut measured[chain.row];
+            if let Binary::Cubin(bytes) = &binary {
+                to.instructions[chain.part] = n_instructions(bytes, &kernel.name);
+            }
+            match timed(&gpu, &module, chain, kernel, &table, patience) {
+                Ok((cycles, ordinary)) => {
+                    to.cycles[chain.part] = Some(cycles);
+                    to.special |= !ordinary;
+                }
+                Err(d) => to.error = Some(d.to_string()),
+            }
+        }
+    }
+    let schedulers = limits(table.arch).timing.schedulers;
+    let mut found = serde_json::Map::new();
+    let mut text = String::new();
+    for (row, m) in rows.iter().zip(&measured) {
+        if unmeasured.iter().any(|(name, _)| *name == row.name) {
+            continue;
+        }
+        match cycles(row, m, schedulers) {
+            Ok((issue, completion, instructions)) => {
+                let old = row.cost;
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    text,
+                    "{}: issue {issue} (was {:.2}), completion {completion} (was {:.2}), {instructions} instructions",
+                    row.name, old.issue_cycles, old.completion_cycles
+                );
+                found.insert(
+                    row.name.to_owned(),
+                    json!({
+                        "issue_cycles": issue,
+                        "completion_cycles": completion,
+                        "instructions": instructions,
+                    }),
+                );
+            }
+            Err(why) => unmeasured.push((row.name, why)),
+        }
+    }
+    for (name, why) in &unmeasured {
+        let _ = writeln!(text, "{name}: not measured: {why}");
+    }
+    let _ = writeln!(text, "{} rows measured, {} not", found.len(), unmeasured.len());
+    output::write(None, text.as_bytes(), io)?;
+    let Some(path) = &args.output else { return Ok(()) };
+    let info = gpu.info();
+    // Costs are those of the chip, whatever it is called.
+    let same = |a: &&Arch| limits(**a) == limits(table.arch);
+    let architectures: Vec<&str> = Arch::ALL.iter().filter(same).map(|a| a.as_str()).collect();
+    let file = json!({
+        "format": 1,
+        "architectures": architectures,
+        "device": info.name,
+        "driver": format!("{}.{}", info.driver.0, info.driver.1),
+        "date": today(),
+        "rows": found,
+    });
+    let text = serde_json::to_string_pretty(&file).map_err(|e| Failure::usage(e.to_string()))?;
+    output::write(Some(path), format!("{text}\n").as_bytes(), io)
+}
+
+type Unmeasured = Vec<(&'static str, String)>;
+
+/// Lengths of a row's two chains. A long sequence shall stay in the instruction cache.
+fn lengths(row: &Atom) -> [i64; 2] {
+    match row.kind {
+        RowKind::Instruction => [8, 40],
+        RowKind::Sequence { .. } => [2, 10],
+    }
+}
+
+/// The kernels of all rows, and the rows that have none.
+fn chains(rows: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured), Failure> {
+    let (mut chains, mut unmeasured) = (vec![], vec![]);
+    for (i, row) in rows.iter().enumerate() {
+        if row.cost.emulated {
+            unmeasured.push((row.name, "it is emulated".to_owned()));
+            continue;
+        }
+        let [short, long] = lengths(row);
+        let parts = [(short, 32), (long, 32), (short, FULL), (long, FULL)];
+        for (part, (times, threads)) in parts.into_iter().enumerate() {
+            let made = match chain(row, table, threads, Repeat { rounds: ROUNDS, times }) {
+                Ok(made) => made,
+                Err(e) => {
+                    unmeasured.push((row.name, e.to_string()));
+                    break;
+                }
+            };
+            let name = format!("chain of {}", row.name);
+            let source = Source { name, text: made.text.clone() };
+            let program = pipeline::decomposed(&source, table)?.program;
+            chains.push(Chain { row: i, part, probe: made, program });
+        }
+    }
+    Ok((chains, unmeasured))
+}
+
+/// Cycles from the first warp's beginning to the last one's end, in the fastest of some launches; and whether
+/// what the chain ends in is an ordinary number.
+fn timed(
+    gpu: &Gpu,
+    module: &Module,
+    chain: &Chain,
+    kernel: &CudaKernel,
+    table: &AtomTable,
+    patience: Duration,
+) -> Fallible<(f64, bool)> {
+    let case = Case { data: Data::Ones, seed: 0 };
+    let arrays = conformance::given(&chain.probe, case);
+    let trial = Trial::new(&chain.program, table, &Options { arrays, ..Options::default() })?;
+    let mut buffers = vec![];
+    let mut clocks = None;
+    for param in &kernel.params {
+        let Param::Pointer { buffer, .. } = param else { continue };
+        let Some(bytes) = trial.image(*buffer) else { continue };
+        let mut on_gpu = gpu.allocate(bytes.len())?;
+        on_gpu.write(&bytes)?;
+        if chain.program.buffers[*buffer].name == "cycles" {
+            clocks = Some(buffers.len());
+        }
+        buffers.push((*buffer, on_gpu));
+    }
+    let address = |b| buffers.iter().find(|(id, _)| *id == b).map(|(_, on)| on.address());
+    let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
+    let arena = &chain.program.arena;
+    let arguments = Arguments::of(kernel, arena, address, |v| trial.symbol(v), encode)?;
+    let launch = Launch::of(kernel, 1)?;
+    let function = module.function(kernel, launch)?;
+    let mut fastest = f64::INFINITY;
+    for _ in 0..LAUNCHES {
+        gpu.launch(&function, launch, &arguments, patience)?;
+        let Some((id, on_gpu)) = clocks.and_then(|i| buffers.get(i)) else { break };
+        let mut bytes = vec![0; on_gpu.len()];
+        on_gpu.read(&mut bytes)?;
+        let scalar = chain.program.buffers[*id].scalar;
+        let values = unpack(&bytes, scalar, bytes.len() / 8);
+        let began = values.iter().step_by(2).min().copied().unwrap_or(0);
+        let ended = values.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
+        fastest = fastest.min(ended.saturating_sub(began) as f64);
+    }
+    let mut ordinary = true;
+    for o in chain.probe.operands.iter().filter(|o| o.scalar.is_float()) {
+        let of = |(id, _): &&(BufferId, Buffer)| {
+            Some(&chain.program.buffers[*id].name) == o.output.as_ref()
+        };
+        let Some((_, on_gpu)) = buffers.iter().find(of) else { continue };
+        let mut bytes = vec![0; on_gpu.len()];
+        on_gpu.read(&mut bytes)?;
+        let first = unpack(&bytes, o.scalar, 1).first().map_or(0.0, |raw| decode(o.scalar, *raw));
+        ordinary &= first.is_normal();
+    }
+    Ok((fastest, ordinary))
+}
+
+/// Issue and completion cycles and machine instructions of one execution, to two digits after the point.
+fn cycles(row: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), String> {
+    if let Some(e) = &m.error {
+        return Err(e.clone());
+    }
+    if m.special && matches!(row.kind, RowKind::Sequence { .. }) {
+        return Err("a chain of it ends in zero, infinity or no number".to_owned());
+    }
+    let [short, long] = lengths(row);
+    let more = (long - short) as f64;
+    let [Some(a), Some(b), Some(c), Some(d)] = m.cycles else {
+        return Err("a kernel is missing".to_owned());
+    };
+    let (Some(n), Some(n_long)) = (m.instructions[0], m.instructions[1]) else {
+        return Err("its machine code cannot be read".to_owned());
+    };
+    let instructions = (n_long as f64 - n as f64) / more;
+    if instructions < 0.9 {
+        return Err("the compiler folds a chain of it".to_owned());
+    }
+    let warps = FULL as f64 / 32.0 / schedulers;
+    let per_execution = |cycles: f64| cycles / (ROUNDS as f64 * more);
+    let (completion, issue) = (per_execution(b - a), per_execution(d - c) / warps);
+    if !(issue >= 0.01 && completion >= 0.01) {
+        return Err("the longer chain takes no longer".to_owned());
+    }
+    let rounded = |v: f64| (100.0 * v).round() / 100.0;
+    Ok((rounded(issue), rounded(completion), rounded(instructions)))
+}

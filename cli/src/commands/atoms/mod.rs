@@ -1,0 +1,123 @@
+//! `carbyne atoms`: what an architecture can do, and whether a GPU agrees.
+
+#[cfg(feature = "gpu")]
+mod calibrate;
+mod compile;
+mod probes;
+#[cfg(feature = "gpu")]
+mod report;
+#[cfg(feature = "gpu")]
+mod verify;
+
+use crate::args::{Atoms, AtomsCommand};
+use crate::failure::{Failure, Outcome, Source};
+use crate::{Io, output, pipeline};
+use carbyne_atoms::probe::{Choice, probe};
+use carbyne_atoms::{Arch, Atom, AtomTable, docs};
+use carbyne_draw::{tensor, text};
+
+pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
+    match &args.command {
+        #[cfg(feature = "gpu")]
+        Some(AtomsCommand::Verify(args)) => return verify::run(args, io),
+        #[cfg(feature = "gpu")]
+        Some(AtomsCommand::Calibrate(args)) => return calibrate::run(args, io),
+        #[cfg(not(feature = "gpu"))]
+        Some(AtomsCommand::Verify(_) | AtomsCommand::Calibrate(_)) => {
+            return Err(compile::outside(*carbyne_launch::without_gpu()));
+        }
+        Some(AtomsCommand::Compile(args)) => return compile::run(args, io),
+        None => {}
+    }
+    let tables: Vec<AtomTable> = match &args.arch {
+        Some(arch) => vec![pipeline::costed(arch, args.costs.as_deref())?],
+        None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
+    };
+    let text = match &args.name {
+        Some(name) if args.probe => program(name, &tables)?,
+        Some(name) => one(name, &tables, io.stdout_color)?,
+        None => list(&tables, args.spec.as_deref())?,
+    };
+    output::write(None, text.as_bytes(), io)
+}
+
+/// Whether each of the rows asked for is one of an architecture's.
+fn known(rows: &crate::args::Rows, archs: &[Arch]) -> Outcome {
+    let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
+    match rows.rows.iter().find(|name| !tables.iter().any(|t| t.get(name).is_some())) {
+        Some(name) => Err(unknown(name, &tables)),
+        None => Ok(()),
+    }
+}
+
+/// No row has the name.
+pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
+    let shown: String = name.chars().take(64).collect();
+    let near = tables.last().map(|t| t.nearest_names(name)).unwrap_or_default();
+    let near: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
+    let of = match tables {
+        [only] => format!(" of {}", only.arch),
+        _ => String::new(),
+    };
+    Failure::usage_help(
+        format!("no atom{of} has the name `{shown}`"),
+        format!("the nearest are {}", near.join(", ")),
+    )
+}
+
+/// All about one row, or about those that differ in the number of columns: what `docs/atoms.md` says of it for
+/// these architectures, and its operands drawn.
+fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
+    let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))?;
+    let Some(row) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };
+    match tensor::atom(row) {
+        Ok(picture) => {
+            out.push('\n');
+            out.push_str(&text::text(&picture, color));
+        }
+        Err(e) => out.push_str(&format!("\nIts operands cannot be drawn: {e}.\n")),
+    }
+    Ok(out)
+}
+
+/// The program that executes one row, on the newest of these architectures that has it.
+fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
+    let found = tables.iter().rev().find_map(|t| t.get(name).map(|row| (row, t)));
+    let Some((row, table)) = found else { return Err(unknown(name, tables)) };
+    let made = probe(row, table, Choice::default())
+        .map_err(|e| Failure::usage(format!("`{name}` has no program that executes it: {e}")))?;
+    let source = Source { name: format!("probe of {name}"), text: made.text };
+    Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
+}
+
+/// One line a row: name, operation, where it is. Those that differ in the number of columns share one.
+fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
+    let mut all = docs::series(tables);
+    if let Some(spec) = spec {
+        let kind = |row: &Atom| row.op.spec_kind().map(|k| k.to_string());
+        let mut known: Vec<String> = all.iter().filter_map(|s| kind(s.largest())).collect();
+        // `UnaryPointwise` stands for all of its operations.
+        let is = |kind: String| kind == spec || kind.split('.').next() == Some(spec);
+        all.retain(|s| kind(s.largest()).is_some_and(is));
+        if all.is_empty() {
+            known.sort();
+            known.dedup();
+            let shown: String = spec.chars().take(64).collect();
+            return Err(Failure::usage_help(
+                format!("no row implements the spec `{shown}`"),
+                format!("those that rows implement are {}", known.join(", ")),
+            ));
+        }
+    }
+    let lines: Vec<[String; 3]> = all
+        .iter()
+        .map(|s| {
+            let row = s.largest();
+            let columns = s.columns().map_or(String::new(), |n| format!(", N = {n}"));
+            [s.title.clone(), s.op(), format!("{}{columns}", row.req)]
+        })
+        .collect();
+    let width = |i: usize| lines.iter().map(|l| l[i].len()).max().unwrap_or(0);
+    let (names, ops) = (width(0), width(1));
+    Ok(lines.iter().map(|[name, op, rest]| format!("{name:names$}  {op:ops$}  {rest}\n")).collect())
+}

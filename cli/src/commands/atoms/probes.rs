@@ -1,0 +1,158 @@
+//! The probes of rows: programs, decomposed and printed, many kernels to a compilation.
+//!
+//! A compilation is known by its architecture and a hash of its source, so that a file made elsewhere by
+//! another carbyne is not taken for it.
+
+use crate::args::Rows;
+use crate::failure::{Failure, Source};
+use crate::pipeline;
+use carbyne_atoms::probe::operand::described;
+use carbyne_atoms::probe::{self, Choice, Probe, Unobservable};
+use carbyne_atoms::{Arch, Atom, AtomTable, docs};
+use carbyne_codegen::{CudaKernel, print_kernels};
+use carbyne_ir::program::Program;
+use carbyne_simulate::conformance;
+
+/// Kernels of one compilation: more share the reading of headers, fewer leave work to every core.
+const BATCH: usize = 24;
+
+/// A row's probe, and the architectures whose row it is.
+pub(super) struct Probed {
+    pub(super) row: Atom,
+    pub(super) probe: Probe,
+    pub(super) program: Program,
+    pub(super) variants: Vec<Variant>,
+}
+
+/// A probe as it is on one architecture.
+#[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "for whoever executes it"))]
+pub(super) struct Variant {
+    pub(super) arch: Arch,
+    pub(super) kernel: CudaKernel,
+    /// The number of the compilation that it is in.
+    pub(super) batch: usize,
+}
+
+/// One compilation.
+pub(super) struct Batch {
+    pub(super) arch: Arch,
+    pub(super) source: String,
+    pub(super) n_kernels: usize,
+}
+
+impl Batch {
+    /// `sm_80-0123456789abcdef`, the name of a file without its extension.
+    pub(super) fn name(&self) -> String {
+        // FNV-1a.
+        let hash = self.source.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+        });
+        format!("{}-{hash:016x}", self.arch)
+    }
+}
+
+/// All that is to be executed.
+#[derive(Default)]
+pub(super) struct Probes {
+    pub(super) list: Vec<Probed>,
+    pub(super) batches: Vec<Batch>,
+    /// Rows without a probe: name, architecture, reason.
+    pub(super) without: Vec<(&'static str, Arch, Unobservable)>,
+}
+
+impl Probes {
+    /// The probes of rows of these architectures.
+    ///
+    /// # Errors
+    /// A probe that the compiler refuses, which is a defect.
+    pub(super) fn new(args: &Rows, archs: &[Arch]) -> Result<Self, Failure> {
+        let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|r| r == name);
+        let mut probes = Probes::default();
+        for table in archs.iter().map(|a| AtomTable::new(*a)) {
+            let mut of_arch = vec![];
+            let tables = [table.clone()];
+            for series in docs::series(&tables) {
+                for (i, row) in series.rows.iter().enumerate() {
+                    for choice in choices(row, i == 0) {
+                        match probe::probe(row, &table, choice) {
+                            Ok(made) => of_arch.push((*row, made)),
+                            Err(e) if wanted(row.name) => {
+                                probes.without.push((row.name, table.arch, e));
+                            }
+                            Err(_) => {}
+                        }
+                    }
+                }
+            }
+            // Batches do not depend on which rows are wanted, so that files made for all of them serve.
+            for chunk in of_arch.chunks(BATCH) {
+                if chunk.iter().any(|(row, _)| wanted(row.name)) {
+                    probes.batch(chunk, &table)?;
+                }
+            }
+        }
+        for probed in probes.list.iter_mut().filter(|p| !wanted(p.row.name)) {
+            probed.variants.clear();
+        }
+        Ok(probes)
+    }
+
+    /// The number of the probe, which rows that differ in their costs alone share.
+    fn add(&mut self, row: &Atom, made: &Probe, table: &AtomTable) -> Result<usize, Failure> {
+        let same =
+            |p: &Probed| p.probe == *made && Atom { cost: row.cost, ..p.row.clone() } == *row;
+        if let Some(i) = self.list.iter().position(same) {
+            return Ok(i);
+        }
+        let source = Source { name: format!("probe of {}", row.name), text: made.text.clone() };
+        let program = pipeline::decomposed(&source, table)?.program;
+        self.list.push(Probed { row: row.clone(), probe: made.clone(), program, variants: vec![] });
+        Ok(self.list.len() - 1)
+    }
+
+    fn batch(&mut self, rows: &[(&Atom, Probe)], table: &AtomTable) -> Result<(), Failure> {
+        let probes: Vec<usize> =
+            rows.iter().map(|(row, made)| self.add(row, made, table)).collect::<Result<_, _>>()?;
+        let of = |i: &usize| {
+            let program = &self.list[*i].program;
+            program.kernels.first().map(|k| (program, *k))
+        };
+        let kernels: Vec<_> = probes.iter().filter_map(of).collect();
+        let name = format!("probes for {}", table.arch);
+        let source = Source { name, text: String::new() };
+        let (text, kernels) =
+            print_kernels(&kernels, table).map_err(|e| Failure::program(&source, e))?;
+        let batch = self.batches.len();
+        for (i, kernel) in probes.iter().zip(kernels) {
+            self.list[*i].variants.push(Variant { arch: table.arch, kernel, batch });
+        }
+        self.batches.push(Batch { arch: table.arch, source: text, n_kernels: probes.len() });
+        Ok(())
+    }
+
+    /// The source of one probe alone.
+    ///
+    /// # Errors
+    /// As [`Probes::new`].
+    #[cfg(feature = "gpu")]
+    pub(super) fn alone(&self, probe: usize, arch: Arch) -> Result<String, Failure> {
+        let program = &self.list[probe].program;
+        let kernels: Vec<_> = program.kernels.first().map(|k| (program, *k)).into_iter().collect();
+        let source = Source { name: format!("probe for {arch}"), text: String::new() };
+        let printed = print_kernels(&kernels, &AtomTable::new(arch));
+        Ok(printed.map_err(|e| Failure::program(&source, e))?.0)
+    }
+}
+
+/// How a row is executed: with its operands in each memory that they may lie in, and in each layout that a
+/// descriptor names, and setting its accumulator where it does. Of rows that differ in the number of
+/// columns alone the first is executed in every way.
+fn choices(row: &Atom, first: bool) -> Vec<Choice> {
+    let ways = |o: &carbyne_atoms::AtomOperand| o.memory.len().max(described(o).len());
+    let n = row.operands.iter().map(ways).max().filter(|_| first).unwrap_or(1);
+    let mut out: Vec<Choice> = (0..n).map(|pick| conformance::choice(row, pick)).collect();
+    if row.sets && first {
+        out.extend(out.clone().into_iter().map(|c| Choice { set: true, ..c }));
+    }
+    out
+}

@@ -1,0 +1,387 @@
+//! What `carbyne atoms verify` found, as a table for people, as JSON and as Markdown.
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_launch::DeviceInfo;
+use carbyne_simulate::conformance::Compared;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What became of one execution of a row for one architecture.
+pub(super) enum Verdict {
+    /// It was executed as this kind of binary.
+    Compared(&'static str, Box<Compared>),
+    /// The GPU or the driver ended it.
+    Broken(String),
+    /// It could not be executed.
+    NotExecuted(String),
+    /// Nothing of it can be observed; it is part of what executes other rows, and compiles.
+    CompiledOnly(String),
+}
+
+/// All executions of a row for one architecture.
+#[derive(Default)]
+struct Result {
+    compared: Compared,
+    kind: Option<&'static str>,
+    broken: Option<String>,
+    absent: Option<String>,
+    unobserved: Option<String>,
+}
+
+impl Result {
+    fn has_failed(&self) -> bool {
+        self.broken.is_some() || self.compared.n_wrong > 0
+    }
+
+    fn is_verified(&self) -> bool {
+        !self.has_failed() && self.kind.is_some() && self.compared.elements > 0
+    }
+
+    /// Whether it ran, and gave nothing that could be looked at.
+    fn is_unobserved(&self) -> bool {
+        let empty = self.kind.is_some() && self.compared.elements == 0;
+        !self.has_failed() && (empty || self.unobserved.is_some())
+    }
+}
+
+struct Row {
+    name: String,
+    op: String,
+    family: String,
+    /// In the order of [`Arch::ALL`].
+    results: Vec<(Arch, Result)>,
+}
+
+impl Row {
+    fn status(&self) -> &'static str {
+        let any = |of: fn(&Result) -> bool| self.results.iter().any(|(_, r)| of(r));
+        match () {
+            () if any(Result::has_failed) => "failed",
+            () if any(Result::is_verified) => "verified",
+            () if any(Result::is_unobserved) => "compiled only",
+            () => "not executable here",
+        }
+    }
+
+    fn archs(&self, of: fn(&Result) -> bool) -> Vec<&'static str> {
+        self.results.iter().filter(|(_, r)| of(r)).map(|(a, _)| a.as_str()).collect()
+    }
+
+    /// Neighbors in [`Arch::ALL`] as one range: `sm_70 to sm_90a`.
+    fn range(&self, of: fn(&Result) -> bool) -> String {
+        let archs = self.archs(of);
+        let at = |name: &&str| Arch::ALL.iter().position(|a| a.as_str() == *name).unwrap_or(0);
+        match archs.as_slice() {
+            [first, .., last] if at(last) - at(first) + 1 == archs.len() && archs.len() > 2 => {
+                format!("{first} to {last}")
+            }
+            _ => archs.join(" "),
+        }
+    }
+
+    fn elements(&self) -> u64 {
+        self.results.iter().map(|(_, r)| r.compared.elements).sum()
+    }
+
+    fn max_ratio(&self) -> f64 {
+        self.results.iter().map(|(_, r)| r.compared.max_ratio).fold(0.0, f64::max)
+    }
+
+    /// Why not, each reason once with its architectures.
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = vec![];
+        for (arch, r) in &self.results {
+            let empty = r.is_unobserved().then_some("it ran, and gives nothing to compare");
+            let unobserved = r.unobserved.as_deref().or(empty);
+            let Some(why) = r.broken.as_deref().or(r.absent.as_deref()).or(unobserved) else {
+                continue;
+            };
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, archs)) => archs.push(arch.as_str()),
+                None => reasons.push((why, vec![arch.as_str()])),
+            }
+        }
+        reasons.into_iter().map(|(why, archs)| format!("{}: {why}", archs.join(" "))).collect()
+    }
+
+    /// How far results were from what is allowed, where something is.
+    fn of_allowed(&self) -> String {
+        match self.max_ratio() {
+            0.0 => "no difference".to_owned(),
+            ratio => format!("{:.1} % of the allowed error", 100.0 * ratio),
+        }
+    }
+}
+
+/// What was found, by row in the order of the tables.
+pub(super) struct Report {
+    device: String,
+    driver: (i32, i32),
+    capability: (u32, u32),
+    pub(super) compiler: Option<String>,
+    rows: Vec<Row>,
+    /// Architectures that the GPU does not run, with the reason.
+    absent: Vec<(Arch, String)>,
+    order: BTreeMap<String, usize>,
+}
+
+impl Report {
+    pub(super) fn new(info: &DeviceInfo) -> Self {
+        Report {
+            device: info.name.clone(),
+            driver: info.driver,
+            capability: info.capability,
+            compiler: None,
+            rows: vec![],
+            absent: vec![],
+            order: BTreeMap::new(),
+        }
+    }
+
+    /// Rows of an architecture of which nothing is executed.
+    pub(super) fn add_absent(&mut self, arch: Arch, only: &[String], why: &str) {
+        for row in AtomTable::new(arch).rows() {
+            if only.is_empty() || only.iter().any(|n| n == row.name) {
+                self.add(row.name, arch, Verdict::NotExecuted(why.to_owned()));
+            }
+        }
+        self.absent.push((arch, why.to_owned()));
+    }
+
+    pub(super) fn add(&mut self, name: &str, arch: Arch, verdict: Verdict) {
+        let i = match self.order.get(name) {
+            Some(i) => *i,
+            None => {
+                let table = AtomTable::new(arch);
+                let op = table.get(name).map(|r| r.op);
+                let of = |s: Option<String>| s.unwrap_or_default();
+                let family =
+                    op.map(|o| o.spec_kind().map_or("statements".to_owned(), |k| k.to_string()));
+                let family = of(family);
+                self.rows.push(Row {
+                    name: name.to_owned(),
+                    op: of(op.map(|o| o.to_string())),
+                    family: family.split('.').next().unwrap_or_default().to_owned(),
+                    results: vec![],
+                });
+                self.order.insert(name.to_owned(), self.rows.len() - 1);
+                self.rows.len() - 1
+            }
+        };
+        let results = &mut self.rows[i].results;
+        if !results.iter().any(|(a, _)| *a == arch) {
+            results.push((arch, Result::default()));
+        }
+        let Some((_, result)) = results.iter_mut().find(|(a, _)| *a == arch) else { return };
+        match verdict {
+            Verdict::Compared(kind, compared) => {
+                result.kind = Some(kind);
+                result.compared.merge(*compared);
+            }
+            Verdict::Broken(why) => result.broken = Some(why),
+            Verdict::NotExecuted(why) => result.absent = Some(why),
+            Verdict::CompiledOnly(why) => result.unobserved = Some(why),
+        }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.rows.iter().any(|r| r.status() == "failed")
+    }
+
+    /// Rows by family and status.
+    fn counts(&self) -> Vec<(&str, [usize; 4])> {
+        let mut counts: Vec<(&str, [usize; 4])> = vec![];
+        for row in &self.rows {
+            let at = STATUS.iter().position(|s| *s == row.status()).unwrap_or(0);
+            match counts.iter_mut().find(|(f, _)| *f == row.family) {
+                Some((_, n)) => n[at] += 1,
+                None => {
+                    let mut n = [0; 4];
+                    n[at] = 1;
+                    counts.push((&row.family, n));
+                }
+            }
+        }
+        let mut all = [0; 4];
+        counts.iter().for_each(|(_, n)| all.iter_mut().zip(n).for_each(|(a, n)| *a += n));
+        counts.push(("all", all));
+        counts
+    }
+
+    fn on(&self) -> String {
+        let (cc, driver) = (self.capability, self.driver);
+        let compiler = self.compiler.as_deref().unwrap_or("files compiled before");
+        format!(
+            "{}, compute capability {}.{}, driver of CUDA {}.{}, {compiler}",
+            self.device, cc.0, cc.1, driver.0, driver.1
+        )
+    }
+
+    pub(super) fn text(&self) -> String {
+        let width = self.rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
+        let mut out = format!("{}\n", self.on());
+        for row in &self.rows {
+            let status = row.status();
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{:width$}  {status}", row.name);
+            let verified = row.range(Result::is_verified);
+            if !verified.is_empty() {
+                let n = row.elements();
+                let _ = write!(out, "  {verified}: {n} elements, {}", row.of_allowed());
+            }
+            out.push('\n');
+            for reason in row.reasons() {
+                let _ = writeln!(out, "{:width$}  {reason}", "");
+            }
+            for (arch, r) in row.results.iter().filter(|(_, r)| r.compared.n_wrong > 0) {
+                let (wrong, n) = (r.compared.n_wrong, r.compared.elements);
+                let _ = writeln!(out, "{:width$}  {arch}: {wrong} of {n} elements are wrong", "");
+                for d in &r.compared.first {
+                    let _ = writeln!(out, "{:width$}    {d}", "");
+                }
+            }
+        }
+        for (family, n) in self.counts() {
+            let _ = writeln!(
+                out,
+                "{family}: {} verified, {} failed, {} compiled only, {} not executable here",
+                n[0], n[1], n[2], n[3]
+            );
+        }
+        out
+    }
+
+    pub(super) fn json(&self) -> String {
+        let mut out = String::new();
+        for row in &self.rows {
+            let of_arch = |(arch, r): &(Arch, Result)| {
+                let c = &r.compared;
+                let differences: Vec<String> = c.first.iter().map(ToString::to_string).collect();
+                let first = c.first.first().map(|d| {
+                    json!({
+                        "operand": d.operand,
+                        "block": d.element.block,
+                        "thread": d.element.held_by.map(|(t, _)| t),
+                        "value": d.element.held_by.map(|(_, v)| v),
+                        "coordinates": d.element.at,
+                        "found": d.found,
+                        "wanted": d.wanted,
+                    })
+                });
+                json!({
+                    "arch": arch.as_str(),
+                    "verified": r.is_verified(),
+                    "failed": r.has_failed(),
+                    "loaded": r.kind,
+                    "elements": c.elements,
+                    "elements_skipped": c.skipped,
+                    "elements_wrong": c.n_wrong,
+                    "max_error_of_allowed": c.max_ratio,
+                    "worst": c.worst.as_ref().map(ToString::to_string),
+                    "first": first,
+                    "differences": differences,
+                    "broken": r.broken,
+                    "not_executed": r.absent,
+                    "compiled_only": r.is_unobserved(),
+                })
+            };
+            let results: Vec<_> = row.results.iter().map(of_arch).collect();
+            let object = json!({
+                "kind": "row",
+                "row": row.name,
+                "computes": row.op,
+                "status": row.status(),
+                "architectures": results,
+            });
+            let _ = writeln!(out, "{object}");
+        }
+        out
+    }
+
+    pub(super) fn markdown(&self) -> String {
+        let mut out = format!(
+            "# Atoms on {}\n\nWritten by `carbyne atoms verify --device --markdown`; do not edit. {}: {}.\n\n{INTRODUCTION}",
+            self.device,
+            today(),
+            self.on()
+        );
+        for kind in ["cubin", "ptx"] {
+            let ran = |a: &&Arch| {
+                let of = |(b, r): &(Arch, Result)| b == *a && r.kind == Some(kind);
+                self.rows.iter().any(|row| row.results.iter().any(of))
+            };
+            let archs: Vec<&str> = Arch::ALL.iter().filter(ran).map(|a| a.as_str()).collect();
+            let what = if kind == "ptx" { "PTX that the driver compiled" } else { "machine code" };
+            if !archs.is_empty() {
+                let _ = writeln!(out, "As {what}: {}.", archs.join(", "));
+            }
+        }
+        out.push_str("\n| spec | verified | failed | compiled only | not executable here |\n");
+        out.push_str("| --- | --- | --- | --- | --- |\n");
+        for (family, n) in self.counts() {
+            let _ = writeln!(out, "| {family} | {} | {} | {} | {} |", n[0], n[1], n[2], n[3]);
+        }
+        out.push_str("\n| row | | on | elements | error |\n| --- | --- | --- | --- | --- |\n");
+        for row in &self.rows {
+            let on = row.range(Result::is_verified);
+            let (error, elements) = (row.of_allowed(), row.elements());
+            let _ = writeln!(
+                out,
+                "| `{}` | {} | {on} | {elements} | {error} |",
+                row.name,
+                row.status()
+            );
+        }
+        let reasons: Vec<String> = self
+            .rows
+            .iter()
+            .flat_map(|r| r.reasons().into_iter().map(|why| format!("- `{}` on {why}\n", r.name)))
+            .collect();
+        if !reasons.is_empty() {
+            out.push_str("\n## Not executed\n\n");
+            out.extend(reasons);
+        }
+        out
+    }
+}
+
+const STATUS: [&str; 4] = ["verified", "failed", "compiled only", "not executable here"];
+
+const INTRODUCTION: &str = "\
+A row is verified where the GPU computes, element by element, what the simulator computes by the row: bit for
+bit where the row says how it rounds, and for sums of tensor cores on small integers; on other numbers, and for
+approximations, no farther from the exact result than the row allows. Each architecture's rows ran as that
+architecture prints them.
+";
+
+/// `2026-01-31`, in UTC.
+pub(super) fn today() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (year, month, day) = civil((now / 86_400).cast_signed());
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a number of days since 1970 (Hinnant, chrono-Compatible Low-Level Date Algorithms).
+fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
+    let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn dates() {
+        for (days, date) in [(0, (1970, 1, 1)), (11_016, (2000, 2, 29)), (20_543, (2026, 3, 31))] {
+            assert_eq!(civil(days), date);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What can be read off machine code: an ELF file with a section of instructions for each kernel.
+
+/// Instructions of a kernel's machine code, those left out that only fill it up; none where the kernel is not
+/// in there. For architectures from sm_70 on, whose instructions take 16 bytes.
+#[must_use]
+pub fn n_instructions(cubin: &[u8], kernel: &str) -> Option<usize> {
+    let number = |at: usize, n: usize| {
+        let bytes = cubin.get(at..at.checked_add(n)?)?;
+        bytes.iter().rev().try_fold(0usize, |v, b| Some(v.checked_mul(256)? + usize::from(*b)))
+    };
+    // ELF, 64 bits: the table of sections and the one that holds their names.
+    let (table, n_sections, names) = (number(0x28, 8)?, number(0x3c, 2)?, number(0x3e, 2)?);
+    let section = |i: usize| table.checked_add(64 * i);
+    let names = number(section(names)? + 0x18, 8)?;
+    let wanted = format!(".text.{kernel}\0");
+    let found = (0..n_sections).filter_map(section).find(|s| {
+        let at = number(*s, 4).and_then(|n| names.checked_add(n));
+        at.and_then(|at| cubin.get(at..)).is_some_and(|name| name.starts_with(wanted.as_bytes()))
+    })?;
+    let (from, bytes) = (number(found + 0x18, 8)?, number(found + 0x20, 8)?);
+    let to = from.checked_add(bytes).filter(|to| *to <= cubin.len())?;
+    // The instruction that does nothing has this number.
+    let fills = |at: &usize| number(*at, 2).is_some_and(|n| n & 0xfff == 0x918);
+    Some((from..to).step_by(16).filter(|at| !fills(at)).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvrtc::{Emit, Options};
+    use crate::testing::require_nvrtc;
+
+    #[test]
+    fn instructions_are_counted_by_kernel() {
+        let Some(nvrtc) = require_nvrtc() else { return };
+        let source = "extern \"C\" __global__ void one(float* x) { x[0] = 1.0f; }\n\
+                      extern \"C\" __global__ void many(float* x) { x[0] = sinf(x[1]) + expf(x[2]); }\n";
+        let made = nvrtc.compile(source, "sm_80", Emit::Cubin, &Options::default()).unwrap();
+        let n = |kernel| n_instructions(&made.cubin, kernel);
+        assert!(n("one").unwrap() >= 3 && n("many").unwrap() > 3 * n("one").unwrap());
+        assert_eq!((n("none"), n_instructions(b"\x7fELF", "one")), (None, None));
+        for n in 0..made.cubin.len().min(4096) {
+            let _ = n_instructions(&made.cubin[..n], "one");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What a device wrote against what the simulator did.
+
+use super::{Arrays, Case, Data, is_exact, keeps_bits, only_read};
+use crate::denote::{Computed, Meaning, tolerance};
+use crate::device::unpacked;
+use crate::exec::value_text;
+use crate::num::{decode, encode};
+use carbyne_atoms::probe::Probe;
+use carbyne_atoms::probe::operand::{Element, ProbeOperand};
+use carbyne_atoms::{Access, Atom, AtomOp};
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a device's results compare with the simulator's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compared {
+    /// Elements compared.
+    pub elements: u64,
+    /// Elements for whose operands the row states nothing.
+    pub skipped: u64,
+    /// Of them, wrong ones.
+    pub n_wrong: u64,
+    /// The first few wrong ones, in the order of operands and of memory.
+    pub first: Vec<Difference>,
+    /// The largest difference from the exact result in units of what is allowed, where something is.
+    pub max_ratio: f64,
+    /// The element of that difference.
+    pub worst: Option<Difference>,
+}
+
+/// Differences that are kept.
+const MAX_KEPT: usize = 8;
+
+/// An element that is not as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Of which operand.
+    pub operand: &'static str,
+    /// Where: block, thread, value, coordinates.
+    pub element: Element,
+    /// What the device wrote.
+    pub found: String,
+    /// What the simulator wrote; where something is allowed, the exact result.
+    pub wanted: String,
+    /// What of the operands belongs to the element, for a function of elements.
+    pub from: Vec<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { operand, element, found, wanted, from } = self;
+        write!(f, "{operand}: {element}: found {found}, wanted {wanted}")?;
+        if from.is_empty() { Ok(()) } else { write!(f, ", from {}", from.join(", ")) }
+    }
+}
+
+impl Compared {
+    /// Adds what another execution gave.
+    pub fn merge(&mut self, other: Compared) {
+        self.elements += other.elements;
+        self.skipped += other.skipped;
+        self.n_wrong += other.n_wrong;
+        if other.max_ratio > self.max_ratio {
+            (self.max_ratio, self.worst) = (other.max_ratio, other.worst);
+        }
+        self.first.extend(other.first);
+        self.first.truncate(MAX_KEPT);
+    }
+}
+
+/// The scalars in bytes of a device's memory.
+#[must_use]
+pub fn unpack(bytes: &[u8], scalar: Scalar, n: usize) -> Vec<u64> {
+    (0..n as i64).map_while(|i| unpacked(bytes, scalar, i)).collect()
+}
+
+/// Compares what a device wrote, element by element in the order of memory, with what was expected.
+#[must_use]
+pub fn compare(
+    row: &Atom,
+    probe: &Probe,
+    case: Case,
+    arrays: &Arrays,
+    expected: &BTreeMap<String, Vec<Option<u64>>>,
+    found: &BTreeMap<String, Vec<u64>>,
+) -> Compared {
+    let mut compared = Compared::default();
+    let none = vec![];
+    for o in &probe.operands {
+        let Some(name) = &o.output else { continue };
+        let (expected, found) = (expected.get(name).unwrap_or(&none), found.get(name));
+        let exact = is_exact(row, case) || o.access == Access::Read;
+        let meaning = if exact { None } else { Reference::new(row, probe, o, arrays) };
+        for (i, (element, want)) in o.elements().into_iter().zip(expected).enumerate() {
+            let raw = found.and_then(|f| f.get(i)).copied();
+            let judged = match &meaning {
+                Some(reference) => reference.judge(row, o.scalar, case, &element, raw),
+                None => bits(row, o.scalar, *want, raw),
+            };
+            let (ratio, wanted) = match judged {
+                Judged::Right => (0.0, None),
+                Judged::Unstated => {
+                    compared.skipped += 1;
+                    continue;
+                }
+                Judged::Within(wanted) => (wanted.ratio(), Some(wanted)),
+                Judged::Wrong(wanted) => {
+                    compared.n_wrong += 1;
+                    (wanted.ratio(), Some(wanted))
+                }
+            };
+            let is_wrong = matches!(judged, Judged::Wrong(_));
+            let kept = is_wrong && compared.first.len() < MAX_KEPT;
+            let is_worst = ratio > compared.max_ratio;
+            if let Some(wanted) = wanted.filter(|_| kept || is_worst) {
+                let text = |r| format!("{} ({r:#x})", value_text(o.scalar, r));
+                let difference = Difference {
+                    operand: o.name,
+                    found: raw.map_or("nothing".to_owned(), text),
+                    wanted: wanted.text(o.scalar),
+                    from: operands_of(row, probe, arrays, &element),
+                    element,
+                };
+                if is_worst {
+                    (compared.max_ratio, compared.worst) = (ratio, Some(difference.clone()));
+                }
+                if kept {
+                    compared.first.push(difference);
+                }
+            }
+            compared.elements += 1;
+        }
+    }
+    compared
+}
+
+/// What an element is.
+#[derive(Copy, Clone)]
+enum Judged {
+    Right,
+    /// Not the exact result, and near enough.
+    Within(Wanted),
+    Wrong(Wanted),
+    /// The row states nothing.
+    Unstated,
+}
+
+/// What an element should be.
+#[derive(Copy, Clone)]
+enum Wanted {
+    /// These bits; none where nothing should be written.
+    Bits(Option<u64>),
+    /// This number, give or take what is allowed; and how far off it is, where that is a number.
+    Near { exact: f64, allowed: f64, error: f64 },
+}
+
+impl Wanted {
+    /// The difference in units of what is allowed.
+    fn ratio(self) -> f64 {
+        match self {
+            Wanted::Near { allowed, error, .. } if allowed > 0.0 && error.is_finite() => {
+                error / allowed
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn text(self, scalar: Scalar) -> String {
+        match self {
+            Wanted::Bits(None) => "nothing written".to_owned(),
+            Wanted::Bits(Some(raw)) => format!("{} ({raw:#x})", value_text(scalar, raw)),
+            Wanted::Near { exact, allowed, .. } => format!("{exact:e} ± {allowed:.2e}"),
+        }
+    }
+}
+
+/// Bit by bit.
+fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Judged {
+    let poison = u64::MAX >> (64 - scalar.bits());
+    let wanted = want.unwrap_or(poison);
+    let nans = |raw: u64| scalar.is_float() && decode(scalar, raw).is_nan();
+    let alike = |raw: u64| raw == wanted || (!keeps_bits(row) && nans(raw) && nans(wanted));
+    match found {
+        Some(raw) if alike(raw) => Judged::Right,
+        _ => Judged::Wrong(Wanted::Bits(want)),
+    }
+}
+
+/// The exact results of an operand, block by block.
+struct Reference {
+    meaning: Meaning,
+    blocks: Vec<Computed>,
+    /// The last operand that is read, block by block.
+    last: Vec<Vec<f64>>,
+}
+
+impl Reference {
+    fn new(row: &Atom, probe: &Probe, out: &ProbeOperand, arrays: &Arrays) -> Option<Self> {
+        let reads: Vec<&ProbeOperand> = only_read(probe).collect();
+        let modes: Vec<&[i64]> = reads.iter().map(|o| &o.tile[..]).collect();
+        let kind = if probe.set { SpecKind::MatMulSet } else { row.op.spec_kind()? };
+        let meaning = Meaning::new(kind, &[], out.scalar, &modes, &[&out.tile]).ok()?;
+        let inputs: Vec<Vec<Vec<f64>>> =
+            reads.iter().map(|o| numbers(probe, o, arrays)).collect::<Option<_>>()?;
+        let before = numbers(probe, out, arrays).unwrap_or_default();
+        let n_out = usize::try_from(out.tile_size()).ok()?;
+        let of_block = |b: usize| {
+            let inputs: Vec<Vec<f64>> = inputs.iter().map(|i| i[b].clone()).collect();
+            meaning.compute(&inputs, before.get(b).map_or(&[], |v| v), n_out)
+        };
+        let blocks = (0..usize::try_from(probe.blocks).ok()?).map(of_block).collect();
+        let last = inputs.last().cloned().unwrap_or_default();
+        Some(Reference { meaning, blocks, last })
+    }
+
+    fn judge(
+        &self,
+        row: &Atom,
+        scalar: Scalar,
+        case: Case,
+        element: &Element,
+        found: Option<u64>,
+    ) -> Judged {
+        let (block, index) = (element.block as usize, element.index as usize);
+        let computed = &self.blocks[block];
+        let (exact, magnitude) = (computed.values[index], computed.magnitudes[index]);
+        let bound = row.error_bound();
+        if let Some(bound) = bound
+            && let Some(x) = self.last.get(block).and_then(|l| l.get(index))
+            && !bound.covers(*x)
+        {
+            return Judged::Unstated;
+        }
+        let ints = case.data == Data::SmallIntegers;
+        let stated = bound.as_slice();
+        let allowed = tolerance(&self.meaning, scalar, exact, magnitude, ints, stated);
+        let near = |error: f64| Wanted::Near { exact, allowed, error };
+        let either =
+            |right: bool| if right { Judged::Right } else { Judged::Wrong(near(f64::NAN)) };
+        let Some(raw) = found else { return either(false) };
+        let is = decode(scalar, raw);
+        if exact.is_nan() || is.is_nan() {
+            return either(exact.is_nan() && is.is_nan());
+        }
+        if is.is_infinite() || exact.is_infinite() {
+            // An overflow of the type is one where a result that is allowed overflows.
+            let rounded = |v: f64| decode(scalar, encode(scalar, v));
+            let overflows = is.is_infinite() && rounded(exact + allowed.copysign(exact)) == is;
+            return either(overflows || (exact.is_infinite() && rounded(exact) == is));
+        }
+        match (is - exact).abs() {
+            0.0 => Judged::Right,
+            error if error <= allowed => Judged::Within(near(error)),
+            error => Judged::Wrong(near(error)),
+        }
+    }
+}
+
+/// An operand's numbers by element of its tile, block by block.
+fn numbers(probe: &Probe, o: &ProbeOperand, arrays: &Arrays) -> Option<Vec<Vec<f64>>> {
+    let array = arrays.get(o.input.as_ref()?)?;
+    let (blocks, size) =
+        (usize::try_from(probe.blocks).ok()?, usize::try_from(o.tile_size()).ok()?);
+    let mut out = vec![vec![0.0; size]; blocks];
+    for (element, raw) in o.elements().iter().zip(&array.values) {
+        let (block, index) = (element.block as usize, element.index as usize);
+        *out.get_mut(block)?.get_mut(index)? = decode(o.scalar, *raw);
+    }
+    Some(out)
+}
+
+/// The values that a function of elements had for one.
+fn operands_of(row: &Atom, probe: &Probe, arrays: &Arrays, at: &Element) -> Vec<String> {
+    if !matches!(row.op, AtomOp::Unary(_) | AtomOp::Binary(_)) && row.group > 1 {
+        return vec![];
+    }
+    let of = |o: &ProbeOperand| {
+        let array = arrays.get(o.input.as_ref()?)?;
+        let same = |e: &Element| (e.block, e.index) == (at.block, at.index);
+        let i = o.elements().iter().position(same)?;
+        let raw = *array.values.get(i)?;
+        Some(format!("{} = {} ({raw:#x})", o.name, value_text(o.scalar, raw)))
+    };
+    probe.operands.iter().filter_map(of).collect()
+}
