@@ -21,7 +21,8 @@ pub(crate) struct Mbarrier {
     bytes: i64,
     /// The current phase.
     phase: u64,
-    /// What those know who arrived in this phase, and in the last complete one.
+    /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain, and
+    /// whoever sees the last comes after all of them.
     arriving: Known,
     complete: Known,
     /// Copies that this phase counts, and those of complete ones that nobody has waited for.
@@ -108,7 +109,7 @@ impl Mbarrier {
         if self.arrivals == 0 && self.bytes == 0 {
             self.phase += 1;
             self.arrivals = self.count;
-            self.complete = std::mem::take(&mut self.arriving);
+            self.complete.join(&std::mem::take(&mut self.arriving));
             self.landed.append(&mut self.landing);
         }
     }
@@ -256,7 +257,7 @@ impl Block<'_> {
         let cluster = &mut self.cluster;
         cluster.arrived = 0;
         cluster.phase += 1;
-        cluster.complete = std::mem::take(&mut cluster.arriving);
+        cluster.complete.join(&std::mem::take(&mut cluster.arriving));
     }
 
     /// A thread waits there.

@@ -29,6 +29,19 @@ impl Default for Known {
     }
 }
 
+impl Known {
+    /// Adds what another knows.
+    pub(crate) fn join(&mut self, other: &Known) {
+        self.add(&other.0);
+    }
+
+    fn add(&mut self, other: &[u32; MAX_AGENTS]) {
+        for (sum, one) in self.0.iter_mut().zip(other) {
+            *sum = (*sum).max(*one);
+        }
+    }
+}
+
 /// What each warp knows.
 pub(crate) struct Clocks {
     n_warps: usize,
@@ -90,9 +103,7 @@ impl Clocks {
 
     /// Hands on what a warp knows, and begins a new epoch of it: what it does later is not handed on.
     pub(crate) fn release(&mut self, warp: usize, to: &mut Known) {
-        for (sum, one) in to.0.iter_mut().zip(&self.known[warp]) {
-            *sum = (*sum).max(*one);
-        }
+        to.add(&self.known[warp]);
         self.known[warp][warp] += 1;
     }
 
