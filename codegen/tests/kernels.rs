@@ -15,6 +15,8 @@ fn check(text: &str, golden: &str, archs: &[Arch], instructions: &[&str]) {
             expect_file![golden].assert_eq(&kernel.source);
         }
         let Some(compiled) = common::compile(&kernel, arch) else { return };
+        // What ptxas gives up it says in passing.
+        assert!(!compiled.log.contains("ignored"), "{arch}: {}", compiled.log);
         let usage = compiled.usage(&kernel.name).unwrap_or_else(|| panic!("{}", compiled.log));
         let spilled = (usage.spill_loads, usage.spill_stores, usage.stack);
         assert_eq!(spilled, (0, 0, 0), "{arch}: {}", compiled.log);
@@ -54,6 +56,24 @@ fn tensor_cores_and_roles() {
     ];
     let text = include_str!("kernels/mma.cby");
     check(text, "kernels/mma.cu", SINCE_AMPERE, &instructions);
+}
+
+#[test]
+fn roles_around_a_ring_in_a_cluster() {
+    let instructions = [
+        "elect.sync",
+        "setmaxnreg.dec.sync.aligned.u32 40",
+        "setmaxnreg.inc.sync.aligned.u32 232",
+        "mbarrier.try_wait.parity.shared::cta.b64",
+        "mbarrier.arrive.expect_tx.shared::cta.b64",
+        "mbarrier::complete_tx::bytes.multicast::cluster",
+        "mapa.shared::cluster.u32",
+        "cp.async.bulk.wait_group.read 0",
+        "barrier.cluster.arrive.aligned",
+        "prefetch.tensormap",
+    ];
+    let text = include_str!("kernels/ring.cby");
+    check(text, "kernels/ring.cu", &[Arch::Sm90a], &instructions);
 }
 
 #[test]
