@@ -23,7 +23,8 @@ pub struct SwizzleMode {
     pub number: u32,
     /// The swizzle of byte addresses, as (B, M, S).
     pub bits: (u32, u32, u32),
-    /// Most bytes of a row of a box; none for rows that are not swizzled.
+    /// Bytes of a row of a box; none for rows that are not swizzled. The encoder takes shorter rows too, but
+    /// how they lie is not documented.
     pub row: Option<i64>,
 }
 
@@ -61,10 +62,10 @@ pub fn data_type(scalar: Scalar) -> Option<u32> {
         Scalar::U64 => 4,
         Scalar::I64 => 5,
         Scalar::F16 => 6,
-        Scalar::F32 => 7,
+        // Of tf32 all 32 bits are kept, as of every Move.
+        Scalar::F32 | Scalar::Tf32 => 7,
         Scalar::F64 => 8,
         Scalar::Bf16 => 9,
-        Scalar::Tf32 => 11,
         _ => return None,
     })
 }
@@ -116,12 +117,12 @@ pub enum NoMap {
     Row(i64),
     /// A swizzle that hardware does not have.
     Swizzle(Swizzle),
-    /// Rows of a box are longer than what the swizzle permutes.
+    /// Rows of a box are not what the swizzle permutes.
     Span {
         /// Bytes of a row.
         row: i64,
-        /// Most that the mode takes.
-        most: i64,
+        /// Those of the mode.
+        want: i64,
     },
     /// Bytes beyond 64 bits.
     Overflow,
@@ -150,8 +151,8 @@ impl NoMap {
                     .collect();
                 format!("use {}, or none", all.join(", "))
             }
-            NoMap::Span { most, .. } => {
-                format!("make the fastest extent of a box at most {most} bytes")
+            NoMap::Span { want, .. } => {
+                format!("make the fastest extent of a box {want} bytes, or choose another swizzle")
             }
             NoMap::Overflow => "make the tensor smaller".to_owned(),
         }
@@ -179,8 +180,8 @@ impl fmt::Display for NoMap {
                 write!(f, "a row of a box has {bytes} bytes, no multiple of {UNIT}")
             }
             NoMap::Swizzle(s) => write!(f, "boxes are never swizzled by {s}"),
-            NoMap::Span { row, most } => {
-                write!(f, "a row of a box has {row} bytes, the swizzle permutes within {most}")
+            NoMap::Span { row, want } => {
+                write!(f, "a row of a box has {row} bytes, the swizzle permutes rows of {want}")
             }
             NoMap::Overflow => f.write_str("the map's bytes leave 64 bits"),
         }
@@ -222,10 +223,31 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
         (None, Some(swizzle)) => return Err(NoMap::Swizzle(swizzle)),
         (None, None) => return Err(NoMap::Overflow),
     };
-    if let Some(most) = mode.row.filter(|most| row > *most) {
-        return Err(NoMap::Span { row, most });
+    if let Some(want) = mode.row.filter(|want| row != *want) {
+        return Err(NoMap::Span { row, want });
     }
     let (extents, sizes) = (map.extents.clone(), map.sizes.clone());
     let (swizzle, promotion) = (mode.number, PROMOTION);
     Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_found_by_their_swizzle() {
+        let number = |b, m, s| swizzle_mode(Swizzle::new(b, m, s).ok()).map(|m| m.number);
+        assert_eq!(
+            [number(1, 4, 3), number(2, 4, 3), number(3, 4, 3)],
+            [Some(1), Some(2), Some(3)]
+        );
+        assert_eq!([number(3, 3, 3), number(2, 4, 4), number(0, 4, 3)], [None, None, Some(0)]);
+        assert_eq!(swizzle_mode(None).map(|m| m.number), Some(0));
+        for mode in &SWIZZLES[1..] {
+            let (b, m, _) = mode.bits;
+            // The bits that change places are those within a row.
+            assert_eq!(mode.row, Some(1 << (b + m)), "{mode:?}");
+        }
+    }
 }

@@ -16,6 +16,8 @@ fn check(text: &str, golden: &str, archs: &[Arch], instructions: &[&str]) {
             expect_file![golden].assert_eq(&kernel.source);
         }
         let Some(compiled) = common::compile(&kernel, arch) else { return };
+        // What ptxas gives up it says in passing.
+        assert!(!compiled.log.contains("ignored"), "{arch}: {}", compiled.log);
         let usage = compiled.usage(&kernel.name).unwrap_or_else(|| panic!("{}", compiled.log));
         let spilled = (usage.spill_loads, usage.spill_stores, usage.stack);
         assert_eq!(spilled, (0, 0, 0), "{arch}: {}", compiled.log);
@@ -118,6 +120,24 @@ fn registers_are_fenced_in_their_scope() {
     let source = common::kernel(&(scoped + "}\nwgmma.wait(0)\n}\n"), Arch::Sm90a).source;
     let last = source.rfind("wgmma.wait_group").expect("it is printed");
     assert!(source[last..].contains("(a_u32)") && !source[last..].contains("(c)"), "{source}");
+}
+
+#[test]
+fn roles_around_a_ring_in_a_cluster() {
+    let instructions = [
+        "elect.sync",
+        "setmaxnreg.dec.sync.aligned.u32 40",
+        "setmaxnreg.inc.sync.aligned.u32 232",
+        "mbarrier.try_wait.parity.shared::cta.b64",
+        "mbarrier.arrive.expect_tx.shared::cta.b64",
+        "mbarrier::complete_tx::bytes.multicast::cluster",
+        "mapa.shared::cluster.u32",
+        "cp.async.bulk.wait_group.read 0",
+        "barrier.cluster.arrive.aligned",
+        "prefetch.tensormap",
+    ];
+    let text = include_str!("kernels/ring.cby");
+    check(text, "kernels/ring.cu", &[Arch::Sm90a], &instructions);
 }
 
 #[test]

@@ -110,3 +110,12 @@ fn examples_and_filetests_mean_the_same_expanded() {
     }
     none(failures);
 }
+
+#[test]
+fn levels_lie_inside_each_other_without_gaps() {
+    let source = "carbyne 1\n%A:[4].[2].[8,16].f16.GL\n%B:[4].[2].[(8,16):(1,10)].f16.GL\n";
+    let expanded = check(source).expect("it resolves");
+    assert!(expanded.contains("%A:[4:256].[2:128].[(8,16):(16,1)].f16.GL"), "{expanded}");
+    // Of written strides it is what they reach: 7 + 15 * 10 + 1.
+    assert!(expanded.contains("%B:[4:316].[2:158].[(8,16):(1,10)].f16.GL"), "{expanded}");
+}

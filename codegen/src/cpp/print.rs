@@ -50,7 +50,9 @@ fn kernel<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
     let params = k.params.iter().map(|(ty, name)| a.text(format!("{} {name}", type_text(ty))));
     let params = a.intersperse(params, a.text(",").append(a.line()));
     let cluster = k.cluster.map(|n| format!(" __cluster_dims__({n}, 1, 1)")).unwrap_or_default();
-    a.text(format!("extern \"C\" __global__ void{cluster} __launch_bounds__({})", k.threads))
+    let alone = if k.alone { ", 1" } else { "" };
+    let bounds = format!("__launch_bounds__({}{alone})", k.threads);
+    a.text(format!("extern \"C\" __global__ void{cluster} {bounds}"))
         .append(a.hardline())
         .append(a.text(k.name.to_string()))
         .append("(")

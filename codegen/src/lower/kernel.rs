@@ -10,6 +10,7 @@ use crate::smem::Arena;
 use crate::{Fallible, errors};
 use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -296,6 +297,7 @@ impl Lowering<'_> {
         let function = Item::Kernel(Kernel {
             name: name.clone().into(),
             threads: block,
+            alone: content.moves_registers,
             cluster: (cluster > 1).then_some(cluster),
             params: signature,
             shared_align: (self.arena.bytes > 0).then_some(self.arena.align),
@@ -498,6 +500,8 @@ struct Content {
     shared: Vec<BufferId>,
     /// Specs without a body.
     leaves: Vec<SpecId>,
+    /// Whether warpgroups change how many registers they have.
+    moves_registers: bool,
     /// Tensor maps whose boxes are moved, in text order.
     maps: BTreeSet<MapId>,
 }
@@ -541,6 +545,8 @@ impl Content {
                 program::StmtKind::Sync(sync) => {
                     let map = sync.tensor.and_then(|t| p.tensors[t].map.as_ref());
                     self.maps.extend(map.map(|m| m.map));
+                    self.moves_registers |=
+                        matches!(sync.op, SyncOp::RegistersInc | SyncOp::RegistersDec);
                 }
                 program::StmtKind::Indices(_) | program::StmtKind::Barrier(_) => {}
             }

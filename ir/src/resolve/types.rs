@@ -17,6 +17,7 @@ impl Resolver {
         let mut out = vec![];
         for dims in levels.iter().rev() {
             let shape = IntTuple::Tuple(self.modes(&dims.modes)?);
+            let cx = &self.p.arena;
             let layout = match &dims.strides {
                 Some(strides) => {
                     self.make_layout(shape, IntTuple::Tuple(self.modes(strides)?), dims.span)?
@@ -26,9 +27,13 @@ impl Resolver {
                     self.make_layout(shape, stride, dims.span)?
                 }
             };
-            let cx = &self.p.arena;
-            let cosize = layout.cosize_in(cx).map_err(|e| overflow(dims.span, &e))?;
-            inner = Dim::max(cx, inner, cosize).map_err(|e| overflow(dims.span, &e))?;
+            let e = |e: crate::layout::LayoutError| overflow(dims.span, &e);
+            // What lies outside begins behind whole copies of what lies inside.
+            let reach = match &dims.strides {
+                Some(_) => layout.cosize_in(cx).map_err(e)?,
+                None => Dim::mul(cx, inner, layout.size_in(cx).map_err(e)?).map_err(e)?,
+            };
+            inner = Dim::max(cx, inner, reach).map_err(e)?;
             out.push(layout);
         }
         out.reverse();

@@ -22,7 +22,8 @@ pub(crate) struct Mbarrier {
     phase: u64,
     /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
     unpublished: Option<usize>,
-    /// What those know who arrived in this phase, and in the last complete one.
+    /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain, and
+    /// whoever sees the last comes after all of them.
     arriving: Message,
     complete: Message,
     /// Copies that this phase counts, and those of complete ones that nobody has waited for.
@@ -96,7 +97,7 @@ impl Mbarrier {
         if complete {
             self.phase += 1;
             self.arrivals = self.count;
-            self.complete = std::mem::take(&mut self.arriving);
+            self.complete.join(&std::mem::take(&mut self.arriving));
             let time = self.phase as u32;
             self.complete.add(self.agent, time);
             self.landing.iter_mut().for_each(|l| l.time = time);
@@ -257,7 +258,7 @@ impl ClusterBarrier {
         if last {
             self.arrived = 0;
             self.phase += 1;
-            self.complete = std::mem::take(&mut self.arriving);
+            self.complete.join(&std::mem::take(&mut self.arriving));
         }
         Ok(last)
     }
