@@ -16,6 +16,8 @@ pub struct ErrorBound {
     pub slope: f64,
     /// Whatever the result is.
     pub absolute: f64,
+    /// Of a sum of products: relative to the sum of their magnitudes, for each product.
+    pub per_product: f64,
     /// The smallest and the largest magnitude of the last operand for which it is stated.
     pub domain: (f64, f64),
 }
@@ -24,7 +26,16 @@ impl ErrorBound {
     /// Only relative to the result.
     #[must_use]
     pub const fn relative(relative: f64) -> Self {
-        ErrorBound { relative, slope: 0.0, absolute: 0.0, domain: (0.0, f64::INFINITY) }
+        let domain = (0.0, f64::INFINITY);
+        ErrorBound { relative, slope: 0.0, absolute: 0.0, per_product: 0.0, domain }
+    }
+
+    /// Of a sum of `k` products and what they are added to: all are aligned to the largest, and what lies
+    /// more than `bits` bits below its first is cut off, of the sum as well.
+    pub(crate) const fn aligned(k: i64, bits: u32) -> Self {
+        let mut bound = ErrorBound::relative(0.0);
+        bound.per_product = (k + 2) as f64 / k as f64 / (1u64 << bits) as f64;
+        bound
     }
 
     /// Ulps of binary32.
@@ -104,6 +115,9 @@ impl fmt::Display for ErrorBound {
         if self.absolute > 0.0 {
             terms.push(format!("{:.2e}", self.absolute));
         }
+        if self.per_product > 0.0 {
+            terms.push(format!("{:.2e}·k·(|d| + Σ|a·b|)", self.per_product));
+        }
         f.write_str(&terms.join(" + "))?;
         match self.domain {
             (0.0, f64::INFINITY) => Ok(()),
@@ -123,6 +137,9 @@ mod tests {
         assert!((bound.at(-3.0, 4.0) - want).abs() < 1e-12);
         assert!(bound.at(f64::INFINITY, 0.0) < 0.6);
         assert_eq!(ErrorBound::f16_ulps(1.0).to_string(), "9.77e-4·|y| + 5.96e-8");
+        let aligned = ErrorBound::aligned(32, 13);
+        assert_eq!(aligned.per_product, 34.0 / 32.0 / 8192.0);
+        assert_eq!(aligned.to_string(), "1.30e-4·k·(|d| + Σ|a·b|)");
         let part = ErrorBound::relative(0.5).within(1.0, 2.0);
         assert!(part.covers(-2.0) && !part.covers(0.5) && !part.covers(f64::NAN));
         assert!(bound.covers(f64::NAN));

@@ -102,7 +102,7 @@ impl Atom {
     /// How far a result may be from the exact one beyond rounding, where the row states it.
     pub fn error_bound(&self) -> Option<ErrorBound> {
         match self.rounding {
-            Rounding::Approximate(bound) => Some(bound),
+            Rounding::Approximate(bound) | Rounding::MmaAligned(bound) => Some(bound),
             _ => None,
         }
     }
@@ -316,4 +316,7 @@ pub enum Rounding {
     /// simulator sums exactly and rounds once to the accumulator's type; comparisons with a device
     /// allow for the difference.
     MmaAccumulate,
+    /// As [`Rounding::MmaAccumulate`], and no farther from the exact sum than the bound says on top of what
+    /// that allows: products are aligned to the largest of them, and few bits of the others are kept.
+    MmaAligned(ErrorBound),
 }

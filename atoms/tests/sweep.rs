@@ -74,7 +74,7 @@ fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
         say("the rate is not sane");
     }
     if let Some(bound) = row.error_bound() {
-        let parts = [bound.relative, bound.slope, bound.absolute];
+        let parts = [bound.relative, bound.slope, bound.absolute, bound.per_product];
         if parts.iter().any(|p| !(*p >= 0.0 && *p < 1.0)) || parts.iter().all(|p| *p == 0.0) {
             say("the error bound is not sane");
         }

@@ -1,7 +1,7 @@
 //! What `wgmma` multiplies: depth, types, columns, and A in registers.
 
 use crate::descriptor::Major;
-use crate::row::Rounding;
+use crate::row::{ErrorBound, Rounding};
 use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, I8, I32, Tf32, U8};
 
 /// Rows of one depth.
@@ -49,6 +49,9 @@ const N_INTEGERS: &[i64] = &[
 /// One register holds two, four or one of the factors.
 const A_16_BITS: &str = "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))";
 const A_8_BITS: &str = "((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))";
+/// Bits that sums of products of 8-bit floats keep behind the first of the largest product (DeepSeek-V3
+/// Technical Report, 2024, section 3.3.2, Increasing Accumulation Precision; seen on an H100 too).
+const FP8_SUM_BITS: u32 = 13;
 const A_TF32: &str = "((4,8,4),(2,2)):((64,1,16),(8,256))";
 
 pub(super) const FAMILIES: &[Family] = &[
@@ -74,16 +77,17 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family {
         k: 32,
-        types: &[
-            [E4m3, E4m3, F32],
-            [E4m3, E5m2, F32],
-            [E5m2, E4m3, F32],
-            [E5m2, E5m2, F32],
-            [E4m3, E4m3, F16],
-            [E4m3, E5m2, F16],
-            [E5m2, E4m3, F16],
-            [E5m2, E5m2, F16],
-        ],
+        types: &[[E4m3, E4m3, F32], [E4m3, E5m2, F32], [E5m2, E4m3, F32], [E5m2, E5m2, F32]],
+        n: N,
+        a: A_8_BITS,
+        transposes: false,
+        scales: true,
+        speed: 2.0,
+        rounding: Rounding::MmaAligned(ErrorBound::aligned(32, FP8_SUM_BITS)),
+    },
+    Family {
+        k: 32,
+        types: &[[E4m3, E4m3, F16], [E4m3, E5m2, F16], [E5m2, E4m3, F16], [E5m2, E5m2, F16]],
         n: N,
         a: A_8_BITS,
         transposes: false,

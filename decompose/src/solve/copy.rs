@@ -4,7 +4,7 @@ use super::ops;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
-use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
@@ -65,7 +65,9 @@ pub fn candidates(
 ) -> Result<Vec<Candidate>, Vec<(&'static str, Mismatch)>> {
     let mut found: Vec<Candidate> = vec![];
     let mut rejected = vec![];
-    for atom in table.implementing(p.specs[id].kind) {
+    // A bulk copy is one thread's; the block's threads share the tensor here.
+    let shared = |atom: &&Atom| atom.extent == Extent::Tile;
+    for atom in table.implementing(p.specs[id].kind).filter(shared) {
         match candidate(p, id, &src, &dst, atom, threads) {
             Ok(c) => found.push(c),
             Err(m) => rejected.push((atom.name, m)),

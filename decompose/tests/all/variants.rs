@@ -2,6 +2,7 @@
 //! simulator compares every body with its meaning.
 
 use crate::support::{MatMul, decomposed, run, run_random, sm_80};
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::text;
 
 fn check(case: &MatMul) {
@@ -96,4 +97,16 @@ fn the_same_text_gives_the_same_bytes() {
     assert_eq!(once, decomposed(&src, &table).expect("decomposes").text);
     // A decomposed text has nothing left to decompose.
     assert_eq!(once, decomposed(&once, &table).expect("decomposes").text);
+}
+
+/// The plan of sm_80 stands on every later architecture: what a new row offers must not break it.
+#[test]
+fn every_later_architecture() {
+    let case = MatMul { size: (128, 128, 64), ..MatMul::default() };
+    for arch in [Arch::Sm80, Arch::Sm86, Arch::Sm89, Arch::Sm90, Arch::Sm90a] {
+        let table = AtomTable::new(arch);
+        let d = decomposed(&case.text(), &table).unwrap_or_else(|e| panic!("{arch}: {e:?}"));
+        let report = run(&d.program, &table).unwrap_or_else(|e| panic!("{arch}: {e:?}"));
+        assert!(report.kernels[0].checked && report.kernels[0].unchecked.is_empty(), "{arch}");
+    }
 }

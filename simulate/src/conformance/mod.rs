@@ -138,7 +138,7 @@ pub fn expected(
 fn is_exact(row: &Atom, case: Case) -> bool {
     match row.rounding {
         Rounding::Approximate(_) => false,
-        Rounding::MmaAccumulate => case.data == Data::SmallIntegers,
+        Rounding::MmaAccumulate | Rounding::MmaAligned(_) => case.data == Data::SmallIntegers,
         Rounding::Exact | Rounding::Nearest | Rounding::Fused | Rounding::Wrapping => true,
     }
 }

@@ -6,6 +6,7 @@
 //! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S + u(out)·|e| + η(out).
 //!   Any order of summation stays within γ(k + 1, u); the 2 allows for sums that are truncated instead
 //!   of rounded, as tensor cores may do, and 2⁻⁵² for the reference itself.
+//!   Where rows of the body state that they keep fewer bits of a sum: what they state, for k products, on top.
 //! - Reduction.prod: γ(n + 1, u(out) + 2⁻⁵²)·|e| + η(out).
 //! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min, max):
 //!   (u(out) + 2⁻⁵²)·|e| + η(out)/2.
@@ -47,7 +48,10 @@ pub fn tolerance(
     match meaning {
         Meaning::Move | Meaning::Init | Meaning::Quotient(_) => 0.0,
         Meaning::MatMul { k, acc, .. } => {
-            sum(*k, *acc, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
+            let ints = small_ints && magnitude.fract() == 0.0;
+            let kept = sum(*k, *acc, out, value, magnitude, ints);
+            let cut = stated.iter().map(|b| b.per_product).fold(0.0, f64::max);
+            if kept == 0.0 { kept } else { kept + cut * *k as f64 * magnitude }
         }
         Meaning::Reduction { op, modes, removed } => {
             let n: usize = modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| n).product();

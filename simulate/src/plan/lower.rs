@@ -122,6 +122,12 @@ pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
     )
 }
 
+/// Whether a leaf of that kind computes what a body around it is to compute.
+fn computes(leaf: SpecKind, body: SpecKind) -> bool {
+    let sums = |kind| matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet);
+    leaf == body || sums(leaf) && sums(body)
+}
+
 pub(super) fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
@@ -229,7 +235,7 @@ impl Lowering<'_, '_> {
             let body = self.block(body, depth + 1)?;
             let stated: Vec<ErrorBound> = self.stated[first_stated..]
                 .iter()
-                .filter(|(kind, _)| *kind == spec.kind)
+                .filter(|(kind, _)| computes(*kind, spec.kind))
                 .map(|(_, bound)| *bound)
                 .collect();
             let check = match self.check(id, site, crew, stated) {
@@ -416,7 +422,7 @@ impl Lowering<'_, '_> {
             return Err(Unchecked::Because("its operands are not whole tensors in GL".to_owned()));
         }
         let site = self.site(spec.line, spec.span);
-        let stated = self.stated.iter().filter(|(kind, _)| *kind == spec.kind);
+        let stated = self.stated.iter().filter(|(kind, _)| computes(*kind, spec.kind));
         let stated = stated.map(|(_, bound)| *bound).collect();
         Ok(RootSpec { site, meaning, inputs, outputs, stated })
     }
