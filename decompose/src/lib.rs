@@ -12,6 +12,7 @@ pub mod matching;
 pub mod mismatch;
 pub mod names;
 pub mod relation;
+pub mod rewrite;
 pub mod solve;
 pub mod strategy;
 
@@ -22,7 +23,7 @@ use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use names::Names;
-use solve::Solution;
+use solve::{Leaf, Outcome, Search, Searched, Solution};
 use solve::certificate::Certificate;
 use std::collections::BTreeMap;
 
@@ -39,51 +40,121 @@ pub struct Decomposed {
     pub tile_level: String,
     /// Why the layouts are right. Spec ids are those of the tile-level text.
     pub certificates: Vec<Certificate>,
+    /// The best choices that were found, best first.
+    pub leaves: Vec<Leaf>,
+    /// How far the search went.
+    pub searched: Searched,
 }
 
 /// Decomposes every kernel of a module for the table's architecture.
 ///
 /// `src` is the text that the module was parsed from; spans of errors are into it, or, where a
-/// generated part is refused, at the kernel's head.
+/// generated part is refused, at what it was generated for.
 ///
 /// # Errors
 /// Errors of resolving and verifying, a spec that no strategy or atom implements, pins that conflict.
 pub fn decompose(module: &Module, src: &str, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
-    let program = checked(module, src)?;
-    let mut names = Names::of(module);
-    let planned = plan(module, &program, table, &mut names)?;
-    let generated = planned != *module;
-    let tile_level = if generated { text::print(&planned) } else { src.to_owned() };
-    let (planned, program) = if generated { reparse(&tile_level)? } else { (planned, program) };
-    let relocate = |d: Diagnostic| if generated { relocated(d, module) } else { d };
-    let mut errors = Diagnostics::default();
+    decompose_with(module, src, table, Search::default())
+}
 
+/// The same, searching as long as is said.
+///
+/// # Errors
+/// As [`decompose`]; a budget that was too small.
+pub fn decompose_with(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+) -> Result<Decomposed, Diagnostics> {
+    /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
+    const MAX_ROUNDS: usize = 16;
+    let mut program = checked(module, src)?;
+    let mut names = Names::of(module);
+    let mut planned = plan(module, &program, table, &mut names)?;
+    let mut tile_level = src.to_owned();
+    let mut generated = planned != *module;
     let mut solution = Solution::default();
-    for &kernel in &program.kernels {
-        match solve::solve(&program, kernel, table) {
-            Ok(found) => solution.merge(found),
-            Err(d) => errors.push(relocate(*d)),
+    for round in 0.. {
+        if generated {
+            tile_level = text::print(&planned);
+            (_, program) = reparse(&tile_level)?;
         }
-    }
-    let mut atoms = BTreeMap::new();
-    for &kernel in &program.kernels {
-        let mut leaves = Leaves {
-            p: &program,
-            table,
-            solution: &solution,
-            atoms: &mut atoms,
-            errors: &mut errors,
-            at: &relocate,
+        let relocate = |d: Diagnostic| {
+            if generated { relocated(d, &program, &planned, module) } else { d }
         };
+        let mut errors = Diagnostics::default();
+        let mut wants = vec![];
+        solution = Solution::default();
+        for &kernel in &program.kernels {
+            match solve::solve(&program, kernel, table, search) {
+                Ok(Outcome::Solved(found)) => solution.merge(*found),
+                Ok(Outcome::Wants(more)) => wants.extend(more),
+                Err(d) => errors.push(relocate(*d)),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        if wants.is_empty() {
+            break;
+        }
+        if round == MAX_ROUNDS {
+            errors.push(relocate(
+                Diagnostic::new(
+                    Code::NotDecomposed,
+                    program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default(),
+                    "one detour asks for the next, without end",
+                )
+                .help("pin a layout, or write the body of the copy"),
+            ));
+            return Err(errors);
+        }
+        planned = rewrite::apply(planned, &program, &wants, &mut names);
+        generated = true;
+    }
+    let at = |d: Diagnostic| {
+        if generated { relocated(d, &program, &planned, module) } else { d }
+    };
+    let atoms = leaves(&program, table, &solution, &at)?;
+    let again = !solution.reductions.is_empty();
+    let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
+    let mut text = text::print(&emitted);
+    let (mut module_out, mut atomic) = reparse(&text)?;
+    if again {
+        // Bodies of Reductions are written without atoms.
+        let none = Solution::default();
+        let ours = |d: Diagnostic| relocated(d, &atomic, &emitted, module);
+        let atoms = leaves(&atomic, table, &none, &ours)?;
+        let emitted = emit::Emit::new(&none, &atoms, table, names).module(emitted.clone());
+        text = text::print(&emitted);
+        (module_out, atomic) = reparse(&text)?;
+    }
+    Ok(Decomposed {
+        module: module_out,
+        text,
+        program: atomic,
+        tile_level,
+        certificates: std::mem::take(&mut solution.certificates),
+        leaves: std::mem::take(&mut solution.leaves),
+        searched: solution.searched,
+    })
+}
+
+/// The atom of every leaf that is not the solver's.
+fn leaves(
+    p: &Program,
+    table: &AtomTable,
+    solution: &Solution,
+    at: &dyn Fn(Diagnostic) -> Diagnostic,
+) -> Result<BTreeMap<SpecId, String>, Diagnostics> {
+    let mut atoms = BTreeMap::new();
+    let mut errors = Diagnostics::default();
+    for &kernel in &p.kernels {
+        let mut leaves = Leaves { p, table, solution, atoms: &mut atoms, errors: &mut errors, at };
         leaves.spec(kernel, &mut vec![]);
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let emitted = emit::Emit::new(&solution, &atoms, table, Names::of(&planned)).module(planned);
-    let text = text::print(&emitted);
-    let (module, program) = reparse(&text)?;
-    Ok(Decomposed { module, text, program, tile_level, certificates: solution.certificates })
+    if errors.is_empty() { Ok(atoms) } else { Err(errors) }
 }
 
 /// Resolves and verifies.
@@ -123,14 +194,28 @@ fn reparse(text: &str) -> Result<(Module, Program), Diagnostics> {
     Ok((module, program))
 }
 
-/// Points an error in generated text at the first kernel of the module.
-fn relocated(mut d: Diagnostic, module: &Module) -> Diagnostic {
+/// Points an error in generated text at what the text was generated for: `program` is what it resolves to,
+/// `planned` the module that it was printed from, whose spans are those of the user's text.
+fn relocated(mut d: Diagnostic, program: &Program, planned: &Module, module: &Module) -> Diagnostic {
     let kernel = module.items.iter().find_map(|s| match &s.kind {
         StmtKind::Spec(spec) => Some(spec.span),
         _ => None,
     });
-    d.span = kernel.unwrap_or_default();
-    d.related.clear();
+    let (specs, buffers) = rewrite::origins(planned);
+    let origin = |span: Span| {
+        let spec = program.specs.iter().find(|(_, s)| s.span == span).map(|(id, _)| id);
+        let buffer = program.buffers.iter().find(|(_, b)| b.span == span).map(|(id, _)| id);
+        spec.and_then(|id| specs.get(usize::from(id)))
+            .or_else(|| buffer.and_then(|id| buffers.get(usize::from(id))))
+            .copied()
+            .filter(|s| *s != Span::default())
+    };
+    d.span = origin(d.span).or(kernel).unwrap_or_default();
+    d.related = d
+        .related
+        .into_iter()
+        .filter_map(|(span, why)| Some((origin(span)?, why)))
+        .collect();
     d
 }
 
@@ -215,7 +300,7 @@ impl Leaves<'_> {
 
     fn leaf(&mut self, id: SpecId, around: &[SpecId]) {
         let s = self.solution;
-        if s.copies.contains_key(&id) || s.matmuls.contains_key(&id) || s.inits.contains_key(&id) {
+        if s.implements(id) {
             return;
         }
         let spec = &self.p.specs[id];

@@ -5,19 +5,20 @@
 //! instructions), both column-major, whatever its nesting.
 
 use super::Solution;
+use super::ops::extents;
 use super::tv::Gemm;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a decomposition is right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificate {
     /// The spec that the relation is about.
     pub spec: SpecId,
-    /// The row that implements it.
+    /// The row that implements it; `-` of several.
     pub atom: &'static str,
     /// What holds.
     pub relation: Relation,
@@ -46,6 +47,36 @@ pub enum Relation {
         row: [Layout; 3],
         /// f_a, f_b, f_c.
         tensors: [Layout; 3],
+        /// Of each, where the values of the instructions lie among those of a thread.
+        maps: [Layout; 3],
+    },
+    /// f = g, or f = μ∘g where an operand's modes of extent 1 stand for all.
+    Pointwise {
+        /// Extents of each operand, the output last.
+        extents: Vec<Vec<i64>>,
+        /// The thread-value layout of each.
+        layouts: Vec<Layout>,
+        /// Scalars of one instruction.
+        n: i64,
+        /// Instructions of a thread, as loops.
+        loops: Vec<i64>,
+        /// For each operand, the registers from one turn of each loop to the next.
+        steps: Vec<Vec<i64>>,
+    },
+    /// g = μ∘f: each element of the output gets each of its elements once.
+    Reduction {
+        /// Extents of the input.
+        extents: Vec<i64>,
+        /// Modes that are removed.
+        axes: Vec<usize>,
+        /// The thread-value layouts of input and output.
+        layouts: [Layout; 2],
+        /// Registers of the values that stay and, from each, of those that are reduced.
+        values: [Layout; 2],
+        /// Threads whose values meet: by exchanges between lanes, and through shared memory.
+        masks: Vec<i64>,
+        /// See `masks`: the first one for each thread, and from there to the others.
+        through: Option<[Layout; 2]>,
     },
 }
 
@@ -57,7 +88,13 @@ impl Certificate {
     pub fn check(&self) -> Result<(), String> {
         match &self.relation {
             Relation::Copy { p, q, f, g } => check_copy(p, q, f, g),
-            Relation::Gemm { gemm, row, tensors } => check_gemm(gemm, row, tensors),
+            Relation::Gemm { gemm, row, tensors, maps } => check_gemm(gemm, row, tensors, maps),
+            Relation::Pointwise { extents, layouts, n, loops, steps } => {
+                check_pointwise(extents, layouts, *n, loops, steps)
+            }
+            Relation::Reduction { extents, axes, layouts, values, masks, through } => {
+                check_reduction(extents, axes, layouts, values, masks, through.as_ref())
+            }
         }
     }
 }
@@ -101,7 +138,12 @@ fn check_copy(p: &Layout, q: &Layout, f: &Layout, g: &Layout) -> Result<(), Stri
     Ok(())
 }
 
-fn check_gemm(gemm: &Gemm, row: &[Layout; 3], tensors: &[Layout; 3]) -> Result<(), String> {
+fn check_gemm(
+    gemm: &Gemm,
+    row: &[Layout; 3],
+    tensors: &[Layout; 3],
+    places: &[Layout; 3],
+) -> Result<(), String> {
     let (rm, rn, rk) = gemm.rest().ok_or("the tiles do not divide")?;
     let (gm, gn) = gemm.groups;
     let (im, _, ik) = gemm.inst;
@@ -114,13 +156,17 @@ fn check_gemm(gemm: &Gemm, row: &[Layout; 3], tensors: &[Layout; 3]) -> Result<(
             let rest = [m + rm * k, n + rn * k, m + rm * n];
             let dims = [[0, 2], [2, 1], [0, 1]];
             for o in 0..3 {
-                let ((pt, pv), (ft, _)) = (sizes(&row[o]), sizes(&tensors[o]));
+                let ((pt, pv), (ft, fv)) = (sizes(&row[o]), sizes(&tensors[o]));
+                if places[o].size() != fv || places[o].cosize() > fv {
+                    return Err("values of row and tensor do not fit".to_owned());
+                }
                 if ft != pt * gm * gn {
                     return Err("threads of row and tensor do not fit".to_owned());
                 }
                 for (t, v) in pairs(pt, pv) {
                     let place = row[o].at(t + pt * v);
-                    let element = tensors[o].at(t + pt * group + ft * (v + pv * rest[o]));
+                    let register = places[o].at(v + pv * rest[o]);
+                    let element = tensors[o].at(t + pt * group + ft * register);
                     let (inner, outer) = pitch[o];
                     let coordinates =
                         [(place % inner, element % outer), (place / inner, element / outer)];
@@ -134,6 +180,143 @@ fn check_gemm(gemm: &Gemm, row: &[Layout; 3], tensors: &[Layout; 3]) -> Result<(
                         }
                     }
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_pointwise(
+    extents: &[Vec<i64>],
+    layouts: &[Layout],
+    n: i64,
+    loops: &[i64],
+    steps: &[Vec<i64>],
+) -> Result<(), String> {
+    let (Some(all), Some(out)) = (extents.last(), layouts.last()) else {
+        return Err("there is no output".to_owned());
+    };
+    let (threads, values) = sizes(out);
+    let turns: i64 = loops.iter().product();
+    if turns * n != values {
+        return Err(format!("{turns} instructions of {n} values are not {values} values"));
+    }
+    let mut written = vec![false; values as usize];
+    for turn in 0..turns {
+        let registers = |o: usize| {
+            let (mut rest, mut at) = (turn, 0);
+            for (extent, step) in loops.iter().zip(&steps[o]) {
+                at += rest % extent * step;
+                rest /= extent;
+            }
+            at
+        };
+        let to = registers(layouts.len() - 1);
+        for v in 0..n {
+            match written.get_mut((to + v) as usize) {
+                Some(seen) if !*seen => *seen = true,
+                _ => return Err(format!("register {} is not written once", to + v)),
+            }
+            for (o, f) in layouts.iter().enumerate() {
+                let (t_own, v_own) = sizes(f);
+                let from = registers(o) + v;
+                if t_own != threads || from >= v_own {
+                    return Err("threads or values of the operands do not fit".to_owned());
+                }
+                for t in 0..threads {
+                    let wanted = within(out.at(t + threads * (to + v)), all, &extents[o]);
+                    let found = f.at(t + threads * from);
+                    if wanted != found {
+                        return Err(format!(
+                            "thread {t} reads element {found} of operand {o}, wanted is {wanted}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The element of a smaller tensor that stands for an element of a larger one.
+fn within(element: i64, all: &[i64], own: &[i64]) -> i64 {
+    if all.iter().product::<i64>() == own.iter().product::<i64>() {
+        return element;
+    }
+    let (mut rest, mut at, mut unit) = (element, 0, 1);
+    for (a, o) in all.iter().zip(own) {
+        if *o > 1 {
+            at += rest % a * unit;
+        }
+        unit *= o;
+        rest /= a;
+    }
+    at
+}
+
+fn check_reduction(
+    extents: &[i64],
+    axes: &[usize],
+    [f, g]: &[Layout; 2],
+    [stay, reduced]: &[Layout; 2],
+    masks: &[i64],
+    through: Option<&[Layout; 2]>,
+) -> Result<(), String> {
+    let ((threads, values), (out_threads, out_values)) = (sizes(f), sizes(g));
+    if threads != out_threads || stay.size() != out_values || stay.size() * reduced.size() != values {
+        return Err("threads or values of input and output do not fit".to_owned());
+    }
+    // Threads whose values a thread has after the exchanges.
+    let lanes = |t: i64| {
+        let mut met = vec![t];
+        for mask in masks {
+            let more: Vec<i64> = met.iter().map(|t| t ^ mask).collect();
+            met.extend(more);
+        }
+        met
+    };
+    let met = |t: i64| -> Vec<i64> {
+        match through {
+            None => lanes(t),
+            Some([first, others]) => {
+                (0..others.size()).flat_map(|o| lanes(first.at(t) + others.at(o))).collect()
+            }
+        }
+    };
+    let kept_of = |element: i64| {
+        let (mut rest, mut at, mut unit) = (element, 0, 1);
+        for (m, e) in extents.iter().enumerate() {
+            if !axes.contains(&m) {
+                at += rest % e * unit;
+                unit *= e;
+            }
+            rest /= e;
+        }
+        at
+    };
+    let all: i64 = extents.iter().product();
+    let out: i64 =
+        extents.iter().enumerate().filter(|(m, _)| !axes.contains(m)).map(|(_, e)| e).product();
+    for t in 0..threads {
+        let partners = met(t);
+        if partners.iter().any(|t| !(0..threads).contains(t)) {
+            return Err(format!("thread {t} exchanges with a thread outside of the block"));
+        }
+        for v in 0..out_values {
+            let wanted = g.at(t + threads * v);
+            let mut seen = BTreeSet::new();
+            for partner in &partners {
+                for r in 0..reduced.size() {
+                    let element = f.at(partner + threads * (stay.at(v) + reduced.at(r)));
+                    if kept_of(element) != wanted || !seen.insert(element) {
+                        return Err(format!(
+                            "thread {t} adds element {element} to element {wanted} wrongly"
+                        ));
+                    }
+                }
+            }
+            if seen.len() as i64 != all / out.max(1) {
+                return Err(format!("thread {t} misses elements of element {wanted}"));
             }
         }
     }
@@ -171,22 +354,52 @@ pub fn certify(
             },
         });
     }
-    for (&spec, (name, gemm)) in &solution.matmuls {
+    for (&spec, c) in &solution.matmuls {
         let s = &p.specs[spec];
         let tensors: Option<Vec<Layout>> = s
             .input_tensors()
             .chain(s.outputs.iter().copied())
             .map(|t| known.get(&p.tensors[t].buffer).cloned())
             .collect();
-        let row = table.get(name).map(|a| a.operands.iter().map(|o| o.tv.clone()).collect());
+        let row = table.get(c.atom).map(|a| a.operands.iter().map(|o| o.tv.clone()).collect());
         let three = |v: Option<Vec<Layout>>| v.and_then(|v| <[Layout; 3]>::try_from(v).ok());
         if let (Some(row), Some(tensors)) = (three(row), three(tensors)) {
-            list.push(Certificate {
-                spec,
-                atom: name,
-                relation: Relation::Gemm { gemm: *gemm, row, tensors },
-            });
+            let maps = c.maps.clone();
+            let relation = Relation::Gemm { gemm: c.gemm, row, tensors, maps };
+            list.push(Certificate { spec, atom: c.atom, relation });
         }
+    }
+    for (&spec, c) in &solution.pointwise {
+        let s = &p.specs[spec];
+        let extents: Option<Vec<Vec<i64>>> =
+            s.input_tensors().chain(s.outputs.iter().copied()).map(|t| extents(p, t)).collect();
+        let Some(extents) = extents else { continue };
+        let steps = c
+            .steps
+            .iter()
+            .map(|(steps, _)| steps.iter().map(|s| s.unwrap_or(0)).collect())
+            .collect();
+        let relation = Relation::Pointwise {
+            extents,
+            layouts: c.layouts.clone(),
+            n: c.n,
+            loops: c.loops.clone(),
+            steps,
+        };
+        list.push(Certificate { spec, atom: c.atom, relation });
+    }
+    for (&spec, c) in &solution.reductions {
+        let s = &p.specs[spec];
+        let Some(extents) = s.input_tensors().next().and_then(|t| extents(p, t)) else { continue };
+        let relation = Relation::Reduction {
+            extents,
+            axes: s.axes().unwrap_or_default(),
+            layouts: [c.input.clone(), c.output.clone()],
+            values: [c.values.0.clone(), c.values.1.clone()],
+            masks: c.masks.clone(),
+            through: c.shared.as_ref().map(|t| [t.first.clone(), t.others.clone()]),
+        };
+        list.push(Certificate { spec, atom: "-", relation });
     }
     for certificate in &list {
         if let Err(why) = certificate.check() {

@@ -161,18 +161,18 @@ struct Addresses {
     weight: f64,
 }
 
-/// Wavefronts of all accesses under a layout and swizzle, weighted; `bytes` of one element.
+/// Wavefronts of all accesses under a layout and swizzle, weighted; `bits` of one element.
 pub fn wavefronts(
     layout: &Layout,
     swizzle: Option<Swizzle>,
-    bytes: i64,
+    bits: i64,
     accesses: &[Access],
     banks: Banks,
 ) -> f64 {
-    count(&addresses(layout, bytes, accesses), swizzle, banks)
+    count(&addresses(layout, bits, accesses), swizzle, banks)
 }
 
-fn addresses(layout: &Layout, bytes: i64, accesses: &[Access]) -> Vec<Addresses> {
+fn addresses(layout: &Layout, bits: i64, accesses: &[Access]) -> Vec<Addresses> {
     accesses
         .iter()
         .map(|a| Addresses {
@@ -182,7 +182,7 @@ fn addresses(layout: &Layout, bytes: i64, accesses: &[Access]) -> Vec<Addresses>
                 .map(|l| {
                     let mut out: Vec<i64> = vec![];
                     for &i in l {
-                        let address = layout.at(i) * bytes;
+                        let address = layout.at(i) * bits / 8;
                         // Lanes of a matrix load that repeat an address cost nothing.
                         if a.bytes < 16 || !out.contains(&address) {
                             out.push(address);
@@ -231,13 +231,13 @@ fn conflicts(addresses: &[i64], bytes: i64, banks: Banks) -> i64 {
 /// The swizzle with the fewest wavefronts; the smallest among equals, none if none helps.
 pub fn best_swizzle(
     layout: &Layout,
-    bytes: i64,
+    bits: i64,
     accesses: &[Access],
     banks: Banks,
 ) -> (Option<Swizzle>, f64) {
-    let at = addresses(layout, bytes, accesses);
+    let at = addresses(layout, bits, accesses);
     let mut best = (None, count(&at, None, banks));
-    let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(bytes).max(bytes);
+    let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(1).max(1);
     let ideal: f64 = at
         .iter()
         .map(|a| {
@@ -246,7 +246,7 @@ pub fn best_swizzle(
         })
         .sum();
     let base = 63 - widest.leading_zeros().min(63);
-    let total = layout.cosize() * bytes;
+    let total = layout.cosize() * bits / 8;
     // Bits that choose a bank, and the byte in it.
     let row = 63 - (banks.n * banks.bytes).leading_zeros();
     for bits in 1..=row.saturating_sub(base) {

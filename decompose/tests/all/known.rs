@@ -59,8 +59,8 @@ fn swizzles_remove_conflicts() {
     let rows = l("(128,32):(32,1)");
     let lanes: Vec<i64> = (0..32).map(|lane| lane % 16 + 128 * (8 * (lane / 16))).collect();
     let access = [Access { lanes: vec![lanes], bytes: 16, weight: 1.0 }];
-    assert_eq!(wavefronts(&rows, None, 2, &access, banks), 16.0);
-    let (swizzle, left) = best_swizzle(&rows, 2, &access, banks);
+    assert_eq!(wavefronts(&rows, None, 16, &access, banks), 16.0);
+    let (swizzle, left) = best_swizzle(&rows, 16, &access, banks);
     assert_eq!(left, 4.0);
     assert_eq!(swizzle.expect("a swizzle").to_string(), "Sw<2,4,3>");
 }
