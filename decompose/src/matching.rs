@@ -47,6 +47,7 @@ pub fn match_atom(
             memory_fits(p, *t, operand)?;
         }
     }
+    literals_fit(spec, atom)?;
     threads_fit(p, spec, atom)?;
     if atom.extent != Extent::Tile {
         bulk_copy(p, spec, atom).map_err(Mismatch::Bulk)?;
@@ -203,6 +204,19 @@ fn fill(spec: &Spec, atom: &Atom) -> Vec<Option<TensorId>> {
             Access::Write | Access::ReadWrite => outputs.next().copied(),
         })
         .collect()
+}
+
+/// A literal is one value: an operand of several takes a tensor.
+fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+    let reads = atom.operands.iter().filter(|o| o.access == Access::Read);
+    for (operand, input) in reads.zip(&spec.inputs) {
+        let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;
+        if matches!(input, Operand::Number(_)) && !one {
+            let want = operand.n_values();
+            return Err(Mismatch::Values { operand: operand.name, want, found: 1 });
+        }
+    }
+    Ok(())
 }
 
 fn scalar_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {

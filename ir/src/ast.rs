@@ -533,7 +533,8 @@ spelled! {
 /// generic `Spec`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
-    /// `Move`: the output is the input, element by element.
+    /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
+    /// output has n stands for all n, the rank being the same.
     Move,
     /// `MatMul`: C += A·B.
     MatMul,
@@ -541,7 +542,7 @@ pub enum SpecKind {
     MatMulSet,
     /// `UnaryPointwise.exp`
     Unary(UnaryOp),
-    /// `BinaryPointwise.add`
+    /// `BinaryPointwise.add`: modes of extent 1 as in a Move; one input may be a literal of their type.
     Binary(BinaryOp),
     /// `Reduction.sum`: over the modes named by `axis=`.
     Reduction(ReduceOp),

@@ -2,16 +2,48 @@
 //!
 //! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed, printed,
 //! compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation. The CUDA C++ for
-//! an architecture stands beside it, as `NAME.sm_80.cu`.
+//! an architecture stands beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which it does,
+//! `// cuda: none` none.
 
 use crate::support::{carbyne, golden, none, root, shown, texts_under};
 use carbyne_codegen::testing::require_nvrtc;
 use std::path::{Path, PathBuf};
 
+/// Examples that are not decomposed yet, with the architectures for which they are not; none for all that
+/// their heads name. They are checked, formatted and run as written like the others.
+const NOT_YET: &[(&str, &[&str])] = &[
+    ("tile/attention", &[]),
+    ("tile/copy_column_b16_shared", &["sm_75"]),
+    ("tile/copy_column_b32_shared", &["sm_75"]),
+    ("tile/copy_column_b8_shared", &["sm_75"]),
+    ("tile/copy_padded_b16_shared", &["sm_75"]),
+    ("tile/copy_padded_b32_shared", &["sm_75"]),
+    ("tile/copy_padded_b8_shared", &["sm_75"]),
+    ("tile/copy_row_b16_shared", &["sm_75"]),
+    ("tile/copy_row_b32_shared", &["sm_75"]),
+    ("tile/copy_row_b8_shared", &["sm_75"]),
+    ("tile/copy_rows", &[]),
+    ("tile/copy_transposed", &[]),
+    ("tile/gemm_bias_relu", &[]),
+    ("tile/gemm_staged", &["sm_75"]),
+    ("tile/gemm_staged_3", &[]),
+    ("tile/hexcute_fig9_gemms", &[]),
+    ("tile/int4_gemm", &["sm_75"]),
+    ("tile/layernorm", &[]),
+    ("tile/rmsnorm", &[]),
+    ("tile/row_sum", &[]),
+    ("tile/row_sum_tiled", &[]),
+    ("tile/softmax", &[]),
+];
+
 /// A program and what its head asks for.
 struct Example {
     file: PathBuf,
     archs: Vec<String>,
+    /// For which the CUDA C++ stands beside it.
+    cuda: Vec<String>,
+    /// Whether a kernel is a generic spec, which is not compared as a whole.
+    generic: bool,
     simulate: Vec<String>,
     /// Whether a kernel has no body: it can be decomposed, but it runs as written only where it is small.
     kernel_level: bool,
@@ -31,13 +63,33 @@ fn example(file: PathBuf) -> Example {
         let found = lines.filter_map(|l| l.strip_prefix("// ")?.strip_prefix(key));
         found.flat_map(str::split_whitespace).map(str::to_owned).collect()
     };
+    let archs = words("archs:");
+    let cuda = match words("cuda:") {
+        all if all.is_empty() => archs.clone(),
+        some => some.into_iter().filter(|a| a != "none").collect(),
+    };
     let module =
         carbyne_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}: {e:?}", shown(&file)));
     let kernel_level = module.items.iter().any(|s| match &s.kind {
         carbyne_ir::ast::StmtKind::Spec(spec) => spec.body.is_none(),
         _ => false,
     });
-    Example { archs: words("archs:"), simulate: words("simulate:"), file, kernel_level }
+    let generic = module.items.iter().any(|s| match &s.kind {
+        carbyne_ir::ast::StmtKind::Spec(spec) => spec.kind == carbyne_ir::ast::SpecKind::Generic,
+        _ => false,
+    });
+    Example { archs, cuda, generic, simulate: words("simulate:"), file, kernel_level }
+}
+
+impl Example {
+    /// Whether it is listed as not decomposed for the architecture.
+    fn not_yet(&self, arch: &str) -> bool {
+        let name = shown(&self.file);
+        let listed = |(file, archs): &(&str, &[&str])| {
+            name == format!("examples/{file}.cby") && (archs.is_empty() || archs.contains(&arch))
+        };
+        NOT_YET.iter().any(listed)
+    }
 }
 
 /// Runs a command on an example; what it says where it fails.
@@ -59,10 +111,11 @@ fn each(f: impl Fn(&Example) -> Result<(), String>) {
     none(examples().iter().filter_map(|e| f(e).err()).collect());
 }
 
-/// What `f` finds wrong with any example on any of its architectures.
+/// What `f` finds wrong with any example on any of the architectures that it is decomposed for.
 fn each_arch(f: impl Fn(&Example, &str) -> Result<(), String>) {
     each(|e| {
-        let wrong: Vec<String> = e.archs.iter().filter_map(|a| f(e, a).err()).collect();
+        let archs = e.archs.iter().filter(|a| !e.not_yet(a));
+        let wrong: Vec<String> = archs.filter_map(|a| f(e, a).err()).collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n\n")) }
     });
 }
@@ -99,12 +152,38 @@ fn they_compute_what_they_mean() {
             let mut args = vec!["simulate", "--arch", arch, inputs];
             args.extend(e.simulate.iter().map(String::as_str));
             let ran = run(e, &args)?;
-            if !ran.stderr.contains("compared with what they mean: the kernel and") {
+            let compared = match e.generic {
+                true => !ran.stderr.contains("compared with what they mean: 0 executions"),
+                false => ran.stderr.contains("compared with what they mean: the kernel and"),
+            };
+            if !compared {
                 return Err(format!(
                     "{} for {arch}: nothing was compared\n{}",
                     shown(&e.file),
                     ran.stderr
                 ));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_listed_as_not_yet_decomposed_is_refused() {
+    for (name, archs) in NOT_YET {
+        let found =
+            examples().into_iter().find(|e| shown(&e.file) == format!("examples/{name}.cby"));
+        let found = found
+            .unwrap_or_else(|| panic!("NOT_YET names examples/{name}.cby, which is not there"));
+        for arch in *archs {
+            assert!(found.archs.iter().any(|a| a == arch), "NOT_YET: {name} has no {arch}");
+        }
+    }
+    each(|e| {
+        for arch in e.archs.iter().filter(|a| e.not_yet(a)) {
+            let name = shown(&e.file);
+            if run(e, &["decompose", "--arch", arch]).is_ok() {
+                return Err(format!("{name} decomposes for {arch}: take it from NOT_YET"));
             }
         }
         Ok(())
@@ -132,6 +211,9 @@ fn what_is_decomposed_decomposes_to_itself() {
 #[test]
 fn their_cuda_is_as_expected() {
     each_arch(|e, arch| {
+        if !e.cuda.iter().any(|a| a == arch) {
+            return Ok(());
+        }
         golden(&beside(&e.file, arch), run(e, &["compile", "--arch", arch])?.text())
     });
 }
@@ -145,9 +227,13 @@ fn beside(file: &Path, arch: &str) -> PathBuf {
 fn no_golden_is_left_over() {
     let wanted: Vec<PathBuf> = examples()
         .iter()
-        .flat_map(|e| e.archs.iter().map(|a| beside(&e.file, a)).collect::<Vec<_>>())
+        .flat_map(|e| {
+            let printed = e.cuda.iter().filter(|a| !e.not_yet(a));
+            printed.map(|a| beside(&e.file, a)).collect::<Vec<_>>()
+        })
         .collect();
-    let files = std::fs::read_dir(root().join("examples")).expect("examples/");
+    let folders = ["examples", "examples/tile"].map(|f| root().join(f));
+    let files = folders.iter().flat_map(|f| std::fs::read_dir(f).expect("a folder of examples"));
     let stray = files
         .map(|f| f.expect("a readable folder").path())
         .filter(|f| f.extension().is_some_and(|x| x == "cu") && !wanted.contains(f));
