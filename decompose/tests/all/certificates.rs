@@ -54,7 +54,7 @@ fn changed(l: &Layout) -> Vec<Layout> {
             let mut n = 0;
             let stride: IntTuple<i64> = l.stride().map(&mut |s| {
                 n += 1;
-                if n == i + 1 { s + 1 } else { s }
+                s + i64::from(n == i + 1)
             });
             Layout::new(l.shape(), stride).expect("a layout")
         })
