@@ -8,7 +8,8 @@
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
-//! 5. A leaf of the search is costed by [`cost`]. The branch that cannot be cheaper is left out.
+//! 5. A leaf of the search is ranked by its detours, then costed by [`cost`]. The branch that cannot be
+//!    better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
 //! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a detour through
@@ -269,8 +270,9 @@ struct Finished {
 }
 
 impl Finished {
-    fn cycles(&self) -> f64 {
-        self.solution.estimate.cycles
+    /// Detours first: a choice that does without is taken where there is one.
+    fn rank(&self) -> (usize, f64) {
+        (self.wants.len(), self.solution.estimate.cycles)
     }
 
     fn leaf(&self, p: &Program) -> Leaf {
@@ -481,8 +483,9 @@ impl<'a> Solver<'a> {
         }
         self.budget -= 1;
         self.spread(&mut state.known);
-        let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::cycles);
-        if worst.is_some_and(|w| state.bound >= w) && !self.search.exhaustive {
+        let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
+        let least = (state.wants.len(), state.bound);
+        if worst.is_some_and(|w| least >= w) && !self.search.exhaustive {
             self.searched.pruned += 1;
             return;
         }
@@ -543,7 +546,7 @@ impl<'a> Solver<'a> {
         match self.leaf(state) {
             Ok(found) => {
                 self.searched.leaves += 1;
-                let at = self.best.partition_point(|b| b.cycles() <= found.cycles());
+                let at = self.best.partition_point(|b| b.rank() <= found.rank());
                 self.best.insert(at, found);
                 self.best.truncate(self.search.top.max(1));
             }
