@@ -56,8 +56,13 @@ impl Banks {
                 &mut many
             }
         };
-        words.iter().for_each(|w| count[self.bank(*w)] += 1);
-        count.iter().copied().max().unwrap_or(0)
+        let mut most = 0;
+        for w in words {
+            let n = &mut count[self.bank(*w)];
+            *n += 1;
+            most = most.max(*n);
+        }
+        most
     }
 }
 

@@ -43,7 +43,8 @@ use copy::{Candidate, Side};
 use cost::Estimate;
 use digits::same;
 use ops::Op;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 /// Thread-value layouts of register tensors.
 pub(crate) type Known = BTreeMap<BufferId, Layout>;
@@ -165,6 +166,7 @@ pub fn solve(
         best: vec![],
         failure: None,
         searched: Searched::default(),
+        layouts: HashMap::new(),
     };
     s.check_block()?;
     let wants = s.shapes()?;
@@ -249,6 +251,15 @@ struct Solver<'a> {
     /// Why the first dead branch was dead.
     failure: Option<Box<Diagnostic>>,
     searched: Searched,
+    /// Layouts found for shared tensors, by what accesses them.
+    layouts: HashMap<(BufferId, Vec<(SpecId, Sides)>), Result<Rc<shared::Found>, String>>,
+}
+
+/// f and g of each candidate.
+type Sides = Vec<(Layout, Layout)>;
+
+fn sides(list: &[Candidate]) -> Sides {
+    list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()
 }
 
 /// A node of the search.
@@ -767,7 +778,18 @@ impl<'a> Solver<'a> {
             }
         }
         for (id, group) in groups {
-            match shared::open(self.p, self.table, id, &group, &mut self.budget) {
+            // Many leaves ask the same: the candidates follow from the registers on the other side.
+            let key = (id, group.iter().map(|(op, list)| (op.spec, sides(list))).collect());
+            let found = match self.layouts.get(&key) {
+                Some(found) => found.clone(),
+                None => {
+                    let found =
+                        shared::open(self.p, self.table, id, &group, &mut self.budget).map(Rc::new);
+                    self.layouts.insert(key, found.clone());
+                    found
+                }
+            };
+            match found {
                 Ok(found) => {
                     for (((op, list), i), w) in
                         group.iter().zip(&found.picks).zip(&found.wavefronts)
@@ -776,7 +798,7 @@ impl<'a> Solver<'a> {
                         work.insert(op.spec, cost::copy(self.p, self.table, op, &c, *w));
                         out.copies.insert(op.spec, c);
                     }
-                    out.shared.insert(id, (found.layout, found.swizzle));
+                    out.shared.insert(id, (found.layout.clone(), found.swizzle));
                 }
                 Err(why) => {
                     let buffer = &self.p.buffers[id];

@@ -168,7 +168,7 @@ pub fn wavefronts(
     accesses: &[Access],
     banks: Banks,
 ) -> f64 {
-    count(&phases(layout, swizzle, bits, accesses, banks), None, banks)
+    count(&phases(layout, swizzle, bits, accesses, banks), None, banks, f64::INFINITY)
 }
 
 /// A wavefront a phase, whatever the layout.
@@ -220,8 +220,8 @@ fn phases(
     accesses.iter().map(of).collect()
 }
 
-/// Wavefronts when the words are swizzled.
-fn count(accesses: &[Phases], swizzle: Option<Swizzle>, banks: Banks) -> f64 {
+/// Wavefronts when the words are swizzled; from `limit` on, it stops counting.
+fn count(accesses: &[Phases], swizzle: Option<Swizzle>, banks: Banks, limit: f64) -> f64 {
     let mut total = 0.0;
     let mut phase = vec![];
     for access in accesses {
@@ -236,6 +236,9 @@ fn count(accesses: &[Phases], swizzle: Option<Swizzle>, banks: Banks) -> f64 {
                 }
             };
             sum += banks.wavefronts(words).max(1);
+            if total + sum as f64 * access.weight >= limit {
+                return f64::INFINITY;
+            }
         }
         total += sum as f64 * access.weight;
     }
@@ -250,7 +253,7 @@ pub fn best_swizzle(
     banks: Banks,
 ) -> (Option<Swizzle>, f64) {
     let plain = phases(layout, None, bits, accesses, banks);
-    let mut best = (None, count(&plain, None, banks));
+    let mut best = (None, count(&plain, None, banks, f64::INFINITY));
     let ideal = ideal(accesses, banks);
     let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(1).max(1);
     // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
@@ -272,7 +275,7 @@ pub fn best_swizzle(
             let (Ok(s), Ok(of_words)) = (Swizzle::new(bits, base, shift), of_words) else {
                 continue;
             };
-            let w = count(&plain, Some(of_words), banks);
+            let w = count(&plain, Some(of_words), banks, best.1);
             if w < best.1 {
                 best = (Some(s), w);
             }
