@@ -191,8 +191,12 @@ pub fn solve(
         }
         return Err(failure.unwrap_or_else(|| {
             Box::new(
-                Diagnostic::new(Code::NoAtom, p.specs[kernel].span, "no choice implements the body")
-                    .help("pin fewer layouts"),
+                Diagnostic::new(
+                    Code::NoAtom,
+                    p.specs[kernel].span,
+                    "no choice implements the body",
+                )
+                .help("pin fewer layouts"),
             )
         }));
     };
@@ -252,11 +256,14 @@ struct Solver<'a> {
     failure: Option<Box<Diagnostic>>,
     searched: Searched,
     /// Layouts found for shared tensors, by what accesses them.
-    layouts: HashMap<(BufferId, Vec<(SpecId, Sides)>), Result<Rc<shared::Found>, String>>,
+    layouts: HashMap<Accesses, Result<Rc<shared::Found>, String>>,
 }
 
 /// f and g of each candidate.
 type Sides = Vec<(Layout, Layout)>;
+
+/// A shared tensor, and what may access it how.
+type Accesses = (BufferId, Vec<(SpecId, Sides)>);
 
 fn sides(list: &[Candidate]) -> Sides {
     list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()
@@ -504,8 +511,7 @@ impl<'a> Solver<'a> {
             self.p.specs[op.spec].kind == SpecKind::MatMul && !state.matmuls.contains_key(&op.spec)
         });
         if let Some(op) = undecided {
-            let options =
-                matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
+            let options = matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
             match options {
                 Ok(options) => {
                     let schedulers = carbyne_atoms::limits(self.table.arch).timing.schedulers;
@@ -668,14 +674,9 @@ impl<'a> Solver<'a> {
                         )
                     };
                     let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;
-                    let plan = reduce::plan(
-                        self.table,
-                        kind,
-                        self.p.scalar_of(input),
-                        tv,
-                        &projection,
-                    )
-                    .map_err(refuse)?;
+                    let plan =
+                        reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
+                            .map_err(refuse)?;
                     if !matmul::agrees(&known, self.p, to, &projection.tv) {
                         return Err(self.error(
                             Code::PinsConflict,
@@ -764,8 +765,7 @@ impl<'a> Solver<'a> {
                 .map(|t| self.buffer(t));
             let mut best: Option<(f64, usize, cost::Work)> = None;
             for (i, c) in list.iter().enumerate() {
-                let wavefronts =
-                    sh.map_or(0.0, |b| shared::fixed(self.p, self.table, op, c, b));
+                let wavefronts = sh.map_or(0.0, |b| shared::fixed(self.p, self.table, op, c, b));
                 let w = cost::copy(self.p, self.table, op, c, wavefronts);
                 let rank = w.busy();
                 if best.as_ref().is_none_or(|(b, ..)| rank < *b) {
