@@ -256,7 +256,8 @@ impl<'a> Emit<'a> {
         let Some(to) = spec.outputs.first() else { return Block::default() };
         let names = self.local.factors.clone();
         let counts = [[rm, rk], [rn, rk], [rm, rn]];
-        for (((name, view), map), counts) in names.iter().zip([a, b, to]).zip(&c.maps).zip(&counts) {
+        for (((name, view), map), counts) in names.iter().zip([a, b, to]).zip(&c.maps).zip(&counts)
+        {
             // Values of an instruction, then the instructions along the modes that have several.
             let modes: Vec<Layout> = map.modes().to_vec();
             let real = modes
@@ -422,30 +423,22 @@ impl<'a> Emit<'a> {
         let own = || at(&d, vec![i.clone()]);
         let zero = || Expr::int(0);
         // Each thread over its own values.
-        let mut steps = vec![leaf(
-            SpecKind::Move,
-            &each,
-            vec![at(&s, vec![i.clone(), zero()])],
-            own(),
-            vec![],
-        )];
+        let mut steps =
+            vec![leaf(SpecKind::Move, &each, vec![at(&s, vec![i.clone(), zero()])], own(), vec![])];
         let j = &self.local.loops[1];
         if c.values.1.size() > 1 {
-            let next = leaf(
-                op,
-                &each,
-                vec![own(), at(&s, vec![i.clone(), Expr::name(j)])],
-                own(),
-                vec![],
-            );
+            let next =
+                leaf(op, &each, vec![own(), at(&s, vec![i.clone(), Expr::name(j)])], own(), vec![]);
             steps.push(counted(j, 1, c.values.1.size(), vec![next]));
         }
         // Lanes.
         if !c.masks.is_empty() {
             let warp = (blocks.clone(), self.group(&all, 32));
             for mask in &c.masks {
-                let mask =
-                    Attr { key: Name::new("lane"), value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(*mask))) };
+                let mask = Attr {
+                    key: Name::new("lane"),
+                    value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(*mask))),
+                };
                 steps.push(leaf(
                     SpecKind::Shfl(ShflOp::Bfly),
                     &warp,

@@ -23,8 +23,8 @@ use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use names::Names;
-use solve::{Leaf, Outcome, Search, Searched, Solution};
 use solve::certificate::Certificate;
+use solve::{Leaf, Outcome, Search, Searched, Solution};
 use std::collections::BTreeMap;
 
 /// A module in which every leaf names its atom.
@@ -99,7 +99,9 @@ pub fn decompose_with(
         if wants.is_empty() {
             break;
         }
-        if std::env::var("CB").is_ok() { eprintln!("{round} {wants:?}"); }
+        if std::env::var("CB").is_ok() {
+            eprintln!("{round} {wants:?}");
+        }
         if round == MAX_ROUNDS {
             errors.push(relocate(
                 Diagnostic::new(
@@ -197,7 +199,12 @@ fn reparse(text: &str) -> Result<(Module, Program), Diagnostics> {
 
 /// Points an error in generated text at what the text was generated for: `program` is what it resolves to,
 /// `planned` the module that it was printed from, whose spans are those of the user's text.
-fn relocated(mut d: Diagnostic, program: &Program, planned: &Module, module: &Module) -> Diagnostic {
+fn relocated(
+    mut d: Diagnostic,
+    program: &Program,
+    planned: &Module,
+    module: &Module,
+) -> Diagnostic {
     let kernel = module.items.iter().find_map(|s| match &s.kind {
         StmtKind::Spec(spec) => Some(spec.span),
         _ => None,
@@ -212,11 +219,8 @@ fn relocated(mut d: Diagnostic, program: &Program, planned: &Module, module: &Mo
             .filter(|s| *s != Span::default())
     };
     d.span = origin(d.span).or(kernel).unwrap_or_default();
-    d.related = d
-        .related
-        .into_iter()
-        .filter_map(|(span, why)| Some((origin(span)?, why)))
-        .collect();
+    d.related =
+        d.related.into_iter().filter_map(|(span, why)| Some((origin(span)?, why))).collect();
     d
 }
 
@@ -245,6 +249,8 @@ fn plan(
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 strategy::matmul::apply(program, id, stmt, table, names)
             }
+            SpecKind::Move => strategy::movement::apply(program, id, stmt, table, names),
+            SpecKind::Reduction(_) => strategy::reduction::apply(program, id, stmt, table, names),
             kind => Err(Box::new(
                 Diagnostic::new(
                     Code::NoStrategy,

@@ -498,9 +498,8 @@ impl Trace<'_> {
     /// Whether a condition on loops alone holds.
     fn holds(&self, cond: &[(Dim, CmpOp, Dim)]) -> Option<bool> {
         let p = self.planner.p;
-        let loops_only = |d: Dim| {
-            p.vars_in(d).iter().all(|v| matches!(p.vars.get(v), Some(VarKind::Loop)))
-        };
+        let loops_only =
+            |d: Dim| p.vars_in(d).iter().all(|v| matches!(p.vars.get(v), Some(VarKind::Loop)));
         let mut all = true;
         for (a, op, b) in cond {
             if !loops_only(*a) || !loops_only(*b) {

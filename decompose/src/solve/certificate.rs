@@ -263,7 +263,8 @@ fn check_reduction(
     through: Option<&[Layout; 2]>,
 ) -> Result<(), String> {
     let ((threads, values), (out_threads, out_values)) = (sizes(f), sizes(g));
-    if threads != out_threads || stay.size() != out_values || stay.size() * reduced.size() != values {
+    if threads != out_threads || stay.size() != out_values || stay.size() * reduced.size() != values
+    {
         return Err("threads or values of input and output do not fit".to_owned());
     }
     // Threads whose values a thread has after the exchanges.

@@ -188,8 +188,12 @@ pub fn solve(
         }
         return Err(failure.unwrap_or_else(|| {
             Box::new(
-                Diagnostic::new(Code::NoAtom, p.specs[kernel].span, "no choice implements the body")
-                    .help("pin fewer layouts"),
+                Diagnostic::new(
+                    Code::NoAtom,
+                    p.specs[kernel].span,
+                    "no choice implements the body",
+                )
+                .help("pin fewer layouts"),
             )
         }));
     };
@@ -490,8 +494,7 @@ impl<'a> Solver<'a> {
             self.p.specs[op.spec].kind == SpecKind::MatMul && !state.matmuls.contains_key(&op.spec)
         });
         if let Some(op) = undecided {
-            let options =
-                matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
+            let options = matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
             match options {
                 Ok(options) => {
                     let schedulers = carbyne_atoms::limits(self.table.arch).timing.schedulers;
@@ -654,14 +657,9 @@ impl<'a> Solver<'a> {
                         )
                     };
                     let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;
-                    let plan = reduce::plan(
-                        self.table,
-                        kind,
-                        self.p.scalar_of(input),
-                        tv,
-                        &projection,
-                    )
-                    .map_err(refuse)?;
+                    let plan =
+                        reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
+                            .map_err(refuse)?;
                     if !matmul::agrees(&known, self.p, to, &projection.tv) {
                         return Err(self.error(
                             Code::PinsConflict,
@@ -750,8 +748,7 @@ impl<'a> Solver<'a> {
                 .map(|t| self.buffer(t));
             let mut best: Option<(f64, usize, cost::Work)> = None;
             for (i, c) in list.iter().enumerate() {
-                let wavefronts =
-                    sh.map_or(0.0, |b| shared::fixed(self.p, self.table, op, c, b));
+                let wavefronts = sh.map_or(0.0, |b| shared::fixed(self.p, self.table, op, c, b));
                 let w = cost::copy(self.p, self.table, op, c, wavefronts);
                 let rank = w.busy();
                 if best.as_ref().is_none_or(|(b, ..)| rank < *b) {

@@ -75,8 +75,7 @@ fn is_tile_op(p: &Program, id: SpecId, n: i64) -> bool {
         && threads.elect.is_none()
         && threads.levels.len() == 1
         && threads.concat().to_fixed().is_some_and(|l| l.size() == n);
-    one_group
-        && !spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| p.is_private(t))
+    one_group && !spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| p.is_private(t))
 }
 
 /// All modes of an operand as one layout over its column-major index, if its sizes are known.
