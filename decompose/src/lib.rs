@@ -99,9 +99,6 @@ pub fn decompose_with(
         if wants.is_empty() {
             break;
         }
-        if std::env::var("CB").is_ok() {
-            eprintln!("{round} {wants:?}");
-        }
         if round == MAX_ROUNDS {
             errors.push(relocate(
                 Diagnostic::new(

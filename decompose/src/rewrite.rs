@@ -113,13 +113,24 @@ impl Rewrite<'_> {
                     Operand::Number(_) => None,
                 });
                 let Some(view) = views.nth(*input) else { return };
-                let name = self.names.fresh(&format!("{}_r", view.base.text));
-                let Some(new) = allocate(self.p, t, &name, self.p.scalar_of(t), Memory::Rf) else {
+                let base = view.base.text.clone();
+                let scalar = self.p.scalar_of(t);
+                let (shared, own) = (
+                    self.names.fresh(&format!("{base}_s")),
+                    self.names.fresh(&format!("{base}_r")),
+                );
+                let (Some(first), Some(second)) = (
+                    allocate(self.p, t, &shared, scalar, Memory::Sh),
+                    allocate(self.p, t, &own, scalar, Memory::Rf),
+                ) else {
                     return;
                 };
-                let from = std::mem::replace(view, View::of(&name));
-                before.push(new);
-                before.push(moved(spec, from, View::of(&name)));
+                // Through shared memory at once: a Move between registers would spread the layout that
+                // does not fit.
+                let from = std::mem::replace(view, View::of(&own));
+                before.extend([first, second]);
+                before.push(moved(spec, from, View::of(&shared)));
+                before.push(moved(spec, View::of(&shared), View::of(&own)));
                 return;
             }
         };

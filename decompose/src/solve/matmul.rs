@@ -37,7 +37,7 @@ pub(super) struct Option3 {
     pub(super) detours: f64,
 }
 
-/// Every way that agrees with what is known, cheapest first.
+/// Every way that agrees with what is known, those without detours first, then by cost.
 pub(super) fn options(
     p: &Program,
     table: &AtomTable,
@@ -109,7 +109,7 @@ pub(super) fn options(
             "choose tile sizes that the atom's extents times the warps along each mode divide",
         );
     }
-    found.sort_by(|x, y| x.cost.total_cmp(&y.cost));
+    found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
     Ok(found)
 }
 

@@ -8,7 +8,8 @@
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
-//! 5. A leaf of the search is costed by [`cost`]. The branch that cannot be cheaper is left out.
+//! 5. A leaf of the search is ranked by its detours, then costed by [`cost`]. The branch that cannot be
+//!    better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
 //! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a detour through
@@ -42,7 +43,8 @@ use copy::{Candidate, Side};
 use cost::Estimate;
 use digits::same;
 use ops::Op;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 /// Thread-value layouts of register tensors.
 pub(crate) type Known = BTreeMap<BufferId, Layout>;
@@ -164,6 +166,7 @@ pub fn solve(
         best: vec![],
         failure: None,
         searched: Searched::default(),
+        layouts: HashMap::new(),
     };
     s.check_block()?;
     let wants = s.shapes()?;
@@ -252,6 +255,15 @@ struct Solver<'a> {
     /// Why the first dead branch was dead.
     failure: Option<Box<Diagnostic>>,
     searched: Searched,
+    /// Layouts found for shared tensors, by what accesses them.
+    layouts: HashMap<(BufferId, Vec<(SpecId, Sides)>), Result<Rc<shared::Found>, String>>,
+}
+
+/// f and g of each candidate.
+type Sides = Vec<(Layout, Layout)>;
+
+fn sides(list: &[Candidate]) -> Sides {
+    list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()
 }
 
 /// A node of the search.
@@ -273,8 +285,9 @@ struct Finished {
 }
 
 impl Finished {
-    fn cycles(&self) -> f64 {
-        self.solution.estimate.cycles
+    /// Detours first: a choice that does without is taken where there is one.
+    fn rank(&self) -> (usize, f64) {
+        (self.wants.len(), self.solution.estimate.cycles)
     }
 
     fn leaf(&self, p: &Program) -> Leaf {
@@ -485,8 +498,9 @@ impl<'a> Solver<'a> {
         }
         self.budget -= 1;
         self.spread(&mut state.known);
-        let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::cycles);
-        if worst.is_some_and(|w| state.bound >= w) && !self.search.exhaustive {
+        let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
+        let least = (state.wants.len(), state.bound);
+        if worst.is_some_and(|w| least >= w) && !self.search.exhaustive {
             self.searched.pruned += 1;
             return;
         }
@@ -546,7 +560,7 @@ impl<'a> Solver<'a> {
         match self.leaf(state) {
             Ok(found) => {
                 self.searched.leaves += 1;
-                let at = self.best.partition_point(|b| b.cycles() <= found.cycles());
+                let at = self.best.partition_point(|b| b.rank() <= found.rank());
                 self.best.insert(at, found);
                 self.best.truncate(self.search.top.max(1));
             }
@@ -761,7 +775,18 @@ impl<'a> Solver<'a> {
             }
         }
         for (id, group) in groups {
-            match shared::open(self.p, self.table, id, &group, &mut self.budget) {
+            // Many leaves ask the same: the candidates follow from the registers on the other side.
+            let key = (id, group.iter().map(|(op, list)| (op.spec, sides(list))).collect());
+            let found = match self.layouts.get(&key) {
+                Some(found) => found.clone(),
+                None => {
+                    let found =
+                        shared::open(self.p, self.table, id, &group, &mut self.budget).map(Rc::new);
+                    self.layouts.insert(key, found.clone());
+                    found
+                }
+            };
+            match found {
                 Ok(found) => {
                     for (((op, list), i), w) in
                         group.iter().zip(&found.picks).zip(&found.wavefronts)
@@ -770,7 +795,7 @@ impl<'a> Solver<'a> {
                         work.insert(op.spec, cost::copy(self.p, self.table, op, &c, *w));
                         out.copies.insert(op.spec, c);
                     }
-                    out.shared.insert(id, (found.layout, found.swizzle));
+                    out.shared.insert(id, (found.layout.clone(), found.swizzle));
                 }
                 Err(why) => {
                     let buffer = &self.p.buffers[id];

@@ -8,6 +8,7 @@ use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, TensorId};
 use carbyne_ir::scalar::Memory;
+use std::collections::BTreeMap;
 
 /// A layout, and the candidate of each access.
 #[derive(Clone, Debug)]
@@ -34,6 +35,7 @@ pub(super) fn open(
     let mut best: Option<(f64, Found)> = None;
     let mut conflict = "its accesses have no candidates".to_owned();
     let mut pick = vec![0usize; accesses.len()];
+    let mut touched: BTreeMap<(usize, usize), Option<Access>> = BTreeMap::new();
     loop {
         if *budget == 0 {
             break;
@@ -50,11 +52,24 @@ pub(super) fn open(
                 .collect();
             match smem::unify(&shape, &runs) {
                 Ok(layout) => {
-                    let list: Vec<Access> = accesses
+                    let list: Vec<Access> = pick
                         .iter()
-                        .zip(&chosen)
-                        .filter_map(|(a, c)| access(p, a.0, c, id, bits))
+                        .enumerate()
+                        .filter_map(|(a, i)| {
+                            let (op, list) = accesses[a];
+                            touched
+                                .entry((a, *i))
+                                .or_insert_with(|| access(p, op, &list[*i], id, bits))
+                                .clone()
+                        })
                         .collect();
+                    let least = base + smem::ideal(&list, banks);
+                    if best.as_ref().is_some_and(|(c, _)| least >= *c) {
+                        if !next(&mut pick, accesses) {
+                            break;
+                        }
+                        continue;
+                    }
                     let (swizzle, w) = smem::best_swizzle(&layout, bits, &list, banks);
                     let cost = base + w;
                     if best.as_ref().is_none_or(|(c, _)| cost < *c) {
@@ -72,14 +87,21 @@ pub(super) fn open(
                 Err(why) => conflict = why,
             }
         }
-        // The next combination, last operation fastest.
-        let Some(i) = (0..pick.len()).rev().find(|&i| pick[i] + 1 < accesses[i].1.len()) else {
+        if !next(&mut pick, accesses) {
             break;
-        };
-        pick[i] += 1;
-        pick[i + 1..].fill(0);
+        }
     }
     best.map(|(_, f)| f).ok_or(conflict)
+}
+
+/// The next combination, last operation fastest; false after the last.
+fn next(pick: &mut [usize], accesses: &[(&Op, &[Candidate])]) -> bool {
+    let Some(i) = (0..pick.len()).rev().find(|&i| pick[i] + 1 < accesses[i].1.len()) else {
+        return false;
+    };
+    pick[i] += 1;
+    pick[i + 1..].fill(0);
+    true
 }
 
 /// Wavefronts of one access to a shared tensor of known layout, in all its executions by one block.
