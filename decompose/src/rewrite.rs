@@ -104,7 +104,7 @@ impl Rewrite<'_> {
         let body = match want {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
-            Want::FromZero(_) => self.from_zero(id, spec),
+            Want::FromZero(_) => self.onto_zero(id, spec),
             Want::Rearranged { input, .. } => {
                 let tensors: Vec<TensorId> = self.p.specs[id].input_tensors().collect();
                 let Some(&t) = tensors.get(*input) else { return };
@@ -207,7 +207,7 @@ impl Rewrite<'_> {
     }
 
     /// `MatMul.set` as a MatMul onto zeros, converted at the end where the accumulator has another type.
-    fn from_zero(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+    fn onto_zero(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
         let s = &self.p.specs[id];
         let &out = s.outputs.first()?;
         let to = spec.outputs.first()?.clone();

@@ -16,7 +16,9 @@ use std::collections::BTreeMap;
 /// One execution of an operation by one block.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Issue cycles of all warps together, on one scheduler.
+    /// Instructions of all warps together.
+    pub instructions: f64,
+    /// Their issue cycles, on one scheduler.
     pub issue: f64,
     /// Wavefronts of shared memory.
     pub wavefronts: f64,
@@ -63,6 +65,7 @@ pub(super) fn copy(
     let Some(atom) = table.get(c.atom) else { return Work::default() };
     let n = c.instructions;
     Work {
+        instructions: n,
         issue: n * atom.cost.issue_cycles,
         wavefronts: wavefronts / op.trips.max(1) as f64,
         sectors: shared::sectors(p, op, c) * n,
@@ -78,8 +81,10 @@ pub(super) fn matmul(table: &AtomTable, c: &matmul::Choice) -> Option<Work> {
     let groups = c.gemm.groups.0 * c.gemm.groups.1;
     // A row of fewer threads than a warp is executed by all of its groups at once.
     let warps = (groups * atom.group + 31) / 32;
+    let instructions = (rm * rn * rk * warps) as f64;
     Some(Work {
-        issue: (rm * rn * rk * warps) as f64 * atom.cost.issue_cycles,
+        instructions,
+        issue: instructions * atom.cost.issue_cycles,
         completion: atom.cost.completion_cycles,
         ..Work::default()
     })
@@ -147,6 +152,7 @@ pub(super) fn estimate(
         sector: 32.0 / limits.timing.global_bytes.max(1.0),
         now: 0.0,
         busy: 0.0,
+        instructions: 0.0,
         ready: BTreeMap::new(),
         total: Estimate::default(),
     };
@@ -154,7 +160,8 @@ pub(super) fn estimate(
         t.stmts(body, 1.0);
     }
     let done = t.ready.values().copied().fold(t.now, f64::max);
-    let (busy, mut total) = (t.busy, t.total);
+    let (busy, instructions, mut total) = (t.busy, t.instructions, t.total);
+    let schedulers = limits.timing.schedulers;
     let threads = ops::block_threads(p, kernel).max(1);
     for (b, tv) in known {
         let values = tv.mode(1).map_or(0, |v| v.size());
@@ -177,8 +184,9 @@ pub(super) fn estimate(
     .clamp(1, limits.blocks_per_sm);
     total.blocks_per_sm = blocks;
     let spill = 1.0 + (registers - limits.regs_per_thread).max(0) as f64 / 32.0;
-    // Waits are filled by the other blocks; what is busy is not.
-    total.cycles = busy.max(done / blocks as f64) * spill + 1e-3 * done;
+    // Waits are filled by the other blocks; what is busy is not. Of equals, fewer instructions are better.
+    total.cycles =
+        busy.max(done / blocks as f64) * spill + 1e-3 * done + 1e-3 * instructions / schedulers;
     total
 }
 
@@ -192,6 +200,7 @@ struct Timeline<'a> {
     now: f64,
     /// Cycles in which something is issued.
     busy: f64,
+    instructions: f64,
     /// When what was written to a buffer is there.
     ready: BTreeMap<BufferId, f64>,
     total: Estimate,
@@ -256,6 +265,7 @@ impl Timeline<'_> {
         for t in &spec.outputs {
             self.ready.insert(buffer(*t), complete);
         }
+        self.instructions += w.instructions * times;
         self.total.global_bytes += w.sectors * 32.0 * times;
         self.total.wavefronts += w.wavefronts * times;
     }

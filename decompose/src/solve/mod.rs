@@ -256,11 +256,14 @@ struct Solver<'a> {
     failure: Option<Box<Diagnostic>>,
     searched: Searched,
     /// Layouts found for shared tensors, by what accesses them.
-    layouts: HashMap<(BufferId, Vec<(SpecId, Sides)>), Result<Rc<shared::Found>, String>>,
+    layouts: HashMap<Accesses, Result<Rc<shared::Found>, String>>,
 }
 
 /// f and g of each candidate.
 type Sides = Vec<(Layout, Layout)>;
+
+/// A shared tensor, and what may access it how.
+type Accesses = (BufferId, Vec<(SpecId, Sides)>);
 
 fn sides(list: &[Candidate]) -> Sides {
     list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()

@@ -30,6 +30,9 @@ pub(super) fn open(
 ) -> Result<Found, String> {
     let buffer = &p.buffers[id];
     let shape = ops::extents(p, buffer.tensor).unwrap_or_default();
+    let levels = &p.tensors[buffer.tensor].levels;
+    let innermost = levels.last().map_or(0, carbyne_ir::layout::Layout::rank);
+    let outer = shape.len().saturating_sub(innermost);
     let bits = buffer.scalar.bits();
     let banks = banks(table);
     let mut best: Option<(f64, Found)> = None;
@@ -50,7 +53,7 @@ pub(super) fn open(
                 .filter(|r| !r.is_empty())
                 .cloned()
                 .collect();
-            match smem::unify(&shape, &runs) {
+            match smem::unify(&shape, outer, &runs) {
                 Ok(layout) => {
                     let list: Vec<Access> = pick
                         .iter()

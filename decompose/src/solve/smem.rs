@@ -28,11 +28,12 @@ pub struct Access {
 /// A digit of a mode: (extent, step within the column-major index, stride in memory).
 type Digit = (i64, i64, Option<i64>);
 
-/// A compact layout of `shape` in which every run is consecutive.
+/// A compact layout of `shape` in which every run is consecutive. The first `outer` modes, those of stages,
+/// lie outside of the others where no run says otherwise.
 ///
 /// # Errors
 /// A sentence naming the two runs that clash.
-pub fn unify(shape: &[i64], runs: &[Run]) -> Result<Layout, String> {
+pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, String> {
     let mut modes: Vec<Vec<Digit>> = vec![];
     let mut step = 1i64;
     for &extent in shape {
@@ -67,9 +68,11 @@ pub fn unify(shape: &[i64], runs: &[Run]) -> Result<Layout, String> {
         next = s * n;
     }
     // The mode of the first run goes on, then the others in order.
-    let first = runs.iter().flatten().next().map_or(0, |r| mode_of(shape, r.1));
-    let order: Vec<usize> =
-        std::iter::once(first).chain((0..shape.len()).filter(|m| *m != first)).collect();
+    let outer = outer.min(shape.len());
+    let first = runs.iter().flatten().next().map_or(outer, |r| mode_of(shape, r.1));
+    let order: Vec<usize> = std::iter::once(first)
+        .chain((outer..shape.len()).chain(0..outer).filter(|m| *m != first))
+        .collect();
     for m in order {
         for digit in modes.get_mut(m).into_iter().flatten() {
             if digit.2.is_none() {

@@ -33,9 +33,9 @@ fn ldmatrix_of_a_16_by_32_tile() {
 /// Hexcute, figure 10(c).
 #[test]
 fn unification() {
-    let case_1 = unify(&[64, 64], &[vec![(8, 1)], vec![(8, 1), (4, 16)]]).expect("unifies");
+    let case_1 = unify(&[64, 64], 0, &[vec![(8, 1)], vec![(8, 1), (4, 16)]]).expect("unifies");
     assert_eq!(case_1, l("((8,2,4),64):((1,32,8),64)"));
-    assert!(unify(&[64, 64], &[vec![(8, 1)], vec![(8, 64)]]).is_err());
+    assert!(unify(&[64, 64], 0, &[vec![(8, 1)], vec![(8, 64)]]).is_err());
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn unified_layouts_are_compact_and_keep_runs() {
         (vec![96, 48], vec![(8, 96)]),
         (vec![16, 160], vec![(8, 16)]),
     ] {
-        let m = unify(&shape, std::slice::from_ref(&run)).expect("unifies");
+        let m = unify(&shape, 0, std::slice::from_ref(&run)).expect("unifies");
         let n: i64 = shape.iter().product();
         assert!(m.is_bijective_onto(n), "{m}");
         assert!((0..8).all(|i| m.at(i * run[0].1) == i), "{m}");
