@@ -8,6 +8,7 @@
 //! architecture; the table's rows decide.
 
 pub mod emit;
+pub mod explain;
 pub mod matching;
 pub mod mismatch;
 pub mod names;
@@ -44,6 +45,17 @@ pub struct Decomposed {
     pub leaves: Vec<Leaf>,
     /// How far the search went.
     pub searched: Searched,
+    /// What each spec was written or generated for.
+    pub origins: Origins,
+}
+
+/// Places in the text that was decomposed, one for each spec in the order of its id.
+#[derive(Clone, Debug, Default)]
+pub struct Origins {
+    /// Specs of the tile-level text.
+    pub tile: Vec<Span>,
+    /// Specs of the atomic text.
+    pub atomic: Vec<Span>,
 }
 
 /// Decomposes every kernel of a module for the table's architecture.
@@ -120,6 +132,7 @@ pub fn decompose_with(
     let again = !solution.reductions.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
     let mut text = text::print(&emitted);
+    let mut written = emitted.clone();
     let (mut module_out, mut atomic) = reparse(&text)?;
     if again {
         // Bodies of Reductions are written without atoms.
@@ -129,7 +142,10 @@ pub fn decompose_with(
         let emitted = emit::Emit::new(&none, &atoms, table, names).module(emitted.clone());
         text = text::print(&emitted);
         (module_out, atomic) = reparse(&text)?;
+        written = emitted;
     }
+    let tile = rewrite::origins(&planned).0;
+    let origins = Origins { tile, atomic: rewrite::origins(&written).0 };
     Ok(Decomposed {
         module: module_out,
         text,
@@ -138,6 +154,7 @@ pub fn decompose_with(
         certificates: std::mem::take(&mut solution.certificates),
         leaves: std::mem::take(&mut solution.leaves),
         searched: solution.searched,
+        origins,
     })
 }
 
@@ -208,12 +225,12 @@ fn relocated(
     });
     let (specs, buffers) = rewrite::origins(planned);
     let origin = |span: Span| {
-        let spec = program.specs.iter().find(|(_, s)| s.span == span).map(|(id, _)| id);
-        let buffer = program.buffers.iter().find(|(_, b)| b.span == span).map(|(id, _)| id);
+        let spec = program.specs.iter().find(|(_, s)| s.span.is_at(span)).map(|(id, _)| id);
+        let buffer = program.buffers.iter().find(|(_, b)| b.span.is_at(span)).map(|(id, _)| id);
         spec.and_then(|id| specs.get(usize::from(id)))
             .or_else(|| buffer.and_then(|id| buffers.get(usize::from(id))))
             .copied()
-            .filter(|s| *s != Span::default())
+            .filter(|s| !s.is_nowhere())
     };
     d.span = origin(d.span).or(kernel).unwrap_or_default();
     d.related =
@@ -246,6 +263,8 @@ fn plan(
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 strategy::matmul::apply(program, id, stmt, table, names)
             }
+            SpecKind::Move => strategy::movement::apply(program, id, stmt, table, names),
+            SpecKind::Reduction(_) => strategy::reduction::apply(program, id, stmt, table, names),
             kind => Err(Box::new(
                 Diagnostic::new(
                     Code::NoStrategy,

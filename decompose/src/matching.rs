@@ -178,7 +178,7 @@ fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
 }
 
 /// The kind whose rows are compared with a spec: those that only add are near to setting.
-fn compared(kind: SpecKind) -> SpecKind {
+pub(crate) fn compared(kind: SpecKind) -> SpecKind {
     if kind == SpecKind::MatMulSet { SpecKind::MatMul } else { kind }
 }
 

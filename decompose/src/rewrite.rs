@@ -28,7 +28,7 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
 /// stands where the spec around it does.
 pub fn origins(module: &Module) -> (Vec<Span>, Vec<Span>) {
     fn walk(stmts: &[Stmt], around: Span, out: &mut (Vec<Span>, Vec<Span>)) {
-        let or = |s: Span| if s == Span::default() { around } else { s };
+        let or = |s: Span| if s.is_nowhere() { around } else { s };
         for stmt in stmts {
             match &stmt.kind {
                 StmtKind::DataDecl { ty, .. } | StmtKind::Allocate { ty, .. } => {

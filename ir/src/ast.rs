@@ -640,6 +640,19 @@ spelled! {
     }
 }
 
+impl ReduceOp {
+    /// The function of two elements that a reduction repeats, if there is a pointwise one.
+    pub fn combining(self) -> Option<BinaryOp> {
+        match self {
+            ReduceOp::Sum => Some(BinaryOp::Add),
+            ReduceOp::Prod => Some(BinaryOp::Mul),
+            ReduceOp::Min => Some(BinaryOp::Min),
+            ReduceOp::Max => Some(BinaryOp::Max),
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => None,
+        }
+    }
+}
+
 impl std::fmt::Display for SpecKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -93,15 +93,9 @@ pub(super) fn plan(
         Some(Through { threads, first: joined(&first)?, others: joined(&others)? })
     };
     Ok(Choice {
-        op: match op {
-            ReduceOp::Sum => BinaryOp::Add,
-            ReduceOp::Prod => BinaryOp::Mul,
-            ReduceOp::Max => BinaryOp::Max,
-            ReduceOp::Min => BinaryOp::Min,
-            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {
-                return Err("no operation between registers combines bits".to_owned());
-            }
-        },
+        op: op
+            .combining()
+            .ok_or_else(|| "no operation between registers combines bits".to_owned())?,
         scalar,
         values: (joined(&kept)?, joined(&removed)?),
         masks,

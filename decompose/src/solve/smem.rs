@@ -136,7 +136,7 @@ fn cut(modes: &mut [Vec<Digit>], n: i64, s: i64, out: &mut Run) -> Result<(), St
 fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<(), String> {
     let (mut n, mut s) = (n, s);
     while n > 1 {
-        let Some(digit) = modes.iter_mut().flatten().find(|d| d.1 == s) else {
+        let Some(digit) = modes.iter_mut().flatten().find(|d| d.0 > 1 && d.1 == s) else {
             return Err(format!("a run of step {s} was split by another"));
         };
         if n % digit.0 != 0 {
