@@ -52,13 +52,13 @@ int4_gemm(
     }
     // line 40: Move (view of %B) -> (%sb)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 43
-      // line 44: cp.async.ca.b64
+    for (int i = 0; i < 2; i += 1) {  // line 43
+      // line 44: cp.async.cg.b128
       asm volatile(
-          "cp.async.ca.shared.global [%0], [%1], 8;\n"
+          "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sb[swizzle<2, 4, 3>(i * 1024 + tid * 8)])),
-            "l"(&B[bn * 8192 + i * 2048 + tid / 4 * 64 + k * 32 + tid % 4 * 8])
+          : "r"(shared_address(&sb[swizzle<1, 4, 3>(i * 2048 + tid * 16)])),
+            "l"(&B[bn * 8192 + i * 4096 + tid / 2 * 64 + k * 32 + tid % 2 * 16])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 47
@@ -81,7 +81,7 @@ int4_gemm(
     for (int i = 0; i < 32; i += 1) {  // line 60
       // line 61
       *reinterpret_cast<unsigned char*>(&packed[i]) =
-          *reinterpret_cast<unsigned char*>(&sb[swizzle<2, 4, 3>(tid / 32 * 1024 +
+          *reinterpret_cast<unsigned char*>(&sb[swizzle<1, 4, 3>(tid / 32 * 1024 +
                               (i / 2) % 4 * 256 + (tid / 4) % 8 * 32 + i / 8 * 8 + i % 2 * 4 +
                               tid % 4)]);
     }

@@ -2,7 +2,7 @@
 //!
 //! The body is followed in the order of execution, loops as often as they run (of long ones the first and
 //! the last turns), with the elements that each operation touches. Two accesses of one element conflict where
-//! one of them writes; between them stands a barrier. What an asynchronous copy writes is there once its
+//! one of them writes, unless one thread does both; between them stands a barrier. What an asynchronous copy writes is there once its
 //! group is waited for and a barrier has passed the news on: groups are committed where a run of such copies
 //! ends, outside of an `if` around them, so that every turn of a loop commits one, and the wait leaves as
 //! many groups in flight as every turn allows. A barrier is put only where nothing before settles the conflict,
@@ -14,6 +14,7 @@ use super::{Solution, reduce};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId, VarKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, HashMap};
@@ -74,10 +75,10 @@ pub fn plan(
         trace.stmts(body, 1);
         let everywhere = trace.events > MAX_EVENTS;
         match trace.need.take() {
-            Some((place, wait)) if !everywhere => {
+            Some((place, need)) if !everywhere => {
                 let at: &mut Sync = out.entry(place).or_default();
-                at.barrier = true;
-                if let Some(n) = wait {
+                at.barrier |= need.barrier;
+                if let Some(n) = need.wait {
                     at.wait = Some(at.wait.map_or(n, |m| m.min(n)));
                 }
             }
@@ -193,6 +194,26 @@ impl Planner<'_> {
             .collect()
     }
 
+    /// The thread that accesses each element of a shared tensor of this layout and offset, if a copy does
+    /// and each element has one.
+    fn owner(&self, id: SpecId, write: bool, tensor: &Layout, offset: i64) -> Option<Vec<u32>> {
+        let copy = self.solution.copies.get(&id).filter(|c| c.group == 1)?;
+        let tv = if write { &copy.g } else { &copy.f };
+        let threads = tv.mode(0).ok()?.size();
+        let mut out = vec![NOBODY; usize::try_from(offset + tensor.cosize()).ok()?];
+        for i in 0..tv.size() {
+            let t = i % threads;
+            let thread = copy.part.as_ref().map_or(t, |p| p.at(t)) as u32;
+            let at = usize::try_from(offset + tensor.at(tv.at(i))).ok()?;
+            let owner = out.get_mut(at)?;
+            if *owner != NOBODY && *owner != thread {
+                return None;
+            }
+            *owner = thread;
+        }
+        Some(out)
+    }
+
     /// Waits and barriers before every access.
     fn everywhere(&self, stmts: &[Stmt], depth: usize, out: &mut BTreeMap<Place, Sync>) {
         for stmt in stmts {
@@ -228,24 +249,51 @@ enum Target {
     Exchange(SpecId),
 }
 
-/// The elements, a bit each; none where they are not known.
-type Elements = Option<Rc<Vec<u64>>>;
+/// Which elements are accessed.
+struct Elements {
+    /// A bit each.
+    bits: Vec<u64>,
+    /// The thread that accesses each, where that is always one.
+    owner: Option<Vec<u32>>,
+}
+
+/// Of an element that no thread accesses.
+const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone)]
 struct Touch {
     target: Target,
-    elements: Elements,
+    /// None where they are not known.
+    elements: Option<Rc<Elements>>,
     write: bool,
 }
 
 impl Touch {
-    fn conflicts(&self, other: &Touch) -> bool {
+    /// Whether both access an element that one of them writes.
+    fn meets(&self, other: &Touch) -> bool {
         self.target == other.target
             && (self.write || other.write)
             && match (&self.elements, &other.elements) {
-                (Some(a), Some(b)) => a.iter().zip(b.iter()).any(|(a, b)| a & b != 0),
+                (Some(a), Some(b)) => a.bits.iter().zip(&b.bits).any(|(a, b)| a & b != 0),
                 _ => true,
             }
+    }
+
+    /// The same of two threads: what one thread does is in order.
+    fn conflicts(&self, other: &Touch) -> bool {
+        let owner = |t: &Touch| t.elements.as_ref().is_some_and(|e| e.owner.is_some());
+        if !owner(self) || !owner(other) || !self.meets(other) {
+            return self.meets(other);
+        }
+        match (&self.elements, &other.elements) {
+            (Some(a), Some(b)) => match (&a.owner, &b.owner) {
+                (Some(a), Some(b)) => {
+                    a.iter().zip(b).any(|(a, b)| a != b && *a != NOBODY && *b != NOBODY)
+                }
+                _ => true,
+            },
+            _ => true,
+        }
     }
 }
 
@@ -253,7 +301,7 @@ struct Trace<'a> {
     planner: &'a Planner<'a>,
     plan: &'a BTreeMap<Place, Sync>,
     env: HashMap<VarId, i64>,
-    touched: HashMap<(TensorId, i64), Elements>,
+    touched: HashMap<(SpecId, TensorId, i64), Option<Rc<Elements>>>,
     /// Since the last barrier.
     since: Vec<Touch>,
     /// Asynchronous writes of committed groups that nobody has waited for.
@@ -262,8 +310,8 @@ struct Trace<'a> {
     open: Vec<Touch>,
     committed: i64,
     events: usize,
-    /// The first conflict that nothing settles: where, and how many groups a wait may leave in flight.
-    need: Option<(Place, Option<i64>)>,
+    /// The first conflict that nothing settles: where, and what does.
+    need: Option<(Place, Sync)>,
 }
 
 impl Trace<'_> {
@@ -412,20 +460,15 @@ impl Trace<'_> {
         }
         let mut wait = None;
         let mut barrier = self.since.iter().any(|t| t.conflicts(touch));
-        for (group, t) in &self.pending {
-            if t.conflicts(touch) {
-                let n = self.committed - 1 - group;
-                wait = Some(wait.map_or(n, |m: i64| m.min(n)));
-                barrier = true;
-            }
+        for (group, t) in self.pending.iter().filter(|(_, t)| t.meets(touch)) {
+            let n = self.committed - 1 - group;
+            wait = Some(wait.map_or(n, |m: i64| m.min(n)));
+            barrier |= t.conflicts(touch);
         }
         let at = self.plan.get(&place).copied().unwrap_or_default();
-        let settled = match wait {
-            Some(n) => at.barrier && at.wait.is_some_and(|m| m <= n),
-            None => at.barrier,
-        };
-        if barrier && !settled {
-            self.need = Some((place, wait));
+        let waited = wait.is_none_or(|n| at.wait.is_some_and(|m| m <= n));
+        if !waited || (barrier && !at.barrier) {
+            self.need = Some((place, Sync { wait, barrier, commit: false }));
         }
     }
 
@@ -451,7 +494,7 @@ impl Trace<'_> {
                 let tensor = &self.planner.p.tensors[t];
                 let target = Target::Buffer(tensor.buffer);
                 let elements = match self.eval(tensor.offset) {
-                    Some(offset) => self.elements(t, offset),
+                    Some(offset) => self.elements(id, t, write, offset),
                     None => None,
                 };
                 Touch { target, elements, write }
@@ -459,11 +502,17 @@ impl Trace<'_> {
             .collect()
     }
 
-    fn elements(&mut self, t: TensorId, offset: i64) -> Elements {
+    fn elements(
+        &mut self,
+        id: SpecId,
+        t: TensorId,
+        write: bool,
+        offset: i64,
+    ) -> Option<Rc<Elements>> {
         /// Elements of a shared tensor that are told apart.
         const MOST: i64 = 1 << 18;
         let p = self.planner.p;
-        if let Some(known) = self.touched.get(&(t, offset)) {
+        if let Some(known) = self.touched.get(&(id, t, offset)) {
             return known.clone();
         }
         let found = p.tensors[t].concat().to_fixed().filter(|l| {
@@ -475,9 +524,9 @@ impl Trace<'_> {
                 let at = offset + l.at(i);
                 bits[(at / 64) as usize] |= 1 << (at % 64);
             }
-            Rc::new(bits)
+            Rc::new(Elements { bits, owner: self.planner.owner(id, write, &l, offset) })
         });
-        self.touched.insert((t, offset), elements.clone());
+        self.touched.insert((id, t, offset), elements.clone());
         elements
     }
 

@@ -254,19 +254,31 @@ pub fn coalesced_within(
         }
         joins
     });
-    let mut inst = mode(1, 0);
-    if n > 1 {
+    // The vector: whole digits as long as one continues the other in memory, then a part of the next.
+    let mut inst = vec![];
+    let mut taken = 1;
+    while taken < n {
+        let left = n / taken;
         match digits.first().copied() {
-            Some((extent, step, 1)) if extent % n == 0 => {
-                inst = mode(n, step);
-                digits[0] = (extent / n, step * n, n);
+            Some((extent, step, stride)) if stride == taken && extent % left == 0 => {
+                inst.push(mode(left, step));
+                digits[0] = (extent / left, step * left, stride * left);
+                taken = n;
             }
-            Some((extent, _, 1)) => {
-                return Err(format!("{n} does not divide the {extent} consecutive elements"));
+            Some((extent, step, stride)) if stride == taken && left % extent == 0 => {
+                inst.push(mode(extent, step));
+                digits.remove(0);
+                taken *= extent;
             }
-            _ => return Err("no direction is consecutive in memory".to_owned()),
+            Some((extent, _, stride)) if stride == taken => {
+                let all = taken * extent;
+                return Err(format!("{n} does not divide the {all} consecutive elements"));
+            }
+            _ if taken == 1 => return Err("no direction is consecutive in memory".to_owned()),
+            _ => return Err(format!("only {taken} elements are consecutive in memory")),
         }
     }
+    let inst = join(&inst).map_err(|e| e.to_string())?;
     let extents: Vec<i64> = digits.iter().map(|d| d.0).collect();
     let best = match extents.split_first() {
         Some((&first, rest)) if first > most => {
