@@ -14,6 +14,7 @@ pub mod explain;
 pub mod matching;
 pub mod mismatch;
 pub mod names;
+pub mod pins;
 pub mod relation;
 pub mod rewrite;
 pub mod solve;
@@ -76,6 +77,17 @@ pub fn decompose(module: &Module, src: &str, table: &AtomTable) -> Result<Decomp
 /// # Errors
 /// As [`decompose`]; a budget that was too small.
 pub fn decompose_with(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+) -> Result<Decomposed, Diagnostics> {
+    attempt(module, src, table, search)
+        .map_err(|errors| pins::blame(module, src, table, search, errors))
+}
+
+/// The same, without asking which pins are to blame.
+fn attempt(
     module: &Module,
     src: &str,
     table: &AtomTable,
