@@ -7,11 +7,14 @@
 //! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on an
 //! architecture; the table's rows decide.
 
+pub mod certificate;
+pub mod checker;
 pub mod emit;
 pub mod explain;
 pub mod matching;
 pub mod mismatch;
 pub mod names;
+pub mod pins;
 pub mod relation;
 pub mod rewrite;
 pub mod solve;
@@ -24,7 +27,7 @@ use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use names::Names;
-use solve::certificate::Certificate;
+use certificate::Certificate;
 use solve::{Leaf, Outcome, Search, Searched, Solution};
 use std::collections::BTreeMap;
 
@@ -79,6 +82,17 @@ pub fn decompose_with(
     table: &AtomTable,
     search: Search,
 ) -> Result<Decomposed, Diagnostics> {
+    attempt(module, src, table, search)
+        .map_err(|errors| pins::blame(module, src, table, search, errors))
+}
+
+/// The same, without asking which pins are to blame.
+fn attempt(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+) -> Result<Decomposed, Diagnostics> {
     /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
     const MAX_ROUNDS: usize = 16;
     let mut program = checked(module, src)?;
@@ -128,6 +142,7 @@ pub fn decompose_with(
     let at = |d: Diagnostic| {
         if generated { relocated(d, &program, &planned, module) } else { d }
     };
+    certified(&program, &solution).map_err(|d| one(at(*d)))?;
     let atoms = leaves(&program, table, &solution, &at)?;
     let again = !solution.reductions.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
@@ -156,6 +171,34 @@ pub fn decompose_with(
         searched: solution.searched,
         origins,
     })
+}
+
+/// Refuses a solution with a relation that does not hold, or that nothing vouches for.
+fn certified(p: &Program, solution: &Solution) -> Result<(), Box<Diagnostic>> {
+    let refuse = |spec: SpecId, what: String| {
+        Err(Box::new(
+            Diagnostic::new(Code::Internal, p.specs[spec].span, what)
+                .help("please report this with the file"),
+        ))
+    };
+    for c in &solution.certificates {
+        if let Err(why) = checker::check(&c.relation) {
+            return refuse(c.spec, format!("the relation for `{}` does not hold: {why}", c.atom));
+        }
+    }
+    let all = p.specs.iter().map(|(id, _)| id).filter(|id| solution.implements(*id));
+    for id in all {
+        if solution.certificates.iter().all(|c| c.spec != id) {
+            return refuse(id, format!("nothing vouches for this {}", p.specs[id].kind));
+        }
+    }
+    Ok(())
+}
+
+fn one(d: Diagnostic) -> Diagnostics {
+    let mut out = Diagnostics::default();
+    out.push(d);
+    out
 }
 
 /// The atom of every leaf that is not the solver's.

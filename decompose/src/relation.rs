@@ -83,8 +83,11 @@ fn mapping(
             let place = d.tv.at(t + d.n_threads() * (v / per)) * per + v % per;
             let (want, found) = (gs.element(p, first + t, v)?, *at.get(&place)?);
             if want != found {
+                let at = |element: i64| coordinates(&gs.extents, element);
                 return Some(Err(format!(
-                    "lane {t} would receive element {found} of the source as its value {v}, wanted is {want}"
+                    "({t},{v}) ↦ {} of the destination, but the row brings {} there: f∘p⁻¹ ≠ g∘q⁻¹",
+                    at(want),
+                    at(found)
                 )));
             }
         }
@@ -92,9 +95,25 @@ fn mapping(
     Some(Ok(()))
 }
 
+/// `(3,17)`
+fn coordinates(extents: &[i64], element: i64) -> String {
+    let mut rest = element;
+    let each: Vec<String> = extents
+        .iter()
+        .map(|n| {
+            let at = rest % n.max(&1);
+            rest /= n.max(&1);
+            at.to_string()
+        })
+        .collect();
+    format!("({})", each.join(","))
+}
+
 /// One side of the copy: thread and value to the column-major index in the enclosing Move's operand.
 struct Side<'p> {
     tensor: &'p Tensor,
+    /// Of the enclosing operand's modes.
+    extents: Vec<i64>,
     /// Address in the buffer to index in the enclosing operand, for tensors in memory.
     by_address: HashMap<i64, i64>,
     /// Register to index, for distributed tensors.
@@ -105,6 +124,7 @@ impl<'p> Side<'p> {
     fn new(p: &'p Program, leaf: TensorId, outer: TensorId) -> Option<Self> {
         let tensor = &p.tensors[leaf];
         let o = &p.tensors[outer];
+        let extents = crate::solve::ops::extents(p, outer)?;
         if p.buffer_of(leaf).memory == Some(Memory::Rf) {
             let dist = o.dist.as_ref()?;
             let threads = &p.threads[dist.threads?];
@@ -113,6 +133,7 @@ impl<'p> Side<'p> {
             let index = (0..order.size()).map(|i| (order.at(i), i)).collect();
             return Some(Side {
                 tensor,
+                extents,
                 by_address: HashMap::new(),
                 tv: Some((dist.tv.as_ref()?.to_fixed()?, index)),
             });
@@ -123,7 +144,7 @@ impl<'p> Side<'p> {
         }
         let base = eval(p, o.offset, 0)?;
         let by_address = (0..layout.size()).map(|i| (base + layout.at(i), i)).collect();
-        Some(Side { tensor, by_address, tv: None })
+        Some(Side { tensor, extents, by_address, tv: None })
     }
 
     fn element(&self, p: &Program, thread: i64, v: i64) -> Option<i64> {

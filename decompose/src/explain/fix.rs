@@ -10,7 +10,9 @@ use crate::checked;
 use super::leaves::around;
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Access, Atom};
-use carbyne_ir::ast::{Dims, TensorType, TypeAttr, View};
+use carbyne_ir::ast::{
+    AttrValue, Dims, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View,
+};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -19,7 +21,7 @@ use carbyne_ir::text;
 /// Changes in a row that a fix may take.
 const STEPS: usize = 5;
 /// Texts that are tried for one fix.
-const TRIES: usize = 48;
+const TRIES: usize = 200;
 
 /// A change: what it does, and where.
 type Change = (String, Vec<Edit>);
@@ -54,11 +56,17 @@ fn search(
         let Some(next) = fix.then(src, step, &edits) else { continue };
         match outcome(&next.apply(src)?, id, atom) {
             Some(Ok(())) => return Some(next),
-            Some(Err(m)) if m.nearness() > wrong.nearness() => nearer.push((next, m)),
+            Some(Err(m)) if progress(&m) > progress(wrong) => nearer.push((next, m)),
             _ => {}
         }
     }
     nearer.into_iter().find_map(|(next, m)| search(src, id, atom, &m, &next, tries))
+}
+
+/// Larger is nearer; of two alignments the larger.
+fn progress(m: &Mismatch) -> (u32, i64, i64) {
+    let (rank, apart) = m.nearness();
+    (rank, apart, if let Mismatch::Align { found, .. } = m { *found } else { 0 })
 }
 
 /// Whether the row implements the leaf of a text; none where the text is refused.
@@ -92,8 +100,8 @@ fn changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Cha
         | Mismatch::Descriptor { .. }
         | Mismatch::Uniform { .. }
         | Mismatch::Bulk(_)
-        | Mismatch::Relation { .. }
         | Mismatch::Accumulates => vec![],
+        Mismatch::Relation { .. } => relation(site),
     }
 }
 
@@ -107,8 +115,8 @@ fn view_of<'m>(site: &Site<'m>, atom: &Atom, operand: &str) -> Option<&'m View> 
         return site.spec.outputs.get(before);
     }
     match site.spec.inputs.get(before)? {
-        carbyne_ir::ast::Operand::View(v) => Some(v),
-        carbyne_ir::ast::Operand::Number(_) => None,
+        Operand::View(v) => Some(v),
+        Operand::Number(_) => None,
     }
 }
 
@@ -246,13 +254,13 @@ fn level(extents: &[i64], strides: &[i64]) -> String {
     }
 }
 
-fn constant(t: &carbyne_ir::ast::TupleExpr) -> Option<i64> {
+fn constant(t: &TupleExpr) -> Option<i64> {
     match t {
-        carbyne_ir::ast::TupleExpr::Leaf(e) => match e.kind {
-            carbyne_ir::ast::ExprKind::Int(v) => Some(v),
+        TupleExpr::Leaf(e) => match e.kind {
+            ExprKind::Int(v) => Some(v),
             _ => None,
         },
-        carbyne_ir::ast::TupleExpr::Tuple(_) => None,
+        TupleExpr::Tuple(_) => None,
     }
 }
 
@@ -328,9 +336,60 @@ fn padded(dims: &Dims, src: &str, scalar: Scalar, want: i64) -> Option<Edit> {
     (new != strides && text != cut(src, dims.span)).then(|| Edit::new(dims.span, text))
 }
 
+/// Thread-value layouts with two strides exchanged, or one in another place.
+fn relation(site: &Site<'_>) -> Vec<Change> {
+    let mut out = vec![];
+    for view in site.views() {
+        let Some((ty, _)) = site.declared(view) else { continue };
+        let Some(tv) = ty.attrs.iter().find_map(|a| match a {
+            TypeAttr::Tv(layout, _) => Some(layout),
+            _ => None,
+        }) else {
+            continue;
+        };
+        let (mut extents, mut strides) = (vec![], vec![]);
+        leaves_of(&tv.shape, &mut extents);
+        leaves_of(&tv.stride, &mut strides);
+        let name = &view.base.text;
+        let title = |from: i64, to: i64| format!("give %{name} the stride {to} instead of {from}");
+        for (i, (place, from)) in strides.iter().enumerate() {
+            for (other, to) in &strides[i + 1..] {
+                if to != from {
+                    let edits =
+                        vec![Edit::new(*place, to.to_string()), Edit::new(*other, from.to_string())];
+                    out.push((format!("exchange the strides {from} and {to} of %{name}"), edits));
+                }
+            }
+        }
+        // A stride goes where another digit ends.
+        let mut ends = vec![1];
+        ends.extend(extents.iter().zip(&strides).map(|((_, n), (_, s))| n.saturating_mul(*s)));
+        ends.sort_unstable();
+        ends.dedup();
+        for (place, from) in &strides {
+            for to in ends.iter().filter(|to| *to != from) {
+                out.push((title(*from, *to), vec![Edit::new(*place, to.to_string())]));
+            }
+        }
+    }
+    out
+}
+
+/// The literals of a tuple, with their places.
+fn leaves_of(t: &TupleExpr, out: &mut Vec<(Span, i64)>) {
+    match t {
+        TupleExpr::Leaf(e) => {
+            if let ExprKind::Int(v) = e.kind {
+                out.push((e.span, v));
+            }
+        }
+        TupleExpr::Tuple(ts) => ts.iter().for_each(|t| leaves_of(t, out)),
+    }
+}
+
 fn cache(site: &Site<'_>, want: &str) -> Vec<Change> {
     let Some(attr) = site.spec.attrs.iter().find(|a| a.key.text == "cache") else { return vec![] };
-    let carbyne_ir::ast::AttrValue::Word(now) = &attr.value else { return vec![] };
+    let AttrValue::Word(now) = &attr.value else { return vec![] };
     let start = attr.key.span.start as usize;
     let span = Span::new(start, start + "cache=".len() + now.len());
     vec![(format!("write `cache={want}`"), vec![Edit::new(span, format!("cache={want}"))])]

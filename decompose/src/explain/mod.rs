@@ -132,7 +132,10 @@ pub fn explain(
         }
         Err(errors) => {
             ask.undecomposed(&program, &mut out);
-            out.refused = errors.into_vec();
+            // Of another line only where there is nothing else to say.
+            let all = errors.into_vec();
+            let here: Vec<_> = all.iter().filter(|d| ask.on_line(d.span)).cloned().collect();
+            out.refused = if here.is_empty() && out.leaves.is_empty() { all } else { here };
         }
     }
     if let Some(why) = &question.why {

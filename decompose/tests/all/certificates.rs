@@ -1,7 +1,7 @@
 //! Certificates hold, and the checker notices when they do not.
 
 use crate::support::{MatMul, decomposed, sm_80};
-use carbyne_decompose::solve::certificate::Relation;
+use carbyne_decompose::certificate::Relation;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::tuple::IntTuple;
 

@@ -39,7 +39,7 @@ fn sizes_that_no_tile_divides() {
 
 #[test]
 fn other_kernels_say_that_they_have_no_strategy() {
-    let src = "carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\nMove @m (%a) -> (%b)\n";
+    let src = "carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\nUnaryPointwise.exp @m (%a) -> (%b)\n";
     assert_eq!(refused(src).code, Code::NoStrategy);
 }
 
