@@ -45,13 +45,15 @@ impl Tv {
     fn of(l: &Layout) -> Result<Self, String> {
         let product = |l: Option<&Layout>| -> Result<i64, String> {
             let leaves = l.iter().flat_map(|l| l.leaves());
-            leaves.fold(Some(1i64), |p, (n, _)| p?.checked_mul(*n).filter(|p| (1..=MOST).contains(p)))
+            leaves
+                .fold(Some(1i64), |p, (n, _)| p?.checked_mul(*n).filter(|p| (1..=MOST).contains(p)))
                 .ok_or_else(|| "a layout is too large to be checked".to_owned())
         };
         let modes = l.modes();
         let sizes = (product(modes.first())?, product(modes.get(1))?);
         let leaves = l.leaves().to_vec();
-        let reach = leaves.iter().try_fold(1i64, |r, (n, s)| r.checked_add((n - 1).checked_mul(*s)?));
+        let reach =
+            leaves.iter().try_fold(1i64, |r, (n, s)| r.checked_add((n - 1).checked_mul(*s)?));
         match reach {
             Some(r) if r <= MOST && leaves.iter().all(|(_, s)| *s >= 0) => Ok(Tv { leaves, sizes }),
             _ => Err("a layout reaches too far to be checked".to_owned()),

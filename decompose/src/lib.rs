@@ -26,8 +26,8 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
-use names::Names;
 use certificate::Certificate;
+use names::Names;
 use solve::{Leaf, Outcome, Search, Searched, Solution};
 use std::collections::BTreeMap;
 

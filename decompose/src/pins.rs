@@ -51,8 +51,10 @@ pub(crate) fn blame(
 ) -> Diagnostics {
     let pins = list(module);
     let solver = |d: &Diagnostic| {
-        matches!(d.code, Code::NoAtom | Code::AtomMismatch | Code::PinsConflict | Code::NotDecomposed)
-            || d.code == Code::NoStrategy
+        matches!(
+            d.code,
+            Code::NoAtom | Code::AtomMismatch | Code::PinsConflict | Code::NotDecomposed
+        ) || d.code == Code::NoStrategy
     };
     if pins.is_empty() || pins.len() > MOST || !errors.iter().all(solver) {
         return errors;

@@ -230,9 +230,7 @@ impl Ask<'_> {
     ) -> Explained {
         let spec = &p.specs[id];
         let tile_op = self.is_tile_op(p, id);
-        let asked = |a: &&Atom| {
-            self.question.why.as_ref().is_none_or(|why| matches(why, a.name))
-        };
+        let asked = |a: &&Atom| self.question.why.as_ref().is_none_or(|why| matches(why, a.name));
         let mut considered: Vec<Considered> = self
             .table
             .implementing(matching::compared(spec.kind))

@@ -5,6 +5,7 @@ mod certificates;
 mod corrupted;
 mod edits;
 mod known;
+mod moves;
 mod refusals;
 mod robust;
 mod support;
