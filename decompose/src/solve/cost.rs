@@ -5,10 +5,11 @@
 
 use super::copy::Candidate;
 use super::ops::Op;
-use super::{Known, Solution, matmul, ops, pointwise, reduce, shared};
+use super::{Known, Solution, matmul, ops, pointwise, pressure, reduce, shared};
 use carbyne_atoms::{Atom, AtomTable, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
@@ -42,16 +43,24 @@ impl Work {
 pub struct Estimate {
     /// Cycles of one block, on a multiprocessor that holds as many as fit.
     pub cycles: f64,
+    /// Instructions of all warps of one block.
+    pub instructions: f64,
     /// Bytes of global memory that one block touches, in whole sectors.
     pub global_bytes: f64,
     /// Wavefronts of shared memory of one block.
     pub wavefronts: f64,
-    /// 32-bit registers of one thread that tensors take.
+    /// 32-bit registers of one thread that tensors take at once.
     pub registers: i64,
     /// Bytes of shared memory of one block.
     pub shared_bytes: i64,
     /// Blocks that one multiprocessor holds.
     pub blocks_per_sm: i64,
+}
+
+/// A whole number that grows with the cycles, the same for cycles that differ by less than the estimate
+/// can tell: some 2 percent.
+pub(super) fn grade(cycles: f64) -> i64 {
+    (cycles.max(1.0).ln() / 0.02) as i64
 }
 
 /// A copy.
@@ -162,11 +171,11 @@ pub(super) fn estimate(
     let done = t.ready.values().copied().fold(t.now, f64::max);
     let (busy, all, mut total) = (t.busy, t.all, t.total);
     let threads = ops::block_threads(p, kernel).max(1);
-    for (b, tv) in known {
-        let values = tv.mode(1).map_or(0, |v| v.size());
-        let bits = values.saturating_mul(p.buffers[*b].scalar.bits());
-        total.registers = total.registers.saturating_add((bits + 31) / 32);
-    }
+    let size = |(b, tv): (&BufferId, &Layout)| {
+        let bits = tv.mode(1).map_or(0, |v| v.size()).saturating_mul(p.buffers[*b].scalar.bits());
+        (*b, (bits + 31) / 32)
+    };
+    total.registers = pressure::most(p, kernel, &known.iter().map(size).collect());
     for (id, buffer) in p.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Sh)) {
         let cosize = match solution.shared.get(&id) {
             Some((layout, _)) => layout.cosize(),
@@ -267,6 +276,7 @@ impl Timeline<'_> {
         for t in &spec.outputs {
             self.ready.insert(buffer(*t), complete);
         }
+        self.total.instructions += w.instructions * times;
         let scheduled = (w.issue + w.instructions) / self.schedulers;
         self.all += (scheduled + w.wavefronts + sectors) * times;
         self.total.global_bytes += w.sectors * 32.0 * times;

@@ -2,8 +2,8 @@
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;
-use carbyne_decompose::solve::copy::{Side, candidates};
-use carbyne_decompose::solve::smem::{Access, Banks, wavefronts};
+use carbyne_decompose::solve::copy::{Candidate, Side, candidates};
+use carbyne_decompose::solve::smem::{Access, Banks, Run, unify, wavefronts};
 use carbyne_decompose::{Decomposed, checked, decompose};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{Program, SpecId, TensorId};
@@ -47,7 +47,8 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
     let limits = limits(table.arch);
     let banks = Banks { n: limits.smem_banks, bytes: limits.bank_bytes };
     let mut touched: BTreeMap<String, Vec<(usize, Layout)>> = BTreeMap::new();
-    let mut rows = vec![];
+    let mut rows: Vec<Row> = vec![];
+    let mut all: Vec<(Option<String>, usize, Vec<Candidate>)> = vec![];
     for c in &d.certificates {
         let Relation::Copy { f, g, .. } = &c.relation else { continue };
         let (from, to) = ends(&tile, c.spec);
@@ -65,14 +66,18 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
         let width = |n: i64| n * bits / 8;
         let found = found.unwrap_or_else(|_| panic!("no candidates of `{}`", c.atom));
         let n = f.mode(1).and_then(|v| v.mode(0)).map_or(1, |v| v.size());
+        let own = found.iter().position(|o| o.atom == c.atom && o.f == *f && o.g == *g);
+        let own = own.unwrap_or_else(|| panic!("`{}` is not among its candidates", c.atom));
         rows.push(Row {
             name: format!("{} -> {}", tile.tensor_name(from), tile.tensor_name(to)),
             atom: c.atom,
             bytes: width(n),
-            widest: found.iter().map(|c| width(c.n)).max().unwrap_or(0),
+            widest: 0,
             ways: None,
             least: None,
         });
+        let shared = [from, to].into_iter().find(|t| memory(*t) == Some(Memory::Sh));
+        all.push((shared.map(|t| tile.buffer_of(t).name.clone()), own, found));
         for (t, tv) in [(from, f), (to, g)] {
             if memory(t) == Some(Memory::Sh) {
                 let name = tile.buffer_of(t).name.clone();
@@ -80,18 +85,33 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
             }
         }
     }
+    // Of rows that move the operands where they lie, those count that leave the other accesses of a
+    // shared tensor as they are.
+    for (i, (shared, own, found)) in all.iter().enumerate() {
+        let bits = |c: &Candidate| c.n * rows[i].bytes / found[*own].n;
+        let fits = |c: &&Candidate| {
+            let Some(name) = shared else { return true };
+            let shape = shape(d, name);
+            let others =
+                all.iter().enumerate().filter(|(j, o)| *j != i && o.0.as_ref() == Some(name));
+            let runs = others.flat_map(|(_, (_, own, found))| runs_of(&found[*own]));
+            let runs: Vec<Run> = runs.chain(runs_of(c)).collect();
+            unify(&shape, 0, &runs).is_ok()
+        };
+        rows[i].widest = found.iter().filter(fits).map(bits).max().unwrap_or(0);
+    }
     for (name, accesses) in touched {
         let (_, buffer) =
             d.program.buffers.iter().find(|(_, b)| b.name == name).expect("the shared tensor");
         let bits = buffer.scalar.bits();
-        let stage = d.program.tensors[buffer.tensor].levels.last().and_then(Layout::to_fixed);
-        let stage = stage.expect("a known layout");
+        let stage = stage(d, &name);
         let lists: Vec<Access> = accesses.iter().map(|(_, tv)| access(tv, bits)).collect();
-        let all = |layout: &Layout, s: Option<Swizzle>| wavefronts(layout, s, bits, &lists, banks);
+        let count =
+            |layout: &Layout, s: Option<Swizzle>| wavefronts(layout, s, bits, &lists, banks);
         let ideal: f64 = lists.iter().map(|a| phases(a, banks)).sum();
         let least = alternatives(&stage, &accesses, bits)
             .flat_map(|l| swizzles().map(move |s| (l.clone(), s)))
-            .map(|(l, s)| all(&l, s))
+            .map(|(l, s)| count(&l, s))
             .fold(f64::INFINITY, f64::min);
         for ((row, _), list) in accesses.iter().zip(&lists) {
             let own = wavefronts(&stage, buffer.swizzle, bits, std::slice::from_ref(list), banks);
@@ -101,6 +121,25 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// The layout that was found for one stage of a shared tensor.
+fn stage(d: &Decomposed, name: &str) -> Layout {
+    let buffer = d.program.buffers.iter().find(|(_, b)| b.name == name).expect("the tensor").1;
+    let levels = &d.program.tensors[buffer.tensor].levels;
+    levels.last().and_then(Layout::to_fixed).expect("a known layout")
+}
+
+/// Extents of all modes of a shared tensor, those of stages first.
+fn shape(d: &Decomposed, name: &str) -> Vec<i64> {
+    let buffer = d.program.buffers.iter().find(|(_, b)| b.name == name).expect("the tensor").1;
+    let levels = d.program.tensors[buffer.tensor].levels.iter();
+    let levels = levels.map(|l| l.to_fixed().expect("a known layout"));
+    levels.flat_map(|l| l.modes().iter().map(Layout::size).collect::<Vec<_>>()).collect()
+}
+
+fn runs_of(c: &Candidate) -> Vec<Run> {
+    c.src_run.iter().chain(&c.dst_run).filter(|r| !r.is_empty()).cloned().collect()
 }
 
 fn ends(p: &Program, id: SpecId) -> (TensorId, TensorId) {
