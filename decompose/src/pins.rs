@@ -8,7 +8,7 @@
 use crate::solve::Search;
 use crate::{Decomposed, attempt};
 use carbyne_atoms::AtomTable;
-use carbyne_ir::ast::{Block, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
+use carbyne_ir::ast::{AttrValue, Block, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
@@ -193,7 +193,13 @@ impl Walk {
         for key in ["atom", "tile", "warps"] {
             let Some(i) = spec.attrs.iter().position(|a| a.key.text == key) else { continue };
             let what = format!("`{key}=` of the {}", spec.kind);
-            if self.pin(what, spec.attrs[i].key.span) {
+            let attr = &spec.attrs[i];
+            let value = match &attr.value {
+                AttrValue::Word(w) => w.len() as u32 + 1,
+                _ => 0,
+            };
+            let span = Span { end: attr.key.span.end + value, ..attr.key.span };
+            if self.pin(what, span) {
                 spec.attrs.remove(i);
             }
         }

@@ -140,19 +140,21 @@ fn scalar(
     found: &str,
 ) -> Vec<Change> {
     let Ok(_) = want.parse::<Scalar>() else { return vec![] };
-    let change = |views: &[&View]| -> Option<Change> {
+    let change = |types: &[&TensorType]| -> Change {
         let mut edits: Vec<Edit> = vec![];
-        for v in views {
-            let (ty, _) = site.declared(v)?;
-            let place = scalar_place(src, ty)?;
-            if ty.scalar.as_str() == found && edits.iter().all(|e| e.span.start != place.start) {
+        for ty in types.iter().filter(|ty| ty.scalar.as_str() == found) {
+            let Some(place) = scalar_place(src, ty) else { continue };
+            if !edits.iter().any(|e| e.span.is_at(place)) {
                 edits.push(Edit::new(place, want));
             }
         }
-        Some((format!("make the elements {want}"), edits))
+        (format!("make the elements {want}"), edits)
     };
-    let own = view.and_then(|v| change(&[v]));
-    own.into_iter().chain(change(&site.views())).collect()
+    let of = |v: &&View| site.declared(v).map(|(ty, _)| ty);
+    let own: Vec<&TensorType> = view.iter().filter_map(of).collect();
+    let operands: Vec<&TensorType> = site.views().iter().filter_map(of).collect();
+    let all: Vec<&TensorType> = site.types().collect();
+    vec![change(&own), change(&operands), change(&all)]
 }
 
 fn memory(site: &Site<'_>, src: &str, view: Option<&View>, want: &str) -> Vec<Change> {
@@ -168,13 +170,13 @@ fn memory(site: &Site<'_>, src: &str, view: Option<&View>, want: &str) -> Vec<Ch
             .map(|_| "{?}".to_owned())
             .collect();
         let edits = vec![Edit::new(tail, format!(".{memory}{}", kept.concat()))];
-        (format!("allocate {} in {memory}", view_name(view)), edits)
+        (format!("allocate {} in {memory}", view_name(site, view)), edits)
     };
     want.split(" or ").filter(|m| *m != "GL" && *m != now.as_str()).map(to).collect()
 }
 
-fn view_name(view: Option<&View>) -> String {
-    view.map_or(String::new(), |v| format!("%{}", v.base.text))
+fn view_name(site: &Site<'_>, view: Option<&View>) -> String {
+    view.map_or(String::new(), |v| format!("%{}", site.declared_name(v)))
 }
 
 fn threads(site: &Site<'_>, atom: &Atom) -> Vec<Change> {
@@ -221,7 +223,7 @@ fn values(site: &Site<'_>, src: &str, want: i64, found: i64) -> Vec<Change> {
 /// Compact orders of a tensor's modes.
 fn order(site: &Site<'_>, src: &str, view: Option<&View>) -> Vec<Change> {
     let mut out = vec![];
-    let name = view_name(view);
+    let name = view_name(site, view);
     let Some((ty, _)) = view.and_then(|v| site.declared(v)) else { return out };
     let Some(dims) = ty.levels.last() else { return out };
     let constants: Option<Vec<i64>> = dims.modes.iter().map(constant).collect();
@@ -283,7 +285,7 @@ fn swizzled(ty: &TensorType, src: &str, name: &str, bytes: i64) -> Option<Change
 
 fn align(site: &Site<'_>, src: &str, view: Option<&View>, want: i64) -> Vec<Change> {
     let mut out = vec![];
-    let name = view_name(view);
+    let name = view_name(site, view);
     let Some((ty, _)) = view.and_then(|v| site.declared(v)) else { return out };
     out.extend(based(ty, src, &name, want));
     out.extend(swizzled(ty, src, &name, want));
@@ -350,7 +352,7 @@ fn relation(site: &Site<'_>) -> Vec<Change> {
         let (mut extents, mut strides) = (vec![], vec![]);
         leaves_of(&tv.shape, &mut extents);
         leaves_of(&tv.stride, &mut strides);
-        let name = &view.base.text;
+        let name = &site.declared_name(view);
         let title = |from: i64, to: i64| format!("give %{name} the stride {to} instead of {from}");
         for (i, (place, from)) in strides.iter().enumerate() {
             for (other, to) in &strides[i + 1..] {

@@ -179,7 +179,7 @@ impl Ask<'_> {
         // A leaf that stands in the person's text as it is.
         let written: BTreeMap<u32, SpecId> = leaves::leaves(program)
             .into_iter()
-            .filter(|(id, _)| !self.is_tile_op(program, *id))
+            .filter(|(id, _)| !program.kernels.contains(id) && !self.is_tile_op(program, *id))
             .map(|(id, _)| (program.specs[id].span.start, id))
             .collect();
         for (id, around) in leaves::leaves(&d.program) {
