@@ -13,6 +13,7 @@ pub mod emit;
 pub mod explain;
 pub mod matching;
 pub mod mismatch;
+pub mod named;
 pub mod names;
 pub mod pins;
 pub mod relation;
@@ -391,13 +392,7 @@ impl Leaves<'_> {
             return;
         };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
-            let d = Diagnostic::new(
-                Code::AtomMismatch,
-                spec.span,
-                format!("`{pinned}` does not implement this {}", spec.kind),
-            )
-            .label(m.to_string())
-            .help(m.help());
+            let d = matching::not_by(self.p, id, pinned, &m);
             self.errors.push((self.at)(d));
         }
     }

@@ -27,9 +27,19 @@ const TRIES: usize = 200;
 type Change = (String, Vec<Edit>);
 
 /// Looks for a fix after which `atom` implements the leaf `id` of the text.
-pub(super) fn find(src: &str, id: SpecId, atom: &Atom, first: &Mismatch) -> Option<Fix> {
-    let mut tries = TRIES;
-    search(src, id, atom, first, &Fix::default(), &mut tries)
+/// `left` are the texts that may be tried.
+pub(super) fn find(
+    src: &str,
+    id: SpecId,
+    atom: &Atom,
+    first: &Mismatch,
+    left: &mut usize,
+) -> Option<Fix> {
+    let may = TRIES.min(*left);
+    let mut tries = may;
+    let found = search(src, id, atom, first, &Fix::default(), &mut tries);
+    *left -= may - tries;
+    found
 }
 
 fn search(
