@@ -9,33 +9,6 @@ use crate::support::{carbyne, golden, none, root, shown, texts_under};
 use carbyne_codegen::testing::require_nvrtc;
 use std::path::{Path, PathBuf};
 
-/// Examples that are not decomposed yet, with the architectures for which they are not; none for all that
-/// their heads name. They are checked, formatted and run as written like the others.
-const NOT_YET: &[(&str, &[&str])] = &[
-    ("tile/attention", &[]),
-    ("tile/copy_column_b16_shared", &["sm_75"]),
-    ("tile/copy_column_b32_shared", &["sm_75"]),
-    ("tile/copy_column_b8_shared", &["sm_75"]),
-    ("tile/copy_padded_b16_shared", &["sm_75"]),
-    ("tile/copy_padded_b32_shared", &["sm_75"]),
-    ("tile/copy_padded_b8_shared", &["sm_75"]),
-    ("tile/copy_row_b16_shared", &["sm_75"]),
-    ("tile/copy_row_b32_shared", &["sm_75"]),
-    ("tile/copy_row_b8_shared", &["sm_75"]),
-    ("tile/copy_rows", &[]),
-    ("tile/copy_transposed", &[]),
-    ("tile/gemm_bias_relu", &[]),
-    ("tile/gemm_staged", &["sm_75"]),
-    ("tile/gemm_staged_3", &[]),
-    ("tile/hexcute_fig9_gemms", &[]),
-    ("tile/int4_gemm", &["sm_75"]),
-    ("tile/layernorm", &[]),
-    ("tile/rmsnorm", &[]),
-    ("tile/row_sum", &[]),
-    ("tile/row_sum_tiled", &[]),
-    ("tile/softmax", &[]),
-];
-
 /// A program and what its head asks for.
 struct Example {
     file: PathBuf,
@@ -81,17 +54,6 @@ fn example(file: PathBuf) -> Example {
     Example { archs, cuda, generic, simulate: words("simulate:"), file, kernel_level }
 }
 
-impl Example {
-    /// Whether it is listed as not decomposed for the architecture.
-    fn not_yet(&self, arch: &str) -> bool {
-        let name = shown(&self.file);
-        let listed = |(file, archs): &(&str, &[&str])| {
-            name == format!("examples/{file}.cby") && (archs.is_empty() || archs.contains(&arch))
-        };
-        NOT_YET.iter().any(listed)
-    }
-}
-
 /// Runs a command on an example; what it says where it fails.
 fn run(example: &Example, args: &[&str]) -> Result<crate::support::Ran, String> {
     let path = example.file.display().to_string();
@@ -114,8 +76,7 @@ fn each(f: impl Fn(&Example) -> Result<(), String>) {
 /// What `f` finds wrong with any example on any of the architectures that it is decomposed for.
 fn each_arch(f: impl Fn(&Example, &str) -> Result<(), String>) {
     each(|e| {
-        let archs = e.archs.iter().filter(|a| !e.not_yet(a));
-        let wrong: Vec<String> = archs.filter_map(|a| f(e, a).err()).collect();
+        let wrong: Vec<String> = e.archs.iter().filter_map(|a| f(e, a).err()).collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n\n")) }
     });
 }
@@ -169,28 +130,6 @@ fn they_compute_what_they_mean() {
 }
 
 #[test]
-fn what_is_listed_as_not_yet_decomposed_is_refused() {
-    for (name, archs) in NOT_YET {
-        let found =
-            examples().into_iter().find(|e| shown(&e.file) == format!("examples/{name}.cby"));
-        let found = found
-            .unwrap_or_else(|| panic!("NOT_YET names examples/{name}.cby, which is not there"));
-        for arch in *archs {
-            assert!(found.archs.iter().any(|a| a == arch), "NOT_YET: {name} has no {arch}");
-        }
-    }
-    each(|e| {
-        for arch in e.archs.iter().filter(|a| e.not_yet(a)) {
-            let name = shown(&e.file);
-            if run(e, &["decompose", "--arch", arch]).is_ok() {
-                return Err(format!("{name} decomposes for {arch}: take it from NOT_YET"));
-            }
-        }
-        Ok(())
-    });
-}
-
-#[test]
 fn what_is_decomposed_decomposes_to_itself() {
     each_arch(|e, arch| {
         let once = run(e, &["decompose", "--arch", arch])?;
@@ -228,7 +167,7 @@ fn no_golden_is_left_over() {
     let wanted: Vec<PathBuf> = examples()
         .iter()
         .flat_map(|e| {
-            let printed = e.cuda.iter().filter(|a| !e.not_yet(a));
+            let printed = e.cuda.iter();
             printed.map(|a| beside(&e.file, a)).collect::<Vec<_>>()
         })
         .collect();
