@@ -51,8 +51,10 @@ pub(crate) fn blame(
 ) -> Diagnostics {
     let pins = list(module);
     let solver = |d: &Diagnostic| {
-        matches!(d.code, Code::NoAtom | Code::AtomMismatch | Code::PinsConflict | Code::NotDecomposed)
-            || d.code == Code::NoStrategy
+        matches!(
+            d.code,
+            Code::NoAtom | Code::AtomMismatch | Code::PinsConflict | Code::NotDecomposed
+        ) || d.code == Code::NoStrategy
     };
     if pins.is_empty() || pins.len() > MOST || !errors.iter().all(solver) {
         return errors;
@@ -61,13 +63,13 @@ pub(crate) fn blame(
     let status = |gone: &BTreeSet<usize>| status(&without(module, gone), src, table, search);
     let mut gone = BTreeSet::new();
     let mut needed = vec![];
-    for i in 0..pins.len() {
+    for (i, pin) in pins.iter().enumerate() {
         gone.insert(i);
         match status(&gone) {
             Status::Unsolvable => {}
             Status::Solvable => {
                 gone.remove(&i);
-                needed.push(&pins[i]);
+                needed.push(pin);
             }
             Status::Broken => {
                 gone.remove(&i);

@@ -37,7 +37,8 @@ fn nothing(question: &Question, found: &Explanation) -> Failure {
             [] => "`carbyne atoms` lists the instructions".to_owned(),
             some => format!("{} have instructions named so", some.join(", ")),
         };
-        let what = format!("no instruction of {} named `{shown}` is one for these specs", found.arch);
+        let what =
+            format!("no instruction of {} named `{shown}` is one for these specs", found.arch);
         return Failure::usage_help(what, help);
     }
     Failure::usage_help(
@@ -53,7 +54,12 @@ fn line(source: &str, span: Span) -> usize {
 fn text(found: &Explanation, source: &Source, why: bool) -> String {
     let mut out = String::new();
     for d in &found.refused {
-        let _ = writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(&source.text, d.span));
+        let _ = writeln!(
+            out,
+            "not decomposed: {} (line {})",
+            sanitize(&d.to_string()),
+            line(&source.text, d.span)
+        );
         for note in d.notes.iter().chain(&d.help) {
             let _ = writeln!(out, "  {}", sanitize(note));
         }
@@ -156,9 +162,7 @@ fn row(c: &Considered) -> Value {
 }
 
 fn fix(f: &Fix) -> Value {
-    let edit = |e: &carbyne_decompose::explain::Edit| {
-        json!({ "byte_start": e.span.start, "byte_end": e.span.end, "text": e.text })
-    };
+    let edit = |e: &carbyne_decompose::explain::Edit| json!({ "byte_start": e.span.start, "byte_end": e.span.end, "text": e.text });
     json!({ "steps": f.steps, "edits": f.edits.iter().map(edit).collect::<Vec<_>>() })
 }
 

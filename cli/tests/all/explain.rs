@@ -97,11 +97,17 @@ fn forbidden_instructions_are_not_taken() {
 fn the_best_solutions_are_listed() {
     let args = ["decompose", "-", "--arch", "sm_80", "--top", "3", "--exhaustive"];
     let ran = carbyne(&args, COPY).ok();
-    assert!(ran.stderr.contains("solutions costed") && ran.stderr.contains("\n3: "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("solutions costed") && ran.stderr.contains("\n3: "),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("instead of"), "{}", ran.stderr);
     let quiet = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY).ok();
     assert_eq!(quiet.stderr, "");
-    assert!(carbyne(&["decompose", "-", "--arch", "sm_80", "--stats"], COPY).stderr.contains("pruned"));
+    assert!(
+        carbyne(&["decompose", "-", "--arch", "sm_80", "--stats"], COPY).stderr.contains("pruned")
+    );
 }
 
 #[test]

@@ -95,12 +95,8 @@ impl Fix {
         }
         let start = from as i64 - before;
         let end = to as i64 - before - grown;
-        let new = format!(
-            "{}{}{}",
-            made.get(from..next.start())?,
-            next.text,
-            made.get(next.end()..to)?
-        );
+        let new =
+            format!("{}{}{}", made.get(from..next.start())?, next.text, made.get(next.end()..to)?);
         let span = Span::new(usize::try_from(start).ok()?, usize::try_from(end).ok()?);
         out.push(Edit::new(span, new));
         out.sort_by_key(Edit::start);

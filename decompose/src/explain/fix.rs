@@ -4,15 +4,13 @@
 //! Invariant: a fix that is given has been applied and has made the row match.
 
 use super::edit::{Edit, Fix};
-use super::site::Site;
-use crate::matching::{self, Mismatch};
-use crate::checked;
 use super::leaves::around;
+use super::site::Site;
+use crate::checked;
+use crate::matching::{self, Mismatch};
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Access, Atom};
-use carbyne_ir::ast::{
-    AttrValue, Dims, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View,
-};
+use carbyne_ir::ast::{AttrValue, Dims, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -142,13 +140,7 @@ fn scalar_place(src: &str, ty: &TensorType) -> Option<Span> {
     Some(Span::new(at, at + word.len()))
 }
 
-fn scalar(
-    site: &Site<'_>,
-    src: &str,
-    view: Option<&View>,
-    want: &str,
-    found: &str,
-) -> Vec<Change> {
+fn scalar(site: &Site<'_>, src: &str, view: Option<&View>, want: &str, found: &str) -> Vec<Change> {
     let Ok(_) = want.parse::<Scalar>() else { return vec![] };
     let change = |types: &[&TensorType]| -> Change {
         let mut edits: Vec<Edit> = vec![];
@@ -282,7 +274,7 @@ fn swizzled(ty: &TensorType, src: &str, name: &str, bytes: i64) -> Option<Change
         TypeAttr::Swizzle(b, m, s) => Some((*b, *m, *s)),
         _ => None,
     })?;
-    let base = u32::try_from(bytes.max(1).ilog2()).ok()?;
+    let base = bytes.max(1).ilog2();
     if m >= base {
         return None;
     }
@@ -367,8 +359,10 @@ fn relation(site: &Site<'_>) -> Vec<Change> {
         for (i, (place, from)) in strides.iter().enumerate() {
             for (other, to) in &strides[i + 1..] {
                 if to != from {
-                    let edits =
-                        vec![Edit::new(*place, to.to_string()), Edit::new(*other, from.to_string())];
+                    let edits = vec![
+                        Edit::new(*place, to.to_string()),
+                        Edit::new(*other, from.to_string()),
+                    ];
                     out.push((format!("exchange the strides {from} and {to} of %{name}"), edits));
                 }
             }

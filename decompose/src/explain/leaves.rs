@@ -23,12 +23,7 @@ pub(super) fn around(p: &Program, id: SpecId) -> Option<Vec<SpecId>> {
     leaves(p).into_iter().find(|(leaf, _)| *leaf == id).map(|(_, around)| around)
 }
 
-fn spec(
-    p: &Program,
-    id: SpecId,
-    around: &mut Vec<SpecId>,
-    out: &mut Vec<(SpecId, Vec<SpecId>)>,
-) {
+fn spec(p: &Program, id: SpecId, around: &mut Vec<SpecId>, out: &mut Vec<(SpecId, Vec<SpecId>)>) {
     match &p.specs[id].body {
         None => out.push((id, around.clone())),
         Some(body) => {

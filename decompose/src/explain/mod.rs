@@ -251,9 +251,7 @@ impl Ask<'_> {
         let Place { p, text, origin, .. } = *at;
         let spec = &p.specs[id];
         let tile_op = at.solved.contains(&id);
-        let asked = |a: &&Atom| {
-            self.question.why.as_ref().is_none_or(|why| matches(why, a.name))
-        };
+        let asked = |a: &&Atom| self.question.why.as_ref().is_none_or(|why| matches(why, a.name));
         let mut considered: Vec<Considered> = self
             .table
             .implementing(matching::compared(spec.kind))

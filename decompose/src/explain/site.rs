@@ -1,8 +1,6 @@
 //! Where a leaf stands in its text: the spec, and what its operands were declared as.
 
-use carbyne_ir::ast::{
-    Block, Module, Name, Operand, Spec, Stmt, StmtKind, TensorType, View,
-};
+use carbyne_ir::ast::{Block, Module, Name, Operand, Spec, Stmt, StmtKind, TensorType, View};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::span::Span;
 

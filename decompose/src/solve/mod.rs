@@ -31,6 +31,7 @@ mod shared;
 pub mod smem;
 pub mod tv;
 
+use crate::certificate::Certificate;
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
@@ -38,7 +39,6 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
-use crate::certificate::Certificate;
 use copy::{Candidate, Side};
 use cost::Estimate;
 use digits::same;

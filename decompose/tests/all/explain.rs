@@ -81,7 +81,8 @@ fn a_fix_makes_the_row_match() {
 
 #[test]
 fn edits_of_another_text_are_refused() {
-    let edits = vec![carbyne_decompose::explain::Edit { span: Span::new(90, 95), text: "x".into() }];
+    let edits =
+        vec![carbyne_decompose::explain::Edit { span: Span::new(90, 95), text: "x".into() }];
     assert_eq!(Fix { steps: vec![], edits }.apply("short"), None);
 }
 
