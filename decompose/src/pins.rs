@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 /// Texts of more pins than this are not searched for a conflict.
 const MOST: usize = 64;
-/// Choices that are looked at without a pin.
-const BUDGET: u64 = 2_000;
+/// Choices that are looked at in all.
+const BUDGET: u64 = 4_000;
 
 /// Something that a text states.
 #[derive(Clone, Debug)]
@@ -59,7 +59,8 @@ pub(crate) fn blame(
     if pins.is_empty() || pins.len() > MOST || !errors.iter().all(solver) {
         return errors;
     }
-    let search = Search { budget: search.budget.min(BUDGET), top: 1, exhaustive: false };
+    let each = (BUDGET / pins.len() as u64).clamp(100, 1_000);
+    let search = Search { budget: search.budget.min(each), top: 1, exhaustive: false };
     let status = |gone: &BTreeSet<usize>| status(&without(module, gone), src, table, search);
     let mut gone = BTreeSet::new();
     let mut needed = vec![];
@@ -108,7 +109,7 @@ pub(crate) fn blame(
 enum Status {
     Solvable,
     Unsolvable,
-    /// What is left is no program.
+    /// What is left is no program, or nobody knows.
     Broken,
 }
 
@@ -116,6 +117,7 @@ fn status(module: &Module, src: &str, table: &AtomTable, search: Search) -> Stat
     let found: Result<Decomposed, Diagnostics> = attempt(module, src, table, search);
     match found {
         Ok(_) => Status::Solvable,
+        Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,
         Err(e) if e.iter().all(|d| d.code.as_str().starts_with('D')) => Status::Unsolvable,
         Err(_) => Status::Broken,
     }
