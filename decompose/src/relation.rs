@@ -1,4 +1,5 @@
-//! The relation of a copy: for all (t,v), source and destination name the same element.
+//! The relation of a leaf: for all (t,v), source and destination name the same element; of a product, its
+//! factors and its output the same m, n and k.
 //!
 //! Letters as in Hexcute, Fig. 19(a): p and q are the row's thread-value layouts of source and
 //! destination, f and g those of the tensors. The law is f∘p⁻¹ = g∘q⁻¹, evaluated as a relation, since
@@ -15,9 +16,7 @@ use carbyne_atoms::{Atom, AtomOp, AtomOperand};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{
-    Operand, Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId, VarKind,
-};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId, VarKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
@@ -31,12 +30,55 @@ const MAX_TURNS: u64 = 64;
 /// # Errors
 /// [`Mismatch::Relation`] with the first element that would go astray.
 pub fn check(p: &Program, leaf: SpecId, enclosing: &[SpecId], atom: &Atom) -> Result<(), Mismatch> {
-    if atom.op != AtomOp::Move {
-        return Ok(());
-    }
-    match mapping(p, leaf, enclosing, atom) {
+    let found = match p.specs[leaf].kind {
+        SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) => {
+            mapping(p, leaf, enclosing, atom)
+        }
+        SpecKind::MatMul | SpecKind::MatMulSet => product(p, leaf, enclosing, atom),
+        _ => None,
+    };
+    match found {
         Some(Err(detail)) => Err(Mismatch::Relation { detail }),
         Some(Ok(())) | None => Ok(()),
+    }
+}
+
+/// Input tensors, then outputs.
+fn tensors(p: &Program, id: SpecId) -> Vec<TensorId> {
+    p.specs[id].input_tensors().chain(p.specs[id].outputs.iter().copied()).collect()
+}
+
+/// A leaf with the spec around it that it is a part of: both their tensors, and who executes which turns.
+struct Part {
+    own: Vec<TensorId>,
+    of: Vec<TensorId>,
+    groups: Vec<Vec<i64>>,
+    turns: Vec<Turn>,
+}
+
+impl Part {
+    fn new(p: &Program, leaf: SpecId, enclosing: &[SpecId], atom: &Atom) -> Option<Self> {
+        let spec = &p.specs[leaf];
+        let own = tensors(p, leaf);
+        let buffers =
+            |list: &[TensorId]| list.iter().map(|t| p.tensors[*t].buffer).collect::<Vec<_>>();
+        let outer = enclosing.iter().rev().copied().find(|outer| {
+            p.specs[*outer].kind == spec.kind && buffers(&tensors(p, *outer)) == buffers(&own)
+        })?;
+        let groups = groups(p, spec.exec?.threads, atom)?;
+        let mut loops = vec![];
+        let all = p.specs[outer].body.as_ref().is_some_and(|b| path(b, leaf, &mut loops));
+        // Under a condition, or with too many turns, the first group and turn speak for the others.
+        let (turns, groups) = match turns(&loops).filter(|_| all) {
+            Some(turns) => (turns, groups),
+            None => (vec![Turn::new()], groups.into_iter().take(1).collect()),
+        };
+        Some(Part { own, of: tensors(p, outer), groups, turns })
+    }
+
+    /// Every instruction: its turn and its threads.
+    fn each(&self) -> impl Iterator<Item = (&Turn, &[i64])> {
+        self.turns.iter().flat_map(|t| self.groups.iter().map(move |g| (t, g.as_slice())))
     }
 }
 
@@ -46,36 +88,69 @@ fn mapping(
     enclosing: &[SpecId],
     atom: &Atom,
 ) -> Option<Result<(), String>> {
-    let spec = &p.specs[leaf];
-    let Operand::Tensor(src) = spec.inputs.first()? else { return None };
-    let (src, dst) = (*src, *spec.outputs.first()?);
-    let buffer = |t: TensorId| p.tensors[t].buffer;
-    let (outer, from, to) = enclosing.iter().rev().find_map(|s| {
-        let outer = &p.specs[*s];
-        let Some(Operand::Tensor(from)) = outer.inputs.first() else { return None };
-        let to = *outer.outputs.first()?;
-        (outer.kind == SpecKind::Move && buffer(*from) == buffer(src) && buffer(to) == buffer(dst))
-            .then_some((*s, *from, to))
-    })?;
-    let (s, d) = (atom.operands.first()?, atom.operands.get(1)?);
-    let row = (Lanes::new(p, src, s)?, Lanes::new(p, dst, d)?);
-    let (fs, gs) = (Side::new(p, src, from)?, Side::new(p, dst, to)?);
-    // What stands for several elements has no one index.
-    if fs.extents.iter().product::<i64>() != gs.extents.iter().product::<i64>() {
+    let part = Part::new(p, leaf, enclosing, atom)?;
+    // Rows with literals among their operands are not taken apart here.
+    if part.own.len() != atom.operands.len() {
         return None;
     }
-    let groups = groups(p, spec.exec?.threads, atom)?;
-    let mut loops = vec![];
-    let all = p.specs[outer].body.as_ref().is_some_and(|b| path(b, leaf, &mut loops));
-    // Under a condition, or with too many turns, the first group and turn speak for the others.
-    let (turns, groups) = match turns(&loops).filter(|_| all) {
-        Some(turns) => (turns, &groups[..]),
-        None => (vec![Turn::new()], &groups[..1]),
-    };
-    for turn in &turns {
-        for group in groups {
-            if let Err(why) = group_fits(p, (&fs, &gs), &row, group, turn)? {
+    let (to, inputs) = part.own.split_last()?;
+    let d = Lanes::new(p, *to, atom.operands.last()?)?;
+    let gs = Side::new(p, *to, *part.of.last()?)?;
+    for (i, from) in inputs.iter().enumerate() {
+        let fs = Side::new(p, *from, part.of[i])?;
+        // What stands for several elements has no one index.
+        if fs.extents.iter().product::<i64>() != gs.extents.iter().product::<i64>() {
+            continue;
+        }
+        let s = Lanes::new(p, *from, &atom.operands[i])?;
+        for (turn, group) in part.each() {
+            if let Err(why) = group_fits(p, (&fs, &gs), (&s, &d), group, turn)? {
                 return Some(Err(why));
+            }
+        }
+    }
+    Some(Ok(()))
+}
+
+/// Of a product: along m, n and k, each coordinate of the row is one coordinate of the tensors.
+fn product(
+    p: &Program,
+    leaf: SpecId,
+    enclosing: &[SpecId],
+    atom: &Atom,
+) -> Option<Result<(), String>> {
+    let AtomOp::MatMul { l: 1, m, k, .. } = atom.op else { return None };
+    let described = atom.operands.iter().any(|o| o.matrix_rule().is_some());
+    let part = Part::new(p, leaf, enclosing, atom)?;
+    if described || part.own.len() != 3 || atom.operands.len() != 3 {
+        return None;
+    }
+    let mut sides = vec![];
+    for (i, operand) in atom.operands.iter().enumerate() {
+        let side = Side::new(p, part.own[i], part.of[i])?;
+        let &[first, _] = side.extents.as_slice() else { return None };
+        sides.push((side, Lanes::new(p, part.own[i], operand)?, [m, k, m][i], first));
+    }
+    for (turn, group) in part.each() {
+        let mut known: [HashMap<i64, i64>; 3] = Default::default();
+        for ((side, lanes, inner, outer), dims) in sides.iter().zip([[0, 2], [2, 1], [0, 1]]) {
+            for (lane, places) in lanes.places.iter().enumerate() {
+                let thread = *group.get(lane)?;
+                let elements = side.elements(p, thread, turn, places.len())?;
+                for (v, (place, element)) in places.iter().zip(elements).enumerate() {
+                    let of_row = [place % inner, place / inner];
+                    let of_tensor = [element % outer, element / outer];
+                    for (i, dim) in dims.into_iter().enumerate() {
+                        let other = *known[dim].entry(of_row[i]).or_insert(of_tensor[i]);
+                        if other != of_tensor[i] {
+                            let name = ["m", "n", "k"][dim];
+                            return Some(Err(format!(
+                                "({thread},{v}) ↦ {name} = {} where other values of the instruction have {name} = {other}: its {name} = {} would be both",
+                                of_tensor[i], of_row[i]
+                            )));
+                        }
+                    }
+                }
             }
         }
     }
@@ -97,12 +172,12 @@ fn groups(p: &Program, threads: ThreadsId, atom: &Atom) -> Option<Vec<Vec<i64>>>
     let mut ids: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
     ids.sort_unstable();
     let n = usize::try_from(atom.group).ok()?.max(1);
-    let neighbors = atom.thread_layout.cosize() == atom.group && ids.len() % n == 0;
+    let neighbors = atom.thread_layout.cosize() == atom.group && ids.len().is_multiple_of(n);
     if neighbors && t.elect.is_none() {
         return Some(ids.chunks(n).map(<[i64]>::to_vec).collect());
     }
     let first = *ids.first()?;
-    Some(vec![(0..atom.group).map(|t| first + t).collect()])
+    Some(vec![(0..atom.group).map(|t| first + atom.thread_layout.at(t)).collect()])
 }
 
 /// The loops on the way to a leaf; whether it is executed in every turn of them.
@@ -163,7 +238,7 @@ impl Lanes {
 fn group_fits(
     p: &Program,
     (fs, gs): (&Side<'_>, &Side<'_>),
-    (s, d): &(Lanes, Lanes),
+    (s, d): (&Lanes, &Lanes),
     group: &[i64],
     turn: &Turn,
 ) -> Option<Result<(), String>> {

@@ -117,3 +117,47 @@ fn a_budget_that_is_too_small_is_said() {
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("D0309"), "{}", ran.stderr);
 }
+
+/// The byte ranges of the strides of the thread-value layout on a line, if it has one.
+fn strides(line: &str) -> Option<Vec<(usize, usize)>> {
+    let start = [line.find("tv=("), line.find(".tv((")].into_iter().flatten().min()?;
+    let from = start + line[start..].find("):(").map(|i| i + 2)?;
+    let to = from + line[from..].find(" over")?;
+    let mut out: Vec<(usize, usize)> = vec![];
+    for (i, c) in line[from..to].char_indices().filter(|(_, c)| c.is_ascii_digit()) {
+        match out.last_mut() {
+            Some(last) if last.1 == from + i => last.1 += c.len_utf8(),
+            _ => out.push((from + i, from + i + 1)),
+        }
+    }
+    Some(out)
+}
+
+#[test]
+fn check_refuses_every_exchange_of_two_strides() {
+    let mut tried = 0;
+    let mut failures = vec![];
+    for name in ["hexcute_fig15_gemm", "transpose", "copy_row_b16_shared"] {
+        let file = root().join(format!("examples/tile/{name}.cby")).display().to_string();
+        let ran = carbyne(&["decompose", &file, "--arch", "sm_80"], "").ok();
+        let text = ran.text();
+        for line in text.lines() {
+            let Some(places) = strides(line) else { continue };
+            let pairs = (0..places.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
+            for (i, j) in pairs {
+                let ((a, b), (c, d)) = (places[i], places[j]);
+                if line[a..b] == line[c..d] {
+                    continue;
+                }
+                let (one, other) = (&line[a..b], &line[c..d]);
+                let wrong = format!("{}{other}{}{one}{}", &line[..a], &line[b..c], &line[d..]);
+                tried += 1;
+                if carbyne(&["check", "-"], text.replacen(line, &wrong, 1)).code != 1 {
+                    failures.push(format!("{name}: {wrong}"));
+                }
+            }
+        }
+    }
+    assert!(tried > 100, "{tried}");
+    none(failures);
+}
