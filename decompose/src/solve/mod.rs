@@ -26,6 +26,7 @@ pub mod digits;
 pub mod matmul;
 pub mod ops;
 pub mod pointwise;
+mod pressure;
 pub mod reduce;
 mod shared;
 pub mod smem;
@@ -288,9 +289,11 @@ struct Finished {
 }
 
 impl Finished {
-    /// Detours first: a choice that does without is taken where there is one.
-    fn rank(&self) -> (usize, f64) {
-        (self.wants.len(), self.solution.estimate.cycles)
+    /// Detours first: a choice that does without is taken where there is one. Then cycles, as exactly as
+    /// they are estimated, and among equals the fewest instructions.
+    fn rank(&self) -> (usize, i64, f64, f64) {
+        let e = &self.solution.estimate;
+        (self.wants.len(), cost::grade(e.cycles), e.instructions, e.cycles)
     }
 
     fn leaf(&self, p: &Program) -> Leaf {
@@ -502,8 +505,8 @@ impl<'a> Solver<'a> {
         self.budget -= 1;
         self.spread(&mut state.known);
         let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
-        let least = (state.wants.len(), state.bound);
-        if worst.is_some_and(|w| least >= w) && !self.search.exhaustive {
+        let least = (state.wants.len(), cost::grade(state.bound));
+        if worst.is_some_and(|w| least > (w.0, w.1)) && !self.search.exhaustive {
             self.searched.pruned += 1;
             return;
         }

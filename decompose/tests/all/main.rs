@@ -6,6 +6,7 @@ mod corrupted;
 mod edits;
 mod explain;
 mod known;
+mod moves;
 mod pins;
 mod refusals;
 mod robust;
