@@ -82,7 +82,7 @@ impl Certificate {
     ///
     /// # Errors
     /// The first point at which it does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), crate::checker::Wrong> {
         crate::checker::check(&self.relation)
     }
 }

@@ -6,12 +6,13 @@
 use crate::certificate::Relation;
 use carbyne_ir::layout::Layout;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Evaluates a relation.
 ///
 /// # Errors
 /// The first point at which it does not hold.
-pub fn check(relation: &Relation) -> Result<(), String> {
+pub fn check(relation: &Relation) -> Result<(), Wrong> {
     match relation {
         Relation::Copy { p, q, f, g } => {
             check_copy(&Tv::of(p)?, &Tv::of(q)?, &Tv::of(f)?, &Tv::of(g)?)
@@ -20,13 +21,37 @@ pub fn check(relation: &Relation) -> Result<(), String> {
             check_gemm([*inst, *block], *groups, &all(row)?, &all(tensors)?, &all(maps)?)
         }
         Relation::Pointwise { extents, layouts, n, loops, steps } => {
-            let layouts: Result<Vec<Tv>, String> = layouts.iter().map(Tv::of).collect();
+            let layouts: Result<Vec<Tv>, Wrong> = layouts.iter().map(Tv::of).collect();
             check_pointwise(extents, &layouts?, *n, loops, steps)
         }
         Relation::Reduction { extents, axes, layouts, values, masks, through } => {
             let through = through.as_ref().map(all).transpose()?;
             check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, through.as_ref())
         }
+    }
+}
+
+/// Why a relation is not vouched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It does not hold, and where.
+    At(String),
+    /// It has too many points to look at each.
+    TooLarge,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::At(point) => f.write_str(point),
+            Wrong::TooLarge => f.write_str("it has too many points to be looked at one by one"),
+        }
+    }
+}
+
+impl From<String> for Wrong {
+    fn from(point: String) -> Self {
+        Wrong::At(point)
     }
 }
 
@@ -42,12 +67,11 @@ struct Tv {
 const MOST: i64 = 1 << 26;
 
 impl Tv {
-    fn of(l: &Layout) -> Result<Self, String> {
-        let product = |l: Option<&Layout>| -> Result<i64, String> {
-            let leaves = l.iter().flat_map(|l| l.leaves());
-            leaves
-                .fold(Some(1i64), |p, (n, _)| p?.checked_mul(*n).filter(|p| (1..=MOST).contains(p)))
-                .ok_or_else(|| "a layout is too large to be checked".to_owned())
+    fn of(l: &Layout) -> Result<Self, Wrong> {
+        let product = |l: Option<&Layout>| -> Result<i64, Wrong> {
+            let mut leaves = l.iter().flat_map(|l| l.leaves());
+            let size = leaves.try_fold(1i64, |p, (n, _)| p.checked_mul(*n));
+            size.filter(|n| (1..=MOST).contains(n)).ok_or(Wrong::TooLarge)
         };
         let modes = l.modes();
         let sizes = (product(modes.first())?, product(modes.get(1))?);
@@ -56,7 +80,7 @@ impl Tv {
             leaves.iter().try_fold(1i64, |r, (n, s)| r.checked_add((n - 1).checked_mul(*s)?));
         match reach {
             Some(r) if r <= MOST && leaves.iter().all(|(_, s)| *s >= 0) => Ok(Tv { leaves, sizes }),
-            _ => Err("a layout reaches too far to be checked".to_owned()),
+            _ => Err(Wrong::TooLarge),
         }
     }
 
@@ -84,16 +108,16 @@ impl Tv {
     }
 }
 
-fn all<const N: usize>(layouts: &[Layout; N]) -> Result<[Tv; N], String> {
-    let list: Result<Vec<Tv>, String> = layouts.iter().map(Tv::of).collect();
-    list?.try_into().map_err(|_| "layouts are missing".to_owned())
+fn all<const N: usize>(layouts: &[Layout; N]) -> Result<[Tv; N], Wrong> {
+    let list: Result<Vec<Tv>, Wrong> = layouts.iter().map(Tv::of).collect();
+    list?.try_into().map_err(|_| Wrong::At("layouts are missing".to_owned()))
 }
 
-fn check_copy(p: &Tv, q: &Tv, f: &Tv, g: &Tv) -> Result<(), String> {
+fn check_copy(p: &Tv, q: &Tv, f: &Tv, g: &Tv) -> Result<(), Wrong> {
     let ((pt, pv), (qt, qv)) = (p.sizes(), q.sizes());
     let ((ft, fv), (gt, gv)) = (f.sizes(), g.sizes());
     if pt != qt || ft != gt || ft % pt != 0 || fv % pv != 0 || gv % qv != 0 || fv / pv != gv / qv {
-        return Err("the sizes of row and tensors do not fit".to_owned());
+        return Err(Wrong::At("the sizes of row and tensors do not fit".to_owned()));
     }
     let tile = p.cosize().max(q.cosize()) as usize;
     for group in 0..ft / pt {
@@ -103,7 +127,7 @@ fn check_copy(p: &Tv, q: &Tv, f: &Tv, g: &Tv) -> Result<(), String> {
                 let element = f.at(t + pt * group + ft * (v + pv * r));
                 let place = p.at(t + pt * v) as usize;
                 if at[place].is_some_and(|e| e != element) {
-                    return Err(format!("place {place} of the tile has two sources"));
+                    return Err(Wrong::At(format!("place {place} of the tile has two sources")));
                 }
                 at[place] = Some(element);
             }
@@ -111,12 +135,12 @@ fn check_copy(p: &Tv, q: &Tv, f: &Tv, g: &Tv) -> Result<(), String> {
                 let element = g.at(t + qt * group + gt * (v + qv * r));
                 let place = q.at(t + qt * v) as usize;
                 if at[place] != Some(element) {
-                    return Err(format!(
+                    return Err(Wrong::At(format!(
                         "thread {} value {} is element {element}, the row brings {:?}",
                         t + qt * group,
                         v + qv * r,
                         at[place]
-                    ));
+                    )));
                 }
             }
         }
@@ -130,11 +154,11 @@ fn check_gemm(
     row: &[Tv; 3],
     tensors: &[Tv; 3],
     places: &[Tv; 3],
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let [(im, inn, ik), (bm, bn, bk)] = extents;
     let whole = |block: i64, inst: i64, groups: i64| {
-        let one = inst.checked_mul(groups).filter(|n| *n > 0 && block % n == 0);
-        one.map(|n| block / n).ok_or("the tiles do not divide")
+        let one = inst.checked_mul(groups).filter(|n| inst > 0 && *n > 0 && block % n == 0);
+        one.map(|n| block / n).ok_or_else(|| "the tiles do not divide".to_owned())
     };
     let (rm, rn, rk) = (whole(bm, im, gm)?, whole(bn, inn, gn)?, whole(bk, ik, 1)?);
     // Extent of the first mode of each operand: of the row's tile, of the tensor.
@@ -147,10 +171,10 @@ fn check_gemm(
             for o in 0..3 {
                 let ((pt, pv), (ft, fv)) = (row[o].sizes(), tensors[o].sizes());
                 if places[o].size() != fv || places[o].cosize() > fv {
-                    return Err("values of row and tensor do not fit".to_owned());
+                    return Err(Wrong::At("values of row and tensor do not fit".to_owned()));
                 }
                 if ft != pt * gm * gn {
-                    return Err("threads of row and tensor do not fit".to_owned());
+                    return Err(Wrong::At("threads of row and tensor do not fit".to_owned()));
                 }
                 for (t, v) in pairs(pt, pv) {
                     let place = row[o].at(t + pt * v);
@@ -163,9 +187,9 @@ fn check_gemm(
                         let known = *maps[dim].entry(from).or_insert(to);
                         if known != to {
                             let name = ["m", "n", "k"][dim];
-                            return Err(format!(
+                            return Err(Wrong::At(format!(
                                 "{name} = {from} of the instruction is both {known} and {to} of the block"
-                            ));
+                            )));
                         }
                     }
                 }
@@ -181,14 +205,20 @@ fn check_pointwise(
     n: i64,
     loops: &[i64],
     steps: &[Vec<i64>],
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let (Some(all), Some(out)) = (extents.last(), layouts.last()) else {
-        return Err("there is no output".to_owned());
+        return Err(Wrong::At("there is no output".to_owned()));
     };
     let (threads, values) = out.sizes();
-    let turns: i64 = loops.iter().product();
-    if turns * n != values {
-        return Err(format!("{turns} instructions of {n} values are not {values} values"));
+    let positive = loops.iter().chain(extents.iter().flatten()).all(|n| (1..=MOST).contains(n));
+    if !positive || steps.len() != layouts.len() || extents.len() != layouts.len() {
+        return Err(Wrong::At("loops, steps or extents do not fit the operands".to_owned()));
+    }
+    let turns = loops.iter().try_fold(1i64, |p, n| p.checked_mul(*n)).ok_or(Wrong::TooLarge)?;
+    if turns.checked_mul(n) != Some(values) {
+        return Err(Wrong::At(format!(
+            "{turns} instructions of {n} values are not {values} values"
+        )));
     }
     let mut written = vec![false; values as usize];
     for turn in 0..turns {
@@ -204,21 +234,23 @@ fn check_pointwise(
         for v in 0..n {
             match written.get_mut((to + v) as usize) {
                 Some(seen) if !*seen => *seen = true,
-                _ => return Err(format!("register {} is not written once", to + v)),
+                _ => return Err(Wrong::At(format!("register {} is not written once", to + v))),
             }
             for (o, f) in layouts.iter().enumerate() {
                 let (t_own, v_own) = f.sizes();
                 let from = registers(o) + v;
                 if t_own != threads || from >= v_own {
-                    return Err("threads or values of the operands do not fit".to_owned());
+                    return Err(Wrong::At(
+                        "threads or values of the operands do not fit".to_owned(),
+                    ));
                 }
                 for t in 0..threads {
                     let wanted = within(out.at(t + threads * (to + v)), all, &extents[o]);
                     let found = f.at(t + threads * from);
                     if wanted != found {
-                        return Err(format!(
+                        return Err(Wrong::At(format!(
                             "thread {t} reads element {found} of operand {o}, wanted is {wanted}"
-                        ));
+                        )));
                     }
                 }
             }
@@ -250,12 +282,14 @@ fn check_reduction(
     [stay, reduced]: &[Tv; 2],
     masks: &[i64],
     through: Option<&[Tv; 2]>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let ((threads, values), (out_threads, out_values)) = (f.sizes(), g.sizes());
     if threads != out_threads || stay.size() != out_values || stay.size() * reduced.size() != values
     {
-        return Err("threads or values of input and output do not fit".to_owned());
+        return Err(Wrong::At("threads or values of input and output do not fit".to_owned()));
     }
+    let size = |n: Option<i64>, e: &i64| n?.checked_mul(*e).filter(|n| (1..=MOST).contains(n));
+    let all = extents.iter().fold(Some(1i64), size).ok_or(Wrong::TooLarge)?;
     // Threads whose values a thread has after the exchanges.
     let lanes = |t: i64| {
         let mut met = vec![t];
@@ -284,13 +318,14 @@ fn check_reduction(
         }
         at
     };
-    let all: i64 = extents.iter().product();
     let out: i64 =
         extents.iter().enumerate().filter(|(m, _)| !axes.contains(m)).map(|(_, e)| e).product();
     for t in 0..threads {
         let partners = met(t);
         if partners.iter().any(|t| !(0..threads).contains(t)) {
-            return Err(format!("thread {t} exchanges with a thread outside of the block"));
+            return Err(Wrong::At(format!(
+                "thread {t} exchanges with a thread outside of the block"
+            )));
         }
         for v in 0..out_values {
             let wanted = g.at(t + threads * v);
@@ -299,14 +334,14 @@ fn check_reduction(
                 for r in 0..reduced.size() {
                     let element = f.at(partner + threads * (stay.at(v) + reduced.at(r)));
                     if kept_of(element) != wanted || !seen.insert(element) {
-                        return Err(format!(
+                        return Err(Wrong::At(format!(
                             "thread {t} adds element {element} to element {wanted} wrongly"
-                        ));
+                        )));
                     }
                 }
             }
             if seen.len() as i64 != all / out.max(1) {
-                return Err(format!("thread {t} misses elements of element {wanted}"));
+                return Err(Wrong::At(format!("thread {t} misses elements of element {wanted}")));
             }
         }
     }

@@ -13,6 +13,7 @@ pub mod emit;
 pub mod explain;
 pub mod matching;
 pub mod mismatch;
+pub mod named;
 pub mod names;
 pub mod pins;
 pub mod relation;
@@ -175,21 +176,28 @@ fn attempt(
 
 /// Refuses a solution with a relation that does not hold, or that nothing vouches for.
 fn certified(p: &Program, solution: &Solution) -> Result<(), Box<Diagnostic>> {
-    let refuse = |spec: SpecId, what: String| {
-        Err(Box::new(
-            Diagnostic::new(Code::Internal, p.specs[spec].span, what)
-                .help("please report this with the file"),
-        ))
+    let refuse = |code: Code, spec: SpecId, what: String, help: &str| {
+        Err(Box::new(Diagnostic::new(code, p.specs[spec].span, what).help(help)))
     };
+    let report = "please report this with the file";
     for c in &solution.certificates {
-        if let Err(why) = checker::check(&c.relation) {
-            return refuse(c.spec, format!("the relation for `{}` does not hold: {why}", c.atom));
+        match checker::check(&c.relation) {
+            Ok(()) => {}
+            Err(checker::Wrong::TooLarge) => {
+                let what = "the tile has too many elements to check its layouts".to_owned();
+                return refuse(Code::TooLarge, c.spec, what, "give a block smaller tiles");
+            }
+            Err(wrong) => {
+                let what = format!("the relation for `{}` does not hold: {wrong}", c.atom);
+                return refuse(Code::Internal, c.spec, what, report);
+            }
         }
     }
     let all = p.specs.iter().map(|(id, _)| id).filter(|id| solution.implements(*id));
     for id in all {
         if solution.certificates.iter().all(|c| c.spec != id) {
-            return refuse(id, format!("nothing vouches for this {}", p.specs[id].kind));
+            let what = format!("nothing vouches for this {}", p.specs[id].kind);
+            return refuse(Code::Internal, id, what, report);
         }
     }
     Ok(())
@@ -391,13 +399,7 @@ impl Leaves<'_> {
             return;
         };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
-            let d = Diagnostic::new(
-                Code::AtomMismatch,
-                spec.span,
-                format!("`{pinned}` does not implement this {}", spec.kind),
-            )
-            .label(m.to_string())
-            .help(m.help());
+            let d = matching::not_by(self.p, id, pinned, &m);
             self.errors.push((self.at)(d));
         }
     }

@@ -145,6 +145,13 @@ pub fn no_atom(
     }
 }
 
+/// The error for a leaf that the row which it names does not implement.
+pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
+    let spec = &p.specs[id];
+    let message = format!("`{atom}` does not implement this {}", spec.kind);
+    Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(m.help())
+}
+
 /// `f16 GL [8] -> f16 SH [8], by each thread`
 fn describe(p: &Program, spec: &Spec) -> String {
     let one = |t: TensorId| {

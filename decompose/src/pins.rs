@@ -8,7 +8,7 @@
 use crate::solve::Search;
 use crate::{Decomposed, attempt};
 use carbyne_atoms::AtomTable;
-use carbyne_ir::ast::{Block, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
+use carbyne_ir::ast::{AttrValue, Block, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 /// Texts of more pins than this are not searched for a conflict.
 const MOST: usize = 64;
-/// Choices that are looked at without a pin.
-const BUDGET: u64 = 2_000;
+/// Choices that are looked at in all.
+const BUDGET: u64 = 4_000;
 
 /// Something that a text states.
 #[derive(Clone, Debug)]
@@ -59,17 +59,18 @@ pub(crate) fn blame(
     if pins.is_empty() || pins.len() > MOST || !errors.iter().all(solver) {
         return errors;
     }
-    let search = Search { budget: search.budget.min(BUDGET), top: 1, exhaustive: false };
+    let each = (BUDGET / pins.len() as u64).clamp(100, 1_000);
+    let search = Search { budget: search.budget.min(each), top: 1, exhaustive: false };
     let status = |gone: &BTreeSet<usize>| status(&without(module, gone), src, table, search);
     let mut gone = BTreeSet::new();
     let mut needed = vec![];
-    for i in 0..pins.len() {
+    for (i, pin) in pins.iter().enumerate() {
         gone.insert(i);
         match status(&gone) {
             Status::Unsolvable => {}
             Status::Solvable => {
                 gone.remove(&i);
-                needed.push(&pins[i]);
+                needed.push(pin);
             }
             Status::Broken => {
                 gone.remove(&i);
@@ -108,7 +109,7 @@ pub(crate) fn blame(
 enum Status {
     Solvable,
     Unsolvable,
-    /// What is left is no program.
+    /// What is left is no program, or nobody knows.
     Broken,
 }
 
@@ -116,6 +117,7 @@ fn status(module: &Module, src: &str, table: &AtomTable, search: Search) -> Stat
     let found: Result<Decomposed, Diagnostics> = attempt(module, src, table, search);
     match found {
         Ok(_) => Status::Solvable,
+        Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,
         Err(e) if e.iter().all(|d| d.code.as_str().starts_with('D')) => Status::Unsolvable,
         Err(_) => Status::Broken,
     }
@@ -195,7 +197,13 @@ impl Walk {
         for key in ["atom", "tile", "warps"] {
             let Some(i) = spec.attrs.iter().position(|a| a.key.text == key) else { continue };
             let what = format!("`{key}=` of the {}", spec.kind);
-            if self.pin(what, spec.attrs[i].key.span) {
+            let attr = &spec.attrs[i];
+            let value = match &attr.value {
+                AttrValue::Word(w) => w.len() as u32 + 1,
+                _ => 0,
+            };
+            let span = Span { end: attr.key.span.end + value, ..attr.key.span };
+            if self.pin(what, span) {
                 spec.attrs.remove(i);
             }
         }

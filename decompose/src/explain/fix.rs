@@ -25,9 +25,19 @@ const TRIES: usize = 200;
 type Change = (String, Vec<Edit>);
 
 /// Looks for a fix after which `atom` implements the leaf `id` of the text.
-pub(super) fn find(src: &str, id: SpecId, atom: &Atom, first: &Mismatch) -> Option<Fix> {
-    let mut tries = TRIES;
-    search(src, id, atom, first, &Fix::default(), &mut tries)
+/// `left` are the texts that may be tried.
+pub(super) fn find(
+    src: &str,
+    id: SpecId,
+    atom: &Atom,
+    first: &Mismatch,
+    left: &mut usize,
+) -> Option<Fix> {
+    let may = TRIES.min(*left);
+    let mut tries = may;
+    let found = search(src, id, atom, first, &Fix::default(), &mut tries);
+    *left -= may - tries;
+    found
 }
 
 fn search(
@@ -132,19 +142,21 @@ fn scalar_place(src: &str, ty: &TensorType) -> Option<Span> {
 
 fn scalar(site: &Site<'_>, src: &str, view: Option<&View>, want: &str, found: &str) -> Vec<Change> {
     let Ok(_) = want.parse::<Scalar>() else { return vec![] };
-    let change = |views: &[&View]| -> Option<Change> {
+    let change = |types: &[&TensorType]| -> Change {
         let mut edits: Vec<Edit> = vec![];
-        for v in views {
-            let (ty, _) = site.declared(v)?;
-            let place = scalar_place(src, ty)?;
-            if ty.scalar.as_str() == found && edits.iter().all(|e| e.span.start != place.start) {
+        for ty in types.iter().filter(|ty| ty.scalar.as_str() == found) {
+            let Some(place) = scalar_place(src, ty) else { continue };
+            if !edits.iter().any(|e| e.span.is_at(place)) {
                 edits.push(Edit::new(place, want));
             }
         }
-        Some((format!("make the elements {want}"), edits))
+        (format!("make the elements {want}"), edits)
     };
-    let own = view.and_then(|v| change(&[v]));
-    own.into_iter().chain(change(&site.views())).collect()
+    let of = |v: &&View| site.declared(v).map(|(ty, _)| ty);
+    let own: Vec<&TensorType> = view.iter().filter_map(of).collect();
+    let operands: Vec<&TensorType> = site.views().iter().filter_map(of).collect();
+    let all: Vec<&TensorType> = site.types().collect();
+    vec![change(&own), change(&operands), change(&all)]
 }
 
 fn memory(site: &Site<'_>, src: &str, view: Option<&View>, want: &str) -> Vec<Change> {
@@ -160,13 +172,13 @@ fn memory(site: &Site<'_>, src: &str, view: Option<&View>, want: &str) -> Vec<Ch
             .map(|_| "{?}".to_owned())
             .collect();
         let edits = vec![Edit::new(tail, format!(".{memory}{}", kept.concat()))];
-        (format!("allocate {} in {memory}", view_name(view)), edits)
+        (format!("allocate {} in {memory}", view_name(site, view)), edits)
     };
     want.split(" or ").filter(|m| *m != "GL" && *m != now.as_str()).map(to).collect()
 }
 
-fn view_name(view: Option<&View>) -> String {
-    view.map_or(String::new(), |v| format!("%{}", v.base.text))
+fn view_name(site: &Site<'_>, view: Option<&View>) -> String {
+    view.map_or(String::new(), |v| format!("%{}", site.declared_name(v)))
 }
 
 fn threads(site: &Site<'_>, atom: &Atom) -> Vec<Change> {
@@ -213,7 +225,7 @@ fn values(site: &Site<'_>, src: &str, want: i64, found: i64) -> Vec<Change> {
 /// Compact orders of a tensor's modes.
 fn order(site: &Site<'_>, src: &str, view: Option<&View>) -> Vec<Change> {
     let mut out = vec![];
-    let name = view_name(view);
+    let name = view_name(site, view);
     let Some((ty, _)) = view.and_then(|v| site.declared(v)) else { return out };
     let Some(dims) = ty.levels.last() else { return out };
     let constants: Option<Vec<i64>> = dims.modes.iter().map(constant).collect();
@@ -262,7 +274,7 @@ fn swizzled(ty: &TensorType, src: &str, name: &str, bytes: i64) -> Option<Change
         TypeAttr::Swizzle(b, m, s) => Some((*b, *m, *s)),
         _ => None,
     })?;
-    let base = u32::try_from(bytes.max(1).ilog2()).ok()?;
+    let base = bytes.max(1).ilog2();
     if m >= base {
         return None;
     }
@@ -275,7 +287,7 @@ fn swizzled(ty: &TensorType, src: &str, name: &str, bytes: i64) -> Option<Change
 
 fn align(site: &Site<'_>, src: &str, view: Option<&View>, want: i64) -> Vec<Change> {
     let mut out = vec![];
-    let name = view_name(view);
+    let name = view_name(site, view);
     let Some((ty, _)) = view.and_then(|v| site.declared(v)) else { return out };
     out.extend(based(ty, src, &name, want));
     out.extend(swizzled(ty, src, &name, want));
@@ -342,7 +354,7 @@ fn relation(site: &Site<'_>) -> Vec<Change> {
         let (mut extents, mut strides) = (vec![], vec![]);
         leaves_of(&tv.shape, &mut extents);
         leaves_of(&tv.stride, &mut strides);
-        let name = &view.base.text;
+        let name = &site.declared_name(view);
         let title = |from: i64, to: i64| format!("give %{name} the stride {to} instead of {from}");
         for (i, (place, from)) in strides.iter().enumerate() {
             for (other, to) in &strides[i + 1..] {

@@ -1,14 +1,21 @@
 //! The leaves of a program, and the specs around them.
 
+use crate::solve::ops;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
+use std::collections::BTreeSet;
 
 /// Leaf specs in text order, each with the specs around it, outermost first.
-pub(super) fn leaves(p: &Program) -> Vec<(SpecId, Vec<SpecId>)> {
+pub fn leaves(p: &Program) -> Vec<(SpecId, Vec<SpecId>)> {
     let mut out = vec![];
     for &kernel in &p.kernels {
         spec(p, kernel, &mut vec![], &mut out);
     }
     out
+}
+
+/// The leaves that a whole block executes on logical operands: the solver's.
+pub fn of_blocks(p: &Program) -> BTreeSet<SpecId> {
+    p.kernels.iter().flat_map(|k| ops::collect(p, *k)).map(|op| op.spec).collect()
 }
 
 /// The specs around a leaf.

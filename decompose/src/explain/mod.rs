@@ -10,9 +10,10 @@ mod leaves;
 mod site;
 
 pub use edit::{Edit, Fix};
+pub use leaves::{leaves, of_blocks};
 
 use crate::matching::{self, Mismatch};
-use crate::solve::{Search, copy, ops};
+use crate::solve::{Search, copy};
 use crate::{Decomposed, checked, decompose_with};
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::Module;
@@ -20,7 +21,8 @@ use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
@@ -103,6 +105,9 @@ const TOP: usize = 24;
 const BUDGET: u64 = 4_000;
 /// Rows of a leaf for which a fix is looked for.
 const FIXES: usize = 4;
+/// Texts that are tried for all fixes together, and their bytes.
+const TRIES: usize = 4_000;
+const TRIED_BYTES: usize = 8 << 20;
 
 /// Explains a well-formed program.
 ///
@@ -124,7 +129,8 @@ pub fn explain(
         decomposed: None,
         elsewhere: vec![],
     };
-    let ask = Ask { table, question, src };
+    let tries = Cell::new((TRIED_BYTES / src.len().max(1)).clamp(8, TRIES));
+    let ask = Ask { table, question, src, tries };
     match decompose_with(module, src, table, search) {
         Ok(d) => {
             ask.decomposed(&program, &d, &mut out);
@@ -164,6 +170,19 @@ struct Ask<'a> {
     table: &'a AtomTable,
     question: &'a Question,
     src: &'a str,
+    /// Texts that may still be tried for fixes.
+    tries: Cell<usize>,
+}
+
+/// Where leaves stand.
+#[derive(Copy, Clone)]
+struct Place<'a> {
+    p: &'a Program,
+    text: &'a str,
+    /// Those that are the solver's.
+    solved: &'a BTreeSet<SpecId>,
+    /// What the leaf was written or generated for.
+    origin: Span,
 }
 
 impl Ask<'_> {
@@ -177,12 +196,15 @@ impl Ask<'_> {
 
     fn decomposed(&self, program: &Program, d: &Decomposed, out: &mut Explanation) {
         // A leaf that stands in the person's text as it is.
-        let written: BTreeMap<u32, SpecId> = leaves::leaves(program)
+        let solved = of_blocks(program);
+        let written: BTreeMap<u32, SpecId> = leaves(program)
             .into_iter()
-            .filter(|(id, _)| !self.is_tile_op(program, *id))
+            .filter(|(id, _)| !program.kernels.contains(id) && !solved.contains(id))
             .map(|(id, _)| (program.specs[id].span.start, id))
             .collect();
-        for (id, around) in leaves::leaves(&d.program) {
+        let written_around: BTreeMap<SpecId, Vec<SpecId>> = leaves(program).into_iter().collect();
+        let none = BTreeSet::new();
+        for (id, around) in leaves(&d.program) {
             let origin = d.origins.atomic.get(usize::from(id)).copied().unwrap_or_default();
             if !self.on_line(origin) {
                 continue;
@@ -190,10 +212,14 @@ impl Ask<'_> {
             let atom = d.program.specs[id].atom.clone();
             let explained = match written.get(&origin.start) {
                 Some(own) => {
-                    let around = leaves::around(program, *own).unwrap_or_default();
-                    self.leaf(program, self.src, *own, &around, origin, false, atom)
+                    let around = written_around.get(own).cloned().unwrap_or_default();
+                    let at = Place { p: program, text: self.src, solved: &none, origin };
+                    self.leaf(&at, *own, &around, false, atom)
                 }
-                None => self.leaf(&d.program, &d.text, id, &around, origin, true, atom),
+                None => {
+                    let at = Place { p: &d.program, text: &d.text, solved: &none, origin };
+                    self.leaf(&at, id, &around, true, atom)
+                }
             };
             out.leaves.push(explained);
         }
@@ -202,34 +228,29 @@ impl Ask<'_> {
 
     /// The leaves as they are written, where nothing could be decomposed.
     fn undecomposed(&self, program: &Program, out: &mut Explanation) {
-        for (id, around) in leaves::leaves(program) {
+        let solved = of_blocks(program);
+        for (id, around) in leaves(program) {
             let origin = program.specs[id].span;
             if !self.on_line(origin) {
                 continue;
             }
             let atom = program.specs[id].atom.clone();
-            let explained = self.leaf(program, self.src, id, &around, origin, false, atom);
-            out.leaves.push(explained);
+            let at = Place { p: program, text: self.src, solved: &solved, origin };
+            out.leaves.push(self.leaf(&at, id, &around, false, atom));
         }
     }
 
-    fn is_tile_op(&self, program: &Program, id: SpecId) -> bool {
-        program.kernels.iter().any(|k| ops::collect(program, *k).iter().any(|op| op.spec == id))
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "where a leaf stands, and what for")]
     fn leaf(
         &self,
-        p: &Program,
-        text: &str,
+        at: &Place<'_>,
         id: SpecId,
         around: &[SpecId],
-        origin: Span,
         generated: bool,
         atom: Option<String>,
     ) -> Explained {
+        let Place { p, text, origin, .. } = *at;
         let spec = &p.specs[id];
-        let tile_op = self.is_tile_op(p, id);
+        let tile_op = at.solved.contains(&id);
         let asked = |a: &&Atom| self.question.why.as_ref().is_none_or(|why| matches(why, a.name));
         let mut considered: Vec<Considered> = self
             .table
@@ -259,7 +280,9 @@ impl Ask<'_> {
             let rejected = considered.iter_mut().filter(|c| c.mismatch.is_some()).take(FIXES);
             for c in rejected {
                 if let (Some(m), Some(row)) = (&c.mismatch, self.table.get(c.atom)) {
-                    c.fix = fix::find(text, id, row, m);
+                    let mut tries = self.tries.get();
+                    c.fix = fix::find(text, id, row, m, &mut tries);
+                    self.tries.set(tries);
                 }
             }
         }

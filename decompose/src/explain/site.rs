@@ -51,10 +51,27 @@ impl<'m> Site<'m> {
 
     /// What a view is a view of, and whether the kernel allocates it.
     pub(super) fn declared(&self, view: &View) -> Option<(&'m TensorType, bool)> {
+        self.root(view).map(|(_, ty, own)| (ty, own))
+    }
+
+    /// The types of all tensors in scope.
+    pub(super) fn types(&self) -> impl Iterator<Item = &'m TensorType> + '_ {
+        self.names.iter().filter_map(|(_, d)| match d {
+            Decl::Type(ty, _) => Some(*ty),
+            _ => None,
+        })
+    }
+
+    /// The name of what a view is a view of.
+    pub(super) fn declared_name(&self, view: &View) -> String {
+        self.root(view).map_or(view.base.text.clone(), |(name, ..)| name)
+    }
+
+    fn root(&self, view: &View) -> Option<(String, &'m TensorType, bool)> {
         let mut name = view.base.text.clone();
         for _ in 0..=self.names.len() {
             match self.decl(&name, false)? {
-                Decl::Type(ty, own) => return Some((ty, own)),
+                Decl::Type(ty, own) => return Some((name, ty, own)),
                 Decl::View(v) => name = v.base.text.clone(),
                 Decl::Threads => return None,
             }
