@@ -1,6 +1,7 @@
 //! Candidates for a copy: every row that could implement it, with the thread-value layouts that follow.
 
 use super::ops;
+use super::shared;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
@@ -41,6 +42,8 @@ pub struct Candidate {
     pub instructions: f64,
     /// Issue cycles of these.
     pub cost: f64,
+    /// 32-byte sectors of global memory that one warp touches with one of them, on average.
+    pub sectors: f64,
 }
 
 impl Candidate {
@@ -51,7 +54,7 @@ impl Candidate {
 }
 
 /// What is known of one side.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// A register tensor with this thread-value layout.
     Registers(Layout),
@@ -230,7 +233,9 @@ fn candidate(
     let dst_run = memory_run(p, to, &lanes_q, &g, d.name, d.align)?;
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
+    let sectors = shared::sectors(p, &[(from, &f), (to, &g)]);
     Ok(Candidate {
+        sectors,
         atom: atom.name,
         group,
         n,

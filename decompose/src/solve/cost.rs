@@ -5,7 +5,7 @@
 
 use super::copy::Candidate;
 use super::ops::Op;
-use super::{Known, Solution, matmul, ops, pointwise, pressure, reduce, shared};
+use super::{Known, Solution, matmul, ops, pointwise, pressure, reduce};
 use carbyne_atoms::{Atom, AtomTable, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::Dim;
@@ -65,7 +65,6 @@ pub(super) fn grade(cycles: f64) -> i64 {
 
 /// A copy.
 pub(super) fn copy(
-    p: &Program,
     table: &AtomTable,
     op: &Op,
     c: &Candidate,
@@ -77,7 +76,7 @@ pub(super) fn copy(
         instructions: n,
         issue: n * atom.cost.issue_cycles,
         wavefronts: wavefronts / op.trips.max(1) as f64,
-        sectors: shared::sectors(p, op, c) * n,
+        sectors: c.sectors * n,
         completion: atom.cost.completion_cycles,
         asynchronous: atom.visibility == Visibility::AsyncGroup,
     }

@@ -167,6 +167,7 @@ pub fn solve(
         best: vec![],
         failure: None,
         searched: Searched::default(),
+        found: HashMap::new(),
         layouts: HashMap::new(),
     };
     s.check_block()?;
@@ -256,6 +257,8 @@ struct Solver<'a> {
     /// Why the first dead branch was dead.
     failure: Option<Box<Diagnostic>>,
     searched: Searched,
+    /// Candidates of copies, by what is known of their ends.
+    found: HashMap<(SpecId, (Side, Side)), Rc<Vec<Candidate>>>,
     /// Layouts found for shared tensors, by what accesses them.
     layouts: HashMap<Accesses, Result<Rc<shared::Found>, String>>,
 }
@@ -540,7 +543,7 @@ impl<'a> Solver<'a> {
             match self.candidates(op, src, dst, &state.known) {
                 Ok(list) => {
                     let mut any = false;
-                    for c in list {
+                    for c in list.iter() {
                         let tv = if t == src { &c.f } else { &c.g };
                         // Every thread must own some of it.
                         let Ok(tv) = tv::replicated(tv, self.threads) else { continue };
@@ -617,15 +620,23 @@ impl<'a> Solver<'a> {
     }
 
     fn candidates(
-        &self,
+        &mut self,
         op: &Op,
         src: TensorId,
         dst: TensorId,
         known: &Known,
-    ) -> Fallible<Vec<Candidate>> {
+    ) -> Fallible<Rc<Vec<Candidate>>> {
         let sides = (self.side(src, known), self.side(dst, known));
-        copy::candidates(self.p, op.spec, sides.0, sides.1, self.table, self.threads)
-            .map_err(|r| self.unmatched(op.spec, &r))
+        let key = (op.spec, sides);
+        if let Some(list) = self.found.get(&key) {
+            return Ok(Rc::clone(list));
+        }
+        let (src, dst) = key.1.clone();
+        let list = copy::candidates(self.p, op.spec, src, dst, self.table, self.threads)
+            .map_err(|r| self.unmatched(op.spec, &r))?;
+        let list = Rc::new(list);
+        self.found.insert(key, Rc::clone(&list));
+        Ok(list)
     }
 
     /// Chooses all that follows once the registers are known.
@@ -633,7 +644,7 @@ impl<'a> Solver<'a> {
         let State { known, matmuls, mut wants, .. } = state;
         let mut out = Solution { matmuls, ..Solution::default() };
         let mut work: BTreeMap<SpecId, cost::Work> = BTreeMap::new();
-        let mut copies: Vec<(&Op, Vec<Candidate>)> = vec![];
+        let mut copies: Vec<(&Op, Rc<Vec<Candidate>>)> = vec![];
         let mut detours = 0.0;
         for op in self.ops {
             let id = op.spec;
@@ -751,7 +762,7 @@ impl<'a> Solver<'a> {
     /// Chooses candidates, shared tensor by shared tensor.
     fn memory(
         &mut self,
-        copies: &[(&Op, Vec<Candidate>)],
+        copies: &[(&Op, Rc<Vec<Candidate>>)],
         out: &mut Solution,
         work: &mut BTreeMap<SpecId, cost::Work>,
     ) -> Fallible<()> {
@@ -769,7 +780,7 @@ impl<'a> Solver<'a> {
             let mut best: Option<(f64, usize, cost::Work)> = None;
             for (i, c) in list.iter().enumerate() {
                 let wavefronts = sh.map_or(0.0, |b| shared::fixed(self.p, self.table, op, c, b));
-                let w = cost::copy(self.p, self.table, op, c, wavefronts);
+                let w = cost::copy(self.table, op, c, wavefronts);
                 let rank = w.busy();
                 if best.as_ref().is_none_or(|(b, ..)| rank < *b) {
                     best = Some((rank, i, w));
@@ -798,7 +809,7 @@ impl<'a> Solver<'a> {
                         group.iter().zip(&found.picks).zip(&found.wavefronts)
                     {
                         let c = list[*i].clone();
-                        work.insert(op.spec, cost::copy(self.p, self.table, op, &c, *w));
+                        work.insert(op.spec, cost::copy(self.table, op, &c, *w));
                         out.copies.insert(op.spec, c);
                     }
                     out.shared.insert(id, (found.layout.clone(), found.swizzle));

@@ -174,10 +174,9 @@ pub(super) fn open_shared(p: &Program, op: &Op) -> Option<BufferId> {
 }
 
 /// 32-byte sectors of global memory that one warp touches with one instruction, on average.
-pub(super) fn sectors(p: &Program, op: &Op, c: &Candidate) -> f64 {
-    let Some((src, dst)) = ends(p, op) else { return 0.0 };
+pub(super) fn sectors(p: &Program, sides: &[(TensorId, &Layout)]) -> f64 {
     let mut total = 0.0;
-    for (t, tv) in [(src, &c.f), (dst, &c.g)] {
+    for &(t, tv) in sides {
         let buffer = p.buffer_of(t);
         if buffer.memory != Some(Memory::Gl) {
             continue;
