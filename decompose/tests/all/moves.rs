@@ -4,7 +4,7 @@ use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;
 use carbyne_decompose::solve::copy::{Candidate, Side, candidates};
 use carbyne_decompose::solve::smem::{Access, Banks, Run, unify, wavefronts};
-use carbyne_decompose::{Decomposed, checked, decompose};
+use carbyne_decompose::{Decomposed, checked};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
@@ -234,7 +234,8 @@ fn every_move_is_the_widest_and_no_access_conflicts_more_than_it_must() {
         let mut n = 0;
         for (name, src) in examples() {
             let module = text::parse(&src).expect("parses");
-            let d = decompose(&module, &src, &table).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            let d = carbyne_decompose::decompose(&module, &src, &table)
+                .unwrap_or_else(|e| panic!("{name}: {e:?}"));
             for row in moves(&d, &table) {
                 n += 1;
                 assert_eq!(row.bytes, row.widest, "{arch} {name}: {row:?}");
@@ -242,5 +243,20 @@ fn every_move_is_the_widest_and_no_access_conflicts_more_than_it_must() {
             }
         }
         assert!(n > 50, "{arch}: {n} moves");
+    }
+}
+
+#[test]
+fn nothing_cheaper_is_pruned() {
+    use carbyne_decompose::solve::Search;
+    let table = AtomTable::new("sm_80".parse().expect("an architecture"));
+    for (name, src) in examples() {
+        let module = text::parse(&src).expect("parses");
+        let cheapest = |exhaustive: bool| {
+            let search = Search { exhaustive, budget: 200_000, ..Search::default() };
+            let d = carbyne_decompose::decompose_with(&module, &src, &table, search);
+            d.unwrap_or_else(|e| panic!("{name}: {e:?}")).leaves[0].estimate
+        };
+        assert_eq!(cheapest(false), cheapest(true), "{name}");
     }
 }
