@@ -31,6 +31,25 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
     }
 }
 
+/// Whether `p` is the row's layout `row`, in scalars of which a unit of the row holds several.
+///
+/// # Errors
+/// The first thread and value at which it is not.
+pub fn check_row(p: &Layout, row: &Layout) -> Result<(), Wrong> {
+    let (p, row) = (Tv::of(p)?, Tv::of(row)?);
+    let ((threads, values), (t_row, v_row)) = (p.sizes(), row.sizes());
+    if threads != t_row || values % v_row != 0 {
+        return Err(Wrong::At("threads or values are not those of the row".to_owned()));
+    }
+    let per = values / v_row;
+    for (t, v) in pairs(threads, values) {
+        if p.at(t + threads * v) != row.at(t + threads * (v / per)) * per + v % per {
+            return Err(Wrong::At(format!("({t},{v}) is elsewhere in the row")));
+        }
+    }
+    Ok(())
+}
+
 /// Why a relation is not vouched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {

@@ -27,7 +27,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
-use certificate::Certificate;
+use certificate::{Certificate, Relation};
 use names::Names;
 use solve::{Leaf, Outcome, Search, Searched, Solution};
 use std::collections::BTreeMap;
@@ -143,7 +143,7 @@ fn attempt(
     let at = |d: Diagnostic| {
         if generated { relocated(d, &program, &planned, module) } else { d }
     };
-    certified(&program, &solution).map_err(|d| one(at(*d)))?;
+    certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
     let atoms = leaves(&program, table, &solution, &at)?;
     let again = !solution.reductions.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
@@ -175,13 +175,13 @@ fn attempt(
 }
 
 /// Refuses a solution with a relation that does not hold, or that nothing vouches for.
-fn certified(p: &Program, solution: &Solution) -> Result<(), Box<Diagnostic>> {
+fn certified(p: &Program, solution: &Solution, table: &AtomTable) -> Result<(), Box<Diagnostic>> {
     let refuse = |code: Code, spec: SpecId, what: String, help: &str| {
         Err(Box::new(Diagnostic::new(code, p.specs[spec].span, what).help(help)))
     };
     let report = "please report this with the file";
     for c in &solution.certificates {
-        match checker::check(&c.relation) {
+        match vouched(c, table) {
             Ok(()) => {}
             Err(checker::Wrong::TooLarge) => {
                 let what = "the tile has too many elements to check its layouts".to_owned();
@@ -201,6 +201,21 @@ fn certified(p: &Program, solution: &Solution) -> Result<(), Box<Diagnostic>> {
         }
     }
     Ok(())
+}
+
+/// Checks that the letters of rows are those of the table, then the relation.
+fn vouched(c: &Certificate, table: &AtomTable) -> Result<(), checker::Wrong> {
+    let letters: Vec<_> = match &c.relation {
+        Relation::Copy { p, q, .. } => vec![p, q],
+        Relation::Gemm { row, .. } => row.iter().collect(),
+        Relation::Pointwise { .. } | Relation::Reduction { .. } => vec![],
+    };
+    let operands = table.get(c.atom).map_or(&[][..], |a| &a.operands);
+    if !letters.is_empty() && operands.len() < letters.len() {
+        return Err(checker::Wrong::At("the row has fewer operands".to_owned()));
+    }
+    letters.into_iter().zip(operands).try_for_each(|(p, o)| checker::check_row(p, &o.tv))?;
+    checker::check(&c.relation)
 }
 
 fn one(d: Diagnostic) -> Diagnostics {
