@@ -64,12 +64,7 @@ pub(super) fn grade(cycles: f64) -> i64 {
 }
 
 /// A copy.
-pub(super) fn copy(
-    table: &AtomTable,
-    op: &Op,
-    c: &Candidate,
-    wavefronts: f64,
-) -> Work {
+pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -> Work {
     let Some(atom) = table.get(c.atom) else { return Work::default() };
     let n = c.instructions;
     Work {
