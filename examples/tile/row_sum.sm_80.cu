@@ -8,10 +8,10 @@ row_sum(const float* __restrict__ X, float* __restrict__ Y) {
   alignas(16) float total[32];  // line 13
   // line 14: Move (view of %X) -> (%total)
   #pragma unroll
-  for (int i_1 = 0; i_1 < 16; i_1 += 1) {  // line 17
+  for (int i_1 = 0; i_1 < 8; i_1 += 1) {  // line 17
     // line 18
-    *reinterpret_cast<uint2*>(&total[i_1 * 2]) =
-        *reinterpret_cast<const uint2*>(&X[i * 1024 + i_1 * 64 + tid * 2]);
+    *reinterpret_cast<uint4*>(&total[i_1 * 4]) =
+        *reinterpret_cast<const uint4*>(&X[i * 1024 + i_1 * 128 + tid * 4]);
   }
   float result[1];  // line 21
   {  // line 22: Reduction.sum (%total) -> (%result)
