@@ -5,6 +5,7 @@ mod certificates;
 mod corrupted;
 mod edits;
 mod explain;
+mod hardware;
 mod known;
 mod moves;
 mod pins;
