@@ -45,7 +45,7 @@ fn every_relation_has_a_certificate_that_checks() {
     }
     // A and B to shared memory and on to registers, the store of C; load and store of the softmax.
     // Init and conversion of the MatMul; exponential and division.
-    assert_eq!(found, [7, 1, 4, 1]);
+    assert_eq!(found, [11, 2, 4, 1]);
 }
 
 /// The layout with one stride changed, for every leaf whose stride counts.
