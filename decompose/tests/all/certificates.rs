@@ -43,7 +43,8 @@ fn every_relation_has_a_certificate_that_checks() {
             }] += 1;
         }
     }
-    // A and B to shared memory and on to registers, the store of C; load and store of the softmax.
+    // A and B to shared memory and on to registers, the store of C; load and store of the softmax; three loads
+    // and the store of the split one.
     // Init and conversion of the MatMul; exponential and division.
     assert_eq!(found, [11, 2, 4, 1]);
 }
