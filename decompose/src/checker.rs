@@ -28,6 +28,9 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
             let through = through.as_ref().map(all).transpose()?;
             check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, through.as_ref())
         }
+        Relation::Exchange { f, g, map, steps } => {
+            check_exchange(&Tv::of(f)?, &Tv::of(g)?, &Tv::of(map)?, steps)
+        }
     }
 }
 
@@ -365,6 +368,32 @@ fn check_reduction(
         }
     }
     Ok(())
+}
+
+fn check_exchange(f: &Tv, g: &Tv, map: &Tv, steps: &[(i64, i64)]) -> Result<(), Wrong> {
+    let (threads, values) = f.sizes();
+    if g.sizes() != (threads, values) || map.size() != values || map.cosize() != values {
+        return Err(Wrong::At("threads or values of the layouts do not fit".to_owned()));
+    }
+    let place = |t: i64, v: i64| (t + threads * v) as usize;
+    let mut held: Vec<i64> =
+        pairs(threads, values).map(|(t, v)| f.at(t + threads * map.at(v))).collect();
+    for &(mask, step) in steps {
+        if ![1, 2, 4, 8, 16].contains(&mask) || threads % 32 != 0 || step < 1 || step >= values {
+            return Err(Wrong::At(format!("lanes {mask} and registers {step} apart do not swap")));
+        }
+        if values % (2 * step) != 0 {
+            return Err(Wrong::At(format!("registers {step} apart are no pairs")));
+        }
+        for (t, v) in pairs(threads, values).filter(|(t, v)| t / mask % 2 == 0 && v / step % 2 == 1)
+        {
+            held.swap(place(t, v), place(t + mask, v - step));
+        }
+    }
+    match pairs(threads, values).find(|(t, v)| held[place(*t, *v)] != g.at(t + threads * v)) {
+        Some((t, v)) => Err(Wrong::At(format!("thread {t} value {v} is another element"))),
+        None => Ok(()),
+    }
 }
 
 fn pairs(a: i64, b: i64) -> impl Iterator<Item = (i64, i64)> {

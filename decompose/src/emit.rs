@@ -3,6 +3,8 @@
 //!
 //! Specs and buffers are found by counting, in the order in which resolving counts them.
 
+mod exchange;
+
 use crate::names::Names;
 use crate::solve::Solution;
 use crate::solve::copy::Candidate;
@@ -49,6 +51,7 @@ impl<'a> Emit<'a> {
             loops: [fresh("i"), fresh("j"), fresh("kk")],
             other: fresh("o"),
             exchange: [fresh("x"), fresh("put"), fresh("get")],
+            lane: fresh("l"),
         };
         Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
     }
@@ -158,6 +161,8 @@ impl<'a> Emit<'a> {
             self.pointwise_body(spec, c)
         } else if let Some(c) = sol.reductions.get(&id) {
             self.reduction_body(spec, c)
+        } else if let Some(c) = sol.exchanges.get(&id) {
+            self.exchange_body(spec, c)
         } else {
             return;
         };
@@ -504,6 +509,7 @@ struct Local {
     loops: [String; 3],
     other: String,
     exchange: [String; 3],
+    lane: String,
 }
 
 /// Loops around a leaf; none for a count of 1.

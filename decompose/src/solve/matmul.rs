@@ -3,7 +3,7 @@
 
 use super::digits::{reordered, same};
 use super::tv::{Gemm, flat};
-use super::{Known, Want, copy, ops};
+use super::{Known, Want, copy, exchange, ops};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::{Atom, AtomOp, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -86,7 +86,7 @@ pub(super) fn options(
             if pin.is_some_and(|w| w != gemm.groups) || gemm.rest().is_none() {
                 continue;
             }
-            match option(p, id, atom, gemm, [a, b, c], known) {
+            match option(p, table, id, atom, gemm, [a, b, c], known) {
                 Some(o) => found.push(o),
                 None => clash = true,
             }
@@ -115,6 +115,7 @@ pub(super) fn options(
 
 fn option(
     p: &Program,
+    table: &AtomTable,
     id: SpecId,
     atom: &Atom,
     gemm: Gemm,
@@ -138,8 +139,10 @@ fn option(
             }
             (None, 2) => return None,
             (None, input) => {
-                wants.push(Want::Rearranged { spec: id, input });
-                detours += rearranging(p, t);
+                let lanes = fixed.and_then(|f| exchange::cheaper(p, table, t, f, &own));
+                detours += lanes.as_ref().map_or_else(|| rearranging(p, t), |c| c.cycles(table));
+                let by_lanes = lanes.map(|c| c.output);
+                wants.push(Want::Rearranged { spec: id, input, by_lanes });
                 maps.push(reordered(&own, wanted)?);
                 layouts.push(own);
             }

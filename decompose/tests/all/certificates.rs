@@ -37,6 +37,7 @@ fn every_relation_has_a_certificate_that_checks() {
                 Relation::Gemm { .. } => 1,
                 Relation::Pointwise { .. } => 2,
                 Relation::Reduction { .. } => 3,
+                Relation::Exchange { .. } => 4,
             }] += 1;
         }
     }
@@ -69,6 +70,7 @@ fn layouts(r: &mut Relation) -> Vec<&mut Layout> {
         }
         Relation::Pointwise { layouts, .. } => layouts.iter_mut().collect(),
         Relation::Reduction { layouts, values, .. } => layouts.iter_mut().chain(values).collect(),
+        Relation::Exchange { f, g, map, .. } => vec![f, g, map],
     }
 }
 

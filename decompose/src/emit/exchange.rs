@@ -1,0 +1,121 @@
+//! Bodies of Moves between registers by exchanges between lanes.
+
+use super::*;
+use crate::solve::exchange::{Choice, Step};
+
+impl Emit<'_> {
+    /// The values in the order of the output, pairs of registers exchanged, and the values to the output.
+    pub(super) fn exchange_body(&mut self, spec: &Spec, c: &Choice) -> Block {
+        let mut body = vec![];
+        let (blocks, all) = self.threads(spec, &mut body);
+        let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())
+        else {
+            return Block::default();
+        };
+        let each = (blocks.clone(), self.group(&all, 1));
+        let [work, send, receive] = self.local.exchange.clone();
+        let (s, d) = (self.local.source.clone(), self.local.target.clone());
+        let thread = format!("@{}", self.local.lane);
+        let units = c.values / c.unit;
+        if !c.steps.is_empty() {
+            let names = vec![Name::new(&thread)];
+            body.push(Stmt::new(StmtKind::Indices { names, threads: View::of(&all) }));
+        }
+        body.push(data_def(&s, src.clone().then(ViewOp::Mine).then(reshape(&c.map.modes()))));
+        body.push(data_def(&d, dst.clone().then(ViewOp::Mine).then(compact(&[c.unit, units]))));
+        body.push(registers(&work, &[c.unit, units], c.scalar));
+        if !c.steps.is_empty() {
+            body.push(registers(&send, &[c.unit], c.scalar));
+            body.push(registers(&receive, &[c.unit], c.scalar));
+        }
+        let copy = |from: View, to: View| leaf(SpecKind::Move, &each, from, to, vec![]);
+        let of = |t: &str, i: Expr| View::of(t).then(ViewOp::Index(vec![None, Some(i)]));
+        let mut nest = Nest::default();
+        let i = nest.var(&self.local.loops[0], units);
+        body.extend(nest.clone().around_all(vec![copy(of(&s, i.clone()), of(&work, i.clone()))]));
+        let warp = (blocks, self.group(&all, 32));
+        for Step { mask, register } in &c.steps {
+            let step = register / c.unit;
+            let mut nest = Nest::default();
+            let outer = nest.var(&self.local.loops[0], units / step / 2);
+            let inner = nest.var(&self.local.loops[1], step);
+            let low = sum(product(outer, step * 2), inner);
+            let (low, high) = (of(&work, low.clone()), of(&work, sum(low, Expr::int(step))));
+            // The lanes below keep the lower registers.
+            let below = |then: Stmt, otherwise: Stmt| {
+                let bit = Expr::bin(BinOp::Div, Expr::name(&thread), Expr::int(*mask));
+                let bit = Expr::bin(BinOp::Mod, bit, Expr::int(2));
+                let block = |stmt: Stmt| Block { stmts: vec![stmt], footer: vec![] };
+                Stmt::new(StmtKind::If {
+                    cond: vec![Compare { lhs: bit, op: CmpOp::Eq, rhs: Expr::int(0) }],
+                    then: block(then),
+                    otherwise: Some(block(otherwise)),
+                })
+            };
+            let (x, y) = (View::of(&send), View::of(&receive));
+            let attr = Attr {
+                key: Name::new("lane"),
+                value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(*mask))),
+            };
+            let bfly = SpecKind::Shfl(ShflOp::Bfly);
+            body.extend(nest.around_all(vec![
+                below(copy(high.clone(), x.clone()), copy(low.clone(), x.clone())),
+                leaf(bfly, &warp, x, y.clone(), vec![attr]),
+                below(copy(y.clone(), high), copy(y, low)),
+            ]));
+        }
+        body.extend(nest.around_all(vec![copy(of(&work, i.clone()), of(&d, i))]));
+        Block { stmts: body, footer: vec![] }
+    }
+}
+
+/// `Allocate %name:[..].scalar.RF`, of each thread.
+fn registers(name: &str, shape: &[i64], scalar: carbyne_ir::scalar::Scalar) -> Stmt {
+    let leaf = |n: i64| TupleExpr::Leaf(Expr::int(n));
+    let mut next = 1;
+    let strides = shape.iter().map(|n| {
+        let s = next;
+        next *= n;
+        leaf(s)
+    });
+    let strides = Some(strides.collect());
+    let modes = shape.iter().map(|n| leaf(*n)).collect();
+    let ty = TensorType {
+        levels: vec![Dims { modes, strides, span: Span::default() }],
+        scalar,
+        memory: Some(Memory::Rf),
+        attrs: vec![],
+        span: Span::default(),
+    };
+    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
+}
+
+fn leaf(kind: SpecKind, exec: &(View, View), from: View, to: View, attrs: Vec<Attr>) -> Stmt {
+    Stmt::new(StmtKind::Spec(Spec {
+        kind,
+        name: None,
+        exec: Some(exec.clone()),
+        inputs: vec![Operand::View(from)],
+        outputs: vec![to],
+        attrs,
+        body: None,
+        span: Span::default(),
+    }))
+}
+
+fn product(a: Expr, n: i64) -> Expr {
+    match a.kind {
+        ExprKind::Int(v) => Expr::int(v * n),
+        _ if n == 1 => a,
+        _ => Expr::bin(BinOp::Mul, a, Expr::int(n)),
+    }
+}
+
+fn sum(a: Expr, b: Expr) -> Expr {
+    match (&a.kind, &b.kind) {
+        (ExprKind::Int(0), _) => b,
+        (_, ExprKind::Int(0)) => a,
+        (ExprKind::Int(x), ExprKind::Int(y)) => Expr::int(x + y),
+        _ => Expr::bin(BinOp::Add, a, b),
+    }
+}

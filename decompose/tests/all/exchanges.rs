@@ -1,0 +1,102 @@
+//! Registers of one thread-value layout brought to another: by exchanges between lanes, or through shared memory.
+
+use crate::support::{decomposed, run, run_random, sm_80};
+use carbyne_decompose::Decomposed;
+use carbyne_decompose::certificate::Relation;
+use proptest::prelude::*;
+
+/// A copy of `n` elements through registers of layout `f` and then `g`, by `threads` threads.
+fn text(scalar: &str, n: i64, threads: i64, f: &str, g: &str) -> String {
+    format!(
+        "carbyne 1\n%A:[{n}].{scalar}.GL\n%B:[{n}].{scalar}.GL\n#grid:[1].block\n#cta:[{threads}].thread\n\
+         Move @g <<<#grid, #cta>>> (%A) -> (%B) {{\n\
+         Allocate %x:[{n}].{scalar}.RF{{tv={f} over #cta}}\n\
+         Allocate %y:[{n}].{scalar}.RF{{tv={g} over #cta}}\n\
+         Move <<<#grid, #cta>>> (%A) -> (%x)\n\
+         Move <<<#grid, #cta>>> (%x) -> (%y)\n\
+         Move <<<#grid, #cta>>> (%y) -> (%B)\n}}\n"
+    )
+}
+
+/// Decomposes, and runs the result against the meaning of every Move.
+fn checked(src: &str) -> Decomposed {
+    let table = sm_80();
+    let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+    for report in [run(&d.program, &table), run_random(&d.program, &table)] {
+        let report = report.unwrap_or_else(|e| panic!("{src}{}\n{e:?}", d.text));
+        let kernel = &report.kernels[0];
+        assert!(kernel.complete && kernel.checked && kernel.unchecked.is_empty(), "{}", d.text);
+    }
+    d
+}
+
+/// Exchanges of the Move between registers; none where it goes through shared memory.
+fn exchanges(d: &Decomposed) -> Option<usize> {
+    let mut found = d.certificates.iter().filter_map(|c| match &c.relation {
+        Relation::Exchange { steps, .. } => Some(steps.len()),
+        _ => None,
+    });
+    let first = found.next();
+    assert_eq!(first.is_some_and(|n| n > 0), d.text.contains("Shfl.bfly"), "{}", d.text);
+    assert!(first.is_none() || !d.text.contains(".SH"), "{}", d.text);
+    first
+}
+
+/// `((2,2),(2)):((1,4),(2))`: strides of the bits of threads and of values.
+fn layout(threads: &[i64], values: &[i64]) -> String {
+    let side = |of: &dyn Fn(i64) -> i64| {
+        let one = |bits: &[i64]| {
+            let each: Vec<String> = bits.iter().map(|s| of(*s).to_string()).collect();
+            format!("({})", each.join(","))
+        };
+        format!("({},{})", one(threads), one(values))
+    };
+    format!("{}:{}", side(&|_| 2), side(&|s| s))
+}
+
+/// Strides of `n` bits, in this order.
+fn strides(order: &[u32]) -> Vec<i64> {
+    order.iter().map(|b| 1 << b).collect()
+}
+
+#[test]
+fn a_bit_of_the_lane_for_a_bit_of_the_register() {
+    let d = checked(&text("f32", 128, 32, "(32,4):(1,32)", "((16,2),(2,2)):((1,64),(16,32))"));
+    assert_eq!(exchanges(&d), Some(1), "{}", d.text);
+    let d = checked(&text("f32", 128, 32, "(32,4):(1,32)", "((8,4),4):((1,32),8)"));
+    assert_eq!(exchanges(&d), Some(2), "{}", d.text);
+}
+
+#[test]
+fn registers_alone_are_renamed() {
+    let d = checked(&text("f32", 192, 32, "(32,(2,3)):(1,(32,64))", "(32,(3,2)):(1,(64,32))"));
+    assert_eq!(exchanges(&d), Some(0), "{}", d.text);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_order_of_bits_within_a_warp(
+        f in Just((0..11).collect::<Vec<u32>>()).prop_shuffle(),
+        g in Just((0..11).collect::<Vec<u32>>()).prop_shuffle(),
+        values in 1usize..4,
+        warps in 0usize..2,
+        scalar in prop::sample::select(vec!["f32", "f64", "f16", "i8"]),
+    ) {
+        let packed: usize = match scalar { "f16" => 1, "i8" => 2, _ => 0 };
+        let n = 5 + values + warps + packed;
+        // The bits of a word stay where they are, and those of warps.
+        let bits = |order: &[u32]| {
+            let some: Vec<i64> = strides(order).into_iter().filter(|s| *s < 1 << n).collect();
+            let (mut own, fixed): (Vec<i64>, Vec<i64>) =
+                some.iter().partition(|s| **s >= 1 << (packed + warps));
+            let fixed: Vec<i64> = { let mut f = fixed; f.sort_unstable(); f };
+            let mut v = own.split_off(5);
+            v.splice(0..0, fixed[..packed].iter().copied());
+            own.extend(&fixed[packed..]);
+            layout(&own, &v)
+        };
+        let d = checked(&text(scalar, 1 << n, 32 << warps, &bits(&f), &bits(&g)));
+        exchanges(&d);
+    }
+}
