@@ -43,7 +43,10 @@ impl Emit<'_> {
             let (low, high) = (of(&work, low.clone()), of(&work, sum(low, Expr::int(step))));
             // The lanes below keep the lower registers.
             let below = |then: Stmt, otherwise: Stmt| {
-                let bit = Expr::bin(BinOp::Div, Expr::name(&thread), Expr::int(*mask));
+                let bit = match *mask {
+                    1 => Expr::name(&thread),
+                    mask => Expr::bin(BinOp::Div, Expr::name(&thread), Expr::int(mask)),
+                };
                 let bit = Expr::bin(BinOp::Mod, bit, Expr::int(2));
                 let block = |stmt: Stmt| Block { stmts: vec![stmt], footer: vec![] };
                 Stmt::new(StmtKind::If {
@@ -78,7 +81,7 @@ fn registers(name: &str, shape: &[i64], scalar: carbyne_ir::scalar::Scalar) -> S
         next *= n;
         leaf(s)
     });
-    let strides = Some(strides.collect());
+    let strides = (shape.len() > 1).then(|| strides.collect());
     let modes = shape.iter().map(|n| leaf(*n)).collect();
     let ty = TensorType {
         levels: vec![Dims { modes, strides, span: Span::default() }],

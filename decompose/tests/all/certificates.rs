@@ -25,10 +25,25 @@ Spec @g <<<#grid, #cta>>> (%A) -> (%B) {
 }
 ";
 
+/// Registers exchanged between lanes.
+const EXCHANGE: &str = "carbyne 1
+%A:[256].f32.GL
+%B:[256].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Move @g <<<#grid, #cta>>> (%A) -> (%B) {
+  Allocate %x:[256].f32.RF{tv=(32,8):(1,32) over #cta}
+  Allocate %y:[256].f32.RF{tv=((8,4),(4,2)):((1,32),(8,128)) over #cta}
+  Move <<<#grid, #cta>>> (%A) -> (%x)
+  Move <<<#grid, #cta>>> (%x) -> (%y)
+  Move <<<#grid, #cta>>> (%y) -> (%B)
+}
+";
+
 #[test]
 fn every_relation_has_a_certificate_that_checks() {
-    let mut found = [0; 4];
-    for src in [MatMul::default().text(), SOFTMAX.to_owned()] {
+    let mut found = [0; 5];
+    for src in [MatMul::default().text(), SOFTMAX.to_owned(), EXCHANGE.to_owned()] {
         let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             c.check().expect("holds");
@@ -41,9 +56,9 @@ fn every_relation_has_a_certificate_that_checks() {
             }] += 1;
         }
     }
-    // A and B to shared memory and on to registers, the store of C; load and store of the softmax.
+    // A and B to shared memory and on to registers, the store of C; load and store of the softmax and of the exchange.
     // Init and conversion of the MatMul; exponential and division.
-    assert_eq!(found, [7, 1, 4, 1]);
+    assert_eq!(found, [9, 1, 4, 1, 1]);
 }
 
 /// The layout with one stride changed, for every leaf whose stride counts.
@@ -77,7 +92,7 @@ fn layouts(r: &mut Relation) -> Vec<&mut Layout> {
 #[test]
 fn every_changed_stride_fails_the_check() {
     let mut n = 0;
-    for src in [MatMul::default().text(), SOFTMAX.to_owned()] {
+    for src in [MatMul::default().text(), SOFTMAX.to_owned(), EXCHANGE.to_owned()] {
         let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             let mut copy = c.clone();

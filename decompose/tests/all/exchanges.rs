@@ -1,8 +1,9 @@
 //! Registers of one thread-value layout brought to another: by exchanges between lanes, or through shared memory.
 
+use crate::moves::examples;
 use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_decompose::Decomposed;
-use carbyne_decompose::certificate::Relation;
+use carbyne_decompose::certificate::{Certificate, Relation};
 use proptest::prelude::*;
 
 /// A copy of `n` elements through registers of layout `f` and then `g`, by `threads` threads.
@@ -71,6 +72,71 @@ fn a_bit_of_the_lane_for_a_bit_of_the_register() {
 fn registers_alone_are_renamed() {
     let d = checked(&text("f32", 192, 32, "(32,(2,3)):(1,(32,64))", "(32,(3,2)):(1,(64,32))"));
     assert_eq!(exchanges(&d), Some(0), "{}", d.text);
+}
+
+#[test]
+fn across_warps_it_goes_through_shared_memory() {
+    let d = checked(&text("f32", 256, 64, "((32,2),4):((1,32),64)", "((32,2),4):((1,128),32)"));
+    assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
+    // Halves of a word would have to go to different lanes.
+    let d = checked(&text("f16", 64, 32, "(32,2):(2,1)", "(32,2):(1,32)"));
+    assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
+}
+
+#[test]
+fn many_exchanges_cost_more_than_shared_memory() {
+    // All bits of the lane, in a circle among themselves.
+    let d = checked(&text("f32", 2048, 32, "(32,64):(1,32)", "((2,2,2,2,2),64):((2,4,8,16,1),32)"));
+    assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
+}
+
+#[test]
+fn threads_that_hold_the_same_keep_it() {
+    let f = "((4,8),4):((1,0),4)";
+    let d = checked(&text("f32", 16, 32, f, "((4,8),(2,2)):((4,0),(1,2))"));
+    assert_eq!(exchanges(&d), Some(2), "{}", d.text);
+}
+
+/// The factor of a product that another one left in registers.
+#[test]
+fn a_factor_is_brought_to_its_instruction() {
+    let all = examples();
+    let src = &all["rearrange"];
+    let simulated = |src: &str| {
+        let table = sm_80();
+        let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        run(&d.program, &table).unwrap_or_else(|e| panic!("{}\n{e:?}", d.text));
+        d
+    };
+    assert_eq!(exchanges(&simulated(src)), Some(2));
+    let d = simulated(&src.replace("warps=(4,1)", "warps=(2,2)"));
+    assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
+}
+
+#[test]
+fn the_checker_refuses_other_steps() {
+    let d = checked(&text("f32", 256, 32, "(32,8):(1,32)", "((8,4),(4,2)):((1,32),(8,128))"));
+    let own = d.certificates.iter().find(|c| matches!(c.relation, Relation::Exchange { .. }));
+    let own = own.expect("exchanges");
+    own.check().expect("holds");
+    let with = |change: &dyn Fn(&mut Vec<(i64, i64)>)| {
+        let mut other: Certificate = own.clone();
+        if let Relation::Exchange { steps, .. } = &mut other.relation {
+            change(steps);
+        }
+        other.check()
+    };
+    for i in 0..2 {
+        for (mask, register) in [(0, 1), (3, 1), (32, 1), (-8, 1), (16, 0), (8, 3), (8, 8), (8, -1)]
+        {
+            assert!(with(&|s| s[i] = (mask, register)).is_err(), "{i} {mask} {register}");
+        }
+        assert!(with(&|s| s[i].0 /= 2).is_err());
+        assert!(with(&|s| s[i].1 = if s[i].1 == 1 { 2 } else { 1 }).is_err());
+        assert!(with(&|s| s.truncate(i)).is_err());
+        assert!(with(&|s| s.push(s[i])).is_err());
+    }
+    assert!(with(&|s| s.swap(0, 1)).is_ok(), "these two do not depend on each other");
 }
 
 proptest! {
