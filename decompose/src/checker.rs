@@ -28,9 +28,7 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
             let through = through.as_ref().map(all).transpose()?;
             check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, through.as_ref())
         }
-        Relation::Exchange { f, g, map, steps } => {
-            check_exchange(&Tv::of(f)?, &Tv::of(g)?, &Tv::of(map)?, steps)
-        }
+        Relation::Exchange { f, g, map, steps } => check_exchange([f, g, map], steps),
     }
 }
 
@@ -370,30 +368,26 @@ fn check_reduction(
     Ok(())
 }
 
-fn check_exchange(f: &Tv, g: &Tv, map: &Tv, steps: &[(i64, i64)]) -> Result<(), Wrong> {
+fn check_exchange([f, g, map]: [&Layout; 3], steps: &[(i64, i64)]) -> Result<(), Wrong> {
+    let (f, g, map) = (Tv::of(f)?, Tv::of(g)?, Tv::of(map)?);
     let (threads, values) = f.sizes();
+    let n = Some(threads * values).filter(|n| *n <= MOST).ok_or(Wrong::TooLarge)?;
     if g.sizes() != (threads, values) || map.size() != values || map.cosize() != values {
         return Err(Wrong::At("threads or values of the layouts do not fit".to_owned()));
     }
-    let place = |t: i64, v: i64| (t + threads * v) as usize;
-    let mut held: Vec<i64> =
-        pairs(threads, values).map(|(t, v)| f.at(t + threads * map.at(v))).collect();
+    let first = |i: i64| f.at(i % threads + threads * map.at(i / threads));
+    let mut held: Vec<i64> = (0..n).map(first).collect();
     for &(mask, step) in steps {
-        if ![1, 2, 4, 8, 16].contains(&mask) || threads % 32 != 0 || step < 1 || step >= values {
+        let lanes = threads % 32 == 0 && [1, 2, 4, 8, 16].contains(&mask);
+        if !lanes || !(1..values).contains(&step) || values % (2 * step) != 0 {
             return Err(Wrong::At(format!("lanes {mask} and registers {step} apart do not swap")));
         }
-        if values % (2 * step) != 0 {
-            return Err(Wrong::At(format!("registers {step} apart are no pairs")));
-        }
-        for (t, v) in pairs(threads, values).filter(|(t, v)| t / mask % 2 == 0 && v / step % 2 == 1)
-        {
-            held.swap(place(t, v), place(t + mask, v - step));
+        for i in (0..n).filter(|i| i % threads / mask % 2 == 0 && i / threads / step % 2 == 1) {
+            held.swap(i as usize, (i + mask - threads * step) as usize);
         }
     }
-    match pairs(threads, values).find(|(t, v)| held[place(*t, *v)] != g.at(t + threads * v)) {
-        Some((t, v)) => Err(Wrong::At(format!("thread {t} value {v} is another element"))),
-        None => Ok(()),
-    }
+    let wrong = (0..n).find(|i| held[*i as usize] != g.at(*i));
+    wrong.map_or(Ok(()), |i| Err(Wrong::At(format!("({},{}) differs", i % threads, i / threads))))
 }
 
 fn pairs(a: i64, b: i64) -> impl Iterator<Item = (i64, i64)> {

@@ -109,7 +109,9 @@ fn a_factor_is_brought_to_its_instruction() {
         d
     };
     assert_eq!(exchanges(&simulated(src)), Some(2));
-    let d = simulated(&src.replace("warps=(4,1)", "warps=(2,2)"));
+    let d = simulated(
+        &src.replace("[32].thread", "[64].thread").replace("-> (%ab)", "-> (%ab) warps=(1,2)"),
+    );
     assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
 }
 
@@ -119,7 +121,8 @@ fn the_checker_refuses_other_steps() {
     let own = d.certificates.iter().find(|c| matches!(c.relation, Relation::Exchange { .. }));
     let own = own.expect("exchanges");
     own.check().expect("holds");
-    let with = |change: &dyn Fn(&mut Vec<(i64, i64)>)| {
+    type Steps = Vec<(i64, i64)>;
+    let with = |change: &dyn Fn(&mut Steps)| {
         let mut other: Certificate = own.clone();
         if let Relation::Exchange { steps, .. } = &mut other.relation {
             change(steps);
