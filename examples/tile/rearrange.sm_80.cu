@@ -70,17 +70,17 @@ rearrange(
       for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 86
         #pragma unroll
         for (int j = 0; j < 2; j += 1) {  // line 87
-          if (l % 2 == 0) {  // line 88
-            put[0] = x[i_2 * 4 + j + 2];  // line 89
-          } else {
-            put[0] = x[i_2 * 4 + j];  // line 91
+          put[0] = x[i_2 * 4 + j];  // line 88
+          if (l % 2 == 0) {  // line 89
+            put[0] = x[i_2 * 4 + j + 2];  // line 90
           }
-          // line 93
+          // line 92
           *reinterpret_cast<unsigned long long*>(get) =
               __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned long long*>(put), 1);
-          if (l % 2 == 0) {  // line 94
-            x[i_2 * 4 + j + 2] = get[0];  // line 95
-          } else {
+          if (l % 2 == 0) {  // line 93
+            x[i_2 * 4 + j + 2] = get[0];  // line 94
+          }
+          if (l % 2 == 1) {  // line 96
             x[i_2 * 4 + j] = get[0];  // line 97
           }
         }
@@ -89,17 +89,17 @@ rearrange(
       for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 101
         #pragma unroll
         for (int j = 0; j < 2; j += 1) {  // line 102
-          if ((l / 2) % 2 == 0) {  // line 103
-            put[0] = x[i_2 * 4 + j + 2];  // line 104
-          } else {
-            put[0] = x[i_2 * 4 + j];  // line 106
+          put[0] = x[i_2 * 4 + j];  // line 103
+          if ((l / 2) % 2 == 0) {  // line 104
+            put[0] = x[i_2 * 4 + j + 2];  // line 105
           }
-          // line 108
+          // line 107
           *reinterpret_cast<unsigned long long*>(get) =
               __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned long long*>(put), 2);
-          if ((l / 2) % 2 == 0) {  // line 109
-            x[i_2 * 4 + j + 2] = get[0];  // line 110
-          } else {
+          if ((l / 2) % 2 == 0) {  // line 108
+            x[i_2 * 4 + j + 2] = get[0];  // line 109
+          }
+          if ((l / 2) % 2 == 1) {  // line 111
             x[i_2 * 4 + j] = get[0];  // line 112
           }
         }

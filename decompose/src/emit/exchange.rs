@@ -41,18 +41,18 @@ impl Emit<'_> {
             let inner = nest.var(&self.local.loops[1], step);
             let low = sum(product(outer, step * 2), inner);
             let (low, high) = (of(&work, low.clone()), of(&work, sum(low, Expr::int(step))));
-            // The lanes below keep the lower registers.
-            let below = |then: Stmt, otherwise: Stmt| {
+            // Branches that would both write, or both read, one of two registers are left apart: compilers
+            // make one access of them, to an address that depends on the lane, and so to memory.
+            let where_bit = |is: i64, stmt: Stmt| {
                 let bit = match *mask {
                     1 => Expr::name(&thread),
                     mask => Expr::bin(BinOp::Div, Expr::name(&thread), Expr::int(mask)),
                 };
-                let bit = Expr::bin(BinOp::Mod, bit, Expr::int(2));
-                let block = |stmt: Stmt| Block { stmts: vec![stmt], footer: vec![] };
+                let lhs = Expr::bin(BinOp::Mod, bit, Expr::int(2));
                 Stmt::new(StmtKind::If {
-                    cond: vec![Compare { lhs: bit, op: CmpOp::Eq, rhs: Expr::int(0) }],
-                    then: block(then),
-                    otherwise: Some(block(otherwise)),
+                    cond: vec![Compare { lhs, op: CmpOp::Eq, rhs: Expr::int(is) }],
+                    then: Block { stmts: vec![stmt], footer: vec![] },
+                    otherwise: None,
                 })
             };
             let (x, y) = (View::of(&send), View::of(&receive));
@@ -62,9 +62,12 @@ impl Emit<'_> {
             };
             let bfly = SpecKind::Shfl(ShflOp::Bfly);
             body.extend(nest.around_all(vec![
-                below(copy(high.clone(), x.clone()), copy(low.clone(), x.clone())),
+                // The lanes below keep the lower registers.
+                copy(low.clone(), x.clone()),
+                where_bit(0, copy(high.clone(), x.clone())),
                 leaf(bfly, &warp, x, y.clone(), vec![attr]),
-                below(copy(y.clone(), high), copy(y, low)),
+                where_bit(0, copy(y.clone(), high)),
+                where_bit(1, copy(y, low)),
             ]));
         }
         body.extend(nest.around_all(vec![copy(of(&work, i.clone()), of(&d, i))]));
