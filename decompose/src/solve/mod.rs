@@ -211,6 +211,16 @@ pub fn solve(
     if !best.wants.is_empty() {
         return Ok(Outcome::Wants(best.wants));
     }
+    if let Some(id) = best.solution.whole_warps(table)
+        && p.specs[kernel].exec.is_some_and(|e| p.threads[e.threads].concat().modes().len() > 1)
+    {
+        let message =
+            format!("this {} takes whole warps, of a block of several modes", p.specs[id].kind);
+        let help = "declare the block's threads as `[n].thread`";
+        return Err(Box::new(
+            Diagnostic::new(Code::NoStrategy, p.specs[id].span, message).help(help),
+        ));
+    }
     let mut out = best.solution;
     let name = ops::block_name(p, kernel);
     for (b, tv) in &best.known {
@@ -240,6 +250,17 @@ impl Solution {
             (self.leaves, self.searched, self.estimate) =
                 (other.leaves, other.searched, other.estimate);
         }
+    }
+
+    /// An operation whose body takes the threads of a block by warps.
+    fn whole_warps(&self, table: &AtomTable) -> Option<SpecId> {
+        let group = |atom: &str| table.get(atom).map_or(1, |a| a.group);
+        let copies = self.copies.iter().filter(|(_, c)| c.group > 1).map(|(id, _)| id);
+        let matmuls = self.matmuls.iter().filter(|(_, c)| group(c.atom) > 1).map(|(id, _)| id);
+        let reductions = self.reductions.iter().filter(|(_, c)| !c.masks.is_empty());
+        let exchanges = self.exchanges.iter().filter(|(_, c)| !c.steps.is_empty());
+        let lanes = reductions.map(|(id, _)| id).chain(exchanges.map(|(id, _)| id));
+        copies.chain(matmuls).chain(lanes).min().copied()
     }
 
     /// Whether it implements the spec.

@@ -4,6 +4,7 @@ use crate::moves::examples;
 use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
+use carbyne_ir::diag::Code;
 use proptest::prelude::*;
 
 /// A copy of `n` elements through registers of layout `f` and then `g`, by `threads` threads.
@@ -113,6 +114,40 @@ fn a_factor_is_brought_to_its_instruction() {
         &src.replace("[32].thread", "[64].thread").replace("-> (%ab)", "-> (%ab) warps=(1,2)"),
     );
     assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
+}
+
+/// A product whose accumulators are wanted in a layout that is stated: each lane four neighbors of a row.
+#[test]
+fn accumulators_are_brought_to_a_stated_layout() {
+    let src = "carbyne 1\n%A:[16,16].f16.GL\n%B:[16,16].f16.GL\n%O:[16,16].f32.GL\n\
+        #grid:[1].block\n#cta:[32].thread\n\
+        MatMul.set @g <<<#grid, #cta>>> (%A, %B) -> (%O) acc=f32 {\n\
+        Allocate %a:[16,16].f16.RF{?}\n\
+        Allocate %b:[16,16].f16.RF{?}\n\
+        Allocate %o:[16,16].f32.RF{?}\n\
+        Allocate %y:[16,16].f32.RF{tv=((4,8),(4,2)):((64,1),(16,8)) over #cta}\n\
+        Move <<<#grid, #cta>>> (%A) -> (%a)\n\
+        Move <<<#grid, #cta>>> (%B) -> (%b)\n\
+        MatMul.set <<<#grid, #cta>>> (%a, %b) -> (%o)\n\
+        Move <<<#grid, #cta>>> (%o) -> (%y)\n\
+        Move <<<#grid, #cta>>> (%y) -> (%O)\n}\n";
+    let d = checked(src);
+    assert_eq!(exchanges(&d), Some(2), "{}", d.text);
+    assert!(d.text.contains("st.global.b128"), "{}", d.text);
+}
+
+#[test]
+fn warps_of_a_block_of_several_modes_are_refused() {
+    let src = "carbyne 1\n%A:[32,64].f32.GL\n%B:[32,1].f32.GL\n#grid:[1].block\n\
+        #cta:[(8,4):(1,8)].thread\n\
+        Reduction.sum @g <<<#grid, #cta>>> (%A) -> (%B) axis=1 {\n\
+        Allocate %x:[32,64].f32.RF{?}\n\
+        Allocate %y:[32,1].f32.RF{?}\n\
+        Move <<<#grid, #cta>>> (%A) -> (%x)\n\
+        Reduction.sum <<<#grid, #cta>>> (%x) -> (%y) axis=1\n\
+        Move <<<#grid, #cta>>> (%y) -> (%B)\n}\n";
+    let errors = decomposed(src, &sm_80()).expect_err("two modes").into_vec();
+    assert_eq!(errors[0].code, Code::NoStrategy, "{errors:?}");
 }
 
 #[test]
