@@ -75,6 +75,17 @@ pub enum Relation {
         /// See `masks`: the first one for each thread, and from there to the others.
         through: Option<[Layout; 2]>,
     },
+    /// What follows from f by exchanges between lanes is g.
+    Exchange {
+        /// The source tensor.
+        f: Layout,
+        /// The destination tensor.
+        g: Layout,
+        /// The registers of the source in the order in which they are exchanged.
+        map: Layout,
+        /// Of each exchange, threads between lanes and values between registers that swap.
+        steps: Vec<(i64, i64)>,
+    },
 }
 
 impl Certificate {

@@ -28,6 +28,7 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
             let through = through.as_ref().map(all).transpose()?;
             check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, through.as_ref())
         }
+        Relation::Exchange { f, g, map, steps } => check_exchange([f, g, map], steps),
     }
 }
 
@@ -382,6 +383,28 @@ fn check_reduction(
         }
     }
     Ok(())
+}
+
+fn check_exchange([f, g, map]: [&Layout; 3], steps: &[(i64, i64)]) -> Result<(), Wrong> {
+    let (f, g, map) = (Tv::of(f)?, Tv::of(g)?, Tv::of(map)?);
+    let (threads, values) = f.sizes();
+    let n = Some(threads * values).filter(|n| *n <= MOST).ok_or(Wrong::TooLarge)?;
+    if g.sizes() != (threads, values) || map.size() != values || map.cosize() != values {
+        return Err(Wrong::At("threads or values of the layouts do not fit".to_owned()));
+    }
+    let first = |i: i64| f.at(i % threads + threads * map.at(i / threads));
+    let mut held: Vec<i64> = (0..n).map(first).collect();
+    for &(mask, step) in steps {
+        let lanes = threads % 32 == 0 && [1, 2, 4, 8, 16].contains(&mask);
+        if !lanes || !(1..values).contains(&step) || values % (2 * step) != 0 {
+            return Err(Wrong::At(format!("lanes {mask} and registers {step} apart do not swap")));
+        }
+        for i in (0..n).filter(|i| i % threads / mask % 2 == 0 && i / threads / step % 2 == 1) {
+            held.swap(i as usize, (i + mask - threads * step) as usize);
+        }
+    }
+    let wrong = (0..n).find(|i| held[*i as usize] != g.at(*i));
+    wrong.map_or(Ok(()), |i| Err(Wrong::At(format!("({},{}) differs", i % threads, i / threads))))
 }
 
 fn pairs(a: i64, b: i64) -> impl Iterator<Item = (i64, i64)> {

@@ -4,6 +4,7 @@
 //! Specs and buffers are found by counting, in the order in which resolving counts them.
 
 mod exchange;
+mod through;
 
 use crate::names::Names;
 use crate::solve::Solution;
@@ -16,8 +17,8 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
-use exchange::{Values, at, plain};
 use std::collections::BTreeMap;
+use through::{Values, at, plain};
 
 /// What is written into the module.
 pub struct Emit<'a> {
@@ -53,6 +54,7 @@ impl<'a> Emit<'a> {
             other: fresh("o"),
             exchange: [fresh("x"), fresh("put"), fresh("get")],
             partial: fresh("sums"),
+            lane: fresh("l"),
         };
         Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
     }
@@ -162,6 +164,8 @@ impl<'a> Emit<'a> {
             self.pointwise_body(spec, c)
         } else if let Some(c) = sol.reductions.get(&id) {
             self.reduction_body(spec, c)
+        } else if let Some(c) = sol.exchanges.get(&id) {
+            self.exchange_body(spec, c)
         } else {
             return;
         };
@@ -409,7 +413,7 @@ impl<'a> Emit<'a> {
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], n);
         let leaf = |kind, exec: &(View, View), inputs: Vec<View>, output: View, attrs| {
-            exchange::spec(
+            through::spec(
                 kind,
                 exec,
                 inputs.into_iter().map(Operand::View).collect(),
@@ -468,6 +472,7 @@ struct Local {
     other: String,
     exchange: [String; 3],
     partial: String,
+    lane: String,
 }
 
 /// Loops around a leaf; none for a count of 1.

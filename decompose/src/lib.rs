@@ -146,13 +146,13 @@ fn attempt(
     certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
     let atoms = leaves(&program, table, &solution, &at)?;
     let sums = solution.matmuls.values().any(|m| m.gemm.groups.2 > 1);
-    let again = sums || !solution.reductions.is_empty();
+    let again = sums || !solution.reductions.is_empty() || !solution.exchanges.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
     let mut text = text::print(&emitted);
     let mut written = emitted.clone();
     let (mut module_out, mut atomic) = reparse(&text)?;
     if again {
-        // Bodies of Reductions, and sums of partial sums, are written without atoms.
+        // Bodies of Reductions, of exchanges and of partial sums are written without atoms.
         let none = Solution::default();
         let ours = |d: Diagnostic| relocated(d, &atomic, &emitted, module);
         let atoms = leaves(&atomic, table, &none, &ours)?;
@@ -209,7 +209,9 @@ fn vouched(c: &Certificate, table: &AtomTable) -> Result<(), checker::Wrong> {
     let letters: Vec<_> = match &c.relation {
         Relation::Copy { p, q, .. } => vec![p, q],
         Relation::Gemm { row, .. } => row.iter().collect(),
-        Relation::Pointwise { .. } | Relation::Reduction { .. } => vec![],
+        Relation::Pointwise { .. } | Relation::Reduction { .. } | Relation::Exchange { .. } => {
+            vec![]
+        }
     };
     let operands = table.get(c.atom).map_or(&[][..], |a| &a.operands);
     if !letters.is_empty() && operands.len() < letters.len() {

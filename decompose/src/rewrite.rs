@@ -1,9 +1,11 @@
 //! Rewrites a module so that it can be solved: bodies that take operands through registers or shared memory.
 //! What is added stands in the text like what a person writes, and is solved like it.
 
+use crate::emit::layout_expr;
 use crate::names::Names;
 use crate::solve::{Want, ops};
 use carbyne_ir::ast::*;
+use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
@@ -105,7 +107,7 @@ impl Rewrite<'_> {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
             Want::FromZero(_) => self.onto_zero(id, spec),
-            Want::Rearranged { input, .. } => {
+            Want::Rearranged { input, by_lanes, .. } => {
                 let tensors: Vec<TensorId> = self.p.specs[id].input_tensors().collect();
                 let Some(&t) = tensors.get(*input) else { return };
                 let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
@@ -115,6 +117,14 @@ impl Rewrite<'_> {
                 let Some(view) = views.nth(*input) else { return };
                 let base = view.base.text.clone();
                 let scalar = self.p.scalar_of(t);
+                if let Some(tv) = by_lanes {
+                    let own = self.names.fresh(&format!("{base}_r"));
+                    let Some(stated) = self.stated(id, t, &own, tv) else { return };
+                    let from = std::mem::replace(view, View::of(&own));
+                    before.push(stated);
+                    before.push(moved(spec, from, View::of(&own)));
+                    return;
+                }
                 let (shared, own) = (
                     self.names.fresh(&format!("{base}_s")),
                     self.names.fresh(&format!("{base}_r")),
@@ -137,6 +147,17 @@ impl Rewrite<'_> {
         if let Some(stmts) = body {
             spec.body = Some(Block { stmts, footer: vec![] });
         }
+    }
+
+    /// Registers of the shape of `t` with a thread-value layout.
+    fn stated(&self, id: SpecId, t: TensorId, name: &str, tv: &Layout) -> Option<Stmt> {
+        let kernel = *self.p.kernels.iter().rev().find(|k| **k <= id)?;
+        let threads = ops::block_name(self.p, kernel);
+        let mut stmt = allocate(self.p, t, name, self.p.scalar_of(t), Memory::Rf)?;
+        if let StmtKind::Allocate { ty, .. } = &mut stmt.kind {
+            ty.attrs = vec![TypeAttr::Tv(layout_expr(tv), Name::new(threads))];
+        }
+        Some(stmt)
     }
 
     /// Operands in memory go through registers.

@@ -191,6 +191,11 @@ fn their_cuda_compiles() {
         if !ptx.text().contains(".entry") || !cubin.stdout.starts_with(b"\x7fELF") {
             return Err(format!("{name} for {arch}: no PTX or no machine code"));
         }
+        if ptx.text().contains("__local_depot") {
+            return Err(format!(
+                "{name} for {arch}: arrays that should be registers are in memory"
+            ));
+        }
         if cubin.stderr.contains("no spills") {
             Ok(())
         } else {

@@ -76,5 +76,14 @@ pub fn certify(
         };
         list.push(Certificate { spec, atom: "-", relation });
     }
+    for (&spec, c) in &solution.exchanges {
+        let relation = Relation::Exchange {
+            f: c.input.clone(),
+            g: c.output.clone(),
+            map: c.map.clone(),
+            steps: c.steps.iter().map(|s| (s.mask, s.register)).collect(),
+        };
+        list.push(Certificate { spec, atom: "-", relation });
+    }
     solution.certificates = list;
 }

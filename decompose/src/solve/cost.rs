@@ -5,7 +5,7 @@
 
 use super::copy::Candidate;
 use super::ops::Op;
-use super::{Known, Solution, matmul, ops, pointwise, pressure, reduce};
+use super::{Known, Solution, exchange, matmul, ops, pointwise, pressure, reduce};
 use carbyne_atoms::{Atom, AtomTable, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::Dim;
@@ -139,6 +139,16 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
         work.completion += t.shared_store_cycles + t.shared_load_cycles + others * op_latency;
     }
     work
+}
+
+/// A Move by exchanges between lanes.
+pub(super) fn exchange(c: &exchange::Choice) -> Work {
+    Work {
+        instructions: c.instructions,
+        issue: c.issue,
+        completion: c.completion,
+        ..Work::default()
+    }
 }
 
 /// Costs a leaf of the search.

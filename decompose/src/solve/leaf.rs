@@ -5,7 +5,7 @@ use super::copy::Candidate;
 use super::digits::same;
 use super::ops::Op;
 use super::{Fallible, Finished, Solution, Solver, State, Want, sides};
-use super::{cost, matmul, pointwise, reduce, shared};
+use super::{cost, exchange, matmul, pointwise, reduce, shared};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
@@ -41,7 +41,7 @@ impl Solver<'_> {
                         Ok(list) => copies.push((op, list)),
                         // Of registers that no instruction moves, others may be moved.
                         Err(_) if spec.atom.is_none() && (self.rf(src) || self.rf(dst)) => {
-                            wants.insert(Want::ThroughRegisters(id));
+                            wants.push(Want::ThroughRegisters(id));
                             let t = if self.rf(src) { src } else { dst };
                             detours += matmul::rearranging(self.p, t) * op.trips as f64;
                         }
@@ -89,15 +89,27 @@ impl Solver<'_> {
                     return Err(self.unknown(id, t));
                 };
                 let wanted = pointwise::operand(self.p, t, to, tv, whole);
-                let fits = wanted.is_ok_and(|w| same(&w.tv, own));
-                if !fits {
-                    moved = true;
-                    detours += matmul::rearranging(self.p, t) * op.trips as f64;
-                    wants.insert(match spec.kind {
-                        SpecKind::Move => Want::ThroughShared(id),
-                        _ => Want::Rearranged { spec: id, input },
-                    });
+                if wanted.as_ref().is_ok_and(|w| same(&w.tv, own)) {
+                    continue;
                 }
+                moved = true;
+                let lanes =
+                    wanted.ok().and_then(|w| exchange::cheaper(self.p, self.table, t, own, &w.tv));
+                if let (SpecKind::Move, Some(c), true, None) =
+                    (spec.kind, &lanes, whole, &spec.atom)
+                {
+                    work.insert(id, cost::exchange(c));
+                    out.exchanges.insert(id, c.clone());
+                    continue;
+                }
+                let cycles = lanes
+                    .as_ref()
+                    .map_or_else(|| matmul::rearranging(self.p, t), |c| c.cycles(self.table));
+                detours += cycles * op.trips as f64;
+                wants.push(match spec.kind {
+                    SpecKind::Move => Want::ThroughShared(id),
+                    _ => Want::Rearranged { spec: id, input, by_lanes: lanes.map(|c| c.output) },
+                });
             }
             if moved {
                 continue;
@@ -111,18 +123,22 @@ impl Solver<'_> {
             }
         }
         for want in &wants {
-            if let Want::Rearranged { spec, input } = want
+            if let Want::Rearranged { spec, input, by_lanes } = want
                 && self.p.specs[*spec].kind == SpecKind::MatMul
             {
                 let trips = self.ops.iter().find(|o| o.spec == *spec).map_or(1, |o| o.trips);
                 let t = self.p.specs[*spec].input_tensors().nth(*input);
-                detours += t.map_or(0.0, |t| matmul::rearranging(self.p, t)) * trips as f64;
+                let cycles = |t| match (by_lanes, known.get(&self.buffer(t))) {
+                    (Some(to), Some(own)) => exchange::cycles(self.p, self.table, t, own, to),
+                    _ => matmul::rearranging(self.p, t),
+                };
+                detours += t.map_or(0.0, cycles) * trips as f64;
             }
         }
         self.memory(&copies, &mut out, &mut work)?;
         out.estimate = cost::estimate(self.p, self.kernel, self.table, &work, &known, &out);
         out.estimate.cycles += detours;
-        Ok(Finished { known, wants: wants.into_iter().collect(), solution: out })
+        Ok(Finished { known, wants, solution: out })
     }
 
     fn unknown(&self, id: SpecId, t: TensorId) -> Box<Diagnostic> {

@@ -3,7 +3,7 @@
 
 use super::digits::{reordered, same};
 use super::tv::{Gemm, flat};
-use super::{Known, Want, copy, cost, ops};
+use super::{Known, Want, copy, cost, exchange, ops};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
@@ -110,7 +110,7 @@ pub(super) fn options(
             if pin.is_some_and(|w| w != spread) || (spread.2 > 1 && !sums) {
                 continue;
             }
-            match option(p, id, atom, gemm, [a, b, c], known, table) {
+            match option(p, table, id, atom, gemm, [a, b, c], known) {
                 Some(o) => found.push(o),
                 None => clash = true,
             }
@@ -139,12 +139,12 @@ pub(super) fn options(
 
 fn option(
     p: &Program,
+    table: &AtomTable,
     id: SpecId,
     atom: &Atom,
     gemm: Gemm,
     tensors: [TensorId; 3],
     known: &Known,
-    table: &AtomTable,
 ) -> Option<Option3> {
     let rows = &atom.operands;
     let nested = gemm.nested(&rows[0].tv, &rows[1].tv, &rows[2].tv).ok()?;
@@ -163,8 +163,10 @@ fn option(
             }
             (None, 2) => return None,
             (None, input) => {
-                wants.push(Want::Rearranged { spec: id, input });
-                detours += rearranging(p, t);
+                let lanes = fixed.and_then(|f| exchange::cheaper(p, table, t, f, &own));
+                detours += lanes.as_ref().map_or_else(|| rearranging(p, t), |c| c.cycles(table));
+                let by_lanes = lanes.map(|c| c.output);
+                wants.push(Want::Rearranged { spec: id, input, by_lanes });
                 maps.push(reordered(&own, wanted)?);
                 layouts.push(own);
             }

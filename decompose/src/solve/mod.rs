@@ -12,8 +12,8 @@
 //!    better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
-//! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a detour through
-//! shared memory. The module is rewritten so and solved again.
+//! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a detour by
+//! exchanges between lanes or through shared memory. The module is rewritten so and solved again.
 //!
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
@@ -23,6 +23,7 @@ pub mod certificate;
 pub mod copy;
 pub mod cost;
 pub mod digits;
+pub mod exchange;
 pub mod hardware;
 mod leaf;
 pub mod matmul;
@@ -45,14 +46,14 @@ use carbyne_ir::scalar::Memory;
 use copy::{Candidate, Side};
 use cost::Estimate;
 use ops::Op;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 /// Thread-value layouts of register tensors.
 pub(crate) type Known = BTreeMap<BufferId, Layout>;
 
 /// A change of the module without which it is not solved.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Want {
     /// A body for the spec that takes its operands through register tensors.
     ThroughRegisters(SpecId),
@@ -64,6 +65,8 @@ pub enum Want {
         spec: SpecId,
         /// Its input.
         input: usize,
+        /// That layout, where exchanges between lanes are cheaper than shared memory.
+        by_lanes: Option<Layout>,
     },
     /// A body for the `MatMul.set` that starts from zero.
     FromZero(SpecId),
@@ -99,6 +102,8 @@ pub struct Solution {
     pub pointwise: BTreeMap<SpecId, pointwise::Choice>,
     /// How each Reduction is done.
     pub reductions: BTreeMap<SpecId, reduce::Choice>,
+    /// How each Move from one thread-value layout to another is done by exchanges between lanes.
+    pub exchanges: BTreeMap<SpecId, exchange::Choice>,
     /// How each MatMul is implemented.
     pub matmuls: BTreeMap<SpecId, matmul::Choice>,
     /// Barriers and waits, and where they are put.
@@ -206,6 +211,16 @@ pub fn solve(
     if !best.wants.is_empty() {
         return Ok(Outcome::Wants(best.wants));
     }
+    if let Some(id) = best.solution.whole_warps(table)
+        && p.specs[kernel].exec.is_some_and(|e| p.threads[e.threads].concat().modes().len() > 1)
+    {
+        let message =
+            format!("this {} takes whole warps, of a block of several modes", p.specs[id].kind);
+        let help = "declare the block's threads as `[n].thread`";
+        return Err(Box::new(
+            Diagnostic::new(Code::NoStrategy, p.specs[id].span, message).help(help),
+        ));
+    }
     let mut out = best.solution;
     let name = ops::block_name(p, kernel);
     for (b, tv) in &best.known {
@@ -227,6 +242,7 @@ impl Solution {
         self.copies.extend(other.copies);
         self.pointwise.extend(other.pointwise);
         self.reductions.extend(other.reductions);
+        self.exchanges.extend(other.exchanges);
         self.matmuls.extend(other.matmuls);
         self.before.extend(other.before);
         self.certificates.extend(other.certificates);
@@ -236,11 +252,23 @@ impl Solution {
         }
     }
 
+    /// An operation whose body takes the threads of a block by warps.
+    fn whole_warps(&self, table: &AtomTable) -> Option<SpecId> {
+        let group = |atom: &str| table.get(atom).map_or(1, |a| a.group);
+        let copies = self.copies.iter().filter(|(_, c)| c.group > 1).map(|(id, _)| id);
+        let matmuls = self.matmuls.iter().filter(|(_, c)| group(c.atom) > 1).map(|(id, _)| id);
+        let reductions = self.reductions.iter().filter(|(_, c)| !c.masks.is_empty());
+        let exchanges = self.exchanges.iter().filter(|(_, c)| !c.steps.is_empty());
+        let lanes = reductions.map(|(id, _)| id).chain(exchanges.map(|(id, _)| id));
+        copies.chain(matmuls).chain(lanes).min().copied()
+    }
+
     /// Whether it implements the spec.
     pub fn implements(&self, id: SpecId) -> bool {
         self.copies.contains_key(&id)
             || self.pointwise.contains_key(&id)
             || self.reductions.contains_key(&id)
+            || self.exchanges.contains_key(&id)
             || self.matmuls.contains_key(&id)
     }
 }
@@ -282,7 +310,7 @@ fn sides(list: &[Candidate]) -> Sides {
 struct State {
     known: Known,
     matmuls: BTreeMap<SpecId, matmul::Choice>,
-    wants: BTreeSet<Want>,
+    wants: Vec<Want>,
     /// Cycles of what was chosen, and of the detours it needs.
     bound: f64,
 }
@@ -316,6 +344,9 @@ impl Finished {
             let through = if c.shared.is_some() { ", through SH" } else { "" };
             choices.insert(*id, format!("{} exchanges{through}", c.masks.len()));
         }
+        for (id, c) in &s.exchanges {
+            choices.insert(*id, format!("{} exchanges", c.steps.len()));
+        }
         for (id, c) in &s.matmuls {
             let spread = match c.gemm.groups {
                 (m, n, 1) => format!("({m},{n})"),
@@ -324,7 +355,7 @@ impl Finished {
             choices.insert(*id, format!("{} warps {spread}", c.atom));
         }
         for want in &self.wants {
-            if let Want::Rearranged { spec, input } = want {
+            if let Want::Rearranged { spec, input, .. } = want {
                 let e = choices.entry(*spec).or_default();
                 let name = p.specs[*spec].input_tensors().nth(*input).map(|t| p.tensor_name(t));
                 e.push_str(&format!(", {} rearranged", name.unwrap_or_default()));
@@ -447,8 +478,17 @@ impl<'a> Solver<'a> {
         known
     }
 
-    /// Spreads what is known as far as it goes.
-    fn spread(&self, known: &mut Known) {
+    fn undecided(&self, state: &State) -> Option<&'a Op> {
+        self.ops.iter().find(|op| {
+            self.p.specs[op.spec].kind == SpecKind::MatMul && !state.matmuls.contains_key(&op.spec)
+        })
+    }
+
+    /// Spreads what is known as far as it goes. A Move to registers of a stated layout may be an exchange: it
+    /// says nothing of its source while a MatMul may.
+    fn spread(&self, state: &mut State) {
+        let open = self.undecided(state).is_some();
+        let known = &mut state.known;
         loop {
             let mut progress = false;
             for op in self.ops {
@@ -471,6 +511,10 @@ impl<'a> Solver<'a> {
                             }
                         }
                         let Some(tv) = of(known, out) else { continue };
+                        let stated = !self.p.buffer_of(out).open;
+                        if open && stated && spec.kind == SpecKind::Move {
+                            continue;
+                        }
                         let whole = pointwise::whole(self.p, op.spec);
                         for t in spec.input_tensors() {
                             if of(known, t).is_some() {
@@ -513,17 +557,14 @@ impl<'a> Solver<'a> {
             return;
         }
         self.budget -= 1;
-        self.spread(&mut state.known);
+        self.spread(&mut state);
         let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
         let least = (state.wants.len(), cost::grade(state.bound));
         if worst.is_some_and(|w| least > (w.0, w.1)) && !self.search.exhaustive {
             self.searched.pruned += 1;
             return;
         }
-        let undecided = self.ops.iter().find(|op| {
-            self.p.specs[op.spec].kind == SpecKind::MatMul && !state.matmuls.contains_key(&op.spec)
-        });
-        if let Some(op) = undecided {
+        if let Some(op) = self.undecided(&state) {
             let options = matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
             match options {
                 Ok(options) => {

@@ -28,10 +28,25 @@ Spec @g <<<#grid, #cta>>> (%A) -> (%B) {
 /// A MatMul whose K is spread over warps.
 const SPLIT_K: &str = include_str!("../../../examples/tile/gemm_split_k.cby");
 
+/// Registers exchanged between lanes.
+const EXCHANGE: &str = "carbyne 1
+%A:[256].f32.GL
+%B:[256].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Move @g <<<#grid, #cta>>> (%A) -> (%B) {
+  Allocate %x:[256].f32.RF{tv=(32,8):(1,32) over #cta}
+  Allocate %y:[256].f32.RF{tv=((8,4),(4,2)):((1,32),(8,128)) over #cta}
+  Move <<<#grid, #cta>>> (%A) -> (%x)
+  Move <<<#grid, #cta>>> (%x) -> (%y)
+  Move <<<#grid, #cta>>> (%y) -> (%B)
+}
+";
+
 #[test]
 fn every_relation_has_a_certificate_that_checks() {
-    let mut found = [0; 4];
-    for src in [MatMul::default().text(), SOFTMAX.to_owned(), SPLIT_K.to_owned()] {
+    let mut found = [0; 5];
+    for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE] {
         let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             c.check().expect("holds");
@@ -40,13 +55,14 @@ fn every_relation_has_a_certificate_that_checks() {
                 Relation::Gemm { .. } => 1,
                 Relation::Pointwise { .. } => 2,
                 Relation::Reduction { .. } => 3,
+                Relation::Exchange { .. } => 4,
             }] += 1;
         }
     }
-    // A and B to shared memory and on to registers, the store of C; load and store of the softmax; three loads
-    // and the store of the split one.
+    // A and B to shared memory and on to registers, the store of C; load and store of the softmax and of the
+    // exchange; three loads and the store of the split one.
     // Init and conversion of the MatMul; exponential and division.
-    assert_eq!(found, [11, 2, 4, 1]);
+    assert_eq!(found, [13, 2, 4, 1, 1]);
 }
 
 /// The layout with one stride changed, for every leaf whose stride counts.
@@ -73,13 +89,14 @@ fn layouts(r: &mut Relation) -> Vec<&mut Layout> {
         }
         Relation::Pointwise { layouts, .. } => layouts.iter_mut().collect(),
         Relation::Reduction { layouts, values, .. } => layouts.iter_mut().chain(values).collect(),
+        Relation::Exchange { f, g, map, .. } => vec![f, g, map],
     }
 }
 
 #[test]
 fn every_changed_stride_fails_the_check() {
     let mut n = 0;
-    for src in [MatMul::default().text(), SOFTMAX.to_owned(), SPLIT_K.to_owned()] {
+    for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE] {
         let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             let mut copy = c.clone();

@@ -4,6 +4,7 @@ mod barriers;
 mod certificates;
 mod corrupted;
 mod edits;
+mod exchanges;
 mod explain;
 mod hardware;
 mod known;
