@@ -6,7 +6,8 @@
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
 //! rounded once more: within 1 ulp.
-//! Integers wrap: additions and products are of unsigned numbers. There is no division of integers.
+//! Integers wrap: additions and products are of unsigned numbers. Quotients of integers round toward zero; where B is 0
+//! all bits are ones, and the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::bound::ErrorBound;
@@ -14,12 +15,13 @@ use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
-use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32};
+use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, U32};
 
 const PTX: &str = "PTX ISA, Floating Point Instructions: add, sub, mul, div, min, max";
 const PTX_HALF: &str =
     "PTX ISA, Half Precision Floating Point Instructions: add, sub, mul, min, max";
 const PTX_INT: &str = "PTX ISA, Integer Arithmetic Instructions: add, sub, mul, min, max";
+const INT_DIV: &str = "PTX ISA, Integer Arithmetic Instructions: div";
 const HALF_DIV: &str = "CUDA Math API, Half Arithmetic Functions: __hdiv, __h2div";
 const BF16_DIV: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hdiv, __h2div";
 const FAST_DIV: &str = "CUDA Math API, Single Precision Intrinsics: __fdividef";
@@ -39,6 +41,7 @@ const B: Type = (Bf16, 1, "__nv_bfloat16");
 const B2: Type = (Bf16, 2, "__nv_bfloat162");
 const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
+const N: Type = (U32, 1, "unsigned");
 
 fn row(
     name: &'static str,
@@ -79,6 +82,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("div.f16",        Sm70, H,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.f16x2",      Sm70, H2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.bf16",       Sm80, B,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
+        ("div.s32",        Sm70, I,  24, "{D} = {B} == 0 ? -1 : {B} == -1 ? static_cast<int>(0u - static_cast<unsigned>({A})) : {A} / {B};", None, "a reciprocal in f32, corrected; selections", "none", INT_DIV),
+        ("div.u32",        Sm70, N,  20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,             "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
         ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
     ];
     rows.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
@@ -139,6 +144,11 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         ("mul.s32",    Sm70, Mul, U,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
         ("min.s32",    Sm70, Min, I,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
         ("max.s32",    Sm70, Max, I,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("add.u32",    Sm70, Add, N,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
+        ("sub.u32",    Sm70, Sub, N,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
+        ("mul.u32",    Sm70, Mul, N,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
+        ("min.u32",    Sm70, Min, N,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("max.u32",    Sm70, Max, N,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
     ];
     rows.into_iter()
         .map(|(name, first, op, ty, cuda, lanes, cite)| {

@@ -10,7 +10,7 @@ use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
 use crate::plan::{Checked, Inverse, Kernel, Space, block_steps, lower, not_decomposed};
 use crate::report::{KernelReport, LeafReport, OutputTensor, Outputs, Report};
-use crate::root::{Oracle, check_block, offset};
+use crate::root::{Oracle, check_block, check_sums, offset};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Written};
 use carbyne_atoms::AtomTable;
@@ -175,7 +175,7 @@ fn read_first(program: &Program) -> HashSet<BufferId> {
             spec.input_tensors().map(|t| program.tensors[t].buffer).collect();
         let outputs: Vec<BufferId> =
             spec.outputs.iter().map(|t| program.tensors[*t].buffer).collect();
-        if spec.kind == SpecKind::MatMul {
+        if matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_)) {
             inputs.extend(&outputs);
         }
         read.extend(inputs.iter().filter(|b| !touched.contains(*b)).copied());
@@ -255,6 +255,10 @@ fn run_kernel(
     }
     if let Some(root) = root.filter(|_| report.complete) {
         grid.all_written(kernel, root)?;
+        if let (Some(inverse), Space::Global(i)) = (&inverse, kernel.views[root.outputs[0]].space) {
+            let mut oracle = Oracle::new(kernel, &buffers, root);
+            check_sums(&mut oracle, inverse, grid.sums(i), mode.small_ints, &mut counts)?;
+        }
     }
     for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
         merge_into(memory, global.buffer, pages);

@@ -118,7 +118,7 @@ pub fn scalars(elem: Elem) -> &'static [Scalar] {
 #[must_use]
 pub fn n_picks(row: &Atom) -> usize {
     if row.extent != Extent::Tile {
-        return bulk::SCALARS.len();
+        return bulk::scalars_of(row).len();
     }
     let of = |o: &AtomOperand| {
         o.memory.len().max(scalars(o.elem).len()).max(operand::described(o).len())

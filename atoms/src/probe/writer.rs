@@ -253,14 +253,22 @@ impl Writer<'_> {
         };
         let who = self.who();
         let (reads, writes) = (parts.0.join(", "), parts.1.join(", "));
+        let valid = match (self.row.number("valid"), operands.first()) {
+            // Every number of elements, by neighboring threads.
+            (Some(_), Some(o)) => format!(" valid=@t % {}", o.n_values() + 1),
+            _ => String::new(),
+        };
         let leaf = format!(
-            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){} atom={}",
+            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){}{valid} atom={}",
             own_attributes(self.row.op),
             self.row.name
         );
-        if let AtomOp::Shfl(_) = self.row.op {
-            // A shuffle means no more than itself.
-            self.line(1, leaf);
+        if matches!(self.row.op, AtomOp::Shfl(_)) || !valid.is_empty() {
+            // They mean no more than themselves.
+            let around = [protocol.before, &[&leaf], protocol.after];
+            for statement in around.into_iter().flatten() {
+                self.line(1, statement);
+            }
             return Ok(());
         }
         let (reads, writes) = (whole.0.join(", "), whole.1.join(", "));

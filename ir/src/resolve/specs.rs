@@ -17,6 +17,7 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ("lane", "an integer: lane, distance or mask of a Shfl"),
     ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
     ("tile", "(m,n,k): block tile of a MatMul, for the solver"),
+    ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
     ("warps", "(m,n) or a count: warps of a block, for the solver"),
 ];
 
@@ -65,7 +66,7 @@ impl Resolver {
             });
         }
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
-        let Attributes { acc, atom, ints, bar, multicast, cache } = self.attributes(spec)?;
+        let Attributes { acc, atom, ints, bar, multicast, cache, valid } = self.attributes(spec)?;
         let acc = match spec.kind {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
@@ -89,6 +90,7 @@ impl Resolver {
             bar,
             multicast,
             cache,
+            valid,
             body: None,
             span: spec.span,
             line: self.line(spec.span),
@@ -124,8 +126,8 @@ impl Resolver {
                 "acc" | "tile" | "warps" => matmul,
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
-                "bar" | "multicast" => spec.kind == SpecKind::Move,
-                "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)),
+                "bar" | "multicast" | "valid" => spec.kind == SpecKind::Move,
+                "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Accumulate(_)),
                 _ => true,
             };
             if !fits {
@@ -154,6 +156,10 @@ impl Resolver {
                 }
                 ("multicast", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
                     all.multicast = Some(self.expr(e)?);
+                }
+                ("valid", AttrValue::Word(w)) => all.valid = Some(self.expr(&named(w, attr))?),
+                ("valid", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
+                    all.valid = Some(self.expr(e)?);
                 }
                 ("axis" | "tile" | "warps", value) => {
                     all.ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
@@ -208,6 +214,7 @@ struct Attributes {
     bar: Option<TensorId>,
     multicast: Option<Dim>,
     cache: CacheHint,
+    valid: Option<Dim>,
 }
 
 impl Default for Attributes {
@@ -219,6 +226,7 @@ impl Default for Attributes {
             bar: None,
             multicast: None,
             cache: CacheHint::Normal,
+            valid: None,
         }
     }
 }

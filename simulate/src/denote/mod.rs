@@ -12,7 +12,7 @@ mod tolerance;
 pub use pointwise::{binary, quotient, unary};
 pub use tolerance::tolerance;
 
-use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// The meaning of a spec on operands of known shapes.
@@ -20,6 +20,10 @@ use carbyne_ir::scalar::Scalar;
 pub enum Meaning {
     /// Bits are kept.
     Move,
+    /// The output and the input put together, element by element.
+    Accumulate(AccumulateOp),
+    /// Bits of the second operand where the first is true, else of the third.
+    Select,
     /// C = A·B, added to C unless `set`.
     MatMul {
         /// Batches.
@@ -94,6 +98,8 @@ impl Meaning {
         };
         match kind {
             SpecKind::Move => elementwise(Meaning::Move, 1),
+            SpecKind::Accumulate(op) => elementwise(Meaning::Accumulate(op), 1),
+            SpecKind::Select => elementwise(Meaning::Select, 3),
             SpecKind::Unary(op) => elementwise(Meaning::Unary(op), 1),
             SpecKind::Binary(BinaryOp::Div) if !acc.is_float() => {
                 elementwise(Meaning::Quotient(acc), 2)
@@ -132,7 +138,24 @@ impl Meaning {
 
     /// Whether the output's values before matter.
     pub fn reads_output(&self) -> bool {
-        matches!(self, Meaning::MatMul { set: false, .. })
+        matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(_))
+    }
+
+    /// Whether bits of operands are kept: [`Meaning::bits`] has them.
+    pub fn keeps_bits(&self) -> bool {
+        matches!(self, Meaning::Move | Meaning::Select)
+    }
+
+    /// The bits of the output, of a spec that keeps those of its operands; none of any other.
+    pub fn bits(&self, inputs: &[Vec<u64>]) -> Option<Vec<u64>> {
+        match (self, inputs) {
+            (Meaning::Move, [x]) => Some(x.clone()),
+            (Meaning::Select, [p, x, y]) => {
+                let of = |((p, x), y): ((&u64, &u64), &u64)| if *p == 0 { *y } else { *x };
+                Some(p.iter().zip(x).zip(y).map(of).collect())
+            }
+            _ => None,
+        }
     }
 
     /// Multiply-adds of one evaluation.
@@ -163,6 +186,19 @@ impl Meaning {
         let input = |i: usize| inputs.get(i).unwrap_or(&none);
         match self {
             Meaning::Move => plain(input(0).clone()),
+            Meaning::Select => {
+                let of = |(i, p): (usize, &f64)| {
+                    let from = if *p == 0.0 { input(2) } else { input(1) };
+                    from.get(i).copied().unwrap_or(0.0)
+                };
+                plain(input(0).iter().enumerate().map(of).collect())
+            }
+            Meaning::Accumulate(op) => {
+                let both = || before.iter().zip(input(0));
+                let values = both().map(|(x, y)| binary(op.binary(), *x, *y)).collect();
+                let magnitudes = both().map(|(x, y)| x.abs() + y.abs()).collect();
+                Computed { values, magnitudes }
+            }
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
             Meaning::Binary(_) | Meaning::Quotient(_) => {

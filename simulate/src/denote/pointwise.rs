@@ -34,7 +34,18 @@ pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
         BinaryOp::Div => x / y,
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
+        BinaryOp::Lt => number(x < y),
+        BinaryOp::Le => number(x <= y),
+        BinaryOp::Eq => number(x == y),
+        BinaryOp::Ne => number(x != y),
+        BinaryOp::Ge => number(x >= y),
+        BinaryOp::Gt => number(x > y),
     }
+}
+
+/// A `bool` as a number.
+fn number(holds: bool) -> f64 {
+    if holds { 1.0 } else { 0.0 }
 }
 
 /// The quotient of two integers of a type, rounded toward zero. As on the device, one that the type does not

@@ -21,7 +21,7 @@
 use super::Meaning;
 use crate::num::{exact_integers, smallest, unit_roundoff};
 use carbyne_atoms::ErrorBound;
-use carbyne_ir::ast::{ReduceOp, UnaryOp};
+use carbyne_ir::ast::{AccumulateOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// The largest difference that is no error. `value` is the reference, `magnitude` what was added up (of a
@@ -34,7 +34,8 @@ pub fn tolerance(
     small_ints: bool,
     stated: &[ErrorBound],
 ) -> f64 {
-    let approximate = matches!(meaning, Meaning::Unary(_) | Meaning::Binary(_));
+    let approximate =
+        matches!(meaning, Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Accumulate(_));
     if approximate && !stated.is_empty() && out.is_float() {
         let largest = stated.iter().map(|b| b.at(magnitude, value)).fold(0.0, f64::max);
         // An exact result may still lie between two numbers.
@@ -46,7 +47,12 @@ pub fn tolerance(
     let rounded =
         |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
     match meaning {
-        Meaning::Move | Meaning::Init | Meaning::Quotient(_) => 0.0,
+        Meaning::Move | Meaning::Select | Meaning::Init | Meaning::Quotient(_) => 0.0,
+        // Of a body that adds in several steps: as a sum of two.
+        Meaning::Accumulate(AccumulateOp::Add) => {
+            sum(2, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
+        }
+        Meaning::Accumulate(AccumulateOp::Min | AccumulateOp::Max) => 0.0,
         Meaning::MatMul { k, acc, .. } => {
             let ints = small_ints && magnitude.fract() == 0.0;
             let kept = sum(*k, *acc, out, value, magnitude, ints);

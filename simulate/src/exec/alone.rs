@@ -39,6 +39,10 @@ impl Runner<'_> {
         let output = leaf.outputs[0];
         let (to, out) = (&kernel.views[output], kernel.scalar(output));
         let n = to.size as usize;
+        let adds = match meaning {
+            Meaning::Accumulate(op) => Some(*op),
+            _ => None,
+        };
         // The parts of the offsets that all threads share: inputs, then the output.
         buffers.starts.clear();
         for source in &leaf.inputs {
@@ -60,6 +64,7 @@ impl Runner<'_> {
             buffers.results.clear();
             for thread in threads() {
                 who.thread = thread as u16;
+                let mut kept = Vec::new();
                 for (i, source) in leaf.inputs.iter().enumerate() {
                     match source {
                         Source::Number(v) => {
@@ -68,6 +73,9 @@ impl Runner<'_> {
                         }
                         Source::View(v) => {
                             self.read_all(*v, buffers.starts[i], thread, &who, &mut buffers.raw)?;
+                            if *meaning == Meaning::Select {
+                                kept.push(buffers.raw.clone());
+                            }
                             let scalar = kernel.scalar(*v);
                             let numbers = buffers.raw.iter().map(|r| decode(scalar, *r));
                             buffers.inputs[i].clear();
@@ -75,8 +83,12 @@ impl Runner<'_> {
                         }
                     }
                 }
-                if *meaning == Meaning::Move {
+                if *meaning == Meaning::Move || adds.is_some() {
                     buffers.results.extend(&buffers.raw);
+                    continue;
+                }
+                if let Some(bits) = meaning.bits(&kept) {
+                    buffers.results.extend(bits);
                     continue;
                 }
                 buffers.before.clear();
@@ -105,7 +117,7 @@ impl Runner<'_> {
                 for e in 0..n {
                     let at = base.saturating_add(to.element(e));
                     let raw = buffers.results[j * n + e];
-                    if let Err(f) = self.blocks[self.rank].write(to, at, raw, thread, &who, false) {
+                    if let Err(f) = self.blocks[self.rank].put(to, at, raw, thread, &who, adds) {
                         let access = Access { view: output, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }

@@ -12,7 +12,7 @@
 //!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
 
 use crate::num::{decode, decode_int, encode, fma, truncate};
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, UnaryOp};
+use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
@@ -137,6 +137,21 @@ pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> 
     if (0..n).contains(&other) { other as usize } else { own }
 }
 
+/// What was there and a value, put together.
+pub(crate) fn accumulated(op: AccumulateOp, scalar: Scalar, old: u64, value: u64) -> u64 {
+    binary(op.binary(), scalar, scalar, old, value)
+}
+
+/// From f32 to tf32, rounded to nearest, and away from zero where two are as near.
+pub(super) fn tf32_away(x: u64) -> u64 {
+    let v = decode(Scalar::F32, x);
+    if !v.is_finite() {
+        return encode(Scalar::Tf32, v);
+    }
+    // Half a unit is added to the magnitude; a carry into the exponent is right.
+    (x + 0x1000) & 0xffff_e000
+}
+
 /// Two operands of one type.
 pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
     if !from.is_float() {
@@ -150,6 +165,12 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
                 BinaryOp::Div => a.checked_div(b).unwrap_or(-1), // All ones, as the device gives.
                 BinaryOp::Min => a.min(b),
                 BinaryOp::Max => a.max(b),
+                BinaryOp::Lt => i128::from(a < b),
+                BinaryOp::Le => i128::from(a <= b),
+                BinaryOp::Eq => i128::from(a == b),
+                BinaryOp::Ne => i128::from(a != b),
+                BinaryOp::Ge => i128::from(a >= b),
+                BinaryOp::Gt => i128::from(a > b),
             },
         );
     }
@@ -165,6 +186,12 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
             // Of zeros the negative one is the smaller.
             BinaryOp::Min => pick(a < b || (a == b && a.is_sign_negative())),
             BinaryOp::Max => pick(a > b || (a == b && a.is_sign_positive())),
+            BinaryOp::Lt => f64::from(a < b),
+            BinaryOp::Le => f64::from(a <= b),
+            BinaryOp::Eq => f64::from(a == b),
+            BinaryOp::Ne => f64::from(a != b),
+            BinaryOp::Ge => f64::from(a >= b),
+            BinaryOp::Gt => f64::from(a > b),
         },
     )
 }
@@ -221,6 +248,18 @@ mod tests {
         let ones = [raw(1.0), raw(1.0)];
         matmul_row([1, 1, 1, 2], [Scalar::Tf32; 2], Scalar::F32, &a, &ones, &mut d);
         assert_eq!(d[0], raw(1.0 + 2f32.powi(-10)));
+    }
+
+    #[test]
+    fn ties_away_from_zero() {
+        let of = |v: f32| f32::from_bits(tf32_away(u64::from(v.to_bits())) as u32);
+        let ulp = 2f32.powi(-10);
+        assert_eq!(of(1.0 + 0.5 * ulp), 1.0 + ulp);
+        assert_eq!(of(-1.0 - 0.5 * ulp), -1.0 - ulp);
+        assert_eq!(of(1.0 + 0.499 * ulp), 1.0);
+        assert_eq!(of(2.0 - 0.25 * ulp), 2.0);
+        assert_eq!(of(f32::MAX), f32::INFINITY);
+        assert!(of(f32::NAN).is_nan());
     }
 
     #[test]

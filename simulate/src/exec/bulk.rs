@@ -93,7 +93,12 @@ impl Runner<'_> {
             let later = copy.bar.is_some();
             let by = way(target.space);
             for (rank, elements) in ranks.iter().zip(&mut elements) {
-                match self.blocks[*rank].write(target, at, raw, thread, by, later) {
+                let block = &mut self.blocks[*rank];
+                let done = match copy.adds {
+                    Some(op) => block.accumulate(target, at, raw, thread, by, op).map(|()| None),
+                    None => block.write(target, at, raw, thread, by, later),
+                };
+                match done {
                     Ok(pending) => elements.extend(pending),
                     Err(failure) => {
                         let access = Access { view: copy.target, at, write: true, thread };

@@ -130,7 +130,7 @@ impl Runner<'_> {
         if self.common_base(output, group, check.site)?.is_none() {
             return Ok(None);
         }
-        let mut inputs = Vec::with_capacity(check.inputs.len());
+        let (mut inputs, mut kept) = (Vec::with_capacity(check.inputs.len()), Vec::new());
         for input in &check.inputs {
             let view = match input {
                 Source::View(v) => *v,
@@ -143,11 +143,15 @@ impl Runner<'_> {
                 }
             };
             let Some(raw) = self.entry_values(check, view, group)? else { return Ok(None) };
-            if check.meaning == Meaning::Move {
-                return Ok(Some(Want::Bits(raw)));
+            if check.meaning.keeps_bits() {
+                kept.push(raw);
+                continue;
             }
             let scalar = kernel.scalar(view);
             inputs.push(raw.into_iter().map(|r| decode(scalar, r)).collect::<Vec<f64>>());
+        }
+        if let Some(bits) = check.meaning.bits(&kept) {
+            return Ok(Some(Want::Bits(bits)));
         }
         let mut before = Vec::new();
         if check.meaning.reads_output() {

@@ -19,6 +19,7 @@ mod shuffle;
 mod strand;
 mod sync;
 
+pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Want, wrong_element};
 
 use crate::index::Env;

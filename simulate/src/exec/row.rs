@@ -169,17 +169,22 @@ impl Runner<'_> {
         scratch: &mut Scratch,
         banks: bool,
     ) -> Checked<()> {
+        // Of rows of one thread.
+        let thread = lanes.threads.first().map_or(0, |t| usize::from(*t));
+        let site = lanes.whos[0].site;
+        let valid = row.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
         scratch.tiles.resize_with(row.reads.len(), Vec::new);
         for (n, operand) in row.reads.iter().enumerate() {
             let mut tile = std::mem::take(&mut scratch.tiles[n]);
             tile.clear();
-            self.gather_operand(i, operand, lanes, scratch, &mut tile, banks)?;
+            self.gather_operand(i, operand, lanes, scratch, &mut tile, (banks, valid))?;
             scratch.tiles[n] = tile;
         }
         scratch.output.clear();
-        if let Some(operand) = row.writes.first().filter(|w| !w.reads.is_empty()) {
+        let adds = matches!(row.op, RowOp::Accumulate(_));
+        if let Some(operand) = row.writes.first().filter(|w| !adds && !w.reads.is_empty()) {
             let mut tile = std::mem::take(&mut scratch.output);
-            self.gather_operand(i, operand, lanes, scratch, &mut tile, banks)?;
+            self.gather_operand(i, operand, lanes, scratch, &mut tile, (banks, None))?;
             scratch.output = tile;
         }
         Ok(())
@@ -192,7 +197,7 @@ impl Runner<'_> {
         lanes: &mut Lanes<'_>,
         scratch: &mut Scratch,
         tile: &mut Vec<u64>,
-        banks: bool,
+        (banks, valid): (bool, Option<i64>),
     ) -> Checked<()> {
         let index = match operand.source {
             Source::View(v) => v,
@@ -209,6 +214,10 @@ impl Runner<'_> {
         let view = &kernel.views[index];
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
         for slot in &operand.reads {
+            if valid.is_some_and(|n| i64::from(slot.element) >= n) {
+                tile.push(0);
+                continue;
+            }
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
             match self.blocks[self.rank].read(view, at, thread, who) {
@@ -279,7 +288,14 @@ impl Runner<'_> {
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
             let raw = scratch.output[*from as usize];
-            match self.blocks[self.rank].write(view, at, raw, thread, who, row.asynchronous) {
+            let block = &mut self.blocks[self.rank];
+            let done = match row.op {
+                RowOp::Accumulate(op) => {
+                    block.accumulate(view, at, raw, thread, who, op).map(|()| None)
+                }
+                _ => block.write(view, at, raw, thread, who, row.asynchronous),
+            };
+            match done {
                 Ok(None) => {}
                 Ok(Some(pending)) => self.blocks[self.rank].copies[thread].open.push(pending),
                 Err(e) => {
@@ -394,9 +410,18 @@ fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
 fn compute(row: &BoundRow, scratch: &mut Scratch) {
     let Scratch { tiles, output, .. } = scratch;
     match row.op {
-        RowOp::Move => {
+        RowOp::Move | RowOp::Accumulate(_) => {
             output.clear();
             output.extend(&tiles[0]);
+        }
+        RowOp::Select => {
+            output.clear();
+            let both = tiles[1].iter().zip(&tiles[2]);
+            output.extend(tiles[0].iter().zip(both).map(|(p, (x, y))| if *p == 0 { y } else { x }));
+        }
+        RowOp::Tf32Away => {
+            output.clear();
+            output.extend(tiles[0].iter().map(|x| arith::tf32_away(*x)));
         }
         RowOp::Unary(op, from, to) => {
             output.clear();

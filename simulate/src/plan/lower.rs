@@ -293,7 +293,9 @@ impl Lowering<'_, '_> {
                 let site = self.kernel.sites[site as usize];
                 return self.bulk(id, atom, site, inputs, outputs).map(How::Bulk);
             }
+            let valid = spec.valid.map(|v| self.index(v, spec.span)).transpose()?;
             let operands = Operands {
+                valid,
                 bulk: spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache,
                 inputs,
                 outputs,
@@ -307,6 +309,10 @@ impl Lowering<'_, '_> {
             self.kernel.has_flights |= row.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
+        }
+        if spec.valid.is_some() {
+            let why = "a Move that reads part of its source is what its atom does";
+            return Err(meaningless(spec.span, why.to_owned()));
         }
         if spec.bar.is_some() || spec.multicast.is_some() {
             let why = "a copy that completes on an mbarrier is what its atom does";
@@ -350,6 +356,10 @@ impl Lowering<'_, '_> {
         let spec = &self.kernel.program.specs[id];
         if spec.kind == SpecKind::Generic {
             return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
+        }
+        if matches!(spec.kind, SpecKind::Accumulate(_)) && self.kernel.crews[crew].n_groups() > 1 {
+            let why = "other groups may put values to its output meanwhile";
+            return Err(Unchecked::Because(why.to_owned()));
         }
         let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
         let alone = self.kernel.crews[crew].group_size() == 1;

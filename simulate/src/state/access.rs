@@ -4,7 +4,9 @@ use super::race::Clash;
 use super::registers::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Who};
+use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
+use carbyne_ir::ast::AccumulateOp;
 
 /// An access that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +113,52 @@ impl Block<'_> {
                     return Err(Failure::Outside);
                 }
                 self.global[i].write(at, value, who).map(|()| None).map_err(Failure::from)
+            }
+        }
+    }
+
+    /// Writes the scalar at an offset, or puts a value to it.
+    pub(crate) fn put(
+        &mut self,
+        view: &View,
+        at: i64,
+        value: u64,
+        thread: usize,
+        who: &Who,
+        op: Option<AccumulateOp>,
+    ) -> Result<(), Failure> {
+        match op {
+            None => self.write(view, at, value, thread, who, false).map(drop),
+            Some(op) => self.accumulate(view, at, value, thread, who, op),
+        }
+    }
+
+    /// Puts a value to the scalar at an offset, by an operation that nothing divides.
+    pub(crate) fn accumulate(
+        &mut self,
+        view: &View,
+        at: i64,
+        value: u64,
+        thread: usize,
+        who: &Who,
+        op: AccumulateOp,
+    ) -> Result<(), Failure> {
+        let combine = |old| accumulated(op, view.scalar, old, value);
+        match view.space {
+            Space::Registers(_) => {
+                let old = self.read(view, at, thread, who)?;
+                self.write(view, at, combine(old), thread, who, false).map(drop)
+            }
+            Space::Shared(i) => {
+                let kernel: &Kernel<'_> = self.kernel;
+                let buffer = &kernel.shared.buffers[i];
+                self.shared.accumulate(buffer, at, op, combine, who).map_err(Failure::from)
+            }
+            Space::Global(i) => {
+                if !self.global[i].holds(at) {
+                    return Err(Failure::Outside);
+                }
+                self.global[i].accumulate(at, value, op, combine, who).map_err(Failure::from)
             }
         }
     }
