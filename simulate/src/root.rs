@@ -69,12 +69,12 @@ impl<'k> Oracle<'k> {
                 let inputs = self.root.inputs.iter().map(raw).collect::<Checked<Vec<_>>>()?;
                 Ok(Want::Bits(self.root.meaning.bits(&inputs).unwrap_or_default()))
             }
-            Meaning::Accumulate(_) => {
+            Meaning::Accumulate(..) => {
                 let Some(Source::View(v)) = first else { return Ok(one(0.0, 0.0)) };
                 let (input, before) = (vec![self.number(v, e)?], [self.number(output, e)?]);
                 Ok(Want::Values(self.root.meaning.compute(&[input], &before, 1)))
             }
-            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Quotient(_) => {
+            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Integers(..) => {
                 let inputs = self
                     .root
                     .inputs

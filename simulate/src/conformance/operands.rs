@@ -34,7 +34,7 @@ pub fn given(probe: &Probe, case: Case) -> Arrays {
 fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u64) -> u64 {
     let random = mix(stream.wrapping_add(e.wrapping_mul(GOLDEN)));
     match data {
-        Data::Bits if scalar == Scalar::Bool => random & 1,
+        Data::Bits | Data::Spread if scalar == Scalar::Bool => random & 1,
         Data::Bits => scrambled(scalar.bits(), stream, e),
         Data::SmallIntegers if scalar == Scalar::Bool => (e / 64 ^ stream) & 1,
         Data::SmallIntegers => {

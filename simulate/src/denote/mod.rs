@@ -9,7 +9,7 @@
 mod pointwise;
 mod tolerance;
 
-pub use pointwise::{binary, quotient, unary};
+pub use pointwise::{binary, integers, quotient, unary};
 pub use tolerance::tolerance;
 
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, SpecKind, UnaryOp};
@@ -20,8 +20,8 @@ use carbyne_ir::scalar::Scalar;
 pub enum Meaning {
     /// Bits are kept.
     Move,
-    /// The output and the input put together, element by element.
-    Accumulate(AccumulateOp),
+    /// The output and the input, of this type, put together, element by element.
+    Accumulate(AccumulateOp, Scalar),
     /// Bits of the second operand where the first is true, else of the third.
     Select,
     /// C = A·B, added to C unless `set`.
@@ -43,8 +43,8 @@ pub enum Meaning {
     Unary(UnaryOp),
     /// Two operands, element by element.
     Binary(BinaryOp),
-    /// The quotient of two integers of this type, element by element.
-    Quotient(Scalar),
+    /// Two integers of this type, element by element.
+    Integers(BinaryOp, Scalar),
     /// Modes removed by an operation.
     Reduction {
         /// Which.
@@ -98,11 +98,11 @@ impl Meaning {
         };
         match kind {
             SpecKind::Move => elementwise(Meaning::Move, 1),
-            SpecKind::Accumulate(op) => elementwise(Meaning::Accumulate(op), 1),
+            SpecKind::Accumulate(op) => elementwise(Meaning::Accumulate(op, acc), 1),
             SpecKind::Select => elementwise(Meaning::Select, 3),
             SpecKind::Unary(op) => elementwise(Meaning::Unary(op), 1),
-            SpecKind::Binary(BinaryOp::Div) if !acc.is_float() => {
-                elementwise(Meaning::Quotient(acc), 2)
+            SpecKind::Binary(op) if !op.compares() && !acc.is_float() => {
+                elementwise(Meaning::Integers(op, acc), 2)
             }
             SpecKind::Binary(op) => elementwise(Meaning::Binary(op), 2),
             SpecKind::Init => elementwise(Meaning::Init, 0),
@@ -138,7 +138,7 @@ impl Meaning {
 
     /// Whether the output's values before matter.
     pub fn reads_output(&self) -> bool {
-        matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(_))
+        matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(..))
     }
 
     /// Whether bits of operands are kept: [`Meaning::bits`] has them.
@@ -193,19 +193,23 @@ impl Meaning {
                 };
                 plain(input(0).iter().enumerate().map(of).collect())
             }
-            Meaning::Accumulate(op) => {
+            Meaning::Accumulate(op, scalar) => {
                 let both = || before.iter().zip(input(0));
-                let values = both().map(|(x, y)| binary(op.binary(), *x, *y)).collect();
+                let of = |(x, y): (&f64, &f64)| match scalar.is_float() {
+                    true => binary(op.binary(), *x, *y),
+                    false => integers(op.binary(), *scalar, *x, *y),
+                };
+                let values = both().map(of).collect();
                 let magnitudes = both().map(|(x, y)| x.abs() + y.abs()).collect();
                 Computed { values, magnitudes }
             }
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
-            Meaning::Binary(_) | Meaning::Quotient(_) => {
+            Meaning::Binary(_) | Meaning::Integers(..) => {
                 let (x, y) = (input(0), input(1));
                 let n = x.len().min(y.len());
                 of_operand(&x[..n], |i, x| match self {
-                    Meaning::Quotient(scalar) => quotient(*scalar, x, y[i]),
+                    Meaning::Integers(op, scalar) => integers(*op, *scalar, x, y[i]),
                     Meaning::Binary(op) => binary(*op, x, y[i]),
                     _ => x,
                 })

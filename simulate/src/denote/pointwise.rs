@@ -43,6 +43,20 @@ pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
     }
 }
 
+/// The function of two integers of a type. Sums, differences and products keep their low bits.
+pub fn integers(op: BinaryOp, scalar: Scalar, x: f64, y: f64) -> f64 {
+    let (a, b) = (x as i128, y as i128);
+    let exact = match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a.wrapping_mul(b),
+        BinaryOp::Div => return quotient(scalar, x, y),
+        _ => return binary(op, x, y),
+    };
+    let (lo, hi) = int_range(scalar);
+    (lo + (exact - lo).rem_euclid(hi - lo + 1)) as f64
+}
+
 /// A `bool` as a number.
 fn number(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }

@@ -35,7 +35,7 @@ pub fn tolerance(
     stated: &[ErrorBound],
 ) -> f64 {
     let approximate =
-        matches!(meaning, Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Accumulate(_));
+        matches!(meaning, Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Accumulate(..));
     if approximate && !stated.is_empty() && out.is_float() {
         let largest = stated.iter().map(|b| b.at(magnitude, value)).fold(0.0, f64::max);
         // An exact result may still lie between two numbers.
@@ -47,12 +47,12 @@ pub fn tolerance(
     let rounded =
         |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
     match meaning {
-        Meaning::Move | Meaning::Select | Meaning::Init | Meaning::Quotient(_) => 0.0,
+        Meaning::Move | Meaning::Select | Meaning::Init | Meaning::Integers(..) => 0.0,
         // Of a body that adds in several steps: as a sum of two.
-        Meaning::Accumulate(AccumulateOp::Add) => {
+        Meaning::Accumulate(AccumulateOp::Add, _) => {
             sum(2, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
         }
-        Meaning::Accumulate(AccumulateOp::Min | AccumulateOp::Max) => 0.0,
+        Meaning::Accumulate(AccumulateOp::Min | AccumulateOp::Max, _) => 0.0,
         Meaning::MatMul { k, acc, .. } => {
             let ints = small_ints && magnitude.fract() == 0.0;
             let kept = sum(*k, *acc, out, value, magnitude, ints);

@@ -40,7 +40,7 @@ impl Runner<'_> {
         let (to, out) = (&kernel.views[output], kernel.scalar(output));
         let n = to.size as usize;
         let adds = match meaning {
-            Meaning::Accumulate(op) => Some(*op),
+            Meaning::Accumulate(op, _) => Some(*op),
             _ => None,
         };
         // The parts of the offsets that all threads share: inputs, then the output.

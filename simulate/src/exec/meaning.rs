@@ -44,7 +44,7 @@ impl<'k> Runner<'k> {
             self.counts.multiply_adds += meaning.multiply_adds();
         }
         let adds = match meaning {
-            Meaning::Accumulate(op) => Some(*op),
+            Meaning::Accumulate(op, _) => Some(*op),
             _ => None,
         };
         for (values, base, by) in &results {
@@ -68,7 +68,7 @@ impl<'k> Runner<'k> {
         let (n, out) = (self.kernel.views[output].size as usize, self.kernel.scalar(output));
         let mut inputs = Vec::with_capacity(leaf.inputs.len());
         // What is put to the output it gets when it is stored.
-        let adds = matches!(meaning, Meaning::Accumulate(_));
+        let adds = matches!(meaning, Meaning::Accumulate(..));
         let (keeps, mut kept) = (adds || meaning.keeps_bits(), Vec::new());
         for input in &leaf.inputs {
             let view = match input {
