@@ -121,35 +121,43 @@ fn eights(t: &crate::limits::Timing) -> Vec<Atom> {
 
 // The table of lop3 for (a & b) | c is 0xea, for (a & b) ^ c it is 0x6a.
 const F16X8_U4: &str = "{{
-.reg .b32 s, high, p0, p1, p2, p3;
+.reg .b32 s, high, p0, p1, p2, p3, base, unit, less;
 mov.b32 s, {S.0};
+mov.b32 base, 0x64006400;
+mov.b32 unit, 0x2c002c00;
+mov.b32 less, 0xd400d400;
 shr.u32 high, s, 8;
 lop3.b32 p0, s, 0x000f000f, 0x64006400, 0xea;
 lop3.b32 p1, s, 0x00f000f0, 0x64006400, 0xea;
 lop3.b32 p2, high, 0x000f000f, 0x64006400, 0xea;
 lop3.b32 p3, high, 0x00f000f0, 0x64006400, 0xea;
-sub.f16x2 {D.0}, p0, 0x64006400;
-fma.rn.f16x2 {D.1}, p1, 0x2c002c00, 0xd400d400;
-sub.f16x2 {D.2}, p2, 0x64006400;
-fma.rn.f16x2 {D.3}, p3, 0x2c002c00, 0xd400d400;
+sub.f16x2 {D.0}, p0, base;
+fma.rn.f16x2 {D.1}, p1, unit, less;
+sub.f16x2 {D.2}, p2, base;
+fma.rn.f16x2 {D.3}, p3, unit, less;
 }}";
 const F16X8_S4: &str = "{{
-.reg .b32 s, high, p0, p1, p2, p3;
+.reg .b32 s, high, p0, p1, p2, p3, base, unit, less;
 mov.b32 s, {S.0};
+mov.b32 base, 0x64086408;
+mov.b32 unit, 0x2c002c00;
+mov.b32 less, 0xd480d480;
 shr.u32 high, s, 8;
 lop3.b32 p0, s, 0x000f000f, 0x64086408, 0x6a;
 lop3.b32 p1, s, 0x00f000f0, 0x64806480, 0x6a;
 lop3.b32 p2, high, 0x000f000f, 0x64086408, 0x6a;
 lop3.b32 p3, high, 0x00f000f0, 0x64806480, 0x6a;
-sub.f16x2 {D.0}, p0, 0x64086408;
-fma.rn.f16x2 {D.1}, p1, 0x2c002c00, 0xd480d480;
-sub.f16x2 {D.2}, p2, 0x64086408;
-fma.rn.f16x2 {D.3}, p3, 0x2c002c00, 0xd480d480;
+sub.f16x2 {D.0}, p0, base;
+fma.rn.f16x2 {D.1}, p1, unit, less;
+sub.f16x2 {D.2}, p2, base;
+fma.rn.f16x2 {D.3}, p3, unit, less;
 }}";
 // bfloat16 has no room for an odd one where it stands, and sm_80 no subtraction: one fused multiply-add by 1.
 const BF16X8_U4: &str = "{{
-.reg .b32 s, s1, s2, s3, p0, p1, p2, p3;
+.reg .b32 s, s1, s2, s3, p0, p1, p2, p3, unit, less;
 mov.b32 s, {S.0};
+mov.b32 unit, 0x3f803f80;
+mov.b32 less, 0xc300c300;
 shr.u32 s1, s, 4;
 shr.u32 s2, s, 8;
 shr.u32 s3, s, 12;
@@ -157,14 +165,16 @@ lop3.b32 p0, s, 0x000f000f, 0x43004300, 0xea;
 lop3.b32 p1, s1, 0x000f000f, 0x43004300, 0xea;
 lop3.b32 p2, s2, 0x000f000f, 0x43004300, 0xea;
 lop3.b32 p3, s3, 0x000f000f, 0x43004300, 0xea;
-fma.rn.bf16x2 {D.0}, p0, 0x3f803f80, 0xc300c300;
-fma.rn.bf16x2 {D.1}, p1, 0x3f803f80, 0xc300c300;
-fma.rn.bf16x2 {D.2}, p2, 0x3f803f80, 0xc300c300;
-fma.rn.bf16x2 {D.3}, p3, 0x3f803f80, 0xc300c300;
+fma.rn.bf16x2 {D.0}, p0, unit, less;
+fma.rn.bf16x2 {D.1}, p1, unit, less;
+fma.rn.bf16x2 {D.2}, p2, unit, less;
+fma.rn.bf16x2 {D.3}, p3, unit, less;
 }}";
 const BF16X8_S4: &str = "{{
-.reg .b32 s, s1, s2, s3, p0, p1, p2, p3;
+.reg .b32 s, s1, s2, s3, p0, p1, p2, p3, unit, less;
 mov.b32 s, {S.0};
+mov.b32 unit, 0x3f803f80;
+mov.b32 less, 0xc308c308;
 shr.u32 s1, s, 4;
 shr.u32 s2, s, 8;
 shr.u32 s3, s, 12;
@@ -172,10 +182,10 @@ lop3.b32 p0, s, 0x000f000f, 0x43084308, 0x6a;
 lop3.b32 p1, s1, 0x000f000f, 0x43084308, 0x6a;
 lop3.b32 p2, s2, 0x000f000f, 0x43084308, 0x6a;
 lop3.b32 p3, s3, 0x000f000f, 0x43084308, 0x6a;
-fma.rn.bf16x2 {D.0}, p0, 0x3f803f80, 0xc308c308;
-fma.rn.bf16x2 {D.1}, p1, 0x3f803f80, 0xc308c308;
-fma.rn.bf16x2 {D.2}, p2, 0x3f803f80, 0xc308c308;
-fma.rn.bf16x2 {D.3}, p3, 0x3f803f80, 0xc308c308;
+fma.rn.bf16x2 {D.0}, p0, unit, less;
+fma.rn.bf16x2 {D.1}, p1, unit, less;
+fma.rn.bf16x2 {D.2}, p2, unit, less;
+fma.rn.bf16x2 {D.3}, p3, unit, less;
 }}";
 
 #[rustfmt::skip] // One row a line.

@@ -19,8 +19,7 @@ use std::sync::OnceLock;
 
 const RUN: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk";
 const BOX: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk.tensor";
-const REDUCE_RUN: &str =
-    "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk";
+const REDUCE_RUN: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk";
 const REDUCE_BOX: &str =
     "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor";
 

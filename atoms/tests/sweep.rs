@@ -295,7 +295,9 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
     if accumulates && matches!(operand.elem, Elem::Bits(_)) {
         say("no arithmetic is known of units of bits");
     }
-    if (row.op == AtomOp::Move || accumulates) && row.operands.iter().any(|o| o.elem != operand.elem) {
+    if (row.op == AtomOp::Move || accumulates)
+        && row.operands.iter().any(|o| o.elem != operand.elem)
+    {
         say("source and destination count different units");
     }
 }

@@ -3,7 +3,9 @@
 //! order of blocks.
 
 use crate::exec::{Finished, accumulated};
-use crate::plan::{Checked, GlobalBuffer, Kernel, RootSpec, Space, coordinates, coordinates_text, line_text};
+use crate::plan::{
+    Checked, GlobalBuffer, Kernel, RootSpec, Space, coordinates, coordinates_text, line_text,
+};
 use crate::root::offset;
 use crate::state::{PAGE, Page, Written};
 use carbyne_ir::ast::AccumulateOp;
@@ -68,8 +70,7 @@ impl Grid {
                     if let Some(sum) = sum
                         && to.sums.get(&e) == Some(&sum.op)
                     {
-                        let put =
-                            |old, value: &u64| accumulated(sum.op, scalars[i], old, *value);
+                        let put = |old, value: &u64| accumulated(sum.op, scalars[i], old, *value);
                         to.values.values[e] = sum.values.iter().fold(to.values.values[e], put);
                         to.writers[e] = block as u32;
                         continue;

@@ -6,7 +6,7 @@
 
 use super::operand::{Place, ProbeOperand};
 use super::writer::Writer;
-use super::{Choice, Probe, Unobservable, scalars};
+use super::{Choice, NOT_A_SPEC, Probe, Unobservable, scalars};
 use crate::row::{Access, Atom, AtomOp, Elem, Extent, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::layout::Layout;
@@ -69,7 +69,7 @@ pub(super) fn probe(
     let accumulates = matches!(row.op, AtomOp::Accumulate(_));
     // One tensor for both, where what is there counts.
     let into = if accumulates { "ioD" } else { "outD" };
-    let kind = row.op.spec_kind().ok_or(Unobservable::Statement)?;
+    let kind = row.op.spec_kind().ok_or(NOT_A_SPEC)?;
     let operands = vec![
         operand("S", Access::Read, Some("inS"), None, &whole)?,
         match accumulates {

@@ -2,7 +2,7 @@
 
 use super::operand::{Place, ProbeOperand};
 use super::protocol::Protocol;
-use super::{Choice, Repeat, Unobservable};
+use super::{Choice, NOT_A_SPEC, Repeat, Unobservable};
 use crate::row::{Access, Atom, AtomOp, AtomOperand, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::SpecKind;
@@ -219,7 +219,7 @@ impl Writer<'_> {
     fn spec(&mut self, operands: &[ProbeOperand], protocol: &Protocol) -> Result<(), Unobservable> {
         let kind = match self.choice.set {
             true => SpecKind::MatMulSet,
-            false => self.row.op.spec_kind().ok_or(Unobservable::Statement)?,
+            false => self.row.op.spec_kind().ok_or(NOT_A_SPEC)?,
         };
         let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
@@ -288,7 +288,7 @@ impl Writer<'_> {
     }
 
     /// The row that moves so many bits of one thread at once.
-    fn plain_move(
+    pub(super) fn plain_move(
         &self,
         from: Memory,
         to: Memory,

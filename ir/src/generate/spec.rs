@@ -3,8 +3,8 @@
 use super::expr::tuple;
 use super::tensor::{data_view, thread_view};
 use super::words::{ident, named, number, word};
-use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::ast::{AccumulateOp, SpecKind, TupleExpr, UnaryOp};
+use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::span::Span;
 use proptest::collection::vec;
 use proptest::option;

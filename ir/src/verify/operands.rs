@@ -94,10 +94,12 @@ impl Verifier<'_> {
         let Some(&out) = spec.outputs.first() else { return };
         let out = s(out);
         let message = match spec.kind {
-            SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => Some((
-                format!("a {} from {} to {out}", name(spec.kind), ins[0]),
-                "convert with `UnaryPointwise.cast`",
-            )),
+            SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
+                Some((
+                    format!("a {} from {} to {out}", name(spec.kind), ins[0]),
+                    "convert with `UnaryPointwise.cast`",
+                ))
+            }
             SpecKind::MatMul | SpecKind::MatMulSet
                 if ins[0] != ins[1] && !multiply_mixed(ins[0], ins[1]) =>
             {
@@ -115,9 +117,7 @@ impl Verifier<'_> {
                     "accumulate floats in a float type and integers in an integer type",
                 ))
             }
-            SpecKind::Binary(op)
-                if op.compares() && (ins[0] != ins[1] || out != Scalar::Bool) =>
-            {
+            SpecKind::Binary(op) if op.compares() && (ins[0] != ins[1] || out != Scalar::Bool) => {
                 Some((
                     format!("a {} of {} and {} to {out}", name(spec.kind), ins[0], ins[1]),
                     "both inputs have one scalar type, and the output is `bool`",
@@ -129,10 +129,12 @@ impl Verifier<'_> {
                     "the first operand is `bool`, the others and the output have one scalar type",
                 ))
             }
-            SpecKind::Binary(op) if !op.compares() && (ins[0] != ins[1] || ins[0] != out) => Some((
-                format!("a {} of {} and {} to {out}", name(spec.kind), ins[0], ins[1]),
-                "all operands have one scalar type; convert with `UnaryPointwise.cast`",
-            )),
+            SpecKind::Binary(op) if !op.compares() && (ins[0] != ins[1] || ins[0] != out) => {
+                Some((
+                    format!("a {} of {} and {} to {out}", name(spec.kind), ins[0], ins[1]),
+                    "all operands have one scalar type; convert with `UnaryPointwise.cast`",
+                ))
+            }
             SpecKind::Unary(op) if op != crate::ast::UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
                 "both operands have one scalar type; convert with `UnaryPointwise.cast`",

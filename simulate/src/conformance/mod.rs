@@ -23,6 +23,7 @@ use crate::options::Options;
 use crate::plan::Checked;
 use carbyne_atoms::probe::{Choice, Probe, scalars};
 use carbyne_atoms::{Access, Atom, AtomOp, AtomTable, Elem, Rounding};
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::Program;
 use std::collections::BTreeMap;
 
@@ -86,8 +87,11 @@ pub fn cases(row: &Atom) -> Vec<Case> {
     let data: &[Data] = match row.op {
         AtomOp::Move | AtomOp::Shfl(_) | AtomOp::Select => &[Bits, Bits],
         AtomOp::Init => &[Bits],
-        // Statements between specs have no probe.
-        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => &[],
+        // Around these stands a MatMul.
+        AtomOp::Sync(SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) => {
+            &[SmallIntegers, SmallIntegers]
+        }
+        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => &[Bits, Bits],
         AtomOp::Reduction(_) => &[Bits, SmallIntegers],
         AtomOp::Unary(_) => &[Spread],
         AtomOp::Binary(_) | AtomOp::Accumulate(_) => &[Spread, Spread],

@@ -3,8 +3,8 @@
 use super::lower::{Lowering, unknown};
 use super::{Checked, Site, Source};
 use crate::index::Index;
-use carbyne_atoms::{Atom, AtomOp};
 use carbyne_atoms::bulk::bulk_copy;
+use carbyne_atoms::{Atom, AtomOp};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;

@@ -5,7 +5,9 @@ use super::errors::{one_of, short};
 use super::expr::tuple;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal};
-use crate::ast::{AccumulateOp, Attr, AttrValue, BinaryOp, Block, Number, Operand, ReduceOp, ShflOp};
+use crate::ast::{
+    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Number, Operand, ReduceOp, ShflOp,
+};
 use crate::ast::{Spec, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use std::str::FromStr;
@@ -68,8 +70,9 @@ fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {
     match word {
         "Move" => match op {
             None => Ok(SpecKind::Move),
-            some => pick(node, some, AccumulateOp::ALL, AccumulateOp::as_str)
-                .map(SpecKind::Accumulate),
+            some => {
+                pick(node, some, AccumulateOp::ALL, AccumulateOp::as_str).map(SpecKind::Accumulate)
+            }
         },
         "Select" => bare(node, SpecKind::Select, op),
         "Init" => bare(node, SpecKind::Init, op),
