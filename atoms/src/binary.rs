@@ -15,7 +15,7 @@ use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
-use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, U32};
+use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
 
 const PTX: &str = "PTX ISA, Floating Point Instructions: add, sub, mul, div, min, max";
 const PTX_HALF: &str =
@@ -42,6 +42,9 @@ const B2: Type = (Bf16, 2, "__nv_bfloat162");
 const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
 const N: Type = (U32, 1, "unsigned");
+const L: Type = (I64, 1, "long long");
+const LW: Type = (I64, 1, "unsigned long long");
+const W: Type = (U64, 1, "unsigned long long");
 
 fn row(
     name: &'static str,
@@ -95,13 +98,25 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         }
     }));
     let choices = [
-        ("min.f64", Min, "{D} = fmin({A}, {B});"),
-        ("max.f64", Max, "{D} = fmax({A}, {B});"),
+        ("min.f64", Min, D, 3, "{D} = fmin({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),
+        ("max.f64", Max, D, 3, "{D} = fmax({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),
+        ("add.s64", Add, LW, 2, "{D} = {A} + {B};", "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
+        ("sub.s64", Sub, LW, 2, "{D} = {A} - {B};", "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
+        ("mul.s64", Mul, LW, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT, t.int_lanes),
+        ("min.s64", Min, L, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("max.s64", Max, L, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("add.u64", Add, W, 2, "{D} = {A} + {B};", "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
+        ("sub.u64", Sub, W, 2, "{D} = {A} - {B};", "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
+        ("mul.u64", Mul, W, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT, t.int_lanes),
+        ("min.u64", Min, W, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("max.u64", Max, W, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("min.f16.by_f32", Min, H, 4, "{D} = __float2half_rn(fminf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("min.f16x2.by_f32", Min, H2, 8, "{D} = __floats2half2_rn(fminf(__low2float({A}), __low2float({B})), fminf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("max.f16.by_f32", Max, H, 4, "{D} = __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("max.f16x2.by_f32", Max, H2, 8, "{D} = __floats2half2_rn(fmaxf(__low2float({A}), __low2float({B})), fmaxf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
     ];
-    rows.extend(choices.into_iter().map(|(name, op, cuda)| {
-        row(name, Sm70, op, D, cuda, t.chain(t.f64_lanes, 1, 3))
-            .sequence("a comparison and selections", "none")
-            .cite(PTX)
+    rows.extend(choices.into_iter().map(|(name, op, ty, n, cuda, formula, cite, lanes)| {
+        row(name, Sm70, op, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, "none").cite(cite)
     }));
     rows
 }

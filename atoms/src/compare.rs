@@ -57,6 +57,18 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("setp.ne.u32",  Sm70, Ne, U32,  "{D} = {A} != {B};"),
         ("setp.ge.u32",  Sm70, Ge, U32,  "{D} = {A} >= {B};"),
         ("setp.gt.u32",  Sm70, Gt, U32,  "{D} = {A} > {B};"),
+        ("setp.lt.s64",  Sm70, Lt, I64,  "{D} = {A} < {B};"),
+        ("setp.le.s64",  Sm70, Le, I64,  "{D} = {A} <= {B};"),
+        ("setp.eq.s64",  Sm70, Eq, I64,  "{D} = {A} == {B};"),
+        ("setp.ne.s64",  Sm70, Ne, I64,  "{D} = {A} != {B};"),
+        ("setp.ge.s64",  Sm70, Ge, I64,  "{D} = {A} >= {B};"),
+        ("setp.gt.s64",  Sm70, Gt, I64,  "{D} = {A} > {B};"),
+        ("setp.lt.u64",  Sm70, Lt, U64,  "{D} = {A} < {B};"),
+        ("setp.le.u64",  Sm70, Le, U64,  "{D} = {A} <= {B};"),
+        ("setp.eq.u64",  Sm70, Eq, U64,  "{D} = {A} == {B};"),
+        ("setp.ne.u64",  Sm70, Ne, U64,  "{D} = {A} != {B};"),
+        ("setp.ge.u64",  Sm70, Ge, U64,  "{D} = {A} >= {B};"),
+        ("setp.gt.u64",  Sm70, Gt, U64,  "{D} = {A} > {B};"),
     ];
     let choices = [
         ("selp.f64",  F64),  ("selp.f32",  F32),  ("selp.tf32", Tf32), ("selp.f16", F16),
@@ -95,6 +107,8 @@ fn compared(
         F64 => (Elem::Scalar(F64), "double", t.f64_lanes, SETP),
         F32 => (Elem::Scalar(F32), "float", t.int_lanes, SETP),
         I32 => (Elem::Scalar(I32), "int", t.int_lanes, SETP),
+        I64 => (Elem::Scalar(I64), "long long", t.int_lanes / 2.0, SETP),
+        U64 => (Elem::Scalar(U64), "unsigned long long", t.int_lanes / 2.0, SETP),
         other => (Elem::Scalar(other), "unsigned", t.int_lanes, SETP),
     };
     atom(name, ArchReq::Since(first), AtomOp::Binary(op), t.chain(lanes, 1, 2))

@@ -94,7 +94,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
 }
 
 /// Whether every value of `from` is one of `to`.
-fn widens(from: Scalar, to: Scalar) -> bool {
+pub(crate) fn widens(from: Scalar, to: Scalar) -> bool {
     match to {
         F64 => true,
         F32 => from != F64,

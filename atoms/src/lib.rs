@@ -18,6 +18,7 @@ pub mod bulk;
 mod compare;
 mod convert;
 mod convert_int;
+mod convert_through;
 pub mod costs;
 mod cp_async;
 mod cp_async_bulk;

@@ -3,8 +3,8 @@
 use crate::arch::Arch;
 use crate::row::{Atom, AtomOp, BarrierScope};
 use crate::{
-    binary, compare, convert, convert_int, cp_async, cp_async_bulk, fma, global, ldmatrix, mma,
-    red, reduce, register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
+    binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
+    ldmatrix, mma, red, reduce, register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
 };
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -49,6 +49,7 @@ impl Rows {
             register::list(arch),
             convert::list(arch),
             convert_int::list(arch),
+            convert_through::list(arch),
             unary::list(arch),
             special::list(arch),
             binary::list(arch),

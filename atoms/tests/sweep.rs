@@ -317,9 +317,9 @@ fn unrepeated(layout: &Layout) -> i64 {
 fn cxx_bits(cxx: &str) -> Option<i64> {
     Some(match cxx {
         "unsigned char" | "signed char" | "bool" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 8,
-        "unsigned short" | "short" | "__half" | "__nv_bfloat16" => 16,
+        "unsigned short" | "short" | "char2" | "uchar2" | "__half" | "__nv_bfloat16" => 16,
         "unsigned" | "int" | "float" | "__half2" | "__nv_bfloat162" => 32,
-        "uint2" | "float2" | "double" | "long long" | "unsigned long long" => 64,
+        "uint2" | "int2" | "float2" | "double" | "long long" | "unsigned long long" => 64,
         "uint4" => 128,
         _ => return None,
     })

@@ -7,8 +7,9 @@
 mod common;
 
 use carbyne_atoms::probe::{Choice, Probe, Unobservable, corrupted, n_picks, probe};
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Extent, docs};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Elem, Extent, docs};
 use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::conformance;
 use carbyne_simulate::{Array, Inputs, Options, simulate};
 
@@ -64,7 +65,11 @@ fn every_row_computes_what_its_spec_means() {
                         row.name
                     );
                     if inputs == Inputs::Ints(5) {
-                        assert_eq!(k.max_error, 0.0, "{arch} {}", row.name);
+                        // Two ways to compute a function of f64, of at most 2, round differently.
+                        let double = row.writes().all(|o| o.elem == Elem::Scalar(Scalar::F64));
+                        let near = double && row.error_bound().is_some();
+                        let most = if near { 4.0 * f64::EPSILON } else { 0.0 };
+                        assert!(k.max_error <= most, "{arch} {}: {}", row.name, k.max_error);
                     }
                     n += 1;
                 }

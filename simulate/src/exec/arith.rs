@@ -14,6 +14,7 @@
 use crate::num::{decode, decode_int, encode, fma, truncate};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
 pub(crate) fn matmul_row(
@@ -58,6 +59,26 @@ pub(crate) fn matmul_row(
     }
 }
 
+/// An integer as an f64 that is odd where it lost anything, which types of fewer bits round as the integer itself.
+fn odd(v: i128) -> f64 {
+    let near = v as f64;
+    let exact = near as i128;
+    if exact == v {
+        return near;
+    }
+    let cut = if exact.abs() > v.abs() { f64::from_bits(near.to_bits() - 1) } else { near };
+    f64::from_bits(cut.to_bits() | 1)
+}
+
+/// erfc(v / √2) of a positive number: what the quotient lost counts by the slope of erfc.
+fn erfc_of(v: f64) -> f64 {
+    // √2 is the constant and this.
+    const REST: f64 = -9.667_293_313_452_913e-17;
+    let z = v / SQRT_2;
+    let lost = ((-z).mul_add(SQRT_2, v) - z * REST) * FRAC_1_SQRT_2;
+    libm::erfc(z) - FRAC_2_SQRT_PI * (-z * z).exp() * lost
+}
+
 /// One operand.
 pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
     if !from.is_float() && !to.is_float() {
@@ -70,11 +91,18 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
         };
         let (lo, hi) = crate::num::int_range(to);
         // Casts saturate, arithmetic keeps the low bits.
-        return truncate(to, if op == UnaryOp::Cast { v.clamp(lo, hi) } else { v });
+        return match (op, to) {
+            (UnaryOp::Cast, Scalar::Bool) => u64::from(v != 0),
+            (UnaryOp::Cast, _) => truncate(to, v.clamp(lo, hi)),
+            _ => truncate(to, v),
+        };
     }
-    if !from.is_float() && to == Scalar::F32 {
+    if !from.is_float() && op == UnaryOp::Cast {
         // Rounded once, also of 64 bits.
-        return u64::from((decode_int(from, x) as f32).to_bits());
+        return encode(
+            to,
+            if to == Scalar::F64 { decode_int(from, x) as f64 } else { odd(decode_int(from, x)) },
+        );
     }
     let v = decode(from, x);
     let sigmoid = |v: f64| (1.0 + (-v).exp()).recip();
@@ -100,9 +128,12 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
                 }
             }
             UnaryOp::Gelu => {
-                let z = v / std::f64::consts::SQRT_2;
                 // Where erf is near -1 a sum with 1 would cancel.
-                v * if v < 0.0 { 0.5 * libm::erfc(-z) } else { 0.5 + 0.5 * libm::erf(z) }
+                v * if v < 0.0 {
+                    0.5 * erfc_of(-v)
+                } else {
+                    0.5 + 0.5 * libm::erf(v * FRAC_1_SQRT_2)
+                }
             }
             UnaryOp::Silu => v * sigmoid(v),
         },
@@ -237,6 +268,21 @@ mod tests {
             assert_eq!(binary(BinaryOp::Min, Scalar::F32, Scalar::F32, x, y), minus);
             assert_eq!(binary(BinaryOp::Max, Scalar::F32, Scalar::F32, x, y), plus);
         }
+    }
+
+    #[test]
+    fn integers_become_floats_in_one_step() {
+        let cast = |to, v: i64| unary(UnaryOp::Cast, Scalar::I64, to, v as u64);
+        // A hair above the middle of two bf16, which binary64 does not see.
+        let v = (0x101 << 54) + 1;
+        assert_eq!(cast(Scalar::Bf16, v), encode(Scalar::Bf16, 258.0 * 2f64.powi(54)));
+        assert_eq!(cast(Scalar::Bf16, v - 1), encode(Scalar::Bf16, 256.0 * 2f64.powi(54)));
+        assert_eq!(cast(Scalar::Bf16, -v), encode(Scalar::Bf16, -258.0 * 2f64.powi(54)));
+        assert_eq!(cast(Scalar::F64, i64::MAX), (i64::MAX as f64).to_bits());
+        assert_eq!(
+            [cast(Scalar::Bool, -1), cast(Scalar::Bool, 0), cast(Scalar::U8, -1)],
+            [1, 0, 0]
+        );
     }
 
     #[test]
