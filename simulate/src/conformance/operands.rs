@@ -36,7 +36,7 @@ fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u
     match data {
         Data::Bits | Data::Spread if scalar == Scalar::Bool => random & 1,
         Data::Bits => scrambled(scalar.bits(), stream, e),
-        Data::SmallIntegers if scalar == Scalar::Bool => (e / 64 ^ stream) & 1,
+        Data::SmallIntegers if scalar == Scalar::Bool => ((e / 64) ^ stream) & 1,
         Data::SmallIntegers => {
             let (lo, hi) = if scalar.is_float() { (-2, 2) } else { int_range(scalar) };
             let (lo, hi) = if lo < 0 { (lo.max(-2), hi.min(2)) } else { (0, hi.min(3)) };
