@@ -27,7 +27,6 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::BadInput, "numpy"),
     (Code::UnknownArch, "bad_input"),
     (Code::OutOfBounds, "no view can reach outside: tiles, reshapes and indices are proven to fit"),
-    (Code::SimOutOfBounds, "no verified program is known that raises it"),
     (Code::NoNvrtc, "depends on the machine"),
     (Code::NvrtcFailed, "carbyne-codegen, nvrtc"),
     (Code::NvrtcLacksArch, "carbyne-codegen, nvrtc"),

@@ -78,7 +78,13 @@ impl Runner<'_> {
             }
             let absent: u32 = lanes.iter().map(|l| l.count_zeros()).sum();
             if absent > 0 || lanes.len() < warps {
-                return Err(super::diverged(self.kernel, leaf.site, absent as usize));
+                let why = match row.window {
+                    32 => format!("{absent} lanes are absent, and its membermask names them"),
+                    _ => format!("{absent} threads of the group that executes it are absent"),
+                };
+                let mut error = super::diverged(self.kernel, leaf.site, absent as usize);
+                error.label = why;
+                return Err(error);
             }
             if row.in_flight {
                 self.begin_flight(leaf, row, first_warp, &mut whos)?;

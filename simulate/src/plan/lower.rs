@@ -7,6 +7,7 @@ use super::{
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
+use crate::state::RegisterPool;
 use carbyne_atoms::{AtomTable, ErrorBound, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -68,11 +69,13 @@ pub(crate) fn lower<'p>(
         return Err(Box::new(Diagnostic::new(Code::ExecConfig, site.span, text)));
     }
     let cluster = cluster as usize;
+    let limits = carbyne_atoms::limits(atoms.arch);
     let mut lowering = Lowering {
         kernel: Kernel {
             program,
             spec: id,
             n_threads,
+            pool: RegisterPool::new(n_threads, limits.regs_per_sm, limits.regs_per_thread),
             n_warps: n_threads.div_ceil(32),
             n_blocks,
             cluster,

@@ -23,6 +23,7 @@ pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text}
 
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
+use crate::state::RegisterPool;
 use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
@@ -75,6 +76,8 @@ pub(crate) struct Kernel<'p> {
     pub globals: Vec<GlobalBuffer>,
     /// The meaning of the kernel's own spec, where it has one.
     pub root: Option<RootSpec>,
+    /// Registers of a block at its start.
+    pub pool: RegisterPool,
     /// Whether it has asynchronous MatMuls.
     pub has_flights: bool,
     /// Specs with a body that are not checked, each with the reason.
