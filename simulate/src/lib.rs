@@ -143,6 +143,6 @@ mod state;
 pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
-pub use options::{DEFAULT_BUDGET, Options};
-pub use report::{KernelReport, LeafReport, Outputs, Report};
+pub use options::{DEFAULT_BUDGET, Options, SECOND};
+pub use report::{KernelReport, LeafReport, Outputs, Report, SpecReport};
 pub use state::banks::{BankCount, LeafCount, SectorCount};

@@ -225,7 +225,7 @@ pub(crate) fn check_block(
             0,
             Some(raw),
         ) {
-            Ok((error, allowed)) => counts.compared(error, allowed),
+            Ok(near) => counts.compared(kernel.checks.len(), &near),
             Err(wrong) => {
                 let at = coordinates_text(&coordinates(&view.modes, e));
                 let last = page.shadow.last_write(i);

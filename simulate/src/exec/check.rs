@@ -7,7 +7,7 @@
 
 use super::{Runner, value_text};
 use crate::denote::{Computed, Meaning, tolerance};
-use crate::num::{decode, encode};
+use crate::num::{decode, encode, ulp};
 use crate::plan::{
     Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text,
 };
@@ -21,6 +21,26 @@ pub(crate) enum Want {
     Bits(Vec<u64>),
     /// These, up to the tolerance.
     Values(Computed),
+}
+
+/// One element that is right.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Near {
+    /// The difference; nothing where the reference, rounded, is the element.
+    pub error: f64,
+    /// The largest that would be right.
+    pub allowed: f64,
+    /// The difference from the reference in binary64; nothing where they are not finite.
+    pub distance: f64,
+    /// The unit in the last place there.
+    pub ulp: f64,
+    /// The reference.
+    pub reference: f64,
+}
+
+impl Near {
+    /// The very bits.
+    const EXACT: Near = Near { error: 0.0, allowed: 0.0, distance: 0.0, ulp: 1.0, reference: 0.0 };
 }
 
 /// One element that is wrong.
@@ -44,7 +64,7 @@ impl Want {
         }
     }
 
-    /// Compares an element: the difference and what is allowed, or what is wrong.
+    /// Compares an element: how near it is, or what is wrong.
     ///
     /// # Errors
     /// The element is wrong.
@@ -56,12 +76,12 @@ impl Want {
         stated: &[ErrorBound],
         e: usize,
         raw: Option<u64>,
-    ) -> Result<(f64, f64), Wrong> {
+    ) -> Result<Near, Wrong> {
         match self {
             Want::Bits(bits) => {
                 let want = bits[e];
                 if raw == Some(want) {
-                    return Ok((0.0, 0.0));
+                    return Ok(Near::EXACT);
                 }
                 Err(Wrong { expected: value_text(scalar, want), allowed: 0.0 })
             }
@@ -73,9 +93,19 @@ impl Want {
                     let got = decode(scalar, raw);
                     // The rounded reference is right by definition: it may be infinite or no number.
                     let same = raw == encode(scalar, want) || (got.is_nan() && want.is_nan());
-                    let error = if same { 0.0 } else { (got - want).abs() };
+                    let distance = (got - want).abs();
+                    let error = if same { 0.0 } else { distance };
                     if same || error <= allowed {
-                        return Ok((error, allowed));
+                        let near = Near { error, allowed, ..Near::EXACT };
+                        if !distance.is_finite() {
+                            return Ok(near);
+                        }
+                        return Ok(Near {
+                            distance,
+                            ulp: ulp(scalar, want),
+                            reference: want,
+                            ..near
+                        });
                     }
                 }
                 Err(Wrong { expected: format!("{want}"), allowed })
@@ -247,7 +277,7 @@ impl Runner<'_> {
                         raw,
                     );
                     match result {
-                        Ok((error, allowed)) => self.counts.compared(error, allowed),
+                        Ok(near) => self.counts.compared(number, &near),
                         Err(wrong) => {
                             let element = coordinates_text(&coordinates(&view.modes, e as i64));
                             let found = Found {
@@ -263,6 +293,7 @@ impl Runner<'_> {
             }
         }
         self.counts.specs += u64::from(compared);
+        self.counts.numerics[number].executions += u64::from(compared);
         Ok(())
     }
 }

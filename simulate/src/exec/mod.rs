@@ -19,7 +19,7 @@ mod shuffle;
 mod strand;
 mod sync;
 
-pub(crate) use check::{Found, Want, wrong_element};
+pub(crate) use check::{Found, Near, Want, wrong_element};
 
 use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};
@@ -58,18 +58,61 @@ pub(crate) struct Counts {
     pub(crate) repeated: BTreeSet<u32>,
     /// What each leaf did.
     pub leaves: Vec<LeafCount>,
+    /// How often a warp passed each statement that synchronizes, by its place.
+    pub syncs: BTreeMap<u32, u64>,
+    /// Of each check how near its body came, of the kernel as a whole last.
+    pub numerics: Vec<Numerics>,
+}
+
+/// How near the body of a spec came to what it means.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Numerics {
+    /// Bodies compared.
+    pub executions: u64,
+    /// Elements compared.
+    pub elements: u64,
+    /// Largest difference from the reference in binary64.
+    pub max_error: f64,
+    /// Largest difference in units of what is allowed.
+    pub max_ratio: f64,
+    /// Largest difference in units in the last place of the output's type.
+    pub max_ulp: f64,
+    /// Squares of the differences, and of the references, added up.
+    pub squares: (f64, f64),
+}
+
+impl Numerics {
+    fn merge(&mut self, other: &Numerics) {
+        self.executions += other.executions;
+        self.elements += other.elements;
+        self.max_error = self.max_error.max(other.max_error);
+        self.max_ratio = self.max_ratio.max(other.max_ratio);
+        self.max_ulp = self.max_ulp.max(other.max_ulp);
+        self.squares.0 += other.squares.0;
+        self.squares.1 += other.squares.1;
+    }
 }
 
 impl Counts {
-    /// Notes a compared element.
-    pub(crate) fn compared(&mut self, error: f64, allowed: f64) {
+    /// Notes a compared element of a check.
+    #[inline]
+    pub(crate) fn compared(&mut self, check: usize, near: &Near) {
+        let Near { error, allowed, distance, ulp, reference } = *near;
         self.elements += 1;
         if error > self.max_error {
             self.max_error = error;
         }
-        if error > 0.0 && error / allowed > self.max_ratio {
-            self.max_ratio = error / allowed;
+        let ratio = if error > 0.0 { error / allowed } else { 0.0 };
+        if ratio > self.max_ratio {
+            self.max_ratio = ratio;
         }
+        let Some(of) = self.numerics.get_mut(check) else { return };
+        of.elements += 1;
+        of.max_error = of.max_error.max(distance);
+        of.max_ratio = of.max_ratio.max(ratio);
+        of.max_ulp = of.max_ulp.max(distance / ulp);
+        of.squares.0 += distance * distance;
+        of.squares.1 += reference * reference;
     }
 
     /// Adds those of another block.
@@ -85,6 +128,11 @@ impl Counts {
             self.leaves.resize(other.leaves.len(), LeafCount::default());
         }
         self.leaves.iter_mut().zip(&other.leaves).for_each(|(a, b)| a.merge(b));
+        other.syncs.iter().for_each(|(site, n)| *self.syncs.entry(*site).or_default() += n);
+        if self.numerics.len() < other.numerics.len() {
+            self.numerics.resize(other.numerics.len(), Numerics::default());
+        }
+        self.numerics.iter_mut().zip(&other.numerics).for_each(|(a, b)| a.merge(b));
     }
 }
 
@@ -117,6 +165,7 @@ pub(crate) fn run_cluster<'k>(
         mode: how,
         counts: Counts {
             leaves: vec![LeafCount::default(); kernel.leaves.len()],
+            numerics: vec![Numerics::default(); kernel.checks.len() + 1],
             ..Counts::default()
         },
         scratch: row::Scratch::default(),
@@ -196,6 +245,11 @@ impl<'k> Runner<'k> {
     /// A warp of the strand that runs, about to access memory.
     fn who(&self, warp: usize, site: u32) -> Who {
         self.clocks.warp(self.rank, warp, site, self.serial)
+    }
+
+    /// Notes that warps pass a statement that synchronizes.
+    fn passes(&mut self, site: u32, threads: &Mask) {
+        *self.counts.syncs.entry(site).or_default() += u64::from(threads.warps().count_ones());
     }
 
     /// These threads of the strand's block wait for each other.

@@ -242,12 +242,13 @@ impl<'k> Runner<'k> {
                     }
                     return Err(blame::deadlock(self.kernel, *site, &absent));
                 }
+                self.passes(*site, &mask);
                 self.synchronize(&mask);
             }
-            Node::Barrier { crew: Some(crew), .. } => {
+            Node::Barrier { crew: Some(crew), site } => {
                 let named = self.kernel.crews[*crew].squad(&self.env)?.mask;
                 if !mask.and(&named).is_empty() {
-                    return self.named_barrier(strand, named);
+                    return self.named_barrier(strand, named, *site);
                 }
             }
             Node::Sync(sync) => {
@@ -379,7 +380,12 @@ impl<'k> Runner<'k> {
     }
 
     /// A barrier of some threads, wherever each of them stands.
-    fn named_barrier(&mut self, strand: &mut Strand<'k>, named: Mask) -> Checked<Step> {
+    fn named_barrier(
+        &mut self,
+        strand: &mut Strand<'k>,
+        named: Mask,
+        site: u32,
+    ) -> Checked<Step> {
         let mask = strand.mask();
         self.send_on(strand, &mask.without(&named));
         let waits = |s: &Strand<'_>, rank: usize| {
@@ -392,6 +398,7 @@ impl<'k> Runner<'k> {
             strand.status = Status::Barrier(named);
             return Ok(Step::Waits);
         }
+        self.passes(site, &named);
         self.synchronize(&named);
         strand.advance();
         let (through, rest): (Vec<_>, Vec<_>) =

@@ -15,6 +15,7 @@ impl Runner<'_> {
     /// Executes the statement for the active threads, none of which has to wait.
     pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         self.whole_warps(sync, active)?;
+        self.passes(sync.site, active);
         match sync.op {
             SyncOp::AsyncCommit => active.threads().for_each(|t| self.blocks[self.rank].commit(t)),
             SyncOp::AsyncWait => {

@@ -82,6 +82,7 @@ pub(crate) fn lower<'p>(
             body: Vec::new(),
             n_loops: 0,
             leaves: Vec::new(),
+            syncs: Vec::new(),
             checks: Vec::new(),
             crews: Vec::new(),
             views: Vec::new(),
@@ -218,9 +219,15 @@ impl Lowering<'_, '_> {
             }
             StmtKind::Barrier(threads) => {
                 let crew = threads.map(|t| self.crew(t)).transpose()?;
-                Node::Barrier { crew, site: self.site(stmt.line, span) }
+                let site = self.site(stmt.line, span);
+                self.kernel.syncs.push((site, "barrier".to_owned()));
+                Node::Barrier { crew, site }
             }
-            StmtKind::Sync(sync) => Node::Sync(self.sync(sync, stmt.line, span)?),
+            StmtKind::Sync(sync) => {
+                let node = self.sync(sync, stmt.line, span)?;
+                self.kernel.syncs.push((node.site, sync.op.to_string()));
+                Node::Sync(node)
+            }
         }))
     }
 
@@ -268,7 +275,8 @@ impl Lowering<'_, '_> {
         let block = self.kernel.crews[crew].group_size() == self.kernel.n_threads;
         let ordered = block && matches!(how, How::Meaning(_));
         let atom = spec.atom.clone();
-        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how, atom });
+        let leaf = Leaf { site, spec: id, crew, inputs, outputs, alone, ordered, how, atom };
+        self.kernel.leaves.push(leaf);
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 
@@ -365,7 +373,7 @@ impl Lowering<'_, '_> {
             .small_enough(&inputs, &outputs)
             .and_then(|()| self.denote(id, &inputs, &outputs))
             .map_err(Unchecked::Because)?;
-        let check = Check { site, crew, meaning, inputs, outputs, stated };
+        let check = Check { site, spec: id, crew, meaning, inputs, outputs, stated };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
             return Err(Unchecked::Because(
                 "comparing it with its meaning would take too long".to_owned(),
@@ -491,7 +499,7 @@ fn meaningless(span: Span, why: String) -> Box<Diagnostic> {
     )
 }
 
-fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
     sources.iter().filter_map(|s| match s {
         Source::View(v) => Some(*v),
         Source::Number(_) => None,

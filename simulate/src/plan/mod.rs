@@ -8,6 +8,7 @@
 mod bulk;
 mod cost;
 mod crew;
+mod live;
 mod lower;
 mod row;
 mod storage;
@@ -17,6 +18,7 @@ mod view;
 pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
+pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed};
 pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
 pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text};
@@ -58,6 +60,8 @@ pub(crate) struct Kernel<'p> {
     pub n_loops: usize,
     /// Specs without a body.
     pub leaves: Vec<Leaf>,
+    /// Statements that synchronize: place and how they are written.
+    pub syncs: Vec<(u32, String)>,
     /// Specs with a body and a meaning.
     pub checks: Vec<Check>,
     /// Thread tensors.
@@ -138,6 +142,8 @@ pub(crate) struct SharedBuffer {
 pub(crate) struct RegisterBuffer {
     /// Scalars of one thread.
     pub len: usize,
+    /// Bits of a scalar.
+    pub bits: u32,
     /// Its elements' names.
     pub names: Names,
 }
@@ -264,6 +270,8 @@ pub(crate) struct SyncNode {
 pub(crate) struct Leaf {
     /// Its place.
     pub site: u32,
+    /// The spec.
+    pub spec: SpecId,
     /// Who executes it.
     pub crew: usize,
     /// Read operands.
@@ -311,6 +319,8 @@ pub(crate) enum How {
 pub(crate) struct Check {
     /// Its place.
     pub site: u32,
+    /// The spec.
+    pub spec: SpecId,
     /// Who executes it.
     pub crew: usize,
     /// What it means.
