@@ -213,6 +213,21 @@ impl Runner<'_> {
         }
         let kernel = self.kernel;
         let view = &kernel.views[index];
+        if let Space::Registers(r) = view.space {
+            let registers = &self.blocks[self.rank].registers[r];
+            if registers.are_plain() {
+                let value = |slot: &Slot| {
+                    let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
+                    registers.get(thread, place(view, &scratch.bases, *slot))
+                };
+                tile.extend(operand.reads.iter().map_while(value));
+                if tile.len() == operand.reads.len() {
+                    return Ok(());
+                }
+                // What is undefined or outside is found again below.
+                tile.clear();
+            }
+        }
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
         for slot in &operand.reads {
             let at = place(view, &scratch.bases, *slot);
@@ -279,6 +294,18 @@ impl Runner<'_> {
         self.bases(index, lanes, scratch)?;
         let kernel = self.kernel;
         let view = &kernel.views[index];
+        if let Space::Registers(r) = view.space {
+            let site = lanes.whos[0].site;
+            let registers = &mut self.blocks[self.rank].registers[r];
+            let mut write = |(slot, from): &(Slot, u32)| {
+                let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
+                let at = place(view, &scratch.bases, *slot);
+                registers.set(thread, at, scratch.output[*from as usize], site)
+            };
+            if !kernel.has_flights && operand.writes.iter().all(|w| write(w).is_some()) {
+                return Ok(());
+            }
+        }
         let slots = operand.writes.iter().map(|(slot, _)| *slot);
         self.addresses(i, operand, index, lanes, scratch, banks, slots)?;
         for (slot, from) in &operand.writes {
