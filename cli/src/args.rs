@@ -151,6 +151,10 @@ pub(crate) struct Simulate {
     /// Run without comparing bodies with what their specs mean.
     #[arg(long)]
     pub(crate) no_check: bool,
+    /// Let warps go on and asynchronous copies arrive in another order, drawn from this seed. The results
+    /// of a program without races do not depend on it.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) schedule: Option<u64>,
 }
 
 /// How many blocks of a grid are simulated.

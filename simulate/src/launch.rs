@@ -228,7 +228,8 @@ fn run_kernel(
     let inverse = root.and_then(|r| Inverse::new(&kernel.views[r.outputs[0]].leaves));
     let root = root.filter(|_| inverse.is_some());
     report.checked = root.is_some();
-    let mode = Mode { check: options.check, small_ints: matches!(options.inputs, Inputs::Ints(_)) };
+    let small_ints = matches!(options.inputs, Inputs::Ints(_));
+    let mode = Mode { check: options.check, small_ints, schedule: options.schedule };
     let one = |block: i64, mut finished: Finished| -> Checked<Finished> {
         if let (Some(root), Some(inverse)) = (root, &inverse)
             && let Space::Global(i) = kernel.views[root.outputs[0]].space

@@ -23,6 +23,9 @@ pub struct Options {
     pub budget: u64,
     /// Whether bodies are compared with what their specs mean.
     pub check: bool,
+    /// Draws another order in which warps go on and asynchronous copies arrive; none for the order of the
+    /// text, and copies as late as can be. What a program computes without error does not depend on it.
+    pub schedule: Option<u64>,
 }
 
 /// Some tens of seconds on two cores.
@@ -41,6 +44,7 @@ impl Default for Options {
             sample: None,
             budget: DEFAULT_BUDGET,
             check: true,
+            schedule: None,
         }
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     options.sample = (!all && args.data.outputs.is_empty()).then_some(SECOND);
     options.budget = args.budget.unwrap_or(options.budget);
     options.check = !args.no_check;
+    options.schedule = args.schedule;
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {

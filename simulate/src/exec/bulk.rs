@@ -22,8 +22,8 @@ pub(super) struct Delivery {
 impl Runner<'_> {
     /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
     /// was one.
-    pub(super) fn deliver(&mut self) -> bool {
-        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.pop_front() else {
+    pub(super) fn deliver(&mut self, i: usize) -> bool {
+        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.remove(i) else {
             return false;
         };
         self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements);

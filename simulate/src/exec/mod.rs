@@ -12,6 +12,7 @@ mod arith;
 mod blame;
 mod bulk;
 mod check;
+mod dice;
 mod meaning;
 mod row;
 mod schedule;
@@ -29,6 +30,7 @@ use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use dice::Dice;
 use strand::Strand;
 
 /// What a block did.
@@ -163,6 +165,7 @@ pub(crate) fn run_cluster<'k>(
         serial: 0,
         expected: BTreeMap::new(),
         mode: how,
+        dice: how.schedule.map(|seed| Dice::new(seed, first)),
         counts: Counts {
             leaves: vec![LeafCount::default(); kernel.leaves.len()],
             numerics: vec![Numerics::default(); kernel.checks.len() + 1],
@@ -191,6 +194,8 @@ pub(crate) struct Mode {
     pub check: bool,
     /// Whether inputs are small integers, so that sums are exact.
     pub small_ints: bool,
+    /// Draws another schedule; none for the one in text order.
+    pub schedule: Option<u64>,
 }
 
 struct Runner<'k> {
@@ -216,6 +221,8 @@ struct Runner<'k> {
     /// What bodies under way must have computed: by block, check and first thread of the group.
     expected: BTreeMap<(usize, usize, u16), Want>,
     mode: Mode,
+    /// What draws a schedule, where one is drawn.
+    dice: Option<Dice>,
     counts: Counts,
     scratch: row::Scratch,
     buffers: alone::Buffers,

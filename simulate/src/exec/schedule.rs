@@ -1,7 +1,7 @@
 //! Which strand runs, and what a statement does to it.
 //!
-//! Invariant: of the strands that can go on the one farthest behind does, so a strand that needs others
-//! waits only while some of them are behind it.
+//! Of the strands that can go on the one farthest behind does, unless a schedule is drawn. Invariant: a strand
+//! that needs others waits only while some of them are behind it.
 
 use super::strand::{Frame, Kind, Status, Strand};
 use super::{Runner, blame, diverged};
@@ -39,7 +39,7 @@ impl<'k> Runner<'k> {
                         None => Ok(()),
                     };
                 }
-                if !self.deliver() {
+                if !self.deliver(0) {
                     self.stuck()?;
                 }
                 self.wake_up();
@@ -49,6 +49,7 @@ impl<'k> Runner<'k> {
             self.env.block = self.first + strand.rank as i64;
             std::mem::swap(&mut self.env.loops, &mut strand.loops);
             let outcome = loop {
+                self.disturb(&mut strand);
                 match self.step(&mut strand)? {
                     Step::On if self.strands.is_empty() => {}
                     outcome => break outcome,
@@ -82,6 +83,12 @@ impl<'k> Runner<'k> {
     /// Takes the strand that goes next out of the list.
     fn next(&mut self) -> Option<Strand<'k>> {
         let ready = |s: &(usize, &Strand<'_>)| s.1.status == Status::Ready;
+        if let Some(dice) = &mut self.dice {
+            let all: Vec<usize> =
+                self.strands.iter().enumerate().filter(ready).map(|(i, _)| i).collect();
+            let i = all.get(dice.below(all.len()))?;
+            return Some(self.strands.swap_remove(*i));
+        }
         let order = |a: &Strand<'_>, b: &Strand<'_>| match a.rank == b.rank {
             true => a.compare(b),
             // Blocks of a cluster take turns, statement by statement.
@@ -110,12 +117,18 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Whether some of the threads are behind the strand, and may still come to its place.
+    /// Whether some of the threads are behind the strand, and may still come to its place, or are there, and
+    /// will be taken up.
     fn may_come(&self, strand: &Strand<'_>, threads: &Mask) -> bool {
+        let there = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meeting);
         self.strands.iter().any(|other| {
             other.rank == strand.rank
                 && !other.all().and(threads).is_empty()
-                && other.compare(strand) == Ordering::Less
+                && match other.compare(strand) {
+                    Ordering::Less => true,
+                    Ordering::Equal => there(other),
+                    Ordering::Greater => false,
+                }
         })
     }
 
