@@ -87,6 +87,11 @@ impl Message {
         }
     }
 
+    /// Whether it comes after all that an agent did up to a time.
+    pub(crate) fn knows(&self, agent: u16, time: u32) -> bool {
+        self.seen.get(usize::from(agent)).map_or(0, |e| e.all) >= time
+    }
+
     /// Adds another's.
     pub(crate) fn join(&mut self, other: &Message) {
         join(&mut self.seen, &other.seen);
