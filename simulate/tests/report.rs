@@ -77,7 +77,8 @@ fn half_registers_are_packed() {
   Init <<<#grid, #one>>> (1) -> (%h)
   Move <<<#grid, #one>>> (%h[1]) -> (%B[@b * 64 + @t])";
     let text = kernel(1, body).replace("UnaryPointwise.cast @k", "Spec @k");
-    let live: Vec<_> = only(&text, &Options::default()).leaves.iter().map(|l| l.registers).collect();
+    let live: Vec<_> =
+        only(&text, &Options::default()).leaves.iter().map(|l| l.registers).collect();
     assert_eq!(live, [Some(2), Some(2)]);
 }
 

@@ -39,7 +39,8 @@ fn right_programs_compute_the_same_under_all() {
         let usual = results(&usual);
         assert!(usual.0.iter().all(|a| a.iter().any(|v| *v != 0)), "{name} writes nothing");
         for seed in 0..12 {
-            let other = under(&program, Some(seed)).unwrap_or_else(|e| panic!("{name} {seed}: {e}"));
+            let other =
+                under(&program, Some(seed)).unwrap_or_else(|e| panic!("{name} {seed}: {e}"));
             assert_eq!(results(&other), usual, "{name} under schedule {seed}");
         }
     }

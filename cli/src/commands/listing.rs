@@ -90,7 +90,8 @@ pub(super) fn nearness(n: &SpecReport) -> String {
 fn mix<'a>(leaves: impl Iterator<Item = &'a LeafReport>) -> Vec<(&'a str, u64)> {
     let mut mix: BTreeMap<&str, u64> = BTreeMap::new();
     for leaf in leaves.filter(|l| l.count.executions > 0) {
-        *mix.entry(leaf.atom.as_deref().unwrap_or(&leaf.kind)).or_default() += leaf.count.executions;
+        *mix.entry(leaf.atom.as_deref().unwrap_or(&leaf.kind)).or_default() +=
+            leaf.count.executions;
     }
     let mut mix: Vec<_> = mix.into_iter().collect();
     mix.sort_by_key(|(atom, n)| (std::cmp::Reverse(*n), *atom));

@@ -208,10 +208,10 @@ fn race(
             "an asynchronous copy".to_owned()
         } else if a >= n_warps {
             "a group of warps".to_owned()
-        } else if !within {
-            format!("warp {warp}{of_block}")
         } else if lane < 32 {
-            format!("thread {}", warp * 32 + usize::from(lane))
+            format!("thread {}{of_block}", warp * 32 + usize::from(lane))
+        } else if !within {
+            format!("a thread of warp {warp}{of_block}")
         } else {
             format!("another thread of warp {warp}")
         }

@@ -29,7 +29,8 @@ impl<'k> Runner<'k> {
         let warps = strand.mask().warps();
         if warps.count_ones() > 1 && dice.below(4) == 0 {
             let kept = warps & (dice.below(1 << 16) | dice.below(1 << 16) << 16) as u32;
-            if kept != 0 && kept != warps
+            if kept != 0
+                && kept != warps
                 && let Some(mut other) = strand.part(warps & !kept)
             {
                 // Where it stands it would be taken up again at once: it goes to the list as it is.

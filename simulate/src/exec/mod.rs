@@ -19,6 +19,7 @@ mod schedule;
 mod shuffle;
 mod strand;
 mod sync;
+mod trail;
 
 pub(crate) use check::{Found, Near, Want, wrong_element};
 
@@ -29,8 +30,8 @@ use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use dice::Dice;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use strand::Strand;
 
 /// What a block did.
@@ -149,9 +150,36 @@ pub(crate) fn run_cluster<'k>(
     first: i64,
     how: Mode,
 ) -> Checked<Vec<Finished>> {
+    let mut runner = runner(kernel, memory, first, how);
+    if let Err(mut error) = runner.run() {
+        if let Some(clash) = runner.blocks.iter().find_map(|b| b.accused?.1) {
+            drop(runner);
+            trail::earlier(kernel, memory, first, how, &clash, &mut error);
+        }
+        return Err(error);
+    }
+    let Runner { mut counts, mut blocks, .. } = runner;
+    for block in &mut blocks {
+        counts.repeated.append(&mut block.shared.repeated);
+        block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
+    }
+    let finish = |block: Block<'_>| {
+        let pages = block.global.into_iter().map(|g| g.into_pages()).collect();
+        Finished { pages, counts: std::mem::take(&mut counts) }
+    };
+    Ok(blocks.into_iter().map(finish).collect())
+}
+
+/// The blocks of a cluster before their first statement.
+fn runner<'k>(
+    kernel: &'k Kernel<'k>,
+    memory: &[&'k GlobalMemory],
+    first: i64,
+    how: Mode,
+) -> Runner<'k> {
     let clocks = Clocks::new(kernel.cluster, kernel.n_threads, kernel.n_mbarriers());
     let readers = clocks.n_readers();
-    let mut runner = Runner {
+    Runner {
         kernel,
         blocks: (0..kernel.cluster).map(|_| Block::new(kernel, memory, readers)).collect(),
         first,
@@ -173,18 +201,8 @@ pub(crate) fn run_cluster<'k>(
         },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
-    };
-    runner.run()?;
-    let Runner { mut counts, mut blocks, .. } = runner;
-    for block in &mut blocks {
-        counts.repeated.append(&mut block.shared.repeated);
-        block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
+        watch: None,
     }
-    let finish = |block: Block<'_>| {
-        let pages = block.global.into_iter().map(|g| g.into_pages()).collect();
-        Finished { pages, counts: std::mem::take(&mut counts) }
-    };
-    Ok(blocks.into_iter().map(finish).collect())
 }
 
 /// What is done besides running.
@@ -226,6 +244,8 @@ struct Runner<'k> {
     counts: Counts,
     scratch: row::Scratch,
     buffers: alone::Buffers,
+    /// An execution of which the iteration is wanted.
+    watch: Option<trail::Watch>,
 }
 
 impl<'k> Runner<'k> {

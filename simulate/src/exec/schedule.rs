@@ -29,7 +29,7 @@ impl<'k> Runner<'k> {
         let kernel = self.kernel;
         let all = Mask::first(kernel.n_threads);
         for rank in 0..kernel.cluster {
-            self.strands.push(Strand::new(rank, &kernel.body, all, kernel.n_loops));
+            self.strands.push(Strand::new(rank, &kernel.body, all, kernel.loops.len()));
         }
         loop {
             let Some(mut strand) = self.next() else {
@@ -50,7 +50,8 @@ impl<'k> Runner<'k> {
             std::mem::swap(&mut self.env.loops, &mut strand.loops);
             let outcome = loop {
                 self.disturb(&mut strand);
-                match self.step(&mut strand)? {
+                let step = self.step(&mut strand).map_err(|e| self.in_iteration(e, &strand))?;
+                match step {
                     Step::On if self.strands.is_empty() => {}
                     outcome => break outcome,
                 }
@@ -154,6 +155,7 @@ impl<'k> Runner<'k> {
                         return Ok(Step::Waits);
                     }
                     self.leaf(*i, &squad, &active)?;
+                    self.note_iteration(strand);
                 }
             }
             Node::Body { crew, site, check, blocking, body } => {
@@ -393,12 +395,7 @@ impl<'k> Runner<'k> {
     }
 
     /// A barrier of some threads, wherever each of them stands.
-    fn named_barrier(
-        &mut self,
-        strand: &mut Strand<'k>,
-        named: Mask,
-        site: u32,
-    ) -> Checked<Step> {
+    fn named_barrier(&mut self, strand: &mut Strand<'k>, named: Mask, site: u32) -> Checked<Step> {
         let mask = strand.mask();
         self.send_on(strand, &mask.without(&named));
         let waits = |s: &Strand<'_>, rank: usize| {

@@ -158,13 +158,13 @@ impl Runner<'_> {
             let (place, n) = self.in_cluster(thread);
             let lacks = self.cluster.lacks(place, n);
             let lacks = lacks.map_err(|e| self.cluster_misuse(sync, thread, e))?;
-            return Ok(lacks.map(|unmet| Lack::new("the cluster's barrier", unmet)));
+            return Ok(lacks.map(|unmet| Lack::new("the cluster's barrier", None, unmet)));
         }
         let parity = self.number(sync, thread)?;
         for (rank, at, byte) in self.barriers(sync, thread)? {
             let lacks = self.blocks[rank].lacks(byte, parity);
             if let Some(unmet) = lacks.map_err(|e| self.misuse(sync, thread, at, e))? {
-                return Ok(Some(Lack::new(&self.name(sync, at), unmet)));
+                return Ok(Some(Lack::new(&self.name(sync, at), Some(parity), unmet)));
             }
         }
         Ok(None)
@@ -190,10 +190,13 @@ impl Runner<'_> {
                 None => Diagnostic::new(
                     Code::UnmetWait,
                     span,
-                    format!("a thread waits for {what}, which nothing {}", match sync.op {
-                        SyncOp::RegistersInc => "releases",
-                        _ => "completes",
-                    }),
+                    format!(
+                        "a thread waits for {what}, which nothing {}",
+                        match sync.op {
+                            SyncOp::RegistersInc => "releases",
+                            _ => "completes",
+                        }
+                    ),
                 )
                 .label(format!("block {}, thread {thread}: {missing}", self.env.block))
                 .help(help),
@@ -478,10 +481,17 @@ struct Lack {
 }
 
 impl Lack {
-    fn new(name: &str, unmet: Unmet) -> Self {
+    fn new(name: &str, parity: Option<i64>, unmet: Unmet) -> Self {
+        let (missing, phase) = (unmet.missing(), unmet.phase);
         Lack {
-            what: format!("phase {} of {name}", unmet.phase),
-            missing: unmet.missing(),
+            what: format!("phase {phase} of {name}"),
+            missing: match parity {
+                Some(parity) => format!(
+                    "parity {} is waited for, {phase} phases are complete, of phase {phase} {missing}",
+                    parity & 1
+                ),
+                None => missing,
+            },
             help: "compare the arrivals and bytes of the phase with who arrives, and the parity \
                    with the round",
         }

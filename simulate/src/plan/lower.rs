@@ -80,7 +80,7 @@ pub(crate) fn lower<'p>(
             n_blocks,
             cluster,
             body: Vec::new(),
-            n_loops: 0,
+            loops: Vec::new(),
             leaves: Vec::new(),
             syncs: Vec::new(),
             checks: Vec::new(),
@@ -111,9 +111,8 @@ pub(crate) fn lower<'p>(
         Err(Unchecked::Because(why)) => lowering.kernel.unchecked.push((spec.line, why)),
         Err(Unchecked::Broken(d)) => return Err(d),
     }
-    let Lowering { mut kernel, vars, .. } = lowering;
+    let Lowering { mut kernel, .. } = lowering;
     kernel.body = body;
-    kernel.n_loops = vars.n_loops();
     Ok(kernel)
 }
 
@@ -185,6 +184,7 @@ impl Lowering<'_, '_> {
                 let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);
                 let varying = !first.is_uniform() || !last.is_uniform();
                 let slot = self.vars.add_loop(*var, varying);
+                self.kernel.loops.push(self.kernel.program.arena.var_info(*var).name.clone());
                 let site = self.site(stmt.line, span);
                 let step = (*step).max(1);
                 let trips = match (self.vars.bounds(*start).0, self.vars.bounds(*end).1) {

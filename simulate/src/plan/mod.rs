@@ -56,8 +56,8 @@ pub(crate) struct Kernel<'p> {
     pub cluster: usize,
     /// What a block does.
     pub body: Vec<Node>,
-    /// Loop variables.
-    pub n_loops: usize,
+    /// Names of the loop variables, by slot.
+    pub loops: Vec<String>,
     /// Specs without a body.
     pub leaves: Vec<Leaf>,
     /// Statements that synchronize: place and how they are written.

@@ -49,6 +49,8 @@ pub(crate) struct Block<'k> {
     pub mbarriers: BTreeMap<usize, Mbarrier>,
     /// Registers that warps hand over.
     pub pool: RegisterPool,
+    /// The thread that was denied an access, and the earlier one that it would race with.
+    pub accused: Option<(u16, Option<race::Clash>)>,
 }
 
 /// A thread's asynchronous copies.
@@ -92,6 +94,7 @@ impl<'k> Block<'k> {
             bulks: (0..kernel.n_threads).map(|_| Bulks::default()).collect(),
             flights: Flights::new(kernel.n_warps),
             pool: kernel.pool.clone(),
+            accused: None,
         }
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct Clash {
     pub lane: u8,
     /// Its statement.
     pub site: u32,
+    /// Which execution of a statement; 0 where a copy landed with an mbarrier.
+    pub serial: u32,
     /// Whether it wrote.
     pub wrote: bool,
     /// Whether the accesses are ordered, and only the fence between the proxies is missing.
@@ -98,8 +100,8 @@ impl Shadow {
         {
             return Ok(());
         }
-        let (agent, lane, site) = (last.agent, last.lane(), last.site);
-        Err(Clash { agent, lane, site, wrote: true, unfenced })
+        let LastWrite { agent, site, serial, .. } = *last;
+        Err(Clash { agent, lane: last.lane(), site, serial, wrote: true, unfenced })
     }
 
     /// Notes a read, or says what it conflicts with.
@@ -139,8 +141,8 @@ impl Shadow {
             let agent = agent as u16;
             let together = agent == who.agent && last.serial == who.serial;
             if last.time > 0 && !together && !who.knows(agent, last.time, last.lane) {
-                let (lane, site) = (last.lane, last.site);
-                return Err(Clash { agent, lane, site, wrote: false, unfenced: false });
+                let LastRead { lane, site, serial, .. } = *last;
+                return Err(Clash { agent, lane, site, serial, wrote: false, unfenced: false });
             }
         }
         self.writes[granule] = LastWrite::by(who);
@@ -227,7 +229,7 @@ mod tests {
         w.read(0).unwrap();
         assert_eq!(
             w.read(32),
-            Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false })
+            Err(Clash { agent: 0, lane: 0, site: 1, serial: 1, wrote: true, unfenced: false })
         );
         w.barrier(&[0, 1]);
         w.read(32).unwrap();
