@@ -48,7 +48,7 @@ fn a_missing_barrier_before_reading() {
     );
     assert_eq!(
         (&*e.label, &*e.related[0].1),
-        ("block 0, thread 0, k = 0", "thread 63 writes it here, k = 0")
+        ("block 0, thread 0, i = 0", "thread 63 writes it here, i = 0")
     );
 }
 
@@ -61,7 +61,7 @@ fn a_missing_barrier_before_overwriting() {
     assert!(e.message.contains("thread 0 writes it (line 12)"), "{e}");
     assert_eq!(
         (&*e.label, &*e.related[0].1),
-        ("block 0, thread 0, k = 1", "thread 63 reads it here, k = 0")
+        ("block 0, thread 0, i = 1", "thread 63 reads it here, i = 0")
     );
 }
 

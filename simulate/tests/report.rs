@@ -50,6 +50,31 @@ fn nothing_is_said_of_what_is_not_compared() {
 }
 
 #[test]
+fn bytes_and_sectors_of_an_atom_are_counted() {
+    let body = "Allocate %x:[1].f32.RF
+  Allocate %h:[1].f16.RF
+  Move <<<#grid, #one>>> (%A[@b * 64 + (@t * 8 + @t / 8) % 64]) -> (%x[0]) atom=ld.global.b32
+  UnaryPointwise.cast <<<#grid, #one>>> (%x[0]) -> (%h[0])
+  Move <<<#grid, #one>>> (%h[0]) -> (%B[@b * 64 + (@t * 8 + @t / 8) % 64])";
+    let report = only(&kernel(4, body), &Options::default());
+    let read = report.leaves[0].count;
+    // Eight warps; 32 lanes are 32 bytes apart, four in each of eight sectors.
+    assert_eq!((read.executions, read.global.accesses, read.global.bytes), (8, 8, 8 * 128));
+    assert_eq!((read.global.sectors, read.global.ideal), (64, 32));
+    assert_eq!(read.shared.bytes, 0);
+}
+
+#[test]
+fn the_same_value_twice_is_a_warning() {
+    let body = CAST.replace("@t]", "@t / 2 * 2]");
+    let text = kernel(1, &body).replace("UnaryPointwise.cast @k", "Spec @k");
+    let line = text.lines().position(|l| l.contains("@t / 2")).unwrap() as u32 + 1;
+    assert_eq!(only(&text, &Options::default()).repeated, [line]);
+    let text = kernel(1, CAST);
+    assert!(only(&text, &Options::default()).repeated.is_empty());
+}
+
+#[test]
 fn registers_live_while_they_are_needed() {
     // %x is dead behind the sum, %y begins there; %z is carried around the loop; %u is read by nobody.
     let body = "Allocate %x:[4].f32.RF

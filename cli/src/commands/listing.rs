@@ -1,6 +1,6 @@
 //! What each line of a program did, beside the line.
 
-use carbyne_simulate::{KernelReport, LeafCount, LeafReport, SpecReport};
+use carbyne_simulate::{KernelReport, LeafCount, LeafReport, SectorCount, SpecReport};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,8 +8,9 @@ use std::fmt::Write;
 /// The program with columns on its left, and how often each atom ran.
 ///
 /// `runs` counts executions by a warp. `regs` are 32-bit registers of a thread with values still needed.
-/// `sectors` are 32-byte parts of global memory, `waves` the wavefronts of shared memory; where the same bytes
-/// would fit in fewer, `/` and that number follow. Behind the program stand what ran how often, and how near
+/// `bytes` are read or written, in global and shared memory. `sectors` are 32-byte parts of global memory,
+/// `each` those of one request of a warp, `waves` the wavefronts of shared memory; where the same bytes would
+/// fit in fewer, `/` and that number follow. Behind the program stand what ran how often, and how near
 /// each spec with a body came to what it means.
 pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     let mut lines: BTreeMap<usize, (LeafCount, u64)> = BTreeMap::new();
@@ -23,26 +24,28 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
         n if n > ideal => format!("{n} / {ideal}"),
         n => n.to_string(),
     };
-    let cells: BTreeMap<usize, [String; 4]> = lines
+    let cells: BTreeMap<usize, [String; 6]> = lines
         .iter()
         .map(|(line, (c, registers))| {
             let cells = [
                 of(c.executions, u64::MAX),
                 of(*registers, u64::MAX),
+                of(c.global.bytes + c.shared.bytes, u64::MAX),
                 of(c.global.sectors, c.global.ideal),
+                sectors_per_request(&c.global).map_or(String::new(), |n| format!("{n:.1}")),
                 of(c.shared.wavefronts, c.shared.ideal),
             ];
             (*line, cells)
         })
         .collect();
-    let heads = ["runs", "regs", "sectors", "waves"].map(str::to_owned);
+    let heads = ["runs", "regs", "bytes", "sectors", "each", "waves"].map(str::to_owned);
     let width = |i: usize| {
         let all = cells.values().map(|row| row[i].len()).chain([heads[i].len()]);
         all.max().unwrap_or(0)
     };
-    let widths = [width(0), width(1), width(2), width(3)];
+    let widths: [usize; 6] = std::array::from_fn(width);
     let mut out = String::new();
-    let mut row = |cells: &[String; 4], text: &str| {
+    let mut row = |cells: &[String; 6], text: &str| {
         for (cell, width) in cells.iter().zip(widths) {
             let _ = write!(out, "{cell:>width$}  ");
         }
@@ -50,7 +53,7 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
         out.push('\n');
     };
     row(&heads, "");
-    let none = [const { String::new() }; 4];
+    let none = [const { String::new() }; 6];
     for (i, line) in source.lines().enumerate() {
         row(cells.get(&(i + 1)).unwrap_or(&none), line);
     }
@@ -86,6 +89,11 @@ pub(super) fn nearness(n: &SpecReport) -> String {
     format!("up to {:.3} ulp, relative norm {norm}, {allowed:.1} % of what is allowed", n.max_ulp)
 }
 
+/// Sectors of global memory that one access of a warp takes.
+fn sectors_per_request(count: &SectorCount) -> Option<f64> {
+    (count.sectors > 0).then(|| count.sectors as f64 / count.accesses as f64)
+}
+
 /// Executions by atom, or by what has none, most first.
 fn mix<'a>(leaves: impl Iterator<Item = &'a LeafReport>) -> Vec<(&'a str, u64)> {
     let mut mix: BTreeMap<&str, u64> = BTreeMap::new();
@@ -113,9 +121,11 @@ pub(super) fn json(kernels: &[KernelReport]) -> String {
                 "bytes": global.bytes,
                 "sectors": global.sectors,
                 "ideal_sectors": global.ideal,
+                "sectors_per_request": sectors_per_request(&global),
             },
             "shared": {
                 "accesses": shared.accesses,
+                "bytes": shared.bytes,
                 "wavefronts": shared.wavefronts,
                 "ideal_wavefronts": shared.ideal,
             },

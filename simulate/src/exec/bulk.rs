@@ -31,7 +31,13 @@ impl Runner<'_> {
     }
 
     /// Executes the copy for the active threads, in their order.
-    pub(super) fn bulk(&mut self, leaf: &Leaf, copy: &BoundBulk, active: &Mask) -> Checked<()> {
+    pub(super) fn bulk(
+        &mut self,
+        i: usize,
+        leaf: &Leaf,
+        copy: &BoundBulk,
+        active: &Mask,
+    ) -> Checked<()> {
         for thread in active.threads() {
             let ranks: Vec<usize> = match &copy.mask {
                 None => vec![self.rank],
@@ -45,6 +51,10 @@ impl Runner<'_> {
                 }
             };
             self.copy(leaf.site, copy, thread, &ranks)?;
+            let bytes = copy.bytes.unsigned_abs();
+            let count = &mut self.counts.leaves[i];
+            count.global.bytes += bytes;
+            count.shared.bytes += bytes * ranks.len() as u64;
         }
         Ok(())
     }

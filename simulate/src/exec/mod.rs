@@ -257,7 +257,7 @@ impl<'k> Runner<'k> {
         }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, active),
-            How::Bulk(copy) => self.bulk(leaf, copy, active),
+            How::Bulk(copy) => self.bulk(i, leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
                 // What the solver does with a barrier where it decomposes a spec of the whole block.

@@ -8,9 +8,9 @@ use carbyne_atoms::{BANKS, SECTOR_BYTES};
 pub struct LeafCount {
     /// How often a warp executed it (of rows of several warps, those together).
     pub executions: u64,
-    /// Accesses to shared memory; of rows only.
+    /// Accesses to shared memory; of rows only, and the bytes of bulk copies.
     pub shared: BankCount,
-    /// Accesses to global memory; of rows only.
+    /// Accesses to global memory; of rows only, and the bytes of bulk copies.
     pub global: SectorCount,
 }
 
@@ -72,6 +72,8 @@ impl SectorCount {
 pub struct BankCount {
     /// How often a warp accessed shared memory.
     pub accesses: u64,
+    /// Bytes that its lanes read or wrote.
+    pub bytes: u64,
     /// Wavefronts that took.
     pub wavefronts: u64,
     /// Wavefronts without conflicts.
@@ -83,6 +85,7 @@ impl BankCount {
     pub fn add(&mut self, addresses: &[i64], bytes: i64) {
         let bytes = bytes.clamp(1, BANKS.n * BANKS.bytes);
         self.accesses += 1;
+        self.bytes += addresses.len() as u64 * bytes as u64;
         for part in addresses.chunks(BANKS.lanes_per_phase(bytes)) {
             let mut words: Vec<i64> = part.iter().flat_map(|a| BANKS.words(*a, bytes)).collect();
             words.sort_unstable();
@@ -95,6 +98,7 @@ impl BankCount {
     /// Adds the counts of another block.
     pub fn merge(&mut self, other: &BankCount) {
         self.accesses += other.accesses;
+        self.bytes += other.bytes;
         self.wavefronts += other.wavefronts;
         self.ideal += other.ideal;
     }
