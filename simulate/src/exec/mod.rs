@@ -201,6 +201,7 @@ fn runner<'k>(
         },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
+        remote: BTreeMap::new(),
         watch: None,
     }
 }
@@ -244,6 +245,9 @@ struct Runner<'k> {
     counts: Counts,
     scratch: row::Scratch,
     buffers: alone::Buffers,
+    /// The last access of each lane to another block's shared memory: by that block, agent and lane, with its
+    /// time and statement.
+    remote: BTreeMap<(usize, u16, u8), (u32, u32)>,
     /// An execution of which the iteration is wanted.
     watch: Option<trail::Watch>,
 }
@@ -272,6 +276,30 @@ impl<'k> Runner<'k> {
     /// A warp of the strand that runs, about to access memory.
     fn who(&self, warp: usize, site: u32) -> Who {
         self.clocks.warp(self.rank, warp, site, self.serial)
+    }
+
+    /// Notes an access to the shared memory of a block, if that is another one.
+    fn note_remote(&mut self, rank: usize, who: &Who) {
+        if rank != self.rank {
+            self.remote.insert((rank, who.agent, who.lane()), (who.time, who.site));
+        }
+    }
+
+    /// A block does not end before others have accessed its shared memory for the last time.
+    fn end_after_others(&self) -> Checked<()> {
+        let late = self.remote.iter().find(|((rank, agent, lane), (time, _))| {
+            !self.clocks.known_in(*rank, (*agent, *time, *lane))
+        });
+        let Some(((rank, agent, lane), (_, site))) = late else { return Ok(()) };
+        let (agent, n) = (usize::from(*agent), self.kernel.n_warps.max(1));
+        let thread = agent % n * 32 + usize::from(*lane);
+        let block = |rank: usize| self.first + rank as i64;
+        Err(blame::ends_while_accessed(
+            self.kernel,
+            *site,
+            thread,
+            [block(agent / n), block(*rank)],
+        ))
     }
 
     /// Notes that warps pass a statement that synchronizes.

@@ -36,7 +36,7 @@ impl<'k> Runner<'k> {
                 if self.strands.is_empty() {
                     return match self.flying.front() {
                         Some(copy) => Err(blame::ends_before(self.kernel, copy.site)),
-                        None => Ok(()),
+                        None => self.end_after_others(),
                     };
                 }
                 if !self.deliver(0) {

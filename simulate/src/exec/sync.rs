@@ -275,15 +275,15 @@ impl Runner<'_> {
         )
     }
 
-    /// The block of the cluster whose mbarrier a thread names.
-    fn peer(&self, sync: &SyncNode, thread: usize) -> Checked<usize> {
-        let Some(rank) = &sync.peer else { return Ok(self.rank) };
-        let rank = self.index(rank, thread, sync.site)?;
+    /// The block of the cluster in whose memory a thread's view lies.
+    pub(super) fn peer(&self, view: usize, thread: usize, site: u32) -> Checked<usize> {
+        let Some(rank) = &self.kernel.views[view].peer else { return Ok(self.rank) };
+        let rank = self.index(rank, thread, site)?;
         match usize::try_from(rank).ok().filter(|r| *r < self.blocks.len()) {
             Some(rank) => Ok(rank),
             None => {
                 let n = self.blocks.len();
-                let span = self.kernel.sites[sync.site as usize].span;
+                let span = self.kernel.sites[site as usize].span;
                 let text = format!("block {rank} of a cluster of {n} is named");
                 Err(Box::new(
                     Diagnostic::new(Code::BarrierMisuse, span, text)
@@ -341,7 +341,7 @@ impl Runner<'_> {
         let write = sync.op == SyncOp::MbarrierInit;
         let n = usize::try_from(self.kernel.views[index].size).unwrap_or(0);
         let mut list = Vec::with_capacity(n);
-        let rank = self.peer(sync, thread)?;
+        let rank = self.peer(index, thread, sync.site)?;
         for e in 0..n {
             let found = self.mbarrier_at(rank, (index, e), thread, sync.site, write)?;
             list.extend(found.map(|(at, byte)| (rank, at, byte)));

@@ -324,15 +324,17 @@ impl Lowering<'_, '_> {
             return Err(meaningless(spec.span, why.to_owned()));
         }
         let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let alone = self.kernel.crews[crew].group_size() == 1;
         for tensor in all.map(|t| &self.kernel.program.tensors[t]) {
             let why = match (&tensor.map, tensor.peer) {
                 (Some(_), _) => "a box of a tensor map is moved by an atom",
-                (_, Some(_)) => "what lies in another block is accessed by an atom",
+                (_, Some(_)) if !alone => {
+                    "what lies in another block is accessed by single threads"
+                }
                 _ => continue,
             };
             return Err(meaningless(spec.span, why.to_owned()));
         }
-        let alone = self.kernel.crews[crew].group_size() == 1;
         if let SpecKind::Shfl(op) = spec.kind {
             let lane = spec
                 .lane()

@@ -258,8 +258,6 @@ pub(crate) struct SyncNode {
     pub number: Option<Index>,
     /// What it may be.
     pub takes: Option<AtomNumber>,
-    /// The block of the cluster whose mbarrier it is; none for the own one.
-    pub peer: Option<Index>,
     /// Threads that execute it together.
     pub group: usize,
     /// Its place.

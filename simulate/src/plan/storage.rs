@@ -60,7 +60,9 @@ impl Lowering<'_, '_> {
             }
         };
         let scalar = program.scalar_of(id);
-        self.kernel.views.push(View::new(id, space, scalar, offset, &layout, dist));
+        let mut view = View::new(id, space, scalar, offset, &layout, dist);
+        view.peer = tensor.peer.map(|rank| self.index(rank, span)).transpose()?;
+        self.kernel.views.push(view);
         self.views.insert(id, self.kernel.views.len() - 1);
         Ok(self.kernel.views.len() - 1)
     }

@@ -373,6 +373,13 @@ impl Clocks {
         warp.fenced.learn(lanes, warp.threads, &message.fenced);
     }
 
+    /// Whether a thread of the block comes after what an agent's lane did at a time.
+    pub(crate) fn known_in(&self, rank: usize, (agent, time, lane): (u16, u32, u8)) -> bool {
+        let warps = &self.warps[rank * self.n_warps..(rank + 1) * self.n_warps];
+        let knows = |clock: &Clock| clock[usize::from(agent)].knows(time, lane);
+        warps.iter().any(|w| (0..32).any(|l| knows(w.seen.of(l))))
+    }
+
     /// A proxy fence of some lanes: what each knows and did is passed to the other proxy.
     pub(crate) fn fence(&mut self, part: Part) {
         let agent = part.rank * self.n_warps + part.warp;
