@@ -14,8 +14,10 @@ Peers come from the registry, into an environment below the build folder. Triton
 say what torch's tensors would: torch itself, whose wheel needs some gigabytes of CUDA, takes no part in the
 arithmetic of the interpreter.
 
-Then, of ours alone: 512x512x512 with checking on and off, with one thread and two, and the memory of a product
-of 8192x8192x8192 of which four blocks run.
+At 512x512x512 numba's simulator would run for half an hour: there we and Triton's interpreter are compared, with
+tiles of one size. Then, of ours alone: that product with checking on and off, with one thread and two, and the
+memory of a product of 8192x8192x8192 of which four blocks run. Times are the wall's; `work` is the time of all
+threads together, which other programs on the machine do not change much.
 """
 
 import json
@@ -187,34 +189,47 @@ def ours(n, *options, threads=None, repeat=3):
     return statistics.median(seconds), done.stderr
 
 
-def main():
-    if not OURS.exists():
-        sys.exit(f"{OURS} is missing: cargo build --release")
-    python = install()
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 128
-    if n % 128:
-        sys.exit("the size must be a multiple of 128")
-    print(f"{n}x{n}x{n}, f16, sums in f32; {os.cpu_count()} cores")
-    mine, _ = ours(n, "--blocks", "all")
-    rows = [("carbyne simulate, races and specs checked", mine)]
-    rows.append(("numba, NUMBA_ENABLE_CUDASIM=1", peer(python, "numba_peer.py", NUMBA, [n], "NUMBA_ENABLE_CUDASIM")))
-    for tile in [(128, 128, 32), (32, 32, 32), (16, 16, 16)]:
-        label = "x".join(map(str, tile))
-        seconds = peer(python, "triton_peer.py", TRITON, [n, *tile], "TRITON_INTERPRET")
-        rows.append((f"Triton, TRITON_INTERPRET=1, tiles {label}", seconds))
+def show(rows, n):
+    """A line for each of some names and seconds, the first of which is ours."""
+    mine = rows[0][1]
     for name, seconds in rows:
         rate = n**3 / seconds / 1e6
         print(f"  {name:<46} {seconds:9.3f} s {rate:9.2f} M multiply-adds/s {seconds / mine:8.1f} x ours")
 
-    print("512x512x512, tiles of 128x128x32, ours alone")
+
+def triton(python, n, tile):
+    """Triton's row for tiles of a size."""
+    seconds = peer(python, "triton_peer.py", TRITON, [n, *tile], "TRITON_INTERPRET")
+    return (f"Triton, TRITON_INTERPRET=1, tiles {'x'.join(map(str, tile))}", seconds)
+
+
+def main():
+    if not OURS.exists():
+        sys.exit(f"{OURS} is missing: cargo build --release")
+    python = install()
+    name = "carbyne simulate, races and specs checked"
+    n = 128
+    print(f"{n}x{n}x{n}, f16, sums in f32; {os.cpu_count()} cores", flush=True)
+    rows = [(name, ours(n, "--blocks", "all")[0])]
+    rows.append(("numba, NUMBA_ENABLE_CUDASIM=1", peer(python, "numba_peer.py", NUMBA, [n], "NUMBA_ENABLE_CUDASIM")))
+    rows += [triton(python, n, tile) for tile in [(128, 128, 32), (32, 32, 32), (16, 16, 16)]]
+    show(rows, n)
+
+    n = 512
+    print(f"{n}x{n}x{n}", flush=True)
+    rows = [(name, ours(n, "--blocks", "all")[0])]
+    show(rows + [triton(python, n, tile) for tile in [(128, 128, 32), (16, 16, 16)]], n)
+
+    print(f"{n}x{n}x{n}, tiles of 128x128x32, ours alone", flush=True)
     for threads in [1, 2]:
-        on, _ = ours(512, "--blocks", "all", threads=threads)
-        off, _ = ours(512, "--blocks", "all", "--no-check", threads=threads)
-        print(f"  {threads} threads: checking on {on:.2f} s, off {off:.2f} s")
+        for what, options in [("on ", []), ("off", ["--no-check"])]:
+            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            seconds, _ = ours(n, "--blocks", "all", *options, threads=threads)
+            work = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - used) / 3
+            print(f"  {threads} threads, checking {what}: {seconds:.2f} s, work {work:.2f} s", flush=True)
 
     # The largest process so far was one of these: a fresh one tells its own peak.
     seconds, said = ours(8192, "--blocks", "4", repeat=1)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     command = [sys.executable, __file__, "--peak"]
     peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     print(f"8192x8192x8192, --blocks 4: {seconds:.1f} s, {peak / 1024:.0f} MiB at most")
