@@ -16,8 +16,8 @@ arithmetic of the interpreter.
 
 At 512x512x512 numba's simulator would run for half an hour: there we and Triton's interpreter are compared, with
 tiles of one size. Then, of ours alone: that product with checking on and off, with one thread and two, and the
-memory of a product of 8192x8192x8192 of which four blocks run. Times are the wall's; `work` is the time of all
-threads together, which other programs on the machine do not change much.
+memory of a product of 8192x8192x8192 of which four blocks run. Times are the wall's; `work` is what all threads
+computed together, which other programs on the machine change less.
 """
 
 import json
@@ -106,12 +106,12 @@ c = np.zeros((n, n), np.float16)
 grid = (n // tile[0], n // tile[1])
 run = lambda: matmul[grid](*(Tensor(x, "fp16") for x in (a, b, c)), n, *tile)
 run()
-start = time.perf_counter()
+start, used = time.perf_counter(), time.process_time()
 run()
-seconds = time.perf_counter() - start
+seconds, used = time.perf_counter() - start, time.process_time() - used
 error = np.abs(c - a.astype(np.float64) @ b).max()
 assert error < 0.05, error
-print(seconds)
+print(seconds, used)
 '''
 
 NUMBA = '''
@@ -143,12 +143,12 @@ random = np.random.default_rng(0)
 a, b = (random.uniform(-1, 1, (n, n)).astype(np.float16) for _ in "ab")
 c = np.zeros((n, n), np.float16)
 matmul[(1, 1), (T, T)](a[:T].copy(), b[:, :T].copy(), c)
-start = time.perf_counter()
+start, used = time.perf_counter(), time.process_time()
 matmul[(n // T, n // T), (T, T)](a, b, c)
-seconds = time.perf_counter() - start
+seconds, used = time.perf_counter() - start, time.process_time() - used
 error = np.abs(c - a.astype(np.float64) @ b).max()
 assert error < 0.05, error
-print(seconds)
+print(seconds, used)
 '''
 
 
@@ -164,43 +164,52 @@ def install():
 
 
 def peer(python, name, text, args, variable):
-    """Seconds of one call of a peer's kernel."""
+    """Seconds of one call of a peer's kernel, and the work of all its threads."""
     path = PEERS / name
     path.write_text(text)
     env = {**os.environ, variable: "1"}
     command = [str(python), str(path), *map(str, args)]
     done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-    return float(done.stdout)
+    return tuple(map(float, done.stdout.split()))
 
 
 def ours(n, *options, threads=None, repeat=3):
-    """Seconds of the whole process, the median of some, and what it prints."""
+    """Seconds of the whole process, the median of some, the work of all its threads, and what it prints."""
     text = EXAMPLE.read_text()
     assert SIZE in text, "the example's sizes are written otherwise"
     text = text.replace(SIZE, f"let M = {n}, N = {n}, K = {n}\n")
     env = {**os.environ, **({"RAYON_NUM_THREADS": str(threads)} if threads else {})}
-    seconds = []
+    seconds, used = [], children()
     for _ in range(repeat):
         start = time.perf_counter()
         command = [str(OURS), "simulate", "-", "--seed", "1", *options]
         done = subprocess.run(command, env=env, input=text, capture_output=True, text=True)
         seconds.append(time.perf_counter() - start)
         assert done.returncode == 0, done.stderr
-    return statistics.median(seconds), done.stderr
+    return statistics.median(seconds), (children() - used) / repeat, done.stderr
+
+
+def children():
+    """Seconds that all ended processes have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def show(rows, n):
-    """A line for each of some names and seconds, the first of which is ours."""
-    mine = rows[0][1]
-    for name, seconds in rows:
+    """A line for each of some names, seconds and work, the first of which is ours."""
+    _, mine, my_work = rows[0]
+    for name, seconds, work in rows:
         rate = n**3 / seconds / 1e6
-        print(f"  {name:<46} {seconds:9.3f} s {rate:9.2f} M multiply-adds/s {seconds / mine:8.1f} x ours")
+        print(
+            f"  {name:<42} {seconds:9.3f} s {rate:8.2f} M multiply-adds/s {seconds / mine:8.1f} x ours,"
+            f" work {work:8.3f} s {work / my_work:8.1f} x"
+        )
 
 
 def triton(python, n, tile):
     """Triton's row for tiles of a size."""
-    seconds = peer(python, "triton_peer.py", TRITON, [n, *tile], "TRITON_INTERPRET")
-    return (f"Triton, TRITON_INTERPRET=1, tiles {'x'.join(map(str, tile))}", seconds)
+    times = peer(python, "triton_peer.py", TRITON, [n, *tile], "TRITON_INTERPRET")
+    return (f"Triton, TRITON_INTERPRET=1, tiles {'x'.join(map(str, tile))}", *times)
 
 
 def main():
@@ -210,26 +219,24 @@ def main():
     name = "carbyne simulate, races and specs checked"
     n = 128
     print(f"{n}x{n}x{n}, f16, sums in f32; {os.cpu_count()} cores", flush=True)
-    rows = [(name, ours(n, "--blocks", "all")[0])]
-    rows.append(("numba, NUMBA_ENABLE_CUDASIM=1", peer(python, "numba_peer.py", NUMBA, [n], "NUMBA_ENABLE_CUDASIM")))
+    rows = [(name, *ours(n, "--blocks", "all")[:2])]
+    rows.append(("numba, NUMBA_ENABLE_CUDASIM=1", *peer(python, "numba_peer.py", NUMBA, [n], "NUMBA_ENABLE_CUDASIM")))
     rows += [triton(python, n, tile) for tile in [(128, 128, 32), (32, 32, 32), (16, 16, 16)]]
     show(rows, n)
 
     n = 512
     print(f"{n}x{n}x{n}", flush=True)
-    rows = [(name, ours(n, "--blocks", "all")[0])]
-    show(rows + [triton(python, n, tile) for tile in [(128, 128, 32), (16, 16, 16)]], n)
+    rows = [(name, *ours(n, "--blocks", "all")[:2])]
+    show([*rows, triton(python, n, (128, 128, 32))], n)
 
     print(f"{n}x{n}x{n}, tiles of 128x128x32, ours alone", flush=True)
     for threads in [1, 2]:
         for what, options in [("on ", []), ("off", ["--no-check"])]:
-            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            seconds, _ = ours(n, "--blocks", "all", *options, threads=threads)
-            work = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - used) / 3
+            seconds, work, _ = ours(n, "--blocks", "all", *options, threads=threads)
             print(f"  {threads} threads, checking {what}: {seconds:.2f} s, work {work:.2f} s", flush=True)
 
     # The largest process so far was one of these: a fresh one tells its own peak.
-    seconds, said = ours(8192, "--blocks", "4", repeat=1)
+    seconds, _, said = ours(8192, "--blocks", "4", repeat=1)
     command = [sys.executable, __file__, "--peak"]
     peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     print(f"8192x8192x8192, --blocks 4: {seconds:.1f} s, {peak / 1024:.0f} MiB at most")

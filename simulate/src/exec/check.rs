@@ -222,6 +222,7 @@ impl Runner<'_> {
     }
 
     /// The copies of an element: (thread, offset) number `copy`, if there are so many.
+    #[inline]
     fn place(
         &self,
         index: usize,

@@ -18,6 +18,7 @@ use carbyne_ir::scalar::Scalar;
 
 /// The value of a stored element. 64-bit integers are rounded to binary64.
 #[must_use]
+#[inline]
 pub fn decode(scalar: Scalar, raw: u64) -> f64 {
     use Scalar as S;
     match scalar {

@@ -131,6 +131,7 @@ impl Block<'_> {
     }
 
     /// The scalar at an offset as it is or will be after its wait, without trace.
+    #[inline]
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<u64> {
         match view.space {
             Space::Registers(i) => self.registers[i].peek(thread, at),
