@@ -117,7 +117,10 @@ mod tests {
     fn the_bound_of_many_roundings_is_one() {
         for x in [1e-18f64, 1e-9, 3e-5, 9.99e-4, 1e-3, 0.5] {
             let (bound, exact) = (gamma(4.0, x / 4.0), x.exp_m1());
-            assert!(bound >= exact && bound <= exact * (1.0 + 0.5f64.powi(19)), "{x}: {bound} {exact}");
+            assert!(
+                bound >= exact && bound <= exact * (1.0 + 0.5f64.powi(19)),
+                "{x}: {bound} {exact}"
+            );
         }
     }
 
