@@ -74,7 +74,8 @@
 //! bytes of an earlier phase are errors (`S0510`).
 //!
 //! The blocks of a cluster run side by side, statement by statement; each may arrive at the mbarriers of the
-//! others and copy to their shared memory. The cluster's barrier counts all their threads.
+//! others, copy to their shared memory, and read and write it by single threads. Some thread of a block must come
+//! after the last of that (`S0502`). The cluster's barrier counts all their threads.
 //!
 //! `registers.inc` waits until the block's registers, which are divided evenly at its start, have enough that
 //! others have released; requests that nothing grants are `S0509`. `grid.*` and `prefetch` do nothing here.

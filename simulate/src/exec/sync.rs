@@ -426,6 +426,7 @@ impl Runner<'_> {
         for t in threads(part) {
             let number = self.number(sync, t)?;
             who.thread = t as u16;
+            self.note_remote(rank, &who);
             let done = match sync.op {
                 SyncOp::MbarrierInit => {
                     let index = self.kernel.mbarrier_number(sync.view, at);
