@@ -94,3 +94,25 @@ fn schedules_differ_from_each_other() {
     let once = under(&wrong, Some(7)).err();
     assert_eq!(once, under(&wrong, Some(7)).err(), "the seed alone decides");
 }
+
+#[test]
+fn groups_that_compute_one_output_are_compared_together() {
+    // Either warp copies its half of what the spec says of all.
+    let text = exchange("barrier").replace(
+        "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t])",
+        "Move <<<#grid, #w>>> (%A) -> (%s) {
+    Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t])
+  }",
+    );
+    let program = program(&text);
+    for seed in 0..30 {
+        let report = under(&program, Some(seed)).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        assert_eq!(report.kernels[0].elements, 16 * 2 * 64, "{seed}");
+    }
+    // One that copies less is found.
+    let wrong = text.replace("(%A[@t]) -> (%s[@t])", "(%A[@t / 48]) -> (%s[@t])");
+    let wrong = common::program(&wrong);
+    for seed in 0..10 {
+        assert!(under(&wrong, Some(seed)).is_err_and(|e| e.contains("S0501")), "{seed}");
+    }
+}

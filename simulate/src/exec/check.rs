@@ -127,6 +127,10 @@ impl Runner<'_> {
         let of = &self.kernel.checks[check];
         let groups = match partly {
             false => self.whole_groups(squad, active, site)?,
+            true if self.is_shared(check, squad) => {
+                self.counts.skipped.insert(of.site);
+                Vec::new()
+            }
             true => {
                 self.counts.skipped.insert(of.site);
                 let whole = |g: &&Vec<u16>| g.iter().all(|t| active.has(usize::from(*t)));
@@ -142,6 +146,21 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the groups of a squad compute one output, each a part of it.
+    fn is_shared(&self, check: usize, squad: &Squad) -> bool {
+        let output = self.kernel.checks[check].outputs[0];
+        squad.groups.len() > 1 && self.kernel.views[output].offset.is_uniform()
+    }
+
+    /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where
+    /// these compute one output.
+    pub(super) fn to_compare(&self, check: usize, squad: &Squad, active: &Mask) -> Mask {
+        match self.is_shared(check, squad) {
+            true => squad.mask.without(active),
+            false => super::schedule::missing(squad, active, 0),
+        }
     }
 
     /// Whether a group with an active thread is to be compared.

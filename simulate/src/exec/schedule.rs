@@ -8,7 +8,6 @@ use super::{Runner, blame, diverged};
 use crate::index::{BadIndex, LoopValue};
 use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// What became of a strand.
 enum Step {
@@ -166,7 +165,7 @@ impl<'k> Runner<'k> {
                     return Ok(Step::On);
                 }
                 if let Some(check) = check.filter(|_| self.mode.check) {
-                    let missing = missing(&squad, &active, 0);
+                    let missing = self.to_compare(check, &squad, &active);
                     let wanted = !missing.is_empty() && self.may_come(strand, &missing);
                     if wanted && !strand.alone {
                         strand.status = Status::Meeting;
@@ -320,7 +319,7 @@ impl<'k> Runner<'k> {
             (Kind::Body, Some(Node::Body { crew, check: Some(check), .. })) if self.mode.check => {
                 let squad = self.kernel.crews[*crew].squad(&self.env)?;
                 let (mask, check) = (frame.mask, *check);
-                let missing = missing(&squad, &mask, 0);
+                let missing = self.to_compare(check, &squad, &mask);
                 if !missing.is_empty()
                     && !strand.alone
                     && self.is_expected(check, &squad, &mask)
@@ -477,7 +476,7 @@ fn site_of(kernel: &Kernel<'_>, strand: &Strand<'_>) -> Option<u32> {
 }
 
 /// Threads of groups that are active in part; of a row, of the windows of warps that it takes at once.
-fn missing(squad: &Arc<Squad>, active: &Mask, window: usize) -> Mask {
+pub(super) fn missing(squad: &Squad, active: &Mask, window: usize) -> Mask {
     let mut missing = Mask::NONE;
     if active.contains(&squad.mask) && window <= 32 {
         return missing;
