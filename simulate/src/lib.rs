@@ -107,7 +107,8 @@
 //! # What is compared
 //! When the body of a spec that has a meaning begins, the meaning is evaluated for each group, from
 //! everything that was written so far, visible or not; when it ends every element of the outputs is
-//! compared, each copy of a distributed one, copies under way as if they had arrived. A kernel is compared
+//! compared, each copy of a distributed one, copies under way as if they had arrived. Groups that share one
+//! output are compared when all of them have ended. A kernel is compared
 //! with its spec by the elements that its blocks wrote; when all blocks ran, all of the output must have
 //! been written. The reference uses binary64 and shares no arithmetic with what instructions do.
 //! Moves and Init must agree bit by bit; what else may differ by follows from types and magnitudes alone,
