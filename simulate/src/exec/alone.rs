@@ -114,10 +114,12 @@ impl Runner<'_> {
             for (j, thread) in threads().enumerate() {
                 who.thread = thread as u16;
                 let base = to.offset.at(to_start, &self.env, thread).map_err(bad)?;
+                let rank = self.peer(output, thread, leaf.site)?;
+                self.note_remote(rank, &who);
                 for e in 0..n {
                     let at = base.saturating_add(to.element(e));
                     let raw = buffers.results[j * n + e];
-                    if let Err(f) = self.blocks[self.rank].put(to, at, raw, thread, &who, adds) {
+                    if let Err(f) = self.blocks[rank].put(to, at, raw, thread, &who, adds) {
                         let access = Access { view: output, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }
@@ -141,9 +143,11 @@ impl Runner<'_> {
         let base = view.offset.at(start, &self.env, thread);
         let base = base.map_err(|e| blame::bad_index(kernel, who.site, e))?;
         raw.clear();
+        let rank = self.peer(index, thread, who.site)?;
+        self.note_remote(rank, who);
         for e in 0..view.size as usize {
             let at = base.saturating_add(view.element(e));
-            match self.blocks[self.rank].read(view, at, thread, who) {
+            match self.blocks[rank].read(view, at, thread, who) {
                 Ok(value) => raw.push(value),
                 Err(f) => {
                     let access = Access { view: index, at, write: false, thread };

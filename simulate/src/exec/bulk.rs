@@ -22,8 +22,8 @@ pub(super) struct Delivery {
 impl Runner<'_> {
     /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
     /// was one.
-    pub(super) fn deliver(&mut self) -> bool {
-        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.pop_front() else {
+    pub(super) fn deliver(&mut self, i: usize) -> bool {
+        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.remove(i) else {
             return false;
         };
         self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements);
@@ -31,7 +31,13 @@ impl Runner<'_> {
     }
 
     /// Executes the copy for the active threads, in their order.
-    pub(super) fn bulk(&mut self, leaf: &Leaf, copy: &BoundBulk, active: &Mask) -> Checked<()> {
+    pub(super) fn bulk(
+        &mut self,
+        i: usize,
+        leaf: &Leaf,
+        copy: &BoundBulk,
+        active: &Mask,
+    ) -> Checked<()> {
         for thread in active.threads() {
             let ranks: Vec<usize> = match &copy.mask {
                 None => vec![self.rank],
@@ -45,6 +51,10 @@ impl Runner<'_> {
                 }
             };
             self.copy(leaf.site, copy, thread, &ranks)?;
+            let bytes = copy.bytes.unsigned_abs();
+            let count = &mut self.counts.leaves[i];
+            count.global.bytes += bytes;
+            count.shared.bytes += bytes * ranks.len() as u64;
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ pub(crate) struct Clash {
     pub lane: u8,
     /// Its statement.
     pub site: u32,
+    /// Which execution of a statement; 0 where a copy landed with an mbarrier.
+    pub serial: u32,
     /// Whether it wrote.
     pub wrote: bool,
     /// Whether the accesses are ordered, and only the fence between the proxies is missing.
@@ -117,8 +119,8 @@ impl Shadow {
         {
             return Ok(());
         }
-        let (agent, lane, site) = (last.agent, last.lane(), last.site);
-        Err(Clash { agent, lane, site, wrote: true, unfenced })
+        let LastWrite { agent, site, serial, .. } = *last;
+        Err(Clash { agent, lane: last.lane(), site, serial, wrote: true, unfenced })
     }
 
     /// Notes a read, or says what it conflicts with.
@@ -164,11 +166,11 @@ impl Shadow {
             if last.time == 0 || together {
                 continue;
             }
-            let (lane, site) = (last.lane, last.site);
+            let LastRead { lane, site, serial, .. } = *last;
             let known = who.knows(agent, last.time, lane);
             let fenced = who.proxy == Proxy::Generic || who.is_fenced_from(agent, last.time, lane);
             if !known || !fenced {
-                return Err(Clash { agent, lane, site, wrote: true, unfenced: known });
+                return Err(Clash { agent, lane, site, serial, wrote: true, unfenced: known });
             }
         }
         Ok(())
@@ -203,8 +205,8 @@ impl Shadow {
             let agent = agent as u16;
             let together = agent == who.agent && last.serial == who.serial;
             if last.time > 0 && !together && !who.knows(agent, last.time, last.lane) {
-                let (lane, site) = (last.lane, last.site);
-                return Err(Clash { agent, lane, site, wrote: false, unfenced: false });
+                let LastRead { lane, site, serial, .. } = *last;
+                return Err(Clash { agent, lane, site, serial, wrote: false, unfenced: false });
             }
         }
         Ok(())
@@ -299,7 +301,7 @@ mod tests {
         w.read(0).unwrap();
         assert_eq!(
             w.read(32),
-            Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false })
+            Err(Clash { agent: 0, lane: 0, site: 1, serial: 1, wrote: true, unfenced: false })
         );
         w.barrier(&[0, 1]);
         w.read(32).unwrap();
