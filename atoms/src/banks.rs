@@ -47,9 +47,22 @@ impl Banks {
     /// has to deliver.
     #[must_use]
     pub fn wavefronts(self, words: &[i64]) -> i64 {
-        let mut count = vec![0i64; self.n.max(1) as usize];
-        words.iter().for_each(|w| count[self.bank(*w)] += 1);
-        count.into_iter().max().unwrap_or(0)
+        let mut few = [0i64; 64];
+        let mut many = vec![];
+        let count = match few.get_mut(..self.n.max(1) as usize) {
+            Some(few) => few,
+            None => {
+                many.resize(self.n as usize, 0);
+                &mut many
+            }
+        };
+        let mut most = 0;
+        for w in words {
+            let n = &mut count[self.bank(*w)];
+            *n += 1;
+            most = most.max(*n);
+        }
+        most
     }
 }
 

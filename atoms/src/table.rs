@@ -102,6 +102,14 @@ impl AtomTable {
         &self.rows.list
     }
 
+    /// The table without the rows that `keep` refuses.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&Atom) -> bool) -> Self {
+        let mut kept = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        self.rows.list.iter().filter(|row| keep(row)).for_each(|row| kept.push(row.clone()));
+        AtomTable { arch: self.arch, rows: Arc::new(kept) }
+    }
+
     /// The rows that implement specs of that kind, in the order of the table.
     pub fn implementing(&self, kind: SpecKind) -> impl Iterator<Item = &Atom> {
         self.rows.by_kind.get(&kind).into_iter().flatten().map(|i| &self.rows.list[*i])

@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Atoms(Atoms),
     /// Calculate with layouts.
     Layout(Layout),
-    /// Explain an error code.
+    /// Explain an error code, or why a program is decomposed as it is.
     Explain(Explain),
 }
 
@@ -81,9 +81,31 @@ pub(crate) struct Decompose {
     /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
+    /// Do without this instruction, `*` for any part of a name; may be repeated.
+    #[arg(long, value_name = "ATOM")]
+    pub(crate) forbid: Vec<String>,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// How the solver searches, and what is said of it.
+#[derive(Debug, Group)]
+pub(crate) struct SearchArgs {
+    /// Say the best so many solutions, with estimated cycles and what differs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) top: Option<u16>,
+    /// Look at this many choices at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) budget: Option<u64>,
+    /// Look at choices that cannot be cheaper, too.
+    #[arg(long)]
+    pub(crate) exhaustive: bool,
+    /// Say how far the search went.
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 #[derive(Debug, Group)]
@@ -357,9 +379,23 @@ pub(crate) struct Layout {
 }
 
 #[derive(Debug, Group)]
+#[command(after_help = "`carbyne explain FILE --arch sm_90a --why wgmma` says why not wgmma.")]
 pub(crate) struct Explain {
-    /// The code, such as `V0204`.
-    pub(crate) code: String,
+    /// A code such as `V0204`, or a program.
+    #[arg(value_name = "CODE|FILE")]
+    pub(crate) what: PathBuf,
+    /// Explain how the program is decomposed for this architecture.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Only what is written on this line, or generated for it.
+    #[arg(long, value_name = "LINE", requires = "arch", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) at: Option<u32>,
+    /// Only instructions whose names hold this, `*` for anything: why not these?
+    #[arg(long, value_name = "PATTERN", requires = "arch")]
+    pub(crate) why: Option<String>,
+    /// How the answer is written.
+    #[arg(long, value_enum, default_value = "text", requires = "arch", value_name = "FORMAT")]
+    pub(crate) format: ReportFormat,
 }
 
 #[derive(Debug, Group)]

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Source};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_ir::ast::Module;
+use carbyne_ir::diag::Code;
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::{resolve, text, verify};
@@ -56,6 +57,30 @@ pub(crate) struct Decomposed {
     pub(crate) source: Source,
     /// What the text means.
     pub(crate) program: Program,
+}
+
+/// The table without the rows of these names; `*` stands for anything.
+pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTable, Failure> {
+    let is = |name: &str, pattern: &str| match pattern.contains('*') {
+        true => carbyne_decompose::explain::matches(pattern, name),
+        false => name == pattern,
+    };
+    for pattern in forbidden {
+        if table.rows().iter().any(|r| is(r.name, pattern)) {
+            continue;
+        }
+        let shown: String = pattern.chars().take(64).collect();
+        let near: Vec<String> =
+            table.nearest_names(pattern).iter().map(|n| format!("`{n}`")).collect();
+        return Err(Failure::usage_help(
+            format!("{}: {} has no atom `{shown}`", Code::UnknownAtom, table.arch),
+            format!("did you mean {}?", near.join(" or ")),
+        ));
+    }
+    match forbidden {
+        [] => Ok(table),
+        all => Ok(table.filtered(|r| !all.iter().any(|f| is(r.name, f)))),
+    }
 }
 
 /// Decomposes a program.

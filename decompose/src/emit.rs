@@ -5,13 +5,14 @@
 
 use crate::names::Names;
 use crate::solve::Solution;
-use crate::solve::barriers::Sync;
 use crate::solve::copy::Candidate;
-use crate::solve::tv::Gemm;
+use crate::solve::tv::mode;
+use crate::solve::{matmul, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, SpecId};
+use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
@@ -46,6 +47,8 @@ impl<'a> Emit<'a> {
             target: fresh("d"),
             factors: [fresh("a"), fresh("b"), fresh("c")],
             loops: [fresh("i"), fresh("j"), fresh("kk")],
+            other: fresh("o"),
+            exchange: [fresh("x"), fresh("put"), fresh("get")],
         };
         Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
     }
@@ -63,13 +66,31 @@ impl<'a> Emit<'a> {
             let place = (SpecId::from(self.specs), self.depth);
             let holds_specs =
                 matches!(stmt.kind, StmtKind::Spec(_) | StmtKind::For { .. } | StmtKind::If { .. });
-            if let Some(sync) = self.solution.before.get(&place).filter(|_| holds_specs) {
-                self.sync(*sync, &mut stmt, &mut out);
+            let sync = self.solution.before.get(&place).copied().filter(|_| holds_specs);
+            let sync = sync.unwrap_or_default();
+            let number = |n: i64| vec![SyncArg::Number(Expr::int(n))];
+            let put = |kind: StmtKind, above: Option<&mut Stmt>, out: &mut Vec<Stmt>| {
+                let mut s = Stmt::new(kind);
+                if let Some(stmt) = above {
+                    s.blank_above = std::mem::take(&mut stmt.blank_above);
+                }
+                out.push(s);
+            };
+            // Comments and the blank line above stay above what is put before the statement.
+            if let Some(n) = sync.wait {
+                let wait = StmtKind::Sync { op: SyncOp::AsyncWait, args: number(n) };
+                put(wait, Some(&mut stmt), &mut out);
+            }
+            if sync.barrier {
+                put(StmtKind::Barrier(None), Some(&mut stmt), &mut out);
             }
             self.depth += 1;
             self.stmt(&mut stmt);
             self.depth -= 1;
             out.push(stmt);
+            if sync.commit {
+                put(StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] }, None, &mut out);
+            }
         }
         out
     }
@@ -101,35 +122,18 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// Comments and the blank line above stay above what is put before the statement.
-    fn sync(&self, sync: Sync, stmt: &mut Stmt, out: &mut Vec<Stmt>) {
-        let kinds = match sync {
-            Sync::WaitAndBarrier => {
-                vec![
-                    StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] },
-                    StmtKind::Sync {
-                        op: SyncOp::AsyncWait,
-                        args: vec![SyncArg::Number(Expr::int(0))],
-                    },
-                    StmtKind::Barrier(None),
-                ]
-            }
-            Sync::Barrier => vec![StmtKind::Barrier(None)],
-        };
-        for kind in kinds {
-            let mut s = Stmt::new(kind);
-            s.blank_above = std::mem::take(&mut stmt.blank_above);
-            out.push(s);
-        }
-    }
-
     fn allocation(&self, id: BufferId, ty: &mut TensorType) {
         if let Some((layout, swizzle)) = self.solution.shared.get(&id) {
             ty.attrs.retain(|a| *a != TypeAttr::Open);
-            if let Some(level) = ty.levels.first_mut() {
-                level.modes = layout.shape().modes().iter().map(TupleExpr::constant).collect();
-                level.strides =
-                    Some(layout.stride().modes().iter().map(TupleExpr::constant).collect());
+            let modes = |t: carbyne_ir::tuple::IntTuple<i64>| -> Vec<TupleExpr> {
+                t.modes().iter().map(TupleExpr::constant).collect()
+            };
+            let mut shapes = modes(layout.shape()).into_iter();
+            let mut strides = modes(layout.stride()).into_iter();
+            for level in &mut ty.levels {
+                let n = level.modes.len();
+                level.modes = shapes.by_ref().take(n).collect();
+                level.strides = Some(strides.by_ref().take(n).collect());
             }
             if let Some(s) = swizzle {
                 ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
@@ -145,14 +149,20 @@ impl<'a> Emit<'a> {
         if let Some(atom) = self.atoms.get(&id) {
             spec.attrs.push(word("atom", atom));
         }
-        if let Some(c) = self.solution.copies.get(&id).cloned() {
-            spec.body = Some(self.copy_body(spec, &c));
-        } else if let Some((atom, gemm)) = self.solution.matmuls.get(&id).copied() {
-            spec.body = Some(self.matmul_body(spec, atom, &gemm));
-            spec.attrs.retain(|a| a.key.text != "warps" && a.key.text != "tile");
-        } else if let Some(atom) = self.solution.inits.get(&id).copied() {
-            spec.body = Some(self.init_body(spec, atom.0, atom.1));
-        }
+        let sol = self.solution;
+        let body = if let Some(c) = sol.copies.get(&id) {
+            self.copy_body(spec, c)
+        } else if let Some(c) = sol.matmuls.get(&id) {
+            self.matmul_body(spec, c)
+        } else if let Some(c) = sol.pointwise.get(&id) {
+            self.pointwise_body(spec, c)
+        } else if let Some(c) = sol.reductions.get(&id) {
+            self.reduction_body(spec, c)
+        } else {
+            return;
+        };
+        spec.body = Some(body);
+        spec.attrs.retain(|a| !matches!(a.key.text.as_str(), "warps" | "tile" | "atom"));
     }
 
     /// The thread tensor of the spec by name, defined in the body where it is a view.
@@ -170,10 +180,16 @@ impl<'a> Emit<'a> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let mut name = all;
-        if c.threads != c.block {
+        if let Some(threads) = &c.part {
             let part = self.local.part.clone();
+            let first = threads.coalesce().leaves() == [(threads.size(), 1)];
+            let tiler = if first {
+                Tiler::Sizes(vec![Some(Expr::int(threads.size()))])
+            } else {
+                Tiler::Modes(vec![Some(layout_expr(threads))])
+            };
             let view = View::of(name)
-                .then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(c.threads))])))
+                .then(ViewOp::Tile(tiler))
                 .then(ViewOp::Index(vec![Some(Expr::int(0))]));
             body.push(thread_def(&part, view));
             name = part;
@@ -229,26 +245,28 @@ impl<'a> Emit<'a> {
         view.then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(group))])))
     }
 
-    fn matmul_body(&mut self, spec: &Spec, atom: &str, gemm: &Gemm) -> Block {
+    fn matmul_body(&mut self, spec: &Spec, c: &matmul::Choice) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
-        let Some(row) = self.table.get(atom) else { return Block::default() };
-        let (rm, rn, rk) = gemm.rest().unwrap_or((1, 1, 1));
-        let n: Vec<i64> = row.operands.iter().map(|o| o.n_values()).collect();
+        let Some(row) = self.table.get(c.atom) else { return Block::default() };
+        let (rm, rn, rk) = c.gemm.rest().unwrap_or((1, 1, 1));
         let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else {
             return Block::default();
         };
-        let Some(c) = spec.outputs.first() else { return Block::default() };
+        let Some(to) = spec.outputs.first() else { return Block::default() };
         let names = self.local.factors.clone();
-        let shapes = [[n[0], rm, rk], [n[1], rn, rk], [n[2], rm, rn]];
-        for ((name, view), shape) in names.iter().zip([a, b, c]).zip(&shapes) {
-            let real: Vec<i64> = shape
+        let counts = [[rm, rk], [rn, rk], [rm, rn]];
+        for (((name, view), map), counts) in names.iter().zip([a, b, to]).zip(&c.maps).zip(&counts)
+        {
+            // Values of an instruction, then the instructions along the modes that have several.
+            let modes: Vec<Layout> = map.modes().to_vec();
+            let real = modes
                 .iter()
                 .enumerate()
-                .filter(|(i, n)| *i == 0 || **n > 1)
-                .map(|(_, n)| *n)
-                .collect();
-            body.push(data_def(name, view.clone().then(ViewOp::Mine).then(compact(&real))));
+                .filter(|(i, _)| *i == 0 || counts[i - 1] > 1)
+                .map(|(_, m)| m.coalesce());
+            let parts: Vec<Layout> = real.collect();
+            body.push(data_def(name, view.clone().then(ViewOp::Mine).then(reshape(&parts))));
         }
         let exec = (blocks, self.group(&all, row.group));
         let mut nest = Nest::default();
@@ -257,14 +275,14 @@ impl<'a> Emit<'a> {
         let j = nest.var(&self.local.loops[1], rn);
         let at = |t: usize, x: &Expr, y: &Expr| {
             let mut index = vec![None];
-            for (e, n) in [x, y].into_iter().zip(&shapes[t][1..]) {
-                index.extend((*n > 1).then(|| Some(e.clone())));
+            for (e, n) in [x, y].into_iter().zip(counts[t]) {
+                index.extend((n > 1).then(|| Some(e.clone())));
             }
             View::of(&names[t]).then(ViewOp::Index(index))
         };
         let mut attrs: Vec<Attr> =
             spec.attrs.iter().filter(|a| a.key.text == "acc").cloned().collect();
-        attrs.push(word("atom", atom));
+        attrs.push(word("atom", c.atom));
         let leaf = Spec {
             kind: spec.kind,
             name: None,
@@ -279,26 +297,199 @@ impl<'a> Emit<'a> {
         Block { stmts: body, footer: vec![] }
     }
 
-    fn init_body(&mut self, spec: &Spec, atom: &str, n: i64) -> Block {
+    fn pointwise_body(&mut self, spec: &Spec, c: &pointwise::Choice) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let Some(dst) = spec.outputs.first() else { return Block::default() };
-        let name = self.local.target.clone();
-        body.push(data_def(&name, dst.clone().then(ViewOp::Mine).then(compact(&[n]))));
-        let exec = (blocks, self.group(&all, 1));
         let mut nest = Nest::default();
-        let i = nest.var(&self.local.loops[0], n);
+        let vars: Vec<Expr> = c
+            .loops
+            .iter()
+            .enumerate()
+            .map(|(i, n)| match self.local.loops.get(i) {
+                Some(name) => nest.var(name, *n),
+                None => nest.var(&format!("{}{i}", self.local.loops[0]), *n),
+            })
+            .collect();
+        let mut views = spec.inputs.iter().filter_map(|o| match o {
+            Operand::View(v) => Some(v),
+            Operand::Number(_) => None,
+        });
+        let [first, second, third] = self.local.factors.clone();
+        let sources = if spec.inputs.len() > 1 {
+            vec![first, second, third]
+        } else {
+            vec![self.local.source.clone()]
+        };
+        let mut operands = vec![];
+        let outputs = c.steps.len() - 1;
+        for (o, (steps, n)) in c.steps.iter().enumerate() {
+            let (view, name) = if o == outputs {
+                (dst, self.local.target.clone())
+            } else {
+                let Some(view) = views.next() else { return Block::default() };
+                let Some(name) = sources.get(o) else { return Block::default() };
+                (view, name.clone())
+            };
+            let mut modes = vec![mode(*n, 1)];
+            let mut index = if *n > 1 { vec![None] } else { vec![] };
+            if *n == 1 {
+                modes.clear();
+            }
+            for ((extent, step), var) in c.loops.iter().zip(steps).zip(&vars) {
+                if let Some(step) = step {
+                    modes.push(mode(*extent, *step));
+                    index.push(Some(var.clone()));
+                }
+            }
+            if modes.is_empty() {
+                modes.push(mode(1, 1));
+                index.push(Some(Expr::int(0)));
+            }
+            body.push(data_def(&name, view.clone().then(ViewOp::Mine).then(reshape(&modes))));
+            operands.push(View::of(name).then(ViewOp::Index(index)));
+        }
+        let exec = (blocks, self.group(&all, 1));
+        let Some(output) = operands.pop() else { return Block::default() };
+        let mut inputs = operands.into_iter();
         let leaf = Spec {
             kind: spec.kind,
             name: None,
             exec: Some(exec),
-            inputs: spec.inputs.clone(),
-            outputs: vec![View::of(name).then(ViewOp::Index(vec![Some(i)]))],
-            attrs: vec![word("atom", atom)],
+            inputs: spec
+                .inputs
+                .iter()
+                .filter_map(|o| match o {
+                    Operand::View(_) => inputs.next().map(Operand::View),
+                    Operand::Number(n) => Some(Operand::Number(n.clone())),
+                })
+                .collect(),
+            outputs: vec![output],
+            attrs: vec![word("atom", c.atom)],
             body: None,
             span: Span::default(),
         };
         body.extend(nest.around(leaf));
+        Block { stmts: body, footer: vec![] }
+    }
+
+    fn reduction_body(&mut self, spec: &Spec, c: &reduce::Choice) -> Block {
+        let mut body = vec![];
+        let (blocks, all) = self.threads(spec, &mut body);
+        let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())
+        else {
+            return Block::default();
+        };
+        let each = (blocks.clone(), self.group(&all, 1));
+        let (s, d, o) =
+            (self.local.source.clone(), self.local.target.clone(), self.local.other.clone());
+        let n = c.n();
+        let one = |m: &Layout| if m.size() == 1 { mode(1, 1) } else { m.coalesce() };
+        let (stay, reduced) = (one(&c.values.0), one(&c.values.1));
+        body.push(data_def(&s, src.clone().then(ViewOp::Mine).then(reshape(&[stay, reduced]))));
+        body.push(data_def(&d, dst.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)]))));
+        if !c.masks.is_empty() || c.shared.is_some() {
+            let ty = TensorType {
+                levels: vec![Dims {
+                    modes: vec![TupleExpr::Leaf(Expr::int(1))],
+                    strides: None,
+                    span: Span::default(),
+                }],
+                scalar: c.scalar,
+                memory: Some(Memory::Rf),
+                attrs: vec![],
+                span: Span::default(),
+            };
+            body.push(Stmt::new(StmtKind::Allocate { name: Name::new(&o), ty }));
+        }
+        let mut nest = Nest::default();
+        let i = nest.var(&self.local.loops[0], n);
+        let at = |t: &str, index: Vec<Expr>| {
+            View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
+        };
+        let leaf = |kind, exec: &(View, View), inputs: Vec<View>, output: View, attrs| {
+            Stmt::new(StmtKind::Spec(Spec {
+                kind,
+                name: None,
+                exec: Some(exec.clone()),
+                inputs: inputs.into_iter().map(Operand::View).collect(),
+                outputs: vec![output],
+                attrs,
+                body: None,
+                span: Span::default(),
+            }))
+        };
+        let op = SpecKind::Binary(c.op);
+        let own = || at(&d, vec![i.clone()]);
+        let zero = || Expr::int(0);
+        // Each thread over its own values.
+        let mut steps =
+            vec![leaf(SpecKind::Move, &each, vec![at(&s, vec![i.clone(), zero()])], own(), vec![])];
+        let j = &self.local.loops[1];
+        if c.values.1.size() > 1 {
+            let next =
+                leaf(op, &each, vec![own(), at(&s, vec![i.clone(), Expr::name(j)])], own(), vec![]);
+            steps.push(counted(j, 1, c.values.1.size(), vec![next]));
+        }
+        // Lanes.
+        if !c.masks.is_empty() {
+            let warp = (blocks.clone(), self.group(&all, 32));
+            for mask in &c.masks {
+                let mask = Attr {
+                    key: Name::new("lane"),
+                    value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(*mask))),
+                };
+                steps.push(leaf(
+                    SpecKind::Shfl(ShflOp::Bfly),
+                    &warp,
+                    vec![own()],
+                    at(&o, vec![zero()]),
+                    vec![mask],
+                ));
+                steps.push(leaf(op, &each, vec![own(), at(&o, vec![zero()])], own(), vec![]));
+            }
+        }
+        let Some(through) = &c.shared else {
+            body.extend(nest.around_all(steps));
+            return Block { stmts: body, footer: vec![] };
+        };
+        // The rest through shared memory, a slot for each thread and value.
+        let [x, put, get] = self.local.exchange.clone();
+        let slots = through.threads * n;
+        let ty = TensorType {
+            levels: vec![Dims {
+                modes: vec![TupleExpr::Leaf(Expr::int(slots))],
+                strides: None,
+                span: Span::default(),
+            }],
+            scalar: c.scalar,
+            memory: Some(Memory::Sh),
+            attrs: vec![],
+            span: Span::default(),
+        };
+        body.push(Stmt::new(StmtKind::Allocate { name: Name::new(&x), ty }));
+        let values = mode(n, through.threads);
+        let all_own = mode(through.threads, 1);
+        let view = |t: &Layout, v: &[Layout]| -> ViewOp {
+            let v = Layout::concat(v).unwrap_or_else(|_| mode(1, 0));
+            let tv = Layout::concat(&[t.clone(), v]).unwrap_or_else(|_| mode(1, 0));
+            ViewOp::Tv(layout_expr(&tv), Name::new(&all))
+        };
+        body.push(data_def(&put, View::of(&x).then(view(&all_own, std::slice::from_ref(&values)))));
+        let others = through.others.coalesce();
+        body.push(data_def(&get, View::of(&x).then(view(&through.first, &[values, others]))));
+        steps.push(leaf(SpecKind::Move, &each, vec![own()], at(&put, vec![i.clone()]), vec![]));
+        body.extend(nest.clone().around_all(steps));
+        body.push(Stmt::new(StmtKind::Barrier(None)));
+        let first = at(&get, vec![i.clone(), zero()]);
+        let mut steps = vec![leaf(SpecKind::Move, &each, vec![first], own(), vec![])];
+        let other = at(&get, vec![i.clone(), Expr::name(j)]);
+        let next = vec![
+            leaf(SpecKind::Move, &each, vec![other], at(&o, vec![zero()]), vec![]),
+            leaf(op, &each, vec![own(), at(&o, vec![zero()])], own(), vec![]),
+        ];
+        steps.push(counted(j, 1, through.others.size(), next));
+        body.extend(nest.around_all(steps));
         Block { stmts: body, footer: vec![] }
     }
 }
@@ -311,10 +502,12 @@ struct Local {
     target: String,
     factors: [String; 3],
     loops: [String; 3],
+    other: String,
+    exchange: [String; 3],
 }
 
 /// Loops around a leaf; none for a count of 1.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Nest {
     loops: Vec<(String, i64)>,
 }
@@ -330,19 +523,27 @@ impl Nest {
     }
 
     fn around(self, leaf: Spec) -> Vec<Stmt> {
-        let mut stmts = vec![Stmt::new(StmtKind::Spec(leaf))];
+        self.around_all(vec![Stmt::new(StmtKind::Spec(leaf))])
+    }
+
+    fn around_all(self, mut stmts: Vec<Stmt>) -> Vec<Stmt> {
         for (var, n) in self.loops.into_iter().rev() {
-            stmts = vec![Stmt::new(StmtKind::For {
-                var: Name::new(var),
-                start: Expr::int(0),
-                end: Expr::int(n),
-                step: Expr::int(1),
-                unroll: Unroll::Full,
-                body: Block { stmts, footer: vec![] },
-            })];
+            stmts = vec![counted(&var, 0, n, stmts)];
         }
         stmts
     }
+}
+
+/// An unrolled loop from `start` to `end`.
+fn counted(var: &str, start: i64, end: i64, stmts: Vec<Stmt>) -> Stmt {
+    Stmt::new(StmtKind::For {
+        var: Name::new(var),
+        start: Expr::int(start),
+        end: Expr::int(end),
+        step: Expr::int(1),
+        unroll: Unroll::Full,
+        body: Block { stmts, footer: vec![] },
+    })
 }
 
 fn word(key: &str, value: &str) -> Attr {
@@ -372,6 +573,18 @@ fn compact(shape: &[i64]) -> ViewOp {
     ViewOp::Reshape(LayoutExpr {
         shape: TupleExpr::Tuple(shape.iter().map(|n| leaf(*n)).collect()),
         stride: TupleExpr::Tuple(strides),
+        span: Span::default(),
+    })
+}
+
+/// `.reshape([..]:[..])` to these modes.
+fn reshape(modes: &[Layout]) -> ViewOp {
+    let side = |f: fn(&Layout) -> carbyne_ir::tuple::IntTuple<i64>| {
+        TupleExpr::Tuple(modes.iter().map(|m| TupleExpr::constant(&f(m))).collect())
+    };
+    ViewOp::Reshape(LayoutExpr {
+        shape: side(Layout::shape),
+        stride: side(Layout::stride),
         span: Span::default(),
     })
 }

@@ -7,11 +7,17 @@
 //! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on an
 //! architecture; the table's rows decide.
 
+pub mod certificate;
+pub mod checker;
 pub mod emit;
+pub mod explain;
 pub mod matching;
 pub mod mismatch;
+pub mod named;
 pub mod names;
+pub mod pins;
 pub mod relation;
+pub mod rewrite;
 pub mod solve;
 pub mod strategy;
 
@@ -21,9 +27,9 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
+use certificate::{Certificate, Relation};
 use names::Names;
-use solve::Solution;
-use solve::certificate::Certificate;
+use solve::{Leaf, Outcome, Search, Searched, Solution};
 use std::collections::BTreeMap;
 
 /// A module in which every leaf names its atom.
@@ -39,51 +45,199 @@ pub struct Decomposed {
     pub tile_level: String,
     /// Why the layouts are right. Spec ids are those of the tile-level text.
     pub certificates: Vec<Certificate>,
+    /// The best choices that were found, best first.
+    pub leaves: Vec<Leaf>,
+    /// How far the search went.
+    pub searched: Searched,
+    /// What each spec was written or generated for.
+    pub origins: Origins,
+}
+
+/// Places in the text that was decomposed, one for each spec in the order of its id.
+#[derive(Clone, Debug, Default)]
+pub struct Origins {
+    /// Specs of the tile-level text.
+    pub tile: Vec<Span>,
+    /// Specs of the atomic text.
+    pub atomic: Vec<Span>,
 }
 
 /// Decomposes every kernel of a module for the table's architecture.
 ///
 /// `src` is the text that the module was parsed from; spans of errors are into it, or, where a
-/// generated part is refused, at the kernel's head.
+/// generated part is refused, at what it was generated for.
 ///
 /// # Errors
 /// Errors of resolving and verifying, a spec that no strategy or atom implements, pins that conflict.
 pub fn decompose(module: &Module, src: &str, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
-    let program = checked(module, src)?;
-    let mut names = Names::of(module);
-    let planned = plan(module, &program, table, &mut names)?;
-    let generated = planned != *module;
-    let tile_level = if generated { text::print(&planned) } else { src.to_owned() };
-    let (planned, program) = if generated { reparse(&tile_level)? } else { (planned, program) };
-    let relocate = |d: Diagnostic| if generated { relocated(d, module) } else { d };
-    let mut errors = Diagnostics::default();
+    decompose_with(module, src, table, Search::default())
+}
 
+/// The same, searching as long as is said.
+///
+/// # Errors
+/// As [`decompose`]; a budget that was too small.
+pub fn decompose_with(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+) -> Result<Decomposed, Diagnostics> {
+    attempt(module, src, table, search)
+        .map_err(|errors| pins::blame(module, src, table, search, errors))
+}
+
+/// The same, without asking which pins are to blame.
+fn attempt(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+) -> Result<Decomposed, Diagnostics> {
+    /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
+    const MAX_ROUNDS: usize = 16;
+    let mut program = checked(module, src)?;
+    let mut names = Names::of(module);
+    let mut planned = plan(module, &program, table, &mut names)?;
+    let mut tile_level = src.to_owned();
+    let mut generated = planned != *module;
     let mut solution = Solution::default();
-    for &kernel in &program.kernels {
-        match solve::solve(&program, kernel, table) {
-            Ok(found) => solution.merge(found),
-            Err(d) => errors.push(relocate(*d)),
+    for round in 0.. {
+        if generated {
+            tile_level = text::print(&planned);
+            (_, program) = reparse(&tile_level)?;
+        }
+        let relocate = |d: Diagnostic| {
+            if generated { relocated(d, &program, &planned, module) } else { d }
+        };
+        let mut errors = Diagnostics::default();
+        let mut wants = vec![];
+        solution = Solution::default();
+        for &kernel in &program.kernels {
+            match solve::solve(&program, kernel, table, search) {
+                Ok(Outcome::Solved(found)) => solution.merge(*found),
+                Ok(Outcome::Wants(more)) => wants.extend(more),
+                Err(d) => errors.push(relocate(*d)),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        if wants.is_empty() {
+            break;
+        }
+        if round == MAX_ROUNDS {
+            errors.push(relocate(
+                Diagnostic::new(
+                    Code::NotDecomposed,
+                    program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default(),
+                    "one detour asks for the next, without end",
+                )
+                .help("pin a layout, or write the body of the copy"),
+            ));
+            return Err(errors);
+        }
+        planned = rewrite::apply(planned, &program, &wants, &mut names);
+        generated = true;
+    }
+    let at = |d: Diagnostic| {
+        if generated { relocated(d, &program, &planned, module) } else { d }
+    };
+    certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
+    let atoms = leaves(&program, table, &solution, &at)?;
+    let again = !solution.reductions.is_empty();
+    let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
+    let mut text = text::print(&emitted);
+    let mut written = emitted.clone();
+    let (mut module_out, mut atomic) = reparse(&text)?;
+    if again {
+        // Bodies of Reductions are written without atoms.
+        let none = Solution::default();
+        let ours = |d: Diagnostic| relocated(d, &atomic, &emitted, module);
+        let atoms = leaves(&atomic, table, &none, &ours)?;
+        let emitted = emit::Emit::new(&none, &atoms, table, names).module(emitted.clone());
+        text = text::print(&emitted);
+        (module_out, atomic) = reparse(&text)?;
+        written = emitted;
+    }
+    let tile = rewrite::origins(&planned).0;
+    let origins = Origins { tile, atomic: rewrite::origins(&written).0 };
+    Ok(Decomposed {
+        module: module_out,
+        text,
+        program: atomic,
+        tile_level,
+        certificates: std::mem::take(&mut solution.certificates),
+        leaves: std::mem::take(&mut solution.leaves),
+        searched: solution.searched,
+        origins,
+    })
+}
+
+/// Refuses a solution with a relation that does not hold, or that nothing vouches for.
+fn certified(p: &Program, solution: &Solution, table: &AtomTable) -> Result<(), Box<Diagnostic>> {
+    let refuse = |code: Code, spec: SpecId, what: String, help: &str| {
+        Err(Box::new(Diagnostic::new(code, p.specs[spec].span, what).help(help)))
+    };
+    let report = "please report this with the file";
+    for c in &solution.certificates {
+        match vouched(c, table) {
+            Ok(()) => {}
+            Err(checker::Wrong::TooLarge) => {
+                let what = "the tile has too many elements to check its layouts".to_owned();
+                return refuse(Code::TooLarge, c.spec, what, "give a block smaller tiles");
+            }
+            Err(wrong) => {
+                let what = format!("the relation for `{}` does not hold: {wrong}", c.atom);
+                return refuse(Code::Internal, c.spec, what, report);
+            }
         }
     }
+    let all = p.specs.iter().map(|(id, _)| id).filter(|id| solution.implements(*id));
+    for id in all {
+        if solution.certificates.iter().all(|c| c.spec != id) {
+            let what = format!("nothing vouches for this {}", p.specs[id].kind);
+            return refuse(Code::Internal, id, what, report);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the letters of rows are those of the table, then the relation.
+fn vouched(c: &Certificate, table: &AtomTable) -> Result<(), checker::Wrong> {
+    let letters: Vec<_> = match &c.relation {
+        Relation::Copy { p, q, .. } => vec![p, q],
+        Relation::Gemm { row, .. } => row.iter().collect(),
+        Relation::Pointwise { .. } | Relation::Reduction { .. } => vec![],
+    };
+    let operands = table.get(c.atom).map_or(&[][..], |a| &a.operands);
+    if !letters.is_empty() && operands.len() < letters.len() {
+        return Err(checker::Wrong::At("the row has fewer operands".to_owned()));
+    }
+    letters.into_iter().zip(operands).try_for_each(|(p, o)| checker::check_row(p, &o.tv))?;
+    checker::check(&c.relation)
+}
+
+fn one(d: Diagnostic) -> Diagnostics {
+    let mut out = Diagnostics::default();
+    out.push(d);
+    out
+}
+
+/// The atom of every leaf that is not the solver's.
+fn leaves(
+    p: &Program,
+    table: &AtomTable,
+    solution: &Solution,
+    at: &dyn Fn(Diagnostic) -> Diagnostic,
+) -> Result<BTreeMap<SpecId, String>, Diagnostics> {
     let mut atoms = BTreeMap::new();
-    for &kernel in &program.kernels {
-        let mut leaves = Leaves {
-            p: &program,
-            table,
-            solution: &solution,
-            atoms: &mut atoms,
-            errors: &mut errors,
-            at: &relocate,
-        };
+    let mut errors = Diagnostics::default();
+    for &kernel in &p.kernels {
+        let mut leaves = Leaves { p, table, solution, atoms: &mut atoms, errors: &mut errors, at };
         leaves.spec(kernel, &mut vec![]);
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let emitted = emit::Emit::new(&solution, &atoms, table, Names::of(&planned)).module(planned);
-    let text = text::print(&emitted);
-    let (module, program) = reparse(&text)?;
-    Ok(Decomposed { module, text, program, tile_level, certificates: solution.certificates })
+    if errors.is_empty() { Ok(atoms) } else { Err(errors) }
 }
 
 /// Resolves and verifies.
@@ -123,14 +277,30 @@ fn reparse(text: &str) -> Result<(Module, Program), Diagnostics> {
     Ok((module, program))
 }
 
-/// Points an error in generated text at the first kernel of the module.
-fn relocated(mut d: Diagnostic, module: &Module) -> Diagnostic {
+/// Points an error in generated text at what the text was generated for: `program` is what it resolves to,
+/// `planned` the module that it was printed from, whose spans are those of the user's text.
+fn relocated(
+    mut d: Diagnostic,
+    program: &Program,
+    planned: &Module,
+    module: &Module,
+) -> Diagnostic {
     let kernel = module.items.iter().find_map(|s| match &s.kind {
         StmtKind::Spec(spec) => Some(spec.span),
         _ => None,
     });
-    d.span = kernel.unwrap_or_default();
-    d.related.clear();
+    let (specs, buffers) = rewrite::origins(planned);
+    let origin = |span: Span| {
+        let spec = program.specs.iter().find(|(_, s)| s.span.is_at(span)).map(|(id, _)| id);
+        let buffer = program.buffers.iter().find(|(_, b)| b.span.is_at(span)).map(|(id, _)| id);
+        spec.and_then(|id| specs.get(usize::from(id)))
+            .or_else(|| buffer.and_then(|id| buffers.get(usize::from(id))))
+            .copied()
+            .filter(|s| !s.is_nowhere())
+    };
+    d.span = origin(d.span).or(kernel).unwrap_or_default();
+    d.related =
+        d.related.into_iter().filter_map(|(span, why)| Some((origin(span)?, why))).collect();
     d
 }
 
@@ -159,6 +329,8 @@ fn plan(
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 strategy::matmul::apply(program, id, stmt, table, names)
             }
+            SpecKind::Move => strategy::movement::apply(program, id, stmt, table, names),
+            SpecKind::Reduction(_) => strategy::reduction::apply(program, id, stmt, table, names),
             kind => Err(Box::new(
                 Diagnostic::new(
                     Code::NoStrategy,
@@ -215,7 +387,7 @@ impl Leaves<'_> {
 
     fn leaf(&mut self, id: SpecId, around: &[SpecId]) {
         let s = self.solution;
-        if s.copies.contains_key(&id) || s.matmuls.contains_key(&id) || s.inits.contains_key(&id) {
+        if s.implements(id) {
             return;
         }
         let spec = &self.p.specs[id];
@@ -242,13 +414,7 @@ impl Leaves<'_> {
             return;
         };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
-            let d = Diagnostic::new(
-                Code::AtomMismatch,
-                spec.span,
-                format!("`{pinned}` does not implement this {}", spec.kind),
-            )
-            .label(m.to_string())
-            .help(m.help());
+            let d = matching::not_by(self.p, id, pinned, &m);
             self.errors.push((self.at)(d));
         }
     }

@@ -47,6 +47,7 @@ pub fn match_atom(
             memory_fits(p, *t, operand)?;
         }
     }
+    literals_fit(spec, atom)?;
     threads_fit(p, spec, atom)?;
     if atom.extent != Extent::Tile {
         bulk_copy(p, spec, atom).map_err(Mismatch::Bulk)?;
@@ -148,6 +149,13 @@ pub fn no_atom(
     }
 }
 
+/// The error for a leaf that the row which it names does not implement.
+pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
+    let spec = &p.specs[id];
+    let message = format!("`{atom}` does not implement this {}", spec.kind);
+    Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(m.help())
+}
+
 /// `f16 GL [8] -> f16 SH [8], by each thread`
 fn describe(p: &Program, spec: &Spec) -> String {
     let one = |t: TensorId| {
@@ -181,7 +189,7 @@ fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
 }
 
 /// The kind whose rows are compared with a spec: those that only add are near to setting.
-fn compared(kind: SpecKind) -> SpecKind {
+pub(crate) fn compared(kind: SpecKind) -> SpecKind {
     if kind == SpecKind::MatMulSet { SpecKind::MatMul } else { kind }
 }
 
@@ -207,6 +215,19 @@ fn fill(spec: &Spec, atom: &Atom) -> Vec<Option<TensorId>> {
             Access::Write | Access::ReadWrite => outputs.next().copied(),
         })
         .collect()
+}
+
+/// A literal is one value: an operand of several takes a tensor.
+fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+    let reads = atom.operands.iter().filter(|o| o.access == Access::Read);
+    for (operand, input) in reads.zip(&spec.inputs) {
+        let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;
+        if matches!(input, Operand::Number(_)) && !one {
+            let want = operand.n_values();
+            return Err(Mismatch::Values { operand: operand.name, want, found: 1 });
+        }
+    }
+    Ok(())
 }
 
 fn scalar_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {

@@ -533,7 +533,8 @@ spelled! {
 /// `Select`, and the generic `Spec`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
-    /// `Move`: the output is the input, element by element.
+    /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
+    /// output has n stands for all n, the rank being the same.
     Move,
     /// `Move.add`: the output is itself and the input put together, element by element. Nothing divides the
     /// step of an element, so that any threads of any blocks may take it on one element, in any order.
@@ -544,7 +545,7 @@ pub enum SpecKind {
     MatMulSet,
     /// `UnaryPointwise.exp`
     Unary(UnaryOp),
-    /// `BinaryPointwise.add`
+    /// `BinaryPointwise.add`: modes of extent 1 as in a Move; one input may be a literal of their type.
     Binary(BinaryOp),
     /// `Select (%p, %a, %b) -> (%d)`: the element of `%a` where that of `%p` is true, else that of `%b`.
     Select,
@@ -687,6 +688,19 @@ spelled! {
         Down = "down",
         /// The lane whose index differs by xor.
         Bfly = "bfly",
+    }
+}
+
+impl ReduceOp {
+    /// The function of two elements that a reduction repeats, if there is a pointwise one.
+    pub fn combining(self) -> Option<BinaryOp> {
+        match self {
+            ReduceOp::Sum => Some(BinaryOp::Add),
+            ReduceOp::Prod => Some(BinaryOp::Mul),
+            ReduceOp::Min => Some(BinaryOp::Min),
+            ReduceOp::Max => Some(BinaryOp::Max),
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => None,
+        }
     }
 }
 

@@ -172,6 +172,7 @@ codes! {
     Symbolic = "D0306" "A size must be known here.",
     NoSync = "D0307" "The architecture has no such synchronization, or not with such a number.",
     NoCluster = "D0308" "The architecture has no such cluster of blocks.",
+    Budget = "D0309" "The search ended at its budget.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

@@ -24,6 +24,16 @@ impl Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
+    /// Whether it is no place: of what stands in no text.
+    pub fn is_nowhere(self) -> bool {
+        self.end == 0
+    }
+
+    /// Whether both are the same place, which `==` does not ask.
+    pub fn is_at(self, other: Span) -> bool {
+        (self.start, self.end) == (other.start, other.end)
+    }
+
     /// 1-based line and column (in bytes) of the start in `text`.
     pub fn line_col(self, text: &str) -> (usize, usize) {
         let at = (self.start as usize).min(text.len());

@@ -34,7 +34,8 @@
 //!   multiples of the row's alignment (`S0508`), and what one access takes lies together (`D0302`).
 //!   A tile that a descriptor names is read by every warp of the group, through its view; it is one view
 //!   for all threads, and one that has a descriptor (`D0302`);
-//! - else by its *meaning* ([`denote`]), group by group, in binary64, rounded to the accumulator's type and
+//! - else by its *meaning* ([`denote`]), modes of extent 1 standing for all of the output's in a Move and
+//!   a BinaryPointwise; group by group, in binary64, rounded to the accumulator's type and
 //!   then to the output's. Operands in memory must be one view for the whole group, and plain registers
 //!   have a meaning for single threads only (`S0506`). A Shfl moves each lane's own registers within a
 //!   group of at most 32; a lane whose source does not exist keeps its own values.

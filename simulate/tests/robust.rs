@@ -106,7 +106,9 @@ fn changed_programs_end_with_an_answer() {
     let folder = format!("{}/../examples", env!("CARGO_MANIFEST_DIR"));
     let mut seeds: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
-        .map(|e| std::fs::read_to_string(e.unwrap().path()).unwrap())
+        .map(|e| e.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "cby"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
         .map(|t| t.replace("256", "128").replace("1024", "128").replace("8192", "512"))
         .collect();
     seeds.sort();

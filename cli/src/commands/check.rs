@@ -1,10 +1,12 @@
 //! `carbyne check`: errors, or silence.
 
 use crate::args::Check;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::{Io, input, pipeline};
 
 pub(super) fn run(args: &Check, io: &mut Io<'_>) -> Outcome {
     let source = input::read(&args.file, io)?;
-    pipeline::verified(&source).map(|_| ())
+    let (_, program) = pipeline::verified(&source)?;
+    let errors = carbyne_decompose::named::check(&program);
+    if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
 }

@@ -1,12 +1,87 @@
 //! `carbyne decompose`: the program with everything filled in, as text.
+//!
+//! The best solutions and how far the search went are said on standard error.
 
-use crate::args::Decompose;
-use crate::failure::Outcome;
+use crate::args::{Decompose, SearchArgs};
+use crate::failure::{Failure, Outcome};
 use crate::{Io, input, output, pipeline};
+use carbyne_decompose::solve::{Leaf, Search};
+use carbyne_decompose::{Decomposed, decompose_with};
+use std::fmt::Write;
 
 pub(super) fn run(args: &Decompose, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
+    let table = pipeline::without(table, &args.forbid)?;
     let source = input::read(&args.file, io)?;
-    let decomposed = pipeline::decomposed(&source, &table)?;
-    output::write(args.output.as_deref(), decomposed.source.text.as_bytes(), io)
+    let module = pipeline::parsed(&source)?;
+    let found = decompose_with(&module, &source.text, &table, search(&args.search))
+        .map_err(|e| Failure::program(&source, e))?;
+    output::write(args.output.as_deref(), found.text.as_bytes(), io)?;
+    output::say(&said(&args.search, &found, &source.text), io);
+    Ok(())
+}
+
+fn search(args: &SearchArgs) -> Search {
+    let usual = Search::default();
+    Search {
+        budget: args.budget.unwrap_or(usual.budget),
+        top: args.top.map_or(usual.top, usize::from),
+        exhaustive: args.exhaustive,
+    }
+}
+
+fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
+    let mut out = String::new();
+    if args.top.is_some() || args.stats {
+        let s = &found.searched;
+        let _ = writeln!(
+            out,
+            "search: {} solutions costed, {} branches pruned, {} dead",
+            s.leaves, s.pruned, s.dead
+        );
+    }
+    if args.top.is_none() {
+        return out;
+    }
+    for (i, leaf) in found.leaves.iter().enumerate() {
+        let e = &leaf.estimate;
+        let _ = writeln!(
+            out,
+            "{}: {:.0} cycles, {} registers, {} bytes shared, {} blocks a multiprocessor",
+            i + 1,
+            e.cycles,
+            e.registers,
+            e.shared_bytes,
+            e.blocks_per_sm
+        );
+        match found.leaves.first() {
+            Some(best) if i > 0 => differences(best, leaf, found, src, &mut out),
+            _ => all(leaf, found, src, &mut out),
+        }
+    }
+    out
+}
+
+/// The line in the file that an operation was written or generated for.
+fn place(found: &Decomposed, id: carbyne_ir::program::SpecId, source: &str) -> usize {
+    let span = found.origins.tile.get(usize::from(id)).copied().unwrap_or_default();
+    span.line_col(source).0
+}
+
+fn all(leaf: &Leaf, found: &Decomposed, src: &str, out: &mut String) {
+    for (id, choice) in &leaf.choices {
+        let _ = writeln!(out, "   line {}: {choice}", place(found, *id, src));
+    }
+}
+
+/// What a solution has that the best one has not.
+fn differences(best: &Leaf, leaf: &Leaf, found: &Decomposed, src: &str, out: &mut String) {
+    for (id, choice) in &leaf.choices {
+        let same = best.choices.iter().find(|(o, _)| o == id).map(|(_, c)| c);
+        if same != Some(choice) {
+            let line = place(found, *id, src);
+            let instead = same.map_or(String::new(), |s| format!(" instead of {s}"));
+            let _ = writeln!(out, "   line {line}: {choice}{instead}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
-//! `carbyne explain`: the section of `docs/errors.md` about one code.
+//! `carbyne explain`: the section of `docs/errors.md` about one code, or which instructions were considered for
+//! a program and why they were taken or not.
 
+use super::why;
 use crate::args::Explain;
 use crate::failure::{Failure, Outcome};
 use crate::{Io, output};
@@ -9,10 +11,20 @@ use carbyne_ir::diag::Code;
 const PAGE: &str = include_str!("../../../docs/errors.md");
 
 pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
-    let asked = args.code.to_ascii_uppercase();
+    if let Some(arch) = &args.arch {
+        return why::run(args, arch, io);
+    }
+    let what = args.what.to_string_lossy();
+    let asked = what.to_ascii_uppercase();
     let Some((code, _, summary)) = Code::ALL.iter().find(|(_, text, _)| *text == asked) else {
         let known: Vec<&str> = Code::ALL.iter().map(|(_, text, _)| *text).collect();
-        let shown: String = args.code.chars().take(32).collect();
+        if args.what.is_file() {
+            return Err(Failure::usage_help(
+                "a program is explained for an architecture".to_owned(),
+                "say which with `--arch`, such as `--arch sm_80`".to_owned(),
+            ));
+        }
+        let shown: String = what.chars().take(32).collect();
         return Err(Failure::usage_help(
             format!("there is no error code `{shown}`"),
             format!("the codes are {}", known.join(", ")),

@@ -13,6 +13,7 @@ mod layout;
 mod listing;
 mod run;
 mod simulate;
+mod why;
 
 use crate::Io;
 use crate::args::{Args, Command};

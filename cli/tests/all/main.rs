@@ -11,6 +11,7 @@ mod docs;
 mod draw;
 mod examples;
 mod expand;
+mod explain;
 mod filetests;
 mod golden;
 mod numpy;

@@ -2,7 +2,7 @@
 //!
 //! Needs the environment of `cargo xtask setup`; without it the tests say that they are skipped.
 
-use crate::support::{carbyne, scratch};
+use crate::support::{carbyne, root, scratch};
 use carbyne_codegen::nvrtc;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -175,4 +175,124 @@ fn options_that_do_not_fit_are_refused() {
     refused(&["--blocks", "0"], "--blocks");
     refused(&["--seed", "1", "--ints"], "cannot be used with");
     refused(&["--blocks", "1", "--out", "C=x.npy"], "leave out `--blocks`");
+}
+
+/// An example of the tile level, its inputs as NumPy makes them, its output and how far that may be off.
+struct Tile {
+    file: &'static str,
+    inputs: &'static [(&'static str, &'static str)],
+    output: &'static str,
+    /// `want` and `limit`, from the inputs in binary64.
+    means: &'static str,
+}
+
+/// Halves are rounded by at most 2^-11 of their magnitude or 2^-25, single precision by 2^-24.
+const TILES: &[Tile] = &[
+    Tile {
+        file: "softmax",
+        inputs: &[("X", "r.uniform(-4, 4, (64, 512)).astype('f4')")],
+        output: "Y",
+        means: "e = np.exp(X - X.max(1, keepdims=True))\n\
+                want = e / e.sum(1, keepdims=True)\n\
+                limit = (8 + 512) * 2.0**-24 * want",
+    },
+    Tile {
+        file: "layernorm",
+        inputs: &[
+            ("X", "r.uniform(-1, 1, (64, 512)).astype('f2')"),
+            ("w", "r.uniform(-1, 1, (1, 512)).astype('f4')"),
+            ("b", "r.uniform(-1, 1, (1, 512)).astype('f4')"),
+        ],
+        output: "Y",
+        means: "n = (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 1e-5)\n\
+                want = n * w + b\n\
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 1024 * 2.0**-24 * (np.abs(n * w) + np.abs(b) + np.abs(w))",
+    },
+    Tile {
+        file: "rmsnorm",
+        inputs: &[
+            ("X", "r.uniform(-1, 1, (64, 512)).astype('f2')"),
+            ("w", "r.uniform(-1, 1, (1, 512)).astype('f4')"),
+        ],
+        output: "Y",
+        means: "want = X / np.sqrt((X * X).mean(1, keepdims=True) + 1e-5) * w\n\
+                limit = (2.0**-11 + 1024 * 2.0**-24) * np.abs(want) + 2.0**-25",
+    },
+    Tile {
+        file: "gemm_bias_relu",
+        inputs: &[
+            ("A", "r.uniform(-1, 1, (256, 128)).astype('f2')"),
+            ("B", "r.uniform(-1, 1, (128, 256)).astype('f2')"),
+            ("b", "r.uniform(-4, 4, (1, 256)).astype('f4')"),
+        ],
+        output: "C",
+        means: "want = np.maximum(A @ B + b, 0)\n\
+                limit = 2.0**-25 + 2.0**-11 * want + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B) + np.abs(b))",
+    },
+    Tile {
+        file: "int4_gemm",
+        inputs: &[
+            ("A", "r.uniform(-1, 1, (128, 128)).astype('f2')"),
+            ("B", "r.integers(-8, 8, (128, 256)).astype('i1')"),
+        ],
+        output: "C",
+        means: "want = A @ B\n\
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B))",
+    },
+    Tile {
+        file: "attention",
+        inputs: &[
+            ("Q", "r.uniform(-2, 2, (128, 64)).astype('f2')"),
+            ("K", "r.uniform(-2, 2, (64, 256)).astype('f2')"),
+            ("V", "r.uniform(-1, 1, (256, 64)).astype('f2')"),
+        ],
+        output: "O",
+        means: "e = np.exp((Q @ K) / 8 - ((Q @ K) / 8).max(1, keepdims=True))\n\
+                p = e / e.sum(1, keepdims=True)\n\
+                want = p @ V\n\
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ np.abs(V))",
+    },
+    Tile {
+        file: "hexcute_fig9_gemms",
+        inputs: &[
+            ("Q", "r.uniform(0, 1, (128, 64)).astype('f2')"),
+            ("K", "r.uniform(0, 1, (64, 64)).astype('f2')"),
+            ("V", "r.uniform(-1, 1, (64, 64)).astype('f2')"),
+        ],
+        output: "O",
+        means: "p = (Q @ K) / (Q @ K).sum(1, keepdims=True)\n\
+                want = p @ V\n\
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ np.abs(V))",
+    },
+];
+
+#[test]
+fn tile_level_examples_compute_what_numpy_does() {
+    let Some(python) = python() else { return };
+    for tile in TILES {
+        let folder = scratch(&format!("numpy_{}", tile.file));
+        let given: String =
+            tile.inputs.iter().map(|(n, v)| format!("np.save('{n}.npy', {v})\n")).collect();
+        let start = "import numpy as np\nr = np.random.default_rng(1)\n";
+        script(&python, &folder, &format!("{start}{given}"));
+        let path = root().join(format!("examples/tile/{}.cby", tile.file)).display().to_string();
+        let of = |name: &str| named(&folder, name, &format!("{name}.npy"));
+        let inputs: Vec<String> = tile.inputs.iter().map(|(n, _)| of(n)).collect();
+        let output = of(tile.output);
+        let mut args = vec!["simulate", path.as_str(), "--out", &output];
+        inputs.iter().for_each(|i| args.extend(["--in", i]));
+        carbyne(&args, "").ok();
+        let load: String = tile
+            .inputs
+            .iter()
+            .map(|(n, _)| format!("{n} = np.load('{n}.npy').astype('f8')\n"))
+            .collect();
+        let check = format!(
+            "import numpy as np\n{load}{}\nfound = np.load('{}.npy').astype('f8')\n\
+             worst = (np.abs(found - want) / (limit + 1e-300)).max()\n\
+             assert found.shape == want.shape and worst <= 1, ('{}', worst)\n",
+            tile.means, tile.output, tile.file
+        );
+        script(&python, &folder, &check);
+    }
 }

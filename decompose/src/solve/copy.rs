@@ -1,9 +1,11 @@
 //! Candidates for a copy: every row that could implement it, with the thread-value layouts that follow.
 
 use super::ops;
+use super::shared;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
+use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
@@ -19,8 +21,8 @@ pub struct Candidate {
     pub group: i64,
     /// Scalars that one thread moves per instruction.
     pub n: i64,
-    /// Threads that take part.
-    pub threads: i64,
+    /// Threads that take part, where that is not the whole block; a layout over the block's.
+    pub part: Option<Layout>,
     /// f: (t,v) to the source's column-major index; V is (values of one instruction, instructions).
     pub f: Layout,
     /// g: (t,v) to the destination's.
@@ -37,14 +39,23 @@ pub struct Candidate {
     pub src_rf: bool,
     /// Whether the destination does.
     pub dst_rf: bool,
-    /// Threads of the block.
-    pub block: i64,
-    /// Issue cycles of all instructions of one execution by one block, per warp scheduler.
+    /// Instructions of one execution by one block, counted by warps.
+    pub instructions: f64,
+    /// Issue cycles of these.
     pub cost: f64,
+    /// 32-byte sectors of global memory that one warp touches with one of them, on average.
+    pub sectors: f64,
+}
+
+impl Candidate {
+    /// Threads that take part.
+    pub fn threads(&self) -> i64 {
+        self.f.mode(0).map_or(1, |t| t.size())
+    }
 }
 
 /// What is known of one side.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// A register tensor with this thread-value layout.
     Registers(Layout),
@@ -65,12 +76,27 @@ pub fn candidates(
 ) -> Result<Vec<Candidate>, Vec<(&'static str, Mismatch)>> {
     let mut found: Vec<Candidate> = vec![];
     let mut rejected = vec![];
-    // A bulk copy is one thread's; the block's threads share the tensor here.
-    let shared = |atom: &&Atom| atom.extent == Extent::Tile;
-    for atom in table.implementing(p.specs[id].kind).filter(shared) {
-        match candidate(p, id, &src, &dst, atom, threads) {
-            Ok(c) => found.push(c),
-            Err(m) => rejected.push((atom.name, m)),
+    // A register tensor that follows from the copy may be spread in several ways.
+    let anchors = matches!((&src, &dst), (Side::Open, _) | (_, Side::Open));
+    let most: &[i64] = if anchors { &[i64::MAX, 32, 8] } else { &[i64::MAX] };
+    let pinned = p.specs[id].atom.as_deref();
+    for atom in table.implementing(p.specs[id].kind) {
+        // A bulk copy is one thread's; the block's threads share the tensor here.
+        if pinned.is_some_and(|name| name != atom.name) || atom.extent != Extent::Tile {
+            continue;
+        }
+        // What a thread reads of its part does not follow from what the block reads of a tensor.
+        if atom.number("valid").is_some() {
+            rejected.push((atom.name, Mismatch::Bulk(BulkMismatch::Valid(true))));
+            continue;
+        }
+        for (i, most) in most.iter().enumerate() {
+            match candidate(p, id, (&src, &dst), atom, threads, *most) {
+                Ok(c) if found.iter().any(|o| o.atom == c.atom && o.f == c.f && o.g == c.g) => {}
+                Ok(c) => found.push(c),
+                Err(m) if i == 0 => rejected.push((atom.name, m)),
+                Err(_) => {}
+            }
         }
     }
     // Fewer cycles first, then wider instructions; the table's order breaks ties.
@@ -81,10 +107,10 @@ pub fn candidates(
 fn candidate(
     p: &Program,
     id: SpecId,
-    src: &Side,
-    dst: &Side,
+    (src, dst): (&Side, &Side),
     atom: &Atom,
     threads: i64,
+    most: i64,
 ) -> Result<Candidate, Mismatch> {
     let spec = &p.specs[id];
     if atom.op.spec_kind() != Some(spec.kind) {
@@ -134,7 +160,21 @@ fn candidate(
     }
     let values = |l: &Layout| l.mode(1).map_or(1, |v| v.size());
     // The known side and what follows for the other; letters as in the module header of `tv`.
+    let mut part = None;
     let (known, row_known, row_other, operand) = match (src, dst) {
+        (Side::Registers(f), Side::Memory) => {
+            // Of threads that hold the same elements one writes them.
+            let (f, writers) = writers(f)
+                .map_err(|e| refused(s.name, "a thread-value layout".into(), e.to_string()))?;
+            if writers.is_some() && group != 1 {
+                return Err(Mismatch::Threads {
+                    want: format!("{group} threads that hold different elements"),
+                    found: "some that hold the same".to_owned(),
+                });
+            }
+            part = writers;
+            (f, &row_p, &row_q, s.name)
+        }
         (Side::Registers(f), _) => (f.clone(), &row_p, &row_q, s.name),
         (_, Side::Registers(g)) => (g.clone(), &row_q, &row_p, d.name),
         _ => {
@@ -151,9 +191,22 @@ fn candidate(
             }
             let memory = ops::whole(p, anchor)
                 .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
-            let f = tv::coalesced(&memory, values(&row_p), threads).map_err(|e| {
-                refused(s.name, format!("{} consecutive elements", values(&row_p)), e)
-            })?;
+            let n = values(&row_p);
+            let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
+            let f = tv::coalesced_within(&memory, n, threads, most).map_err(wanted)?;
+            let own = matches!(src, Side::Open) || matches!(dst, Side::Open);
+            let f = if own {
+                let all = tv::replicated(&f, threads).map_err(|e| wanted(e.to_string()))?;
+                if matches!(src, Side::Open) {
+                    let (f, writers) = writers(&all).map_err(|e| wanted(e.to_string()))?;
+                    part = writers;
+                    f
+                } else {
+                    all
+                }
+            } else {
+                f
+            };
             (f, &row_p, &row_q, s.name)
         }
     };
@@ -178,16 +231,21 @@ fn candidate(
     let is_src = std::ptr::eq(row_known, &row_p);
     let (f, g) = if is_src { (mine, theirs) } else { (theirs, mine) };
     let taking = known.mode(0).map_or(1, |t| t.size());
+    if taking != threads && part.is_none() {
+        part = Some(tv::mode(taking, 1));
+    }
     let (lanes_p, lanes_q) = if is_src { (inst.clone(), ov) } else { (ov, inst.clone()) };
     let src_run = memory_run(p, from, &lanes_p, &f, s.name, s.align)?;
     let dst_run = memory_run(p, to, &lanes_q, &g, d.name, d.align)?;
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
-    let instructions = rest.size() * ((taking + 31) / 32);
+    let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
+    let sectors = shared::sectors(p, &[(from, &f), (to, &g)]);
     Ok(Candidate {
+        sectors,
         atom: atom.name,
         group,
         n,
-        threads: taking,
+        part,
         f,
         g,
         p: row_p.clone(),
@@ -196,9 +254,29 @@ fn candidate(
         dst_run,
         src_rf: p.buffer_of(from).memory == Some(Memory::Rf),
         dst_rf: p.buffer_of(to).memory == Some(Memory::Rf),
-        block: threads,
-        cost: instructions as f64 * atom.cost.issue_cycles,
+        instructions,
+        cost: instructions * atom.cost.issue_cycles,
     })
+}
+
+/// The layout of the threads that write, and which of the block's threads they are, where several threads
+/// hold the same elements.
+fn writers(tv: &Layout) -> Result<(Layout, Option<Layout>), carbyne_ir::layout::LayoutError> {
+    let t = tv.mode(0)?;
+    let (mut own, mut threads, mut step) = (vec![], vec![], 1);
+    for &(n, s) in t.leaves() {
+        if n > 1 && s != 0 {
+            own.push(tv::mode(n, s));
+            threads.push(tv::mode(n, step));
+        }
+        step *= n;
+    }
+    let size: i64 = own.iter().map(Layout::size).product();
+    if size == step {
+        return Ok((tv.clone(), None));
+    }
+    let own = tv::tv(&tv::join(&own)?, &tv.mode(1)?)?;
+    Ok((own, Some(tv::join(&threads)?)))
 }
 
 /// Checks that the values of one instruction are consecutive and aligned in a tensor of known layout;

@@ -1,12 +1,19 @@
 //! Solves a tile-level body: thread-value layouts, shared-memory layouts, instructions, barriers.
 //!
-//! 1. MatMuls are anchors: atom and tiling of the block by groups of threads are chosen by cost among
-//!    those that agree with pinned layouts; Fig. 19(b) gives f_a, f_b, f_c.
-//! 2. Layouts spread through operations between registers (Fig. 19(c): equal).
-//! 3. Every copy gets candidates: one per row, with the other side by Fig. 19(a).
-//! 4. For each shared tensor, the choice of candidates whose runs unify and whose cost, wavefronts
-//!    included, is least; the swizzle by counted conflicts.
-//! 5. Barriers and waits from dependences.
+//! The search (Hexcute, algorithm 1, with backtracking over every choice):
+//!
+//! 1. MatMuls are anchors: atom and spread of the threads over the block, cheapest first; Fig. 19(b) gives
+//!    f_a, f_b, f_c. One that follows another takes what is known of its operands in any order of values.
+//! 2. Layouts spread through operations between registers: equal, repeated or projected (Fig. 19(c), (d)).
+//! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
+//! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
+//!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
+//! 5. A leaf of the search is ranked by its detours, then costed by [`cost`]. The branch that cannot be
+//!    better is left out.
+//! 6. Barriers and waits from dependences, for the best leaf.
+//!
+//! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a detour through
+//! shared memory. The module is rewritten so and solved again.
 //!
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
@@ -14,23 +21,69 @@
 pub mod barriers;
 pub mod certificate;
 pub mod copy;
+pub mod cost;
+pub mod digits;
+mod leaf;
+pub mod matmul;
 pub mod ops;
+pub mod pointwise;
+mod pressure;
+pub mod reduce;
+mod shared;
 pub mod smem;
 pub mod tv;
 
-use crate::matching;
-use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use crate::certificate::Certificate;
+use crate::matching::{self, Mismatch};
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
-use certificate::Certificate;
 use copy::{Candidate, Side};
+use cost::Estimate;
 use ops::Op;
-use smem::{Access, Banks};
-use std::collections::BTreeMap;
-use tv::Gemm;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+/// Thread-value layouts of register tensors.
+pub(crate) type Known = BTreeMap<BufferId, Layout>;
+
+/// A change of the module without which it is not solved.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Want {
+    /// A body for the spec that takes its operands through register tensors.
+    ThroughRegisters(SpecId),
+    /// A body for the Move that goes through a shared tensor.
+    ThroughShared(SpecId),
+    /// A copy of the operand before the spec, in the layout that the spec needs.
+    Rearranged {
+        /// Which.
+        spec: SpecId,
+        /// Its input.
+        input: usize,
+    },
+    /// A body for the `MatMul.set` that starts from zero.
+    FromZero(SpecId),
+}
+
+/// How long to search.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Choices to look at, each a fraction of a millisecond.
+    pub budget: u64,
+    /// Leaves to keep, best first.
+    pub top: usize,
+    /// Whether to look at branches that cannot be cheaper, too.
+    pub exhaustive: bool,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Search { budget: 20_000, top: 1, exhaustive: false }
+    }
+}
 
 /// What the solver found for one kernel.
 #[derive(Clone, Debug, Default)]
@@ -39,68 +92,131 @@ pub struct Solution {
     pub tv: BTreeMap<BufferId, (Layout, String)>,
     /// Layouts and swizzles of open shared tensors.
     pub shared: BTreeMap<BufferId, (Layout, Option<Swizzle>)>,
-    /// How each copy and conversion is implemented.
+    /// How each copy between memory and registers, or within memory, is implemented.
     pub copies: BTreeMap<SpecId, Candidate>,
+    /// How each operation between registers is implemented, an Init included.
+    pub pointwise: BTreeMap<SpecId, pointwise::Choice>,
+    /// How each Reduction is done.
+    pub reductions: BTreeMap<SpecId, reduce::Choice>,
     /// How each MatMul is implemented.
-    pub matmuls: BTreeMap<SpecId, (&'static str, Gemm)>,
-    /// The row that implements each Init, and how many values a thread initializes.
-    pub inits: BTreeMap<SpecId, (&'static str, i64)>,
+    pub matmuls: BTreeMap<SpecId, matmul::Choice>,
     /// Barriers and waits, and where they are put.
     pub before: BTreeMap<barriers::Place, barriers::Sync>,
     /// One per relation.
     pub certificates: Vec<Certificate>,
+    /// What it costs.
+    pub estimate: Estimate,
+    /// The best leaves, best first: what was chosen, and its cost.
+    pub leaves: Vec<Leaf>,
+    /// How far the search went.
+    pub searched: Searched,
 }
 
-/// Solves the tile operations of a kernel; empty where it has none.
+/// A leaf of the search, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    /// What it costs.
+    pub estimate: Estimate,
+    /// Operation and choice, in text order.
+    pub choices: Vec<(SpecId, String)>,
+}
+
+/// How far a search went.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Complete assignments that were costed.
+    pub leaves: u64,
+    /// Branches that could not be cheaper.
+    pub pruned: u64,
+    /// Branches that no row implements.
+    pub dead: u64,
+}
+
+/// What became of a kernel.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Everything is chosen.
+    Solved(Box<Solution>),
+    /// To be rewritten and solved again.
+    Wants(Vec<Want>),
+}
+
+/// Solves the tile operations of a kernel; an empty solution where it has none.
 ///
 /// # Errors
-/// The first operation that cannot be implemented, with the nearest atoms; or pins that conflict.
-pub fn solve(p: &Program, kernel: SpecId, table: &AtomTable) -> Result<Solution, Box<Diagnostic>> {
+/// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a budget
+/// that was too small.
+pub fn solve(
+    p: &Program,
+    kernel: SpecId,
+    table: &AtomTable,
+    search: Search,
+) -> Result<Outcome, Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
-        return Ok(Solution::default());
+        return Ok(Outcome::Solved(Box::default()));
     }
     let mut s = Solver {
         p,
         table,
+        ops: &ops,
         threads: ops::block_threads(p, kernel),
-        block: ops::block_name(p, kernel),
-        known: BTreeMap::new(),
-        out: Solution::default(),
+        kernel,
+        search,
+        budget: search.budget,
+        best: vec![],
+        failure: None,
+        searched: Searched::default(),
+        found: HashMap::new(),
+        layouts: HashMap::new(),
     };
-    s.check_block(kernel)?;
-    s.pins(&ops);
-    for op in &ops {
-        if matches!(p.specs[op.spec].kind, SpecKind::MatMul) {
-            s.matmul(op)?;
+    s.check_block()?;
+    let wants = s.shapes()?;
+    if !wants.is_empty() {
+        return Ok(Outcome::Wants(wants));
+    }
+    let state = State { known: s.pins(), ..State::default() };
+    s.branch(state);
+    let searched = s.searched;
+    let leaves: Vec<Leaf> = s.best.iter().map(|f| f.leaf(p)).collect();
+    let (budget, failure) = (s.budget, s.failure.take());
+    let Some(best) = s.best.into_iter().next() else {
+        if budget == 0 {
+            return Err(Box::new(
+                Diagnostic::new(
+                    Code::Budget,
+                    p.specs[kernel].span,
+                    format!("no solution among the first {} choices", search.budget),
+                )
+                .help("raise `--budget`, or pin an atom or a layout in the text"),
+            ));
+        }
+        return Err(failure.unwrap_or_else(|| {
+            Box::new(
+                Diagnostic::new(
+                    Code::NoAtom,
+                    p.specs[kernel].span,
+                    "no choice implements the body",
+                )
+                .help("pin fewer layouts"),
+            )
+        }));
+    };
+    if !best.wants.is_empty() {
+        return Ok(Outcome::Wants(best.wants));
+    }
+    let mut out = best.solution;
+    let name = ops::block_name(p, kernel);
+    for (b, tv) in &best.known {
+        if p.buffers[*b].open {
+            out.tv.insert(*b, (tv.clone(), name.clone()));
         }
     }
-    s.spread(&ops)?;
-    let choices = s.copies(&ops)?;
-    s.shared(&ops, choices)?;
-    for op in &ops {
-        if p.specs[op.spec].kind == SpecKind::Init {
-            s.init(op)?;
-        }
-    }
-    s.check_done(&ops)?;
-    s.out.before = barriers::plan(p, kernel, &s.out, table);
-    certificate::certify(p, &s.known, &mut s.out, table)?;
-    Ok(s.out)
+    (out.leaves, out.searched) = (leaves, searched);
+    out.before = barriers::plan(p, kernel, &out, table);
+    certificate::certify(p, &best.known, &mut out, table);
+    Ok(Outcome::Solved(Box::new(out)))
 }
-
-struct Solver<'p> {
-    p: &'p Program,
-    table: &'p AtomTable,
-    threads: i64,
-    /// The name of the block's threads.
-    block: String,
-    /// Thread-value layouts, pinned and found.
-    known: BTreeMap<BufferId, Layout>,
-    out: Solution,
-}
-
-type Fallible<T> = Result<T, Box<Diagnostic>>;
 
 impl Solution {
     /// Adds what was found for another kernel.
@@ -108,461 +224,434 @@ impl Solution {
         self.tv.extend(other.tv);
         self.shared.extend(other.shared);
         self.copies.extend(other.copies);
+        self.pointwise.extend(other.pointwise);
+        self.reductions.extend(other.reductions);
         self.matmuls.extend(other.matmuls);
-        self.inits.extend(other.inits);
         self.before.extend(other.before);
         self.certificates.extend(other.certificates);
+        if self.leaves.is_empty() {
+            (self.leaves, self.searched, self.estimate) =
+                (other.leaves, other.searched, other.estimate);
+        }
+    }
+
+    /// Whether it implements the spec.
+    pub fn implements(&self, id: SpecId) -> bool {
+        self.copies.contains_key(&id)
+            || self.pointwise.contains_key(&id)
+            || self.reductions.contains_key(&id)
+            || self.matmuls.contains_key(&id)
     }
 }
 
-impl Solver<'_> {
-    fn fail<T>(&self, code: Code, spec: SpecId, message: String, help: &str) -> Fallible<T> {
-        Err(Box::new(Diagnostic::new(code, self.p.specs[spec].span, message).help(help)))
+struct Solver<'a> {
+    p: &'a Program,
+    table: &'a AtomTable,
+    ops: &'a [Op],
+    threads: i64,
+    kernel: SpecId,
+    search: Search,
+    budget: u64,
+    /// Best first.
+    best: Vec<Finished>,
+    /// Why the first dead branch was dead.
+    failure: Option<Box<Diagnostic>>,
+    searched: Searched,
+    /// Candidates of copies, by what is known of their ends.
+    found: HashMap<Ends, Rc<Vec<Candidate>>>,
+    /// Layouts found for shared tensors, by what accesses them.
+    layouts: HashMap<Accesses, Result<Rc<shared::Found>, String>>,
+}
+
+/// A copy, and what is known of its source and destination.
+type Ends = (SpecId, (Side, Side));
+
+/// f and g of each candidate.
+type Sides = Vec<(Layout, Layout)>;
+
+/// A shared tensor, and what may access it how.
+type Accesses = (BufferId, Vec<(SpecId, Sides)>);
+
+fn sides(list: &[Candidate]) -> Sides {
+    list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()
+}
+
+/// A node of the search.
+#[derive(Clone, Default)]
+struct State {
+    known: Known,
+    matmuls: BTreeMap<SpecId, matmul::Choice>,
+    wants: BTreeSet<Want>,
+    /// Cycles of what was chosen, and of the detours it needs.
+    bound: f64,
+}
+
+/// A leaf of the search.
+#[derive(Clone)]
+struct Finished {
+    known: Known,
+    wants: Vec<Want>,
+    solution: Solution,
+}
+
+impl Finished {
+    /// Detours first: a choice that does without is taken where there is one. Then cycles, as exactly as
+    /// they are estimated, and among equals the fewest instructions.
+    fn rank(&self) -> (usize, i64, f64, f64) {
+        let e = &self.solution.estimate;
+        (self.wants.len(), cost::grade(e.cycles), e.instructions, e.cycles)
+    }
+
+    fn leaf(&self, p: &Program) -> Leaf {
+        let s = &self.solution;
+        let mut choices: BTreeMap<SpecId, String> = BTreeMap::new();
+        for (id, c) in &s.copies {
+            choices.insert(*id, format!("{} x{}", c.atom, c.instructions));
+        }
+        for (id, c) in &s.pointwise {
+            choices.insert(*id, format!("{} of {}", c.atom, c.n));
+        }
+        for (id, c) in &s.reductions {
+            let through = if c.shared.is_some() { ", through SH" } else { "" };
+            choices.insert(*id, format!("{} exchanges{through}", c.masks.len()));
+        }
+        for (id, c) in &s.matmuls {
+            let (m, n) = c.gemm.groups;
+            choices.insert(*id, format!("{} warps ({m},{n})", c.atom));
+        }
+        for want in &self.wants {
+            if let Want::Rearranged { spec, input } = want {
+                let e = choices.entry(*spec).or_default();
+                let name = p.specs[*spec].input_tensors().nth(*input).map(|t| p.tensor_name(t));
+                e.push_str(&format!(", {} rearranged", name.unwrap_or_default()));
+            }
+        }
+        Leaf { estimate: s.estimate, choices: choices.into_iter().collect() }
+    }
+}
+
+type Fallible<T> = Result<T, Box<Diagnostic>>;
+
+impl<'a> Solver<'a> {
+    fn error(&self, code: Code, spec: SpecId, message: String, help: &str) -> Box<Diagnostic> {
+        Box::new(Diagnostic::new(code, self.p.specs[spec].span, message).help(help))
     }
 
     fn buffer(&self, t: TensorId) -> BufferId {
         self.p.tensors[t].buffer
     }
 
+    fn rf(&self, t: TensorId) -> bool {
+        self.p.buffer_of(t).memory == Some(Memory::Rf)
+    }
+
+    fn tensors(&self, id: SpecId) -> Vec<TensorId> {
+        let spec = &self.p.specs[id];
+        spec.input_tensors().chain(spec.outputs.iter().copied()).collect()
+    }
+
     /// Threads must be numbered as the hardware numbers them.
-    fn check_block(&self, kernel: SpecId) -> Fallible<()> {
-        let whole =
-            self.p.specs[kernel].exec.and_then(|e| self.p.threads[e.threads].concat().to_fixed());
+    fn check_block(&self) -> Fallible<()> {
+        let whole = self.p.specs[self.kernel]
+            .exec
+            .and_then(|e| self.p.threads[e.threads].concat().to_fixed());
         if whole.is_some_and(|l| (0..l.size()).all(|i| l.at(i) == i)) {
             return Ok(());
         }
-        self.fail(
+        Err(self.error(
             Code::NoStrategy,
-            kernel,
+            self.kernel,
             "tile operations need threads in the hardware's order".to_owned(),
             "declare the block's threads as `[n].thread`, or first mode fastest",
-        )
+        ))
     }
 
-    fn pins(&mut self, ops: &[Op]) {
-        for op in ops {
+    /// Detours that follow from where the operands lie, whatever their layouts are.
+    fn shapes(&self) -> Fallible<Vec<Want>> {
+        let mut wants = vec![];
+        for op in self.ops {
             let spec = &self.p.specs[op.spec];
-            for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
+            if spec.outputs.len() != 1 {
+                return Err(self.error(
+                    Code::NotDecomposed,
+                    op.spec,
+                    format!("a {} of the whole block has no decomposition yet", spec.kind),
+                    "write its body",
+                ));
+            }
+            if spec.valid.is_some() {
+                return Err(self.error(
+                    Code::NotDecomposed,
+                    op.spec,
+                    "a Move of the whole block reads all of its source".to_owned(),
+                    "write its body, with `valid=` at the Move of each thread",
+                ));
+            }
+            let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
+            match spec.kind {
+                SpecKind::Move => {
+                    let Some((src, dst)) = shared::ends(self.p, op) else { continue };
+                    if self.rf(src) || self.rf(dst) {
+                        continue;
+                    }
+                    let sides = (Side::Memory, Side::Memory);
+                    let found = copy::candidates(
+                        self.p,
+                        op.spec,
+                        sides.0,
+                        sides.1,
+                        self.table,
+                        self.threads,
+                    );
+                    if let Err(rejected) = found {
+                        if spec.atom.is_some() {
+                            return Err(self.unmatched(op.spec, &rejected));
+                        }
+                        wants.push(Want::ThroughRegisters(op.spec));
+                    }
+                }
+                SpecKind::MatMulSet => wants.push(Want::FromZero(op.spec)),
+                SpecKind::Unary(_)
+                | SpecKind::Binary(_)
+                | SpecKind::Select
+                | SpecKind::Reduction(_)
+                | SpecKind::MatMul
+                | SpecKind::Init
+                    if !inside =>
+                {
+                    wants.push(Want::ThroughRegisters(op.spec));
+                }
+                SpecKind::Unary(_)
+                | SpecKind::Binary(_)
+                | SpecKind::Select
+                | SpecKind::Reduction(_)
+                | SpecKind::MatMul
+                | SpecKind::Init => {}
+                SpecKind::Accumulate(_) | SpecKind::Generic | SpecKind::Shfl(_) => {
+                    return Err(self.error(
+                        Code::NotDecomposed,
+                        op.spec,
+                        format!("a {} of the whole block has no decomposition", spec.kind),
+                        "write its body",
+                    ));
+                }
+            }
+        }
+        Ok(wants)
+    }
+
+    fn pins(&self) -> Known {
+        let mut known = Known::new();
+        for op in self.ops {
+            for t in self.tensors(op.spec) {
                 let dist = self.p.tensors[t].dist.as_ref();
                 if let Some(tv) = dist.and_then(|d| d.tv.as_ref()).and_then(|tv| tv.to_fixed()) {
-                    self.known.insert(self.buffer(t), tv);
+                    known.insert(self.buffer(t), tv);
                 }
             }
         }
+        known
     }
 
-    /// Whether a layout is the one known for the tensor, or none is known.
-    fn agrees(&self, t: TensorId, tv: &Layout) -> bool {
-        self.known.get(&self.buffer(t)).is_none_or(|k| same(k, tv))
-    }
-
-    fn matmul(&mut self, op: &Op) -> Fallible<()> {
-        let spec = &self.p.specs[op.spec];
-        let tensors: Vec<TensorId> =
-            spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
-        let [a, b, c] = tensors[..] else {
-            return self.fail(
-                Code::NoAtom,
-                op.spec,
-                "a MatMul has three operands".into(),
-                "correct it",
-            );
-        };
-        if let Some(t) = tensors.iter().find(|t| self.p.buffer_of(**t).memory != Some(Memory::Rf)) {
-            let name = self.p.tensor_name(*t);
-            return self.fail(
-                Code::NoAtom,
-                op.spec,
-                format!(
-                    "{name} does not lie in registers, where the MatMul atoms of {} read",
-                    self.table.arch
-                ),
-                "move it to an open register tensor first, `.RF{?}`",
-            );
-        }
-        let (sa, sb, sc) = (self.p.scalar_of(a), self.p.scalar_of(b), self.p.scalar_of(c));
-        let rows = copy::matmul_rows(self.table, sa, sb, sc);
-        if rows.is_empty() {
-            return Err(Box::new(self.no_matmul(op.spec)));
-        }
-        let (ea, ec) = (ops::extents(self.p, a), ops::extents(self.p, c));
-        let (Some(&[_, k]), Some(&[m, n])) = (ea.as_deref(), ec.as_deref()) else {
-            return self.fail(
-                Code::NoAtom,
-                op.spec,
-                "only MatMuls of two modes and known sizes are decomposed".into(),
-                "write a loop over the batch",
-            );
-        };
-        let pin = match spec.ints("warps") {
-            Some([m, n]) => Some((*m, *n)),
-            _ => None,
-        };
-        let mut best: Option<(f64, &Atom, Gemm, [Layout; 3])> = None;
-        let mut clash = false;
-        for atom in &rows {
-            let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else { continue };
-            let groups = self.threads / atom.group;
-            if groups < 1 || self.threads % atom.group != 0 {
-                continue;
-            }
-            for gm in (1..=groups).filter(|g| groups % g == 0) {
-                let gemm =
-                    Gemm { inst: (im, inn, ik), block: (m, n, k), groups: (gm, groups / gm) };
-                if pin.is_some_and(|w| w != gemm.groups) {
-                    continue;
-                }
-                let ops = &atom.operands;
-                let Ok((fa, fb, fc)) = gemm.layouts(&ops[0].tv, &ops[1].tv, &ops[2].tv) else {
-                    continue;
-                };
-                if !self.agrees(a, &fa) || !self.agrees(b, &fb) || !self.agrees(c, &fc) {
-                    clash = true;
-                    continue;
-                }
-                let cost = gemm_cost(&gemm, atom, [(&fa, sa), (&fb, sb), (&fc, sc)]);
-                if best.as_ref().is_none_or(|(c, ..)| cost < *c) {
-                    best = Some((cost, *atom, gemm, [fa, fb, fc]));
-                }
-            }
-        }
-        let Some((_, atom, gemm, layouts)) = best else {
-            let (message, code) = if clash {
-                (
-                    "the pinned thread-value layouts fit no MatMul atom".to_owned(),
-                    Code::PinsConflict,
-                )
-            } else {
-                let shapes: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
-                (
-                    format!(
-                        "{} threads do not tile a MatMul of {m}x{n}x{k} with {}",
-                        self.threads,
-                        shapes.join(" or ")
-                    ),
-                    Code::PinsConflict,
-                )
-            };
-            return self.fail(
-                code,
-                op.spec,
-                message,
-                "choose tile sizes that the atom's extents times the warps along each mode divide",
-            );
-        };
-        for (t, tv) in [a, b, c].into_iter().zip(layouts) {
-            self.found(t, tv);
-        }
-        self.out.matmuls.insert(op.spec, (atom.name, gemm));
-        Ok(())
-    }
-
-    /// The error for element types that no row multiplies.
-    fn no_matmul(&self, id: SpecId) -> Diagnostic {
-        let rejected: Vec<_> = self
-            .table
-            .implementing(self.p.specs[id].kind)
-            .filter_map(|atom| {
-                Some((atom.name, matching::match_atom(self.p, id, &[], atom).err()?))
-            })
-            .collect();
-        matching::no_atom(self.p, id, self.table, &rejected)
-    }
-
-    fn found(&mut self, t: TensorId, tv: Layout) {
-        let buffer = self.buffer(t);
-        self.known.entry(buffer).or_insert_with(|| tv.clone());
-        if self.p.buffers[buffer].open {
-            self.out.tv.entry(buffer).or_insert((tv, self.block.clone()));
-        }
-    }
-
-    fn side(&self, t: TensorId) -> Side {
-        if self.p.buffer_of(t).memory != Some(Memory::Rf) {
-            return Side::Memory;
-        }
-        self.known.get(&self.buffer(t)).map_or(Side::Open, |tv| Side::Registers(tv.clone()))
-    }
-
-    fn ends(&self, op: &Op) -> Option<(TensorId, TensorId)> {
-        let spec = &self.p.specs[op.spec];
-        match spec.kind {
-            SpecKind::Move | SpecKind::Unary(_) => {
-                Some((spec.input_tensors().next()?, *spec.outputs.first()?))
-            }
-            _ => None,
-        }
-    }
-
-    /// Spreads known layouts between registers; then anchors the copy that moves most, and again.
-    fn spread(&mut self, ops: &[Op]) -> Fallible<()> {
+    /// Spreads what is known as far as it goes.
+    fn spread(&self, known: &mut Known) {
         loop {
-            let mut anchor: Option<(i64, &Op)> = None;
             let mut progress = false;
-            for op in ops {
-                let Some((src, dst)) = self.ends(op) else { continue };
-                match (self.side(src), self.side(dst)) {
-                    (Side::Registers(tv), Side::Open) => {
-                        self.found(dst, tv);
-                        progress = true;
+            for op in self.ops {
+                let spec = &self.p.specs[op.spec];
+                let Some(&out) = spec.outputs.first() else { continue };
+                if !self.tensors(op.spec).iter().all(|t| self.rf(*t)) {
+                    continue;
+                }
+                let of = |known: &Known, t: TensorId| known.get(&self.buffer(t)).cloned();
+                match spec.kind {
+                    SpecKind::Move
+                    | SpecKind::Unary(_)
+                    | SpecKind::Binary(_)
+                    | SpecKind::Select => {
+                        if of(known, out).is_none() {
+                            let full = spec.input_tensors().find_map(|t| {
+                                let kept = pointwise::kept(self.p, t, out)?;
+                                if kept.iter().all(|k| *k) { of(known, t) } else { None }
+                            });
+                            if let Some(tv) = full {
+                                known.insert(self.buffer(out), tv);
+                                progress = true;
+                            }
+                        }
+                        let Some(tv) = of(known, out) else { continue };
+                        let whole = pointwise::whole(self.p, op.spec);
+                        for t in spec.input_tensors() {
+                            if of(known, t).is_some() {
+                                continue;
+                            }
+                            let full = pointwise::kept(self.p, t, out)
+                                .is_some_and(|k| k.iter().all(|k| *k));
+                            let follows = if full {
+                                Some(tv.clone())
+                            } else {
+                                pointwise::operand(self.p, t, out, &tv, whole).ok().map(|p| p.tv)
+                            };
+                            if let Some(tv) = follows {
+                                known.insert(self.buffer(t), tv);
+                                progress = true;
+                            }
+                        }
                     }
-                    (Side::Open, Side::Registers(tv)) => {
-                        self.found(src, tv);
-                        progress = true;
-                    }
-                    (Side::Open, Side::Memory) | (Side::Memory, Side::Open) => {
-                        let size = ops::whole(self.p, dst).map_or(0, |l| l.size());
-                        let bytes = size.saturating_mul(self.p.scalar_of(dst).bits());
-                        if anchor.is_none_or(|(b, _)| bytes > b) {
-                            anchor = Some((bytes, op));
+                    SpecKind::Reduction(_) => {
+                        let input = spec.input_tensors().next().and_then(|t| of(known, t));
+                        if let (Some(tv), None) = (input, of(known, out))
+                            && let Ok(p) = pointwise::reduced(self.p, op.spec, &tv)
+                        {
+                            known.insert(self.buffer(out), p.tv);
+                            progress = true;
                         }
                     }
                     _ => {}
                 }
             }
-            if progress {
+            if !progress {
+                return;
+            }
+        }
+    }
+
+    /// Looks at everything below a node.
+    fn branch(&mut self, mut state: State) {
+        if self.budget == 0 {
+            return;
+        }
+        self.budget -= 1;
+        self.spread(&mut state.known);
+        let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
+        let least = (state.wants.len(), cost::grade(state.bound));
+        if worst.is_some_and(|w| least > (w.0, w.1)) && !self.search.exhaustive {
+            self.searched.pruned += 1;
+            return;
+        }
+        let undecided = self.ops.iter().find(|op| {
+            self.p.specs[op.spec].kind == SpecKind::MatMul && !state.matmuls.contains_key(&op.spec)
+        });
+        if let Some(op) = undecided {
+            let options = matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
+            match options {
+                Ok(options) => {
+                    let schedulers = carbyne_atoms::limits(self.table.arch).timing.schedulers;
+                    for o in options {
+                        let mut next = state.clone();
+                        // No leaf below is cheaper than its multiplications and detours.
+                        let w = cost::matmul(self.table, &o.choice).unwrap_or_default();
+                        next.bound += (w.issue / schedulers + o.detours) * op.trips as f64;
+                        for (t, tv) in self.tensors(op.spec).into_iter().zip(&o.layouts) {
+                            next.known.entry(self.buffer(t)).or_insert_with(|| tv.clone());
+                        }
+                        next.wants.extend(o.wants);
+                        next.matmuls.insert(op.spec, o.choice);
+                        self.branch(next);
+                    }
+                }
+                Err(d) => self.dead(d),
+            }
+            return;
+        }
+        if let Some((op, t)) = self.anchor(&state.known) {
+            let Some((src, dst)) = shared::ends(self.p, op) else { return };
+            match self.candidates(op, src, dst, &state.known) {
+                Ok(list) => {
+                    let mut any = false;
+                    for c in list.iter() {
+                        let tv = if t == src { &c.f } else { &c.g };
+                        // Every thread must own some of it.
+                        let Ok(tv) = tv::replicated(tv, self.threads) else { continue };
+                        any = true;
+                        let mut next = state.clone();
+                        next.known.insert(self.buffer(t), tv);
+                        self.branch(next);
+                    }
+                    if !any {
+                        let d = self.error(
+                            Code::NoAtom,
+                            op.spec,
+                            format!("{} threads cannot share the tensor evenly", self.threads),
+                            "choose a number of threads that divides the tensor's vectors",
+                        );
+                        self.dead(d);
+                    }
+                }
+                Err(d) => self.dead(d),
+            }
+            return;
+        }
+        match self.leaf(state) {
+            Ok(found) => {
+                self.searched.leaves += 1;
+                let at = self.best.partition_point(|b| b.rank() <= found.rank());
+                self.best.insert(at, found);
+                self.best.truncate(self.search.top.max(1));
+            }
+            Err(d) => self.dead(d),
+        }
+    }
+
+    fn dead(&mut self, d: Box<Diagnostic>) {
+        self.searched.dead += 1;
+        self.failure.get_or_insert(d);
+    }
+
+    /// The copy that spreads an open register tensor: of those with global memory the largest, else of all.
+    fn anchor(&self, known: &Known) -> Option<(&'a Op, TensorId)> {
+        let mut best: Option<((bool, i64), &Op, TensorId)> = None;
+        for op in self.ops {
+            if self.p.specs[op.spec].kind != SpecKind::Move {
                 continue;
             }
-            let Some((_, op)) = anchor else { return Ok(()) };
-            let Some((src, dst)) = self.ends(op) else { return Ok(()) };
-            let list = self.candidates(op, src, dst)?;
-            // A register tensor needs every thread, or its values would have no owner elsewhere.
-            let Some(c) = list.into_iter().find(|c| c.threads == self.threads) else {
-                return self.fail(
-                    Code::NoAtom,
-                    op.spec,
-                    format!("{} threads cannot share the tensor evenly", self.threads),
-                    "choose a number of threads that divides the tensor's vectors",
-                );
+            let Some((src, dst)) = shared::ends(self.p, op) else { continue };
+            let (t, memory) = match (self.rf(src), self.rf(dst)) {
+                (true, false) => (src, dst),
+                (false, true) => (dst, src),
+                _ => continue,
             };
-            let (t, tv) =
-                if matches!(self.side(src), Side::Open) { (src, c.f) } else { (dst, c.g) };
-            self.found(t, tv);
-        }
-    }
-
-    fn candidates(&self, op: &Op, src: TensorId, dst: TensorId) -> Fallible<Vec<Candidate>> {
-        let sides = (self.side(src), self.side(dst));
-        copy::candidates(self.p, op.spec, sides.0, sides.1, self.table, self.threads)
-            .map_err(|r| Box::new(matching::no_atom(self.p, op.spec, self.table, &r)))
-    }
-
-    /// Candidates of every copy.
-    fn copies(&self, ops: &[Op]) -> Fallible<BTreeMap<SpecId, Vec<Candidate>>> {
-        let mut all = BTreeMap::new();
-        for op in ops {
-            let Some((src, dst)) = self.ends(op) else { continue };
-            let mut list = self.candidates(op, src, dst)?;
-            if let (Side::Registers(_), Side::Registers(g)) = (self.side(src), self.side(dst)) {
-                list.retain(|c| same(&c.g, &g));
-                if list.is_empty() {
-                    return self.fail(
-                        Code::PinsConflict,
-                        op.spec,
-                        "source and destination are spread over threads differently".into(),
-                        "leave one of the thread-value layouts open, or move through shared memory",
-                    );
-                }
+            if known.contains_key(&self.buffer(t)) {
+                continue;
             }
-            all.insert(op.spec, list);
-        }
-        Ok(all)
-    }
-
-    /// Chooses candidates buffer by buffer, so that the runs of each shared tensor unify.
-    fn shared(&mut self, ops: &[Op], choices: BTreeMap<SpecId, Vec<Candidate>>) -> Fallible<()> {
-        let mut groups: BTreeMap<BufferId, Vec<&Op>> = BTreeMap::new();
-        for op in ops {
-            let Some((src, dst)) = self.ends(op) else { continue };
-            let open = [src, dst]
-                .into_iter()
-                .map(|t| self.buffer(t))
-                .find(|b| self.p.buffers[*b].open && self.p.buffers[*b].memory == Some(Memory::Sh));
-            match open {
-                Some(b) => groups.entry(b).or_default().push(op),
-                None => {
-                    self.out.copies.insert(op.spec, choices[&op.spec][0].clone());
-                }
+            let size = ops::whole(self.p, t).map_or(0, |l| l.size());
+            let bits = size.saturating_mul(self.p.scalar_of(t).bits());
+            let global = self.p.buffer_of(memory).memory == Some(Memory::Gl);
+            if best.as_ref().is_none_or(|(rank, ..)| (global, bits) > *rank) {
+                best = Some(((global, bits), op, t));
             }
         }
-        for (buffer, ops) in groups {
-            self.shared_tensor(buffer, &ops, &choices)?;
-        }
-        Ok(())
+        best.map(|(_, op, t)| (op, t))
     }
 
-    fn shared_tensor(
+    fn side(&self, t: TensorId, known: &Known) -> Side {
+        if !self.rf(t) {
+            return Side::Memory;
+        }
+        known.get(&self.buffer(t)).map_or(Side::Open, |tv| Side::Registers(tv.clone()))
+    }
+
+    fn unmatched(&self, id: SpecId, rejected: &[(&'static str, Mismatch)]) -> Box<Diagnostic> {
+        Box::new(matching::no_atom(self.p, id, self.table, rejected))
+    }
+
+    fn candidates(
         &mut self,
-        id: BufferId,
-        ops: &[&Op],
-        choices: &BTreeMap<SpecId, Vec<Candidate>>,
-    ) -> Fallible<()> {
-        let buffer = &self.p.buffers[id];
-        let shape = ops::extents(self.p, buffer.tensor).unwrap_or_default();
-        let bytes = (buffer.scalar.bits() / 8).max(1);
-        let limits = carbyne_atoms::limits(self.table.arch);
-        let banks = Banks { n: limits.smem_banks, bytes: limits.bank_bytes };
-        let lists: Vec<&[Candidate]> = ops.iter().map(|o| choices[&o.spec].as_slice()).collect();
-        let mut best: Option<(f64, Vec<usize>, Layout, Option<Swizzle>)> = None;
-        let mut conflict = String::new();
-        let mut pick = vec![0usize; ops.len()];
-        loop {
-            let chosen: Vec<&Candidate> = pick.iter().zip(&lists).map(|(i, l)| &l[*i]).collect();
-            let base: f64 = chosen.iter().zip(ops).map(|(c, o)| c.cost * o.trips as f64).sum();
-            if best.as_ref().is_none_or(|(cost, ..)| base < *cost) {
-                let runs: Vec<smem::Run> = chosen
-                    .iter()
-                    .flat_map(|c| c.src_run.iter().chain(&c.dst_run))
-                    .filter(|r| !r.is_empty())
-                    .cloned()
-                    .collect();
-                match smem::unify(&shape, &runs) {
-                    Ok(layout) => {
-                        let accesses: Vec<Access> = ops
-                            .iter()
-                            .zip(&chosen)
-                            .filter_map(|(o, c)| self.access(o, c, id, bytes))
-                            .collect();
-                        let (swizzle, w) = smem::best_swizzle(&layout, bytes, &accesses, banks);
-                        let cost = base + w;
-                        if best.as_ref().is_none_or(|(c, ..)| cost < *c) {
-                            best = Some((cost, pick.clone(), layout, swizzle));
-                        }
-                    }
-                    Err(why) => conflict = why,
-                }
-            }
-            // The next combination, last operation fastest.
-            let Some(i) = (0..pick.len()).rev().find(|&i| pick[i] + 1 < lists[i].len()) else {
-                break;
-            };
-            pick[i] += 1;
-            pick[i + 1..].fill(0);
+        op: &Op,
+        src: TensorId,
+        dst: TensorId,
+        known: &Known,
+    ) -> Fallible<Rc<Vec<Candidate>>> {
+        let sides = (self.side(src, known), self.side(dst, known));
+        let key = (op.spec, sides);
+        if let Some(list) = self.found.get(&key) {
+            return Ok(Rc::clone(list));
         }
-        let Some((_, pick, layout, swizzle)) = best else {
-            let mut d = Diagnostic::new(
-                Code::PinsConflict,
-                buffer.span,
-                format!("no layout of `%{}` serves all its accesses", buffer.name),
-            )
-            .label(conflict)
-            .help("copy through registers, or pin a scalar atom on one of the accesses");
-            for op in ops {
-                d = d.related(self.p.specs[op.spec].span, "accesses it");
-            }
-            return Err(Box::new(d));
-        };
-        for ((op, list), i) in ops.iter().zip(&lists).zip(pick) {
-            self.out.copies.insert(op.spec, list[i].clone());
-        }
-        self.out.shared.insert(id, (layout, swizzle));
-        Ok(())
+        let (src, dst) = key.1.clone();
+        let list = copy::candidates(self.p, op.spec, src, dst, self.table, self.threads)
+            .map_err(|r| self.unmatched(op.spec, &r))?;
+        let list = Rc::new(list);
+        self.found.insert(key, Rc::clone(&list));
+        Ok(list)
     }
-
-    /// Which elements the lanes of each warp address, instruction by instruction.
-    fn access(&self, op: &Op, c: &Candidate, id: BufferId, bytes: i64) -> Option<Access> {
-        /// Enough to see every conflict pattern of a regular access.
-        const MAX_LISTS: usize = 32;
-        let (src, dst) = self.ends(op)?;
-        let (t, tv) = if self.buffer(src) == id { (src, &c.f) } else { (dst, &c.g) };
-        let inside = ops::whole(self.p, t)?;
-        let (tm, vm) = (tv.mode(0).ok()?, tv.mode(1).ok()?);
-        let rest = vm.mode(1).ok()?.size();
-        let inst = vm.mode(0).ok()?.size();
-        let all = (tm.size() + 31) / 32 * rest;
-        let mut lanes = vec![];
-        'all: for first in (0..tm.size()).step_by(32) {
-            for r in 0..rest {
-                if lanes.len() == MAX_LISTS {
-                    break 'all;
-                }
-                lanes.push(
-                    (first..(first + 32).min(tm.size()))
-                        .map(|t| inside.at(tv.at(t + tm.size() * inst * r)))
-                        .collect(),
-                );
-            }
-        }
-        let weight = op.trips as f64 * all as f64 / lanes.len().max(1) as f64;
-        Some(Access { lanes, bytes: inst * bytes, weight })
-    }
-
-    fn init(&mut self, op: &Op) -> Fallible<()> {
-        let spec = &self.p.specs[op.spec];
-        let out = spec.outputs[0];
-        let scalar = self.p.scalar_of(out);
-        let fits = |atom: &&Atom| {
-            atom.op == AtomOp::Init
-                && atom.group == 1
-                && atom.operands.iter().any(|o| {
-                    o.access != carbyne_atoms::Access::Read
-                        && o.n_values() == 1
-                        && o.elem.scalars_per_unit(scalar) == Some(1)
-                        && o.allows(Memory::Rf)
-                })
-        };
-        if self.p.buffer_of(out).memory != Some(Memory::Rf) {
-            return self.fail(
-                Code::NoAtom,
-                op.spec,
-                "only register tensors are initialized by the whole block".into(),
-                "initialize registers and move them",
-            );
-        }
-        match self.table.implementing(spec.kind).find(fits) {
-            Some(atom) => {
-                let tv = self.known.get(&self.buffer(out));
-                let n = tv.and_then(|tv| tv.mode(1).ok()).map_or(1, |v| v.size());
-                self.out.inits.insert(op.spec, (atom.name, n));
-                Ok(())
-            }
-            None => Err(Box::new(self.no_matmul(op.spec))),
-        }
-    }
-
-    /// Every operation must have been implemented.
-    fn check_done(&self, ops: &[Op]) -> Fallible<()> {
-        for op in ops {
-            let id = &op.spec;
-            let done = self.out.copies.contains_key(id)
-                || self.out.matmuls.contains_key(id)
-                || self.out.inits.contains_key(id);
-            if !done {
-                return self.fail(
-                    Code::NotDecomposed,
-                    op.spec,
-                    format!(
-                        "a {} of the whole block has no decomposition yet",
-                        self.p.specs[*id].kind
-                    ),
-                    "write its body",
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether two thread-value layouts are one function.
-fn same(a: &Layout, b: &Layout) -> bool {
-    let size = |l: &Layout, i| l.mode(i).map_or(0, |m| m.size());
-    size(a, 0) == size(b, 0)
-        && size(a, 1) == size(b, 1)
-        && (a.coalesce() == b.coalesce() || (0..a.size()).all(|i| a.at(i) == b.at(i)))
-}
-
-/// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty
-/// where registers would spill.
-fn gemm_cost(gemm: &Gemm, atom: &Atom, tensors: [(&Layout, carbyne_ir::scalar::Scalar); 3]) -> f64 {
-    let Some((rm, rn, rk)) = gemm.rest() else { return f64::INFINITY };
-    let warps = 32.0 / atom.group as f64;
-    let multiply = (rm * rn * rk) as f64 * atom.cost.issue_cycles / warps;
-    let registers = |(l, s): (&Layout, carbyne_ir::scalar::Scalar)| {
-        l.mode(1).map_or(0, |v| v.size()) * s.bits() / 32
-    };
-    let [a, b, c] = tensors.map(registers);
-    // A warp of 32 threads loads one 32-bit register a thread per wavefront of shared memory.
-    let loads = (a + b) as f64;
-    let spill = (a + b + c - 216).max(0) as f64 * 64.0;
-    multiply + loads + spill
 }

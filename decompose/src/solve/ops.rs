@@ -65,17 +65,17 @@ fn walk(p: &Program, stmts: &[Stmt], trips: i64, n: i64, ops: &mut Vec<Op>) {
     }
 }
 
-/// Whether the leaf is the whole block's, on tensors that belong to all of it, with no atom pinned.
+/// Whether the leaf is the whole block's, on tensors that belong to all of it. An atom that it names is
+/// that of its instructions.
 fn is_tile_op(p: &Program, id: SpecId, n: i64) -> bool {
     let spec = &p.specs[id];
     let Some(exec) = spec.exec else { return false };
     let threads = &p.threads[exec.threads];
     let one_group = threads.each.is_none()
+        && threads.elect.is_none()
         && threads.levels.len() == 1
         && threads.concat().to_fixed().is_some_and(|l| l.size() == n);
-    one_group
-        && spec.atom.is_none()
-        && !spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| p.is_private(t))
+    one_group && !spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| p.is_private(t))
 }
 
 /// All modes of an operand as one layout over its column-major index, if its sizes are known.

@@ -28,11 +28,12 @@ pub struct Access {
 /// A digit of a mode: (extent, step within the column-major index, stride in memory).
 type Digit = (i64, i64, Option<i64>);
 
-/// A compact layout of `shape` in which every run is consecutive.
+/// A compact layout of `shape` in which every run is consecutive. The first `outer` modes, those of stages,
+/// lie outside of the others where no run says otherwise.
 ///
 /// # Errors
 /// A sentence naming the two runs that clash.
-pub fn unify(shape: &[i64], runs: &[Run]) -> Result<Layout, String> {
+pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, String> {
     let mut modes: Vec<Vec<Digit>> = vec![];
     let mut step = 1i64;
     for &extent in shape {
@@ -67,9 +68,11 @@ pub fn unify(shape: &[i64], runs: &[Run]) -> Result<Layout, String> {
         next = s * n;
     }
     // The mode of the first run goes on, then the others in order.
-    let first = runs.iter().flatten().next().map_or(0, |r| mode_of(shape, r.1));
-    let order: Vec<usize> =
-        std::iter::once(first).chain((0..shape.len()).filter(|m| *m != first)).collect();
+    let outer = outer.min(shape.len());
+    let first = runs.iter().flatten().next().map_or(outer, |r| mode_of(shape, r.1));
+    let order: Vec<usize> = std::iter::once(first)
+        .chain((outer..shape.len()).chain(0..outer).filter(|m| *m != first))
+        .collect();
     for m in order {
         for digit in modes.get_mut(m).into_iter().flatten() {
             if digit.2.is_none() {
@@ -133,7 +136,7 @@ fn cut(modes: &mut [Vec<Digit>], n: i64, s: i64, out: &mut Run) -> Result<(), St
 fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<(), String> {
     let (mut n, mut s) = (n, s);
     while n > 1 {
-        let Some(digit) = modes.iter_mut().flatten().find(|d| d.1 == s) else {
+        let Some(digit) = modes.iter_mut().flatten().find(|d| d.0 > 1 && d.1 == s) else {
             return Err(format!("a run of step {s} was split by another"));
         };
         if n % digit.0 != 0 {
@@ -154,60 +157,90 @@ fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<
     Ok(())
 }
 
-/// Byte addresses of an access under a layout, before swizzling.
-struct Addresses {
-    lanes: Vec<Vec<i64>>,
-    bytes: i64,
+/// What the bank model counts of an access: the words of each phase, each once.
+struct Phases {
+    words: Vec<Vec<i64>>,
     weight: f64,
 }
 
-/// Wavefronts of all accesses under a layout and swizzle, weighted; `bytes` of one element.
+/// Wavefronts of all accesses under a layout and swizzle, weighted; `bits` of one element.
 pub fn wavefronts(
     layout: &Layout,
     swizzle: Option<Swizzle>,
-    bytes: i64,
+    bits: i64,
     accesses: &[Access],
     banks: Banks,
 ) -> f64 {
-    count(&addresses(layout, bytes, accesses), swizzle, banks)
+    count(&phases(layout, swizzle, bits, accesses, banks), None, banks, f64::INFINITY)
 }
 
-fn addresses(layout: &Layout, bytes: i64, accesses: &[Access]) -> Vec<Addresses> {
-    accesses
-        .iter()
-        .map(|a| Addresses {
-            lanes: a
-                .lanes
-                .iter()
-                .map(|l| {
-                    let mut out: Vec<i64> = vec![];
-                    for &i in l {
-                        let address = layout.at(i) * bytes;
-                        // Lanes of a matrix load that repeat an address cost nothing.
-                        if a.bytes < 16 || !out.contains(&address) {
-                            out.push(address);
-                        }
-                    }
-                    out
-                })
-                .collect(),
-            bytes: a.bytes,
-            weight: a.weight,
-        })
-        .collect()
+/// A wavefront a phase, whatever the layout.
+pub fn ideal(accesses: &[Access], banks: Banks) -> f64 {
+    let phases = |a: &Access, l: &Vec<i64>| {
+        // The lanes of a matrix load may repeat addresses.
+        let distinct = |l: &Vec<i64>| {
+            let mut l = l.clone();
+            l.sort_unstable();
+            l.dedup();
+            l.len()
+        };
+        let n = if a.bytes < 16 { l.len() } else { distinct(l) };
+        n.div_ceil(banks.lanes_per_phase(a.bytes)) as f64
+    };
+    accesses.iter().map(|a| a.lanes.iter().map(|l| phases(a, l)).sum::<f64>() * a.weight).sum()
 }
 
-fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> f64 {
+fn phases(
+    layout: &Layout,
+    swizzle: Option<Swizzle>,
+    bits: i64,
+    accesses: &[Access],
+    banks: Banks,
+) -> Vec<Phases> {
+    let of = |a: &Access| {
+        let each = banks.lanes_per_phase(a.bytes);
+        let mut words = vec![];
+        for lanes in &a.lanes {
+            let mut addresses: Vec<i64> = Vec::with_capacity(lanes.len());
+            for &i in lanes {
+                let address = layout.at(i) * bits / 8;
+                let address = swizzle.map_or(address, |s| s.apply(address));
+                // Lanes of a matrix load that repeat an address cost nothing.
+                if a.bytes < 16 || !addresses.contains(&address) {
+                    addresses.push(address);
+                }
+            }
+            words.extend(addresses.chunks(each).map(|chunk| {
+                let mut phase: Vec<i64> =
+                    chunk.iter().flat_map(|&at| banks.words(at, a.bytes)).collect();
+                phase.sort_unstable();
+                phase.dedup();
+                phase
+            }));
+        }
+        Phases { words, weight: a.weight }
+    };
+    accesses.iter().map(of).collect()
+}
+
+/// Wavefronts when the words are swizzled; from `limit` on, it stops counting.
+fn count(accesses: &[Phases], swizzle: Option<Swizzle>, banks: Banks, limit: f64) -> f64 {
     let mut total = 0.0;
     let mut phase = vec![];
     for access in accesses {
-        let lanes_each = banks.lanes_per_phase(access.bytes);
         let mut sum = 0i64;
-        for lanes in &access.lanes {
-            for chunk in lanes.chunks(lanes_each) {
-                phase.clear();
-                phase.extend(chunk.iter().map(|a| swizzle.map_or(*a, |s| s.apply(*a))));
-                sum += conflicts(&phase, access.bytes, banks);
+        for words in &access.words {
+            let words = match swizzle {
+                None => words,
+                Some(s) => {
+                    phase.clear();
+                    phase.extend(words.iter().map(|w| s.apply(*w)));
+                    &phase
+                }
+            };
+            sum += banks.wavefronts(words).max(1);
+            if total + sum as f64 * access.weight >= limit {
+                return f64::INFINITY;
             }
         }
         total += sum as f64 * access.weight;
@@ -215,38 +248,21 @@ fn count(accesses: &[Addresses], swizzle: Option<Swizzle>, banks: Banks) -> f64 
     total
 }
 
-/// The most distinct words that one bank serves.
-fn conflicts(addresses: &[i64], bytes: i64, banks: Banks) -> i64 {
-    let mut words: Vec<i64> = Vec::with_capacity(addresses.len() * 4);
-    for a in addresses {
-        for w in banks.words(*a, bytes) {
-            if !words.contains(&w) {
-                words.push(w);
-            }
-        }
-    }
-    banks.wavefronts(&words).max(1)
-}
-
 /// The swizzle with the fewest wavefronts; the smallest among equals, none if none helps.
 pub fn best_swizzle(
     layout: &Layout,
-    bytes: i64,
+    bits: i64,
     accesses: &[Access],
     banks: Banks,
 ) -> (Option<Swizzle>, f64) {
-    let at = addresses(layout, bytes, accesses);
-    let mut best = (None, count(&at, None, banks));
-    let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(bytes).max(bytes);
-    let ideal: f64 = at
-        .iter()
-        .map(|a| {
-            let each = banks.lanes_per_phase(a.bytes);
-            a.lanes.iter().map(|l| l.len().div_ceil(each) as f64).sum::<f64>() * a.weight
-        })
-        .sum();
-    let base = 63 - widest.leading_zeros().min(63);
-    let total = layout.cosize() * bytes;
+    let plain = phases(layout, None, bits, accesses, banks);
+    let mut best = (None, count(&plain, None, banks, f64::INFINITY));
+    let ideal = ideal(accesses, banks);
+    let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(1).max(1);
+    // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
+    let word = banks.bytes.max(1).trailing_zeros();
+    let base = (63 - widest.leading_zeros().min(63)).max(word);
+    let total = layout.cosize() * bits / 8;
     // Bits that choose a bank, and the byte in it.
     let row = 63 - (banks.n * banks.bytes).leading_zeros();
     for bits in 1..=row.saturating_sub(base) {
@@ -258,8 +274,11 @@ pub fn best_swizzle(
             if total % (1 << (base + bits)) != 0 || (1i64 << (base + shift)) >= total {
                 continue;
             }
-            let Ok(s) = Swizzle::new(bits, base, shift) else { continue };
-            let w = count(&at, Some(s), banks);
+            let of_words = Swizzle::new(bits, base - word, shift);
+            let (Ok(s), Ok(of_words)) = (Swizzle::new(bits, base, shift), of_words) else {
+                continue;
+            };
+            let w = count(&plain, Some(of_words), banks, best.1);
             if w < best.1 {
                 best = (Some(s), w);
             }

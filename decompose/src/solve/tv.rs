@@ -133,10 +133,7 @@ impl Gemm {
         ))
     }
 
-    /// The thread-value layouts f_a, f_b, f_c of A\[m,k\], B\[k,n\], C\[m,n\] from p_a, p_b, p_c.
-    ///
-    /// C is tiled with the instruction: each group owns a contiguous block of it. Its map from (group,
-    /// instruction) to the tensor, projected to M (to N), is that of A (of B); K has one map for both.
+    /// The thread-value layouts f_a, f_b, f_c of A\[m,k\], B\[k,n\], C\[m,n\] from p_a, p_b, p_c, T and V flat.
     ///
     /// # Errors
     /// Where tiles do not divide, or overflow.
@@ -146,6 +143,24 @@ impl Gemm {
         p_b: &Layout,
         p_c: &Layout,
     ) -> Result<(Layout, Layout, Layout), LayoutError> {
+        let [a, b, c] = self.nested(p_a, p_b, p_c)?;
+        Ok((flat(&a)?, flat(&b)?, flat(&c)?))
+    }
+
+    /// The same with V in three modes: values of an instruction, and instructions along the two modes of the
+    /// tensor, K last.
+    ///
+    /// C is tiled with the instruction: each group owns a contiguous block of it. Its map from (group,
+    /// instruction) to the tensor, projected to M (to N), is that of A (of B); K has one map for both.
+    ///
+    /// # Errors
+    /// Where tiles do not divide, or overflow.
+    pub fn nested(
+        &self,
+        p_a: &Layout,
+        p_b: &Layout,
+        p_c: &Layout,
+    ) -> Result<[Layout; 3], LayoutError> {
         let (bm, bn, bk) = self.block;
         let (im, inn, ik) = self.inst;
         let (gm, gn) = self.groups;
@@ -168,7 +183,7 @@ impl Gemm {
         let build =
             |p: Layout, groups: [Layout; 2], rest: [Layout; 2]| -> Result<Layout, LayoutError> {
                 let t = join(&[p.mode(0)?, groups[0].clone(), groups[1].clone()])?;
-                let v = join(&[p.mode(1)?, rest[0].clone(), rest[1].clone()])?;
+                let v = Layout::concat(&[p.mode(1)?, rest[0].clone(), rest[1].clone()])?;
                 tv(&t, &v)
             };
         let c = build(
@@ -186,8 +201,16 @@ impl Gemm {
             [still(&m.0), scaled(&n.0, bk)],
             [scaled(&n.1, bk), k.clone()],
         )?;
-        Ok((a, b, c))
+        Ok([a, b, c])
     }
+}
+
+/// Each mode with its leaves side by side.
+///
+/// # Errors
+/// Too many leaves.
+pub fn flat(layout: &Layout) -> Result<Layout, LayoutError> {
+    tv(&join(&[layout.mode(0)?])?, &join(&[layout.mode(1)?])?)
 }
 
 /// A grid of threads over the vectors of a tensor, consecutive threads at consecutive addresses.
@@ -199,6 +222,19 @@ impl Gemm {
 /// # Errors
 /// A sentence where no vector of `n` consecutive elements exists.
 pub fn coalesced(memory: &Layout, n: i64, threads: i64) -> Result<Layout, String> {
+    coalesced_within(memory, n, threads, i64::MAX)
+}
+
+/// The same with at most `most` threads side by side along the contiguous direction.
+///
+/// # Errors
+/// As [`coalesced`].
+pub fn coalesced_within(
+    memory: &Layout,
+    n: i64,
+    threads: i64,
+    most: i64,
+) -> Result<Layout, String> {
     // Digits of the index space: (extent, step in the tensor, step in memory).
     let flat = memory.flatten();
     let mut digits = vec![];
@@ -218,20 +254,41 @@ pub fn coalesced(memory: &Layout, n: i64, threads: i64) -> Result<Layout, String
         }
         joins
     });
-    let mut inst = mode(1, 0);
-    if n > 1 {
+    // The vector: whole digits as long as one continues the other in memory, then a part of the next.
+    let mut inst = vec![];
+    let mut taken = 1;
+    while taken < n {
+        let left = n / taken;
         match digits.first().copied() {
-            Some((extent, step, 1)) if extent % n == 0 => {
-                inst = mode(n, step);
-                digits[0] = (extent / n, step * n, n);
+            Some((extent, step, stride)) if stride == taken && extent % left == 0 => {
+                inst.push(mode(left, step));
+                digits[0] = (extent / left, step * left, stride * left);
+                taken = n;
             }
-            Some((extent, _, 1)) => {
-                return Err(format!("{n} does not divide the {extent} consecutive elements"));
+            Some((extent, step, stride)) if stride == taken && left % extent == 0 => {
+                inst.push(mode(extent, step));
+                digits.remove(0);
+                taken *= extent;
             }
-            _ => return Err("no direction is consecutive in memory".to_owned()),
+            Some((extent, _, stride)) if stride == taken => {
+                let all = taken * extent;
+                return Err(format!("{n} does not divide the {all} consecutive elements"));
+            }
+            _ if taken == 1 => return Err("no direction is consecutive in memory".to_owned()),
+            _ => return Err(format!("only {taken} elements are consecutive in memory")),
         }
     }
-    let best = grid(&digits.iter().map(|d| d.0).collect::<Vec<_>>(), threads);
+    let inst = join(&inst).map_err(|e| e.to_string())?;
+    let extents: Vec<i64> = digits.iter().map(|d| d.0).collect();
+    let best = match extents.split_first() {
+        Some((&first, rest)) if first > most => {
+            let along = (1..=most).rev().find(|d| first % d == 0 && threads % d == 0).unwrap_or(1);
+            let mut all = vec![along];
+            all.extend(grid(rest, threads / along));
+            all
+        }
+        _ => grid(&extents, threads),
+    };
     let (mut t, mut v) = (vec![], vec![inst]);
     for (&(extent, step, _), along) in digits.iter().zip(best) {
         t.push(mode(along, step));
@@ -239,6 +296,22 @@ pub fn coalesced(memory: &Layout, n: i64, threads: i64) -> Result<Layout, String
     }
     let joined = |m: &[Layout]| join(m).map_err(|e| e.to_string());
     tv(&joined(&t)?, &joined(&v)?).map_err(|e| e.to_string())
+}
+
+/// The layout with every element held by so many threads, the block's, that all of them hold some.
+///
+/// # Errors
+/// Where the threads of the layout do not divide the block's.
+pub fn replicated(layout: &Layout, threads: i64) -> Result<Layout, LayoutError> {
+    let t = layout.mode(0)?;
+    if t.size() == threads {
+        return Ok(layout.clone());
+    }
+    if t.size() < 1 || threads % t.size() != 0 {
+        let fix = "choose a number of threads that divides the tensor's vectors";
+        return Err(LayoutError::clash(t.to_string(), format!("{threads}:1"), fix));
+    }
+    tv(&join(&[t.clone(), mode(threads / t.size(), 0)])?, &layout.mode(1)?)
 }
 
 /// Divisors of the extents whose product divides `threads`, as large as possible, early ones first.

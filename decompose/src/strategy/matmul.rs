@@ -11,6 +11,7 @@
 //! Law: C\[m,n\] = Σ over k-tiles of A\[m,k\]·B\[k,n\], the accumulator carried in the order of k. `MatMul`
 //! begins with C, `MatMul.set` with zero.
 
+use super::write::{Writer, allocate, counted, declare, define, dims, index};
 use crate::names::Names;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
@@ -443,87 +444,12 @@ impl<'p> Problem<'p> {
     }
 }
 
-struct Writer {
-    exec: (View, View),
-}
-
-impl Writer {
-    fn spec(&self, kind: SpecKind, inputs: Vec<Operand>, output: View, attrs: Vec<Attr>) -> Stmt {
-        Stmt::new(StmtKind::Spec(Spec {
-            kind,
-            name: None,
-            exec: Some(self.exec.clone()),
-            inputs,
-            outputs: vec![output],
-            attrs,
-            body: None,
-            span: Span::default(),
-        }))
-    }
-}
-
 fn pair(v: (i64, i64)) -> AttrValue {
     let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
     AttrValue::Tuple(TupleExpr::Tuple(vec![leaf(v.0), leaf(v.1)]))
 }
 
-fn dims(extents: &[i64], strides: bool) -> Dims {
-    let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
-    let mut next = 1;
-    let compact = extents
-        .iter()
-        .map(|n| {
-            let s = next;
-            next *= n;
-            leaf(s)
-        })
-        .collect();
-    Dims {
-        modes: extents.iter().map(|n| leaf(*n)).collect(),
-        strides: strides.then_some(compact),
-        span: Span::default(),
-    }
-}
-
-fn declare(name: &str, dims: Dims, scalar: ThreadScalar) -> Stmt {
-    let ty = ThreadType { levels: vec![dims], scalar, span: Span::default() };
-    Stmt::new(StmtKind::ThreadDecl { name: Name::new(name), ty })
-}
-
-fn allocate(name: &str, extents: &[i64], scalar: Scalar, memory: Memory) -> Stmt {
-    let ty = TensorType {
-        levels: vec![dims(extents, false)],
-        scalar,
-        memory: Some(memory),
-        attrs: vec![TypeAttr::Open],
-        span: Span::default(),
-    };
-    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
-}
-
-fn define(name: &str, view: View) -> Stmt {
-    Stmt::new(StmtKind::DataDef { name: Name::new(name), ty: None, view })
-}
-
 fn tile(view: &View, m: i64, n: i64) -> View {
     let sizes = vec![Some(Expr::int(m)), Some(Expr::int(n))];
     view.clone().then(ViewOp::Tile(Tiler::Sizes(sizes)))
-}
-
-/// Names index; `0` is the literal.
-fn index(at: &[Option<&str>]) -> ViewOp {
-    ViewOp::Index(
-        at.iter().map(|i| i.map(|n| if n == "0" { Expr::int(0) } else { Expr::name(n) })).collect(),
-    )
-}
-
-fn counted(var: &str, n: i64, unroll: Unroll, stmts: Vec<Stmt>) -> Stmt {
-    Stmt::new(StmtKind::For {
-        var: Name::new(var),
-        start: Expr::int(0),
-        end: Expr::int(n),
-        step: Expr::int(1),
-        unroll,
-        body: Block { stmts, footer: vec![] },
-    })
 }

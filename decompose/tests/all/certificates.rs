@@ -1,36 +1,99 @@
 //! Certificates hold, and the checker notices when they do not.
 
 use crate::support::{MatMul, decomposed, sm_80};
-use carbyne_decompose::solve::certificate::Relation;
+use carbyne_decompose::certificate::Relation;
 use carbyne_ir::layout::Layout;
+use carbyne_ir::tuple::IntTuple;
+
+/// A row-wise softmax without its maximum: every kind of relation but that of a MatMul.
+const SOFTMAX: &str = "carbyne 1
+%A:[256,64].f32.GL
+%B:[256,64].f32.GL
+#grid:[4].block
+#cta:[128].thread
+Spec @g <<<#grid, #cta>>> (%A) -> (%B) {
+  @b = #grid.indices()
+  Allocate %x:[64,64].f32.RF{?}
+  Allocate %e:[64,64].f32.RF{?}
+  Allocate %s:[64,1].f32.RF{?}
+  Allocate %y:[64,64].f32.RF{?}
+  Move <<<#grid, #cta>>> (%A.tile([64,64])[@b, 0]) -> (%x)
+  UnaryPointwise.exp <<<#grid, #cta>>> (%x) -> (%e)
+  Reduction.sum <<<#grid, #cta>>> (%e) -> (%s) axis=1
+  BinaryPointwise.div <<<#grid, #cta>>> (%e, %s) -> (%y)
+  Move <<<#grid, #cta>>> (%y) -> (%B.tile([64,64])[@b, 0])
+}
+";
 
 #[test]
 fn every_relation_has_a_certificate_that_checks() {
-    let d = decomposed(&MatMul::default().text(), &sm_80()).expect("decomposes");
-    let (mut copies, mut gemms) = (0, 0);
-    for c in &d.certificates {
-        c.check().expect("holds");
-        match c.relation {
-            Relation::Copy { .. } => copies += 1,
-            Relation::Gemm { .. } => gemms += 1,
+    let mut found = [0; 4];
+    for src in [MatMul::default().text(), SOFTMAX.to_owned()] {
+        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        for c in &d.certificates {
+            c.check().expect("holds");
+            found[match c.relation {
+                Relation::Copy { .. } => 0,
+                Relation::Gemm { .. } => 1,
+                Relation::Pointwise { .. } => 2,
+                Relation::Reduction { .. } => 3,
+            }] += 1;
         }
     }
-    // A and B to shared memory and on to registers, the conversion and the store of C.
-    assert_eq!((copies, gemms), (6, 1));
+    // A and B to shared memory and on to registers, the store of C; load and store of the softmax.
+    // Init and conversion of the MatMul; exponential and division.
+    assert_eq!(found, [7, 1, 4, 1]);
+}
+
+/// The layout with one stride changed, for every leaf whose stride counts.
+fn changed(l: &Layout) -> Vec<Layout> {
+    let leaves = l.leaves().to_vec();
+    (0..leaves.len())
+        .filter(|i| leaves[*i].0 > 1)
+        .map(|i| {
+            let mut n = 0;
+            let stride: IntTuple<i64> = l.stride().map(&mut |s| {
+                n += 1;
+                s + i64::from(n == i + 1)
+            });
+            Layout::new(l.shape(), stride).expect("a layout")
+        })
+        .collect()
+}
+
+fn layouts(r: &mut Relation) -> Vec<&mut Layout> {
+    match r {
+        Relation::Copy { p, q, f, g } => vec![p, q, f, g],
+        Relation::Gemm { row, tensors, maps, .. } => {
+            row.iter_mut().chain(tensors).chain(maps).collect()
+        }
+        Relation::Pointwise { layouts, .. } => layouts.iter_mut().collect(),
+        Relation::Reduction { layouts, values, .. } => layouts.iter_mut().chain(values).collect(),
+    }
 }
 
 #[test]
-fn a_changed_layout_fails_the_check() {
-    let d = decomposed(&MatMul::default().text(), &sm_80()).expect("decomposes");
-    let doubled = |l: &Layout| {
-        Layout::new(l.shape().clone(), l.stride().map(&mut |s| s * 2)).expect("a layout")
-    };
-    for c in &d.certificates {
-        let mut wrong = c.clone();
-        match &mut wrong.relation {
-            Relation::Copy { g, .. } => *g = doubled(g),
-            Relation::Gemm { tensors, .. } => tensors[0] = doubled(&tensors[0]),
+fn every_changed_stride_fails_the_check() {
+    let mut n = 0;
+    for src in [MatMul::default().text(), SOFTMAX.to_owned()] {
+        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        for c in &d.certificates {
+            let mut copy = c.clone();
+            let originals: Vec<Layout> =
+                layouts(&mut copy.relation).into_iter().map(|l| l.clone()).collect();
+            // An Init has one operand, and any spread of it is right.
+            if originals.len() < 2 {
+                continue;
+            }
+            for (i, original) in originals.iter().enumerate() {
+                for wrong in changed(original) {
+                    let mut copy = c.clone();
+                    *layouts(&mut copy.relation)[i] = wrong.clone();
+                    assert!(copy.check().is_err(), "{}: {i}: {original} to {wrong}", c.atom);
+                    n += 1;
+                }
+            }
         }
-        assert!(wrong.check().is_err(), "{}", c.atom);
     }
+    assert!(n > 100, "{n}");
 }

@@ -1,5 +1,6 @@
 //! Numbers of the papers.
 
+use crate::support::{decomposed, run, sm_80};
 use carbyne_decompose::solve::smem::{Access, Banks};
 use carbyne_decompose::solve::smem::{best_swizzle, unify, wavefronts};
 use carbyne_decompose::solve::tv::{Gemm, coalesced, other_side, split, tv};
@@ -33,9 +34,9 @@ fn ldmatrix_of_a_16_by_32_tile() {
 /// Hexcute, figure 10(c).
 #[test]
 fn unification() {
-    let case_1 = unify(&[64, 64], &[vec![(8, 1)], vec![(8, 1), (4, 16)]]).expect("unifies");
+    let case_1 = unify(&[64, 64], 0, &[vec![(8, 1)], vec![(8, 1), (4, 16)]]).expect("unifies");
     assert_eq!(case_1, l("((8,2,4),64):((1,32,8),64)"));
-    assert!(unify(&[64, 64], &[vec![(8, 1)], vec![(8, 64)]]).is_err());
+    assert!(unify(&[64, 64], 0, &[vec![(8, 1)], vec![(8, 64)]]).is_err());
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn unified_layouts_are_compact_and_keep_runs() {
         (vec![96, 48], vec![(8, 96)]),
         (vec![16, 160], vec![(8, 16)]),
     ] {
-        let m = unify(&shape, std::slice::from_ref(&run)).expect("unifies");
+        let m = unify(&shape, 0, std::slice::from_ref(&run)).expect("unifies");
         let n: i64 = shape.iter().product();
         assert!(m.is_bijective_onto(n), "{m}");
         assert!((0..8).all(|i| m.at(i * run[0].1) == i), "{m}");
@@ -59,8 +60,8 @@ fn swizzles_remove_conflicts() {
     let rows = l("(128,32):(32,1)");
     let lanes: Vec<i64> = (0..32).map(|lane| lane % 16 + 128 * (8 * (lane / 16))).collect();
     let access = [Access { lanes: vec![lanes], bytes: 16, weight: 1.0 }];
-    assert_eq!(wavefronts(&rows, None, 2, &access, banks), 16.0);
-    let (swizzle, left) = best_swizzle(&rows, 2, &access, banks);
+    assert_eq!(wavefronts(&rows, None, 16, &access, banks), 16.0);
+    let (swizzle, left) = best_swizzle(&rows, 16, &access, banks);
     assert_eq!(left, 4.0);
     assert_eq!(swizzle.expect("a swizzle").to_string(), "Sw<2,4,3>");
 }
@@ -88,4 +89,31 @@ fn coalesced_copies_follow_the_contiguous_direction() {
     let f = coalesced(&l("(16,160):(4096,1)"), 8, 96).expect("a grid");
     assert_eq!(f.mode(0).expect("threads").size(), 32);
     assert!(coalesced(&l("(128,32):(4096,2)"), 8, 128).is_err());
+}
+
+/// Packed weights (Hexcute, Fig. 5) go by 16 bytes into shared memory and leave it by matrix loads, without
+/// conflicts and without an exchange between threads. The paper's layout of 128 by 128,
+/// ((8,2,8),(2,64)):((4,2,2048),(1,32)), keeps k, k + 1 and n, n + 8 together too.
+#[test]
+fn int4_weights_stay_packed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/tile/int4_gemm.cby");
+    let src = std::fs::read_to_string(path).expect("the example");
+    let table = sm_80();
+    let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    let after = |what: &str| {
+        let at = d.text.find(what).unwrap_or_else(|| panic!("no {what} in {}", d.text));
+        d.text[at..].split("atom=").nth(1).and_then(|t| t.split_whitespace().next()).unwrap_or("")
+    };
+    assert_eq!(after("(%B.tile([BK,BN])[k, @bn]) -> (%sb)"), "cp.async.cg.b128");
+    assert_eq!(after("(%sb) -> (%packed)"), "ldmatrix.x4.b16");
+    assert_eq!(after("(%packed) -> (%rb)"), "cvt.f16x2.s4x2");
+    let layout = "%sb:[((2,4,2,4),(8,2,8)):((1,8,2,32),(128,4,1024))].i4.SH";
+    assert!(d.text.contains(layout), "{}", d.text);
+    let report = run(&d.program, &table).unwrap_or_else(|e| panic!("{}\n{e:?}", d.text));
+    let kernel = &report.kernels[0];
+    assert!(kernel.complete, "{}", d.text);
+    for leaf in &kernel.leaves {
+        let banks = &leaf.count.shared;
+        assert_eq!(banks.wavefronts, banks.ideal, "line {}\n{}", leaf.line, d.text);
+    }
 }

@@ -2,11 +2,16 @@
 
 mod barriers;
 mod certificates;
+mod choices;
 mod corrupted;
 mod edits;
+mod explain;
 mod known;
+mod moves;
+mod pins;
 mod refusals;
 mod robust;
+mod strategies;
 mod support;
 mod tile_level;
 mod variants;

@@ -140,3 +140,50 @@ fn damaged_examples_are_answered() {
     // A generator that makes only rubbish, or nothing but valid texts, tests little.
     assert!(reached.iter().all(|r| *r > 0), "refused by parse, decompose, run; run: {reached:?}");
 }
+
+#[test]
+fn searches_without_end_end_at_the_budget() {
+    use carbyne_decompose::decompose_with;
+    use carbyne_decompose::solve::Search;
+    use std::fmt::Write as _;
+    // Twelve products, each with six ways to spread the threads or more: 6¹² leaves.
+    let mut src =
+        "carbyne 1\n%A:[64,64].f16.GL\n%C:[64,64].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
+                   Spec @many <<<#grid, #cta>>> (%A) -> (%C) {\n"
+            .to_owned();
+    for i in 0..12 {
+        let _ = write!(
+            src,
+            "  Allocate %a{i}:[64,64].f16.RF{{?}}\n  Allocate %b{i}:[64,64].f16.RF{{?}}\n  \
+             Allocate %c{i}:[64,64].f16.RF{{?}}\n  Move <<<#grid, #cta>>> (%A) -> (%a{i})\n  \
+             Move <<<#grid, #cta>>> (%A) -> (%b{i})\n  \
+             MatMul.set <<<#grid, #cta>>> (%a{i}, %b{i}) -> (%c{i}) acc=f16\n  \
+             Move <<<#grid, #cta>>> (%c{i}) -> (%C)\n"
+        );
+    }
+    src.push_str("}\n");
+    let module = carbyne_ir::text::parse(&src).expect("parses");
+    let table = crate::support::sm_80();
+    let with =
+        |budget| decompose_with(&module, &src, &table, Search { budget, ..Search::default() });
+    // The best so far is an answer.
+    let d = with(500).unwrap_or_else(|e| panic!("{e:?}"));
+    assert!(d.searched.leaves <= 500);
+    let errors = with(3).expect_err("nothing is found so soon").into_vec();
+    assert_eq!(errors[0].code, carbyne_ir::diag::Code::Budget, "{errors:?}");
+    assert!(errors[0].help.as_ref().is_some_and(|h| h.contains("--budget")), "{errors:?}");
+}
+
+#[test]
+fn blocks_and_tensors_beyond_the_hardware_are_refused_first() {
+    let block = "carbyne 1\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n#g:[1].block\n#t:[1048576].thread\n\
+                 Move @m <<<#g, #t>>> (%A) -> (%B) {\n  Move <<<#g, #t>>> (%A) -> (%B)\n}\n";
+    let tensor = "carbyne 1\n%A:[65536,65536].f16.GL\n%B:[65536,65536].f16.GL\n#g:[1].block\n#t:[128].thread\n\
+                  Move @m <<<#g, #t>>> (%A) -> (%B) {\n  Allocate %r:[65536,65536].f16.RF{?}\n  \
+                  Move <<<#g, #t>>> (%A) -> (%r)\n  Move <<<#g, #t>>> (%r) -> (%B)\n}\n";
+    for src in [block, tensor] {
+        let errors = crate::support::decomposed(src, &crate::support::sm_80());
+        let errors = errors.expect_err("must be refused").into_vec();
+        assert!(errors[0].code.as_str().starts_with('X'), "{errors:?}");
+    }
+}

@@ -9,6 +9,7 @@
 //! the exact layout algebra; what the algebra refuses is an error here, never a guess.
 //! Not checked here: whether specs fit their operands ([`crate::verify`]).
 
+mod bounds;
 mod exprs;
 mod maps;
 mod scope;
@@ -50,6 +51,8 @@ struct Resolver {
     line_starts: Vec<u32>,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
+    /// What the `if`s around the statement ask for: differences that are at least zero there.
+    holds: Vec<Dim>,
 }
 
 impl Resolver {
@@ -78,6 +81,7 @@ impl Resolver {
             scopes: Scopes::default(),
             line_starts,
             depth: 0,
+            holds: vec![],
         }
     }
 
@@ -179,7 +183,12 @@ impl Resolver {
                     .iter()
                     .map(|c| Ok((self.expr(&c.lhs)?, c.op, self.expr(&c.rhs)?)))
                     .collect::<Fallible<Vec<_>>>()?;
+                let outside = self.holds.len();
+                for (lhs, op, rhs) in &cond {
+                    self.assume(*lhs, *op, *rhs);
+                }
                 let then = self.block(then);
+                self.holds.truncate(outside);
                 let otherwise = otherwise.as_ref().map_or(vec![], |b| self.block(b));
                 Ok(Some(StmtKind::If { cond, then, otherwise }))
             }

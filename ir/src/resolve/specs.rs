@@ -16,7 +16,10 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
     ("lane", "an integer: lane, distance or mask of a Shfl"),
     ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
-    ("tile", "(m,n,k): block tile of a MatMul, for the solver"),
+    (
+        "tile",
+        "(m,n,k): block tile of a MatMul, of a Move or Reduction an extent a mode, for the solver",
+    ),
     ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
     ("warps", "(m,n) or a count: warps of a block, for the solver"),
 ];
@@ -123,7 +126,10 @@ impl Resolver {
             }
             let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
             let fits = match key {
-                "acc" | "tile" | "warps" => matmul,
+                "acc" => matmul,
+                "tile" | "warps" => {
+                    matmul || matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_))
+                }
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
                 "bar" | "multicast" | "valid" => spec.kind == SpecKind::Move,

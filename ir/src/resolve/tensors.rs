@@ -605,33 +605,6 @@ impl Resolver {
         Ok((offset, kept))
     }
 
-    /// An index must be proven to lie in its mode.
-    fn check_range(&self, i: Dim, size: Dim, span: Span) -> Fallible<()> {
-        let cx = &self.p.arena;
-        let (lo, hi) = cx.range(i);
-        let inside = lo.is_some_and(|l| l >= 0)
-            && (Dim::lt(cx, i, size).is_true()
-                || matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s));
-        if inside {
-            return Ok(());
-        }
-        let show = |v: Option<i64>| v.map_or("unbounded".to_owned(), |v| v.to_string());
-        fail(
-            Diagnostic::new(
-                Code::IndexRange,
-                span,
-                format!("index `{}` can leave its mode", cx.display(i)),
-            )
-            .label(format!(
-                "ranges over {}..={}, the mode has extent {}",
-                show(lo),
-                show(hi),
-                cx.display(size)
-            ))
-            .help("bound the loop or the coordinate by the extent of the mode"),
-        )
-    }
-
     /// `.tv(L over #w)`: the values that the executing thread owns under `L`.
     fn thread_values(
         &mut self,

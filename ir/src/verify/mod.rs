@@ -4,7 +4,7 @@
 //! - V0206 operands lie in memories that their spec can use.
 //! - V0207 scalar types fit the spec.
 //! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the others mode
-//!   by mode.
+//!   by mode, where an input of a Move or a BinaryPointwise of the same rank may have extent 1 for all.
 //! - V0209 a written tensor in GL or SH maps no two coordinates to one element.
 //! - V0210 registers are compact: every register of a buffer is used once.
 //! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.

@@ -45,12 +45,16 @@ impl Verifier<'_> {
             );
         }
         for (i, input) in spec.inputs.iter().enumerate() {
-            if matches!(input, Operand::Number(_)) != (spec.kind == SpecKind::Init) {
+            let number = matches!(input, Operand::Number(_));
+            let constant =
+                matches!(spec.kind, SpecKind::Binary(_)) && spec.input_tensors().next().is_some();
+            if number != (spec.kind == SpecKind::Init) && !(number && constant) {
                 self.error(
                     Code::Arity,
                     spec.span,
                     format!("operand {} of {} is of the wrong sort", i, name(spec.kind)),
-                    "Init takes a number, every other spec takes tensors",
+                    "Init takes a number, a BinaryPointwise may take one beside a tensor, every \
+                     other spec takes tensors",
                 );
                 return;
             }
@@ -117,10 +121,12 @@ impl Verifier<'_> {
                     "accumulate floats in a float type and integers in an integer type",
                 ))
             }
-            SpecKind::Binary(op) if op.compares() && (ins[0] != ins[1] || out != Scalar::Bool) => {
+            SpecKind::Binary(op)
+                if op.compares() && (ins.iter().any(|s| *s != ins[0]) || out != Scalar::Bool) =>
+            {
                 Some((
-                    format!("a {} of {} and {} to {out}", name(spec.kind), ins[0], ins[1]),
-                    "both inputs have one scalar type, and the output is `bool`",
+                    format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
+                    "all inputs have one scalar type, and the output is `bool`",
                 ))
             }
             SpecKind::Select if ins[0] != Scalar::Bool || ins[1] != ins[2] || ins[1] != out => {
@@ -129,12 +135,10 @@ impl Verifier<'_> {
                     "the first operand is `bool`, the others and the output have one scalar type",
                 ))
             }
-            SpecKind::Binary(op) if !op.compares() && (ins[0] != ins[1] || ins[0] != out) => {
-                Some((
-                    format!("a {} of {} and {} to {out}", name(spec.kind), ins[0], ins[1]),
-                    "all operands have one scalar type; convert with `UnaryPointwise.cast`",
-                ))
-            }
+            SpecKind::Binary(op) if !op.compares() && ins.iter().any(|s| *s != out) => Some((
+                format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
+                "all operands have one scalar type; convert with `UnaryPointwise.cast`",
+            )),
             SpecKind::Unary(op) if op != crate::ast::UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
                 "both operands have one scalar type; convert with `UnaryPointwise.cast`",
@@ -173,6 +177,9 @@ impl Verifier<'_> {
             SpecKind::Generic | SpecKind::Init => true,
             SpecKind::MatMul | SpecKind::MatMulSet => matmul_fits(&ins[0], &ins[1], &outs[0]),
             SpecKind::Reduction(_) => self.reduction_fits(id, &ins[0], &outs[0]),
+            SpecKind::Move | SpecKind::Binary(_) => {
+                ins.iter().all(|i| same_shape(i, &outs[0]) || stands_for(i, &outs[0]))
+            }
             _ => ins.iter().all(|i| same_shape(i, &outs[0])),
         };
         if !fits {
@@ -189,6 +196,10 @@ impl Verifier<'_> {
                 }
                 SpecKind::Reduction(_) => {
                     "name the removed modes with `axis=`; the others stay, or become 1"
+                }
+                SpecKind::Move | SpecKind::Binary(_) => {
+                    "all operands have the same extents, mode by mode; an input of as many modes may \
+                     have extent 1 where it stands for all"
                 }
                 _ => "all operands have the same extents, mode by mode",
             });
@@ -254,6 +265,16 @@ fn same_shape(a: &[i64], b: &[i64]) -> bool {
     let (a, b) = (real(a), real(b));
     let size = |s: &[i64]| s.iter().fold(1i64, |p, n| p.saturating_mul(*n));
     a == b || ((a.len() <= 1 || b.len() <= 1) && size(&a) == size(&b))
+}
+
+/// Modes of extent 1 stand for all of the output's; the rank is the same.
+fn stands_for(a: &[i64], out: &[i64]) -> bool {
+    a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == 1)
+}
+
+/// `f32 and f16`
+fn listed(scalars: &[Scalar]) -> String {
+    scalars.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 /// The spec's name in the text format.

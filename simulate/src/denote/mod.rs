@@ -1,7 +1,8 @@
 //! What specs mean: straight loops over logical coordinates, in binary64.
 //!
 //! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k A\[m,k\]·B\[k,n\],
-//! with the batch l as the first mode of all three where the rank is 3.
+//! with the batch l as the first mode of all three where the rank is 3. An input of a Move or of a
+//! pointwise function of two operands whose mode has extent 1 where the output has n stands for all n.
 //!
 //! Invariant: this module shares no arithmetic with `exec/`, which computes what instructions
 //! compute; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common.
@@ -69,7 +70,8 @@ pub struct Computed {
 }
 
 impl Meaning {
-    /// The meaning of a spec whose tensor operands have these modes, scalars being left out among inputs.
+    /// The meaning of a spec whose tensor operands have these modes, literals being left out among inputs.
+    /// Inputs that stand for more elements than they have come with the modes that they stand for.
     /// `acc` is the accumulator's type, of what has none the output's.
     ///
     /// # Errors
@@ -102,9 +104,9 @@ impl Meaning {
             SpecKind::Select => elementwise(Meaning::Select, 3),
             SpecKind::Unary(op) => elementwise(Meaning::Unary(op), 1),
             SpecKind::Binary(op) if !op.compares() && !acc.is_float() => {
-                elementwise(Meaning::Integers(op, acc), 2)
+                elementwise(Meaning::Integers(op, acc), inputs.len().clamp(1, 2))
             }
-            SpecKind::Binary(op) => elementwise(Meaning::Binary(op), 2),
+            SpecKind::Binary(op) => elementwise(Meaning::Binary(op), inputs.len().clamp(1, 2)),
             SpecKind::Init => elementwise(Meaning::Init, 0),
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 let [a, b] = inputs else { return Err(format!("it has {} inputs", inputs.len())) };
@@ -206,7 +208,12 @@ impl Meaning {
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
             Meaning::Binary(_) | Meaning::Integers(..) => {
-                let (x, y) = (input(0), input(1));
+                // A literal stands for every element.
+                let all = |x: &[f64]| match x {
+                    [one] => vec![*one; n_out],
+                    _ => x.to_vec(),
+                };
+                let (x, y) = (all(input(0)), all(input(1)));
                 let n = x.len().min(y.len());
                 of_operand(&x[..n], |i, x| match self {
                     Meaning::Integers(op, scalar) => integers(*op, *scalar, x, y[i]),

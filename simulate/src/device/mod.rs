@@ -124,7 +124,9 @@ impl<'p> Trial<'p> {
         let Some(root) = &kernel.root else { return 0 };
         let of = |view: usize| {
             let view = &kernel.views[view];
-            bytes_of(view.scalar, view.size).unwrap_or(0)
+            // What stands for several elements is read once.
+            let size = view.leaves.iter().filter(|(_, stride)| *stride != 0);
+            bytes_of(view.scalar, size.map(|(n, _)| n).product()).unwrap_or(0)
         };
         let inputs = root.inputs.iter().map(|s| match s {
             Source::View(v) => of(*v),

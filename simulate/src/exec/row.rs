@@ -474,6 +474,12 @@ fn compute(row: &BoundRow, scratch: &mut Scratch) {
             output.extend(tiles[0].iter().map(|x| arith::unary(op, from, to, *x)));
         }
         RowOp::Binary(op, from, to) => {
+            for (tile, read) in tiles.iter_mut().zip(&row.reads) {
+                if let Source::Number(value) = read.source {
+                    tile.clear();
+                    tile.push(crate::num::encode(from, value));
+                }
+            }
             output.clear();
             output.extend(
                 tiles[0].iter().zip(&tiles[1]).map(|(x, y)| arith::binary(op, from, to, *x, *y)),

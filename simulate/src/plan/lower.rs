@@ -7,6 +7,7 @@ use super::{
 };
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
+use crate::num::{decode, encode};
 use crate::state::RegisterPool;
 use carbyne_atoms::{AtomTable, ErrorBound, Extent};
 use carbyne_ir::ast::SpecKind;
@@ -100,6 +101,7 @@ pub(crate) fn lower<'p>(
         stated: Vec::new(),
         spaces: HashMap::new(),
         views: HashMap::new(),
+        spread: HashMap::new(),
         crews: HashMap::new(),
     };
     let body = match &spec.body {
@@ -147,6 +149,8 @@ pub(super) struct Lowering<'p, 'a> {
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
     pub(super) views: HashMap<TensorId, usize>,
+    /// Views whose modes of extent 1 stand for more, by what they stand for.
+    pub(super) spread: HashMap<(TensorId, Vec<i64>), usize>,
     crews: HashMap<ThreadsId, usize>,
 }
 
@@ -404,7 +408,8 @@ impl Lowering<'_, '_> {
         let out = outputs.first().map_or(Scalar::F32, |v| views[*v].scalar);
         let meaning = Meaning::new(spec.kind, &axes, spec.acc.unwrap_or(out), &ins, &outs)?;
         let literals = inputs.iter().any(|s| matches!(s, Source::Number(_)));
-        if literals != (meaning == Meaning::Init) {
+        let constant = matches!(meaning, Meaning::Binary(_) | Meaning::Integers(..));
+        if literals != (meaning == Meaning::Init) && !(literals && constant) {
             return Err("a literal stands where a tensor is read, or the reverse".to_owned());
         }
         match views_of(inputs).next() {
@@ -457,16 +462,32 @@ impl Lowering<'_, '_> {
 
     fn operands(&mut self, id: SpecId) -> Checked<(Vec<Source>, Vec<usize>)> {
         let spec = &self.kernel.program.specs[id];
+        let outputs: Vec<usize> =
+            spec.outputs.iter().map(|t| self.view(*t, spec.span)).collect::<Checked<_>>()?;
+        let binary = matches!(spec.kind, SpecKind::Binary(_));
+        let spread = match outputs.first() {
+            Some(out) if spec.atom.is_none() && (binary || spec.kind == SpecKind::Move) => {
+                Some(self.kernel.views[*out].modes.clone())
+            }
+            _ => None,
+        };
         let inputs = spec
             .inputs
             .iter()
-            .map(|o| match o {
-                Operand::Tensor(t) => self.view(*t, spec.span).map(Source::View),
-                Operand::Number(v) => Ok(Source::Number(*v)),
+            .map(|o| match (o, &spread) {
+                (Operand::Tensor(t), None) => self.view(*t, spec.span).map(Source::View),
+                (Operand::Tensor(t), Some(modes)) => {
+                    self.spread_view(*t, modes, spec.span).map(Source::View)
+                }
+                // A factor of the type that the tensors have.
+                (Operand::Number(v), _) if binary => {
+                    let program = self.kernel.program;
+                    let beside = spec.input_tensors().next().map(|t| program.scalar_of(t));
+                    Ok(Source::Number(beside.map_or(*v, |s| decode(s, encode(s, *v)))))
+                }
+                (Operand::Number(v), _) => Ok(Source::Number(*v)),
             })
             .collect::<Checked<_>>()?;
-        let outputs =
-            spec.outputs.iter().map(|t| self.view(*t, spec.span)).collect::<Checked<_>>()?;
         Ok((inputs, outputs))
     }
 

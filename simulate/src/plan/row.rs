@@ -300,7 +300,11 @@ fn row_op(
             }
         }
         AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
-        AtomOp::Binary(op) => same(2).map(|()| RowOp::Binary(op, from[0], to)),
+        AtomOp::Binary(op) => match from[..] {
+            // One literal beside a tensor of one value.
+            [from] if reads.len() == 2 && written == 1 => Ok(RowOp::Binary(op, from, to)),
+            _ => same(2).map(|()| RowOp::Binary(op, from[0], to)),
+        },
         AtomOp::Init => Ok(RowOp::Init(to)),
         AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => {
             Err("it implements no spec".to_owned())

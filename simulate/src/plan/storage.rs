@@ -14,6 +14,8 @@ use carbyne_ir::span::Span;
 const MAX_SHARED: usize = 1 << 18;
 /// Most register elements of a block.
 const MAX_REGISTERS: usize = 1 << 23;
+/// Most elements that a register tensor stands for.
+const MAX_SPREAD: i64 = 1 << 22;
 /// Every buffer in shared memory begins at a multiple of this.
 const SHARED_ALIGN: usize = 16;
 
@@ -64,6 +66,55 @@ impl Lowering<'_, '_> {
         view.peer = tensor.peer.map(|rank| self.index(rank, span)).transpose()?;
         self.kernel.views.push(view);
         self.views.insert(id, self.kernel.views.len() - 1);
+        Ok(self.kernel.views.len() - 1)
+    }
+
+    /// A tensor of which modes of extent 1 stand for all of the modes wanted; itself where nothing does.
+    pub(super) fn spread_view(
+        &mut self,
+        id: TensorId,
+        modes: &[i64],
+        span: Span,
+    ) -> Checked<usize> {
+        let plain = self.view(id, span)?;
+        let own = &self.kernel.views[plain].modes;
+        let fits =
+            own.len() == modes.len() && own.iter().zip(modes).all(|(own, n)| own == n || *own == 1);
+        if !fits || own == modes {
+            return Ok(plain);
+        }
+        let key = (id, modes.to_vec());
+        if let Some(view) = self.spread.get(&key) {
+            return Ok(*view);
+        }
+        let layout = self.vars.layout(&self.kernel.program.tensors[id].concat());
+        let layout = layout.map_err(|e| unknown(span, "a tensor", &e))?;
+        let one = |(mode, n): (&Layout, &i64)| match mode.size() == *n {
+            true => Ok(mode.clone()),
+            false => Layout::of_mode(*n, 0),
+        };
+        let wide = layout.modes().iter().zip(modes).map(one).collect::<Result<Vec<_>, _>>();
+        let wide = wide.and_then(|modes| Layout::concat(&modes));
+        let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", &e.to_string()))?;
+        let View { space, scalar, dist, .. } = self.kernel.views[plain];
+        let dist = match dist {
+            None => None,
+            Some(_) if wide.size() > MAX_SPREAD => {
+                let text = format!("{} stands for too many elements", self.kernel.view_name(plain));
+                return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
+            }
+            Some(d) => {
+                let own = &self.kernel.views[plain].modes;
+                let spread = self.kernel.dists[d].spread(own, modes);
+                self.kernel.dists.push(spread);
+                Some(self.kernel.dists.len() - 1)
+            }
+        };
+        let offset = self.index(self.kernel.program.tensors[id].offset, span)?;
+        let mut view = View::new(id, space, scalar, offset, &wide, dist);
+        view.peer.clone_from(&self.kernel.views[plain].peer);
+        self.kernel.views.push(view);
+        self.spread.insert(key, self.kernel.views.len() - 1);
         Ok(self.kernel.views.len() - 1)
     }
 

@@ -254,6 +254,24 @@ impl Dist {
         Ok(Dist { starts, owners: owned.into_iter().map(|(_, t, r)| (t, r)).collect(), by_thread })
     }
 
+    /// The owners of a tensor's elements where its modes of extent 1 stand for all of `modes`.
+    pub(crate) fn spread(&self, modes: &[i64], of: &[i64]) -> Self {
+        let size = of.iter().product::<i64>();
+        let mut starts = vec![0u32];
+        let mut owners = Vec::new();
+        for e in 0..size {
+            let (mut rest, mut at, mut weight) = (e, 0, 1);
+            for (own, n) in modes.iter().zip(of) {
+                at += (rest % n).min(own - 1) * weight;
+                rest /= n;
+                weight *= own;
+            }
+            owners.extend(self.owners(at as usize).first());
+            starts.push(owners.len() as u32);
+        }
+        Dist { starts, owners, by_thread: self.by_thread.clone() }
+    }
+
     /// The (thread, register) pairs that hold an element, at least one.
     pub(crate) fn owners(&self, element: usize) -> &[(u16, u16)] {
         match (self.starts.get(element), self.starts.get(element + 1)) {

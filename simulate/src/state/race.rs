@@ -248,6 +248,13 @@ impl Shadow {
         self.sums.get(of)?.iter().find(|r| r.time > 0).map(|r| r.site)
     }
 
+    /// Whether the thread wrote the granule last, in the same execution of a statement.
+    pub(crate) fn itself(&self, granule: usize, who: &Who) -> bool {
+        let last = &self.writes[granule];
+        last.time > 0
+            && (last.agent, last.serial, last.thread) == (who.agent, who.serial, who.thread)
+    }
+
     /// A read of the granule, if any: its statement.
     pub(crate) fn any_read(&self, granule: usize) -> Option<u32> {
         self.reads_of(granule).iter().find(|r| r.time > 0).map(|r| r.site)

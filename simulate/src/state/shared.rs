@@ -189,10 +189,16 @@ impl Shared {
         {
             return Err(Denied::Busy(*site));
         }
+        // Elements of less than a byte come several at once.
+        let beside = buffer.bits < 8 && self.shadow.itself(byte / self.granule, who);
         for granule in byte / self.granule..=(byte + n - 1) / self.granule {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
         }
         let states = &mut self.states[byte..byte + n];
+        if later && beside && states.contains(&State::Pending) {
+            Self::store(&mut self.coming, byte, bit, buffer.bits, value);
+            return Ok(None);
+        }
         if states.contains(&State::Pending) {
             return Err(self.pending(byte));
         }

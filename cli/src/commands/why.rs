@@ -1,0 +1,171 @@
+//! `carbyne explain FILE`: which instructions were considered, and why they were taken or not.
+
+use crate::args::{Explain, ReportFormat};
+use crate::failure::{Failure, Outcome, Source};
+use crate::sanitize::sanitize;
+use crate::{Io, input, json, output, pipeline};
+use carbyne_decompose::explain::{
+    Choice, Considered, Explained, Explanation, Fix, Question, explain,
+};
+use carbyne_ir::span::Span;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
+    let table = pipeline::table(arch)?;
+    let source = input::read(&args.what, io)?;
+    let module = pipeline::parsed(&source)?;
+    let line = args.at.map(|l| l as usize);
+    let question = Question { line, why: args.why.clone() };
+    let found = explain(&module, &source.text, &table, &question)
+        .map_err(|e| Failure::program(&source, e))?;
+    if found.leaves.is_empty() && found.choices.is_empty() {
+        return Err(nothing(&question, &found));
+    }
+    let text = match args.format {
+        ReportFormat::Text => text(&found, &source, args.why.is_some()),
+        ReportFormat::Json => format!("{}\n", object(&found, &source)),
+    };
+    output::write(None, text.as_bytes(), io)
+}
+
+fn nothing(question: &Question, found: &Explanation) -> Failure {
+    if let Some(why) = &question.why {
+        let shown: String = why.chars().take(64).collect();
+        let elsewhere: Vec<&str> = found.elsewhere.iter().map(|a| a.as_str()).collect();
+        let help = match elsewhere.as_slice() {
+            [] => "`carbyne atoms` lists the instructions".to_owned(),
+            some => format!("{} have instructions named so", some.join(", ")),
+        };
+        let what =
+            format!("no instruction of {} named `{shown}` is one for these specs", found.arch);
+        return Failure::usage_help(what, help);
+    }
+    Failure::usage_help(
+        format!("nothing on line {} is executed", question.line.unwrap_or(0)),
+        "name the line of a spec".to_owned(),
+    )
+}
+
+fn line(source: &str, span: Span) -> usize {
+    span.line_col(source).0
+}
+
+fn text(found: &Explanation, source: &Source, why: bool) -> String {
+    let mut out = String::new();
+    for d in &found.refused {
+        let _ = writeln!(
+            out,
+            "not decomposed: {} (line {})",
+            sanitize(&d.to_string()),
+            line(&source.text, d.span)
+        );
+        for note in d.notes.iter().chain(&d.help) {
+            let _ = writeln!(out, "  {}", sanitize(note));
+        }
+    }
+    for c in &found.choices {
+        choice(c, source, &mut out);
+    }
+    for leaf in &found.leaves {
+        explained(leaf, found, source, why, &mut out);
+    }
+    out
+}
+
+fn choice(c: &Choice, source: &Source, out: &mut String) {
+    let at = line(&source.text, c.origin);
+    let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
+    let _ = writeln!(out, "  chosen: {}, the kernel takes {:.0} cycles", c.chosen, c.cycles);
+    for (other, cycles) in &c.others {
+        let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
+    }
+}
+
+fn explained(leaf: &Explained, found: &Explanation, source: &Source, why: bool, out: &mut String) {
+    let at = line(&source.text, leaf.origin);
+    let generated = match (&found.decomposed, leaf.generated) {
+        (Some(text), true) => format!(", generated line {}", line(text, leaf.span)),
+        _ => String::new(),
+    };
+    let _ = writeln!(out, "line {at}{generated}: {}", sanitize(&leaf.text));
+    let matching: Vec<&Considered> =
+        leaf.considered.iter().filter(|c| c.mismatch.is_none()).collect();
+    for c in matching {
+        let taken = if leaf.atom.as_deref() == Some(c.atom) { "taken" } else { "matches" };
+        let _ = writeln!(
+            out,
+            "  {taken}: {}, {} cycles to issue, {} to complete",
+            c.atom, c.issue, c.completion
+        );
+    }
+    // Rows that fail alike are said together.
+    let mut reasons: Vec<(String, Vec<&Considered>)> = vec![];
+    for c in &leaf.considered {
+        let Some(m) = &c.mismatch else { continue };
+        let reason = m.to_string();
+        match reasons.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, rows)) => rows.push(c),
+            None => reasons.push((reason, vec![c])),
+        }
+    }
+    for (reason, rows) in reasons {
+        let _ = writeln!(out, "  no: {}", sanitize(&reason));
+        let names: Vec<&str> = rows.iter().map(|c| c.atom).collect();
+        let _ = writeln!(out, "      {}", names.join(" "));
+        if let Some(c) = rows.iter().find(|c| c.fix.is_some()) {
+            let fix = c.fix.as_ref().map_or(String::new(), |f| f.steps.join(", then "));
+            let _ = writeln!(out, "      {} would match: {}", c.atom, sanitize(&fix));
+        } else if let (true, Some(m)) = (why, rows.first().and_then(|c| c.mismatch.as_ref())) {
+            let _ = writeln!(out, "      {}", sanitize(&m.help()));
+        }
+    }
+}
+
+fn object(found: &Explanation, source: &Source) -> Value {
+    json!({
+        "kind": "explanation",
+        "arch": found.arch.as_str(),
+        "file": source.name,
+        "refused": found.refused.iter().map(|d| json::error(source, d)).collect::<Vec<_>>(),
+        "decomposed": found.decomposed,
+        "choices": found.choices.iter().map(|c| json!({
+            "span": span(c.origin),
+            "line": line(&source.text, c.origin),
+            "spec": c.text,
+            "chosen": c.chosen,
+            "cycles": c.cycles,
+            "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "leaves": found.leaves.iter().map(|l| json!({
+            "line": line(&source.text, l.origin),
+            "origin": span(l.origin),
+            "span": span(l.span),
+            "generated": l.generated,
+            "spec": l.text,
+            "atom": l.atom,
+            "considered": l.considered.iter().map(row).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn row(c: &Considered) -> Value {
+    json!({
+        "atom": c.atom,
+        "issue_cycles": c.issue,
+        "completion_cycles": c.completion,
+        "matches": c.mismatch.is_none(),
+        "mismatch": c.mismatch.as_ref().map(ToString::to_string),
+        "help": c.mismatch.as_ref().map(carbyne_decompose::matching::Mismatch::help),
+        "fix": c.fix.as_ref().map(fix),
+    })
+}
+
+fn fix(f: &Fix) -> Value {
+    let edit = |e: &carbyne_decompose::explain::Edit| json!({ "byte_start": e.span.start, "byte_end": e.span.end, "text": e.text });
+    json!({ "steps": f.steps, "edits": f.edits.iter().map(edit).collect::<Vec<_>>() })
+}
+
+fn span(s: Span) -> Value {
+    json!({ "byte_start": s.start, "byte_end": s.end })
+}

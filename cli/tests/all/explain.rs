@@ -1,0 +1,163 @@
+//! `carbyne explain FILE` answers for every leaf of every example, and options of `decompose`.
+
+use crate::support::{carbyne, none, root, shown, texts_under};
+use serde_json::Value;
+
+/// A copy of the whole block, which several instructions implement.
+const COPY: &str = "carbyne 1\n%A:[512,512].f16.GL\n%B:[512,512].f16.GL\nMove @m (%A) -> (%B)\n";
+
+fn explained(file: &str, arch: &str, more: &[&str]) -> Value {
+    let mut args = vec!["explain", file, "--arch", arch, "--format", "json"];
+    args.extend(more);
+    let ran = carbyne(&args, COPY).ok();
+    serde_json::from_str(ran.text()).unwrap_or_else(|e| panic!("{file}: {e}"))
+}
+
+/// What is wrong with the answer for one file.
+fn wrong(file: &str, arch: &str) -> Option<String> {
+    let answer = explained(file, arch, &[]);
+    let list = |v: &Value| v.as_array().cloned().unwrap_or_default();
+    let leaves = list(&answer["leaves"]);
+    let Some(text) = answer["decomposed"].as_str() else {
+        let refused = list(&answer["refused"]);
+        return refused.is_empty().then(|| "neither decomposed nor refused".to_owned());
+    };
+    let named = text.matches(" atom=").count();
+    if leaves.len() != named {
+        return Some(format!("{} of {named} leaves are answered", leaves.len()));
+    }
+    leaves.iter().find_map(|leaf| {
+        let rows = list(&leaf["considered"]);
+        let own = rows.iter().find(|r| r["atom"] == leaf["atom"]);
+        let said = rows.iter().all(|r| r["matches"] == true || r["mismatch"].is_string());
+        let fine = said && own.is_some_and(|r| r["matches"] == true);
+        (!fine).then(|| format!("line {}: {}", leaf["line"], leaf["spec"]))
+    })
+}
+
+#[test]
+fn every_leaf_of_every_example_is_answered() {
+    let mut failures = vec![];
+    for file in texts_under(&root().join("examples")) {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let archs = text.lines().find_map(|l| l.strip_prefix("// archs:")).unwrap_or_default();
+        for arch in archs.split_whitespace() {
+            let path = file.display().to_string();
+            failures.extend(
+                wrong(&path, arch).map(|why| format!("{} for {arch}: {why}", shown(&file))),
+            );
+        }
+    }
+    none(failures);
+}
+
+#[test]
+fn a_line_and_a_pattern_narrow_the_answer() {
+    let all = explained("-", "sm_80", &[]);
+    let one = explained("-", "sm_80", &["--at", "4", "--why", "ld.global.b32"]);
+    let count = |v: &Value| v["leaves"].as_array().map_or(0, Vec::len);
+    assert!(count(&one) > 0 && count(&one) <= count(&all));
+    let rows = &one["leaves"][0]["considered"];
+    assert_eq!(rows.as_array().map(Vec::len), Some(1), "{rows}");
+    let none = carbyne(&["explain", "-", "--arch", "sm_80", "--at", "2"], COPY);
+    assert_eq!(none.code, 2, "{}", none.stderr);
+}
+
+#[test]
+fn why_not_says_which_architectures_have_it() {
+    let ran = carbyne(&["explain", "-", "--arch", "sm_80", "--why", "wgmma"], COPY);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("sm_90a"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_program_without_architecture_asks_for_one() {
+    let file = root().join("examples/gemm.cby").display().to_string();
+    let ran = carbyne(&["explain", &file], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--arch"), "{}", ran.stderr);
+}
+
+#[test]
+fn forbidden_instructions_are_not_taken() {
+    let free = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY).ok();
+    let atom = free.text().split("atom=ld").nth(1).expect("a load").split_whitespace().next();
+    let atom = format!("ld{}", atom.expect("a name"));
+    let args = ["decompose", "-", "--arch", "sm_80", "--forbid", atom.as_str()];
+    let without = carbyne(&args, COPY).ok();
+    assert!(!without.text().contains(&format!("atom={atom}")), "{}", without.text());
+    let all = carbyne(&["decompose", "-", "--arch", "sm_80", "--forbid", "ld.global.*"], COPY);
+    assert_eq!(all.code, 1, "{}", all.stderr);
+    let unknown = carbyne(&["decompose", "-", "--arch", "sm_80", "--forbid", "ld.globl.b32"], COPY);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("V0225") && unknown.stderr.contains("`ld.global.b32`"));
+}
+
+#[test]
+fn the_best_solutions_are_listed() {
+    let args = ["decompose", "-", "--arch", "sm_80", "--top", "3", "--exhaustive"];
+    let ran = carbyne(&args, COPY).ok();
+    assert!(
+        ran.stderr.contains("solutions costed") && ran.stderr.contains("\n3: "),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("instead of"), "{}", ran.stderr);
+    let quiet = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY).ok();
+    assert_eq!(quiet.stderr, "");
+    assert!(
+        carbyne(&["decompose", "-", "--arch", "sm_80", "--stats"], COPY).stderr.contains("pruned")
+    );
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_said() {
+    let file = root().join("examples/tile/gemm_staged.cby").display().to_string();
+    let ran = carbyne(&["decompose", &file, "--arch", "sm_80", "--budget", "1"], "");
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("D0309"), "{}", ran.stderr);
+}
+
+/// The byte ranges of the strides of the thread-value layout on a line, if it has one.
+fn strides(line: &str) -> Option<Vec<(usize, usize)>> {
+    let start = [line.find("tv=("), line.find(".tv((")].into_iter().flatten().min()?;
+    let from = start + line[start..].find("):(").map(|i| i + 2)?;
+    let to = from + line[from..].find(" over")?;
+    let mut out: Vec<(usize, usize)> = vec![];
+    for (i, c) in line[from..to].char_indices().filter(|(_, c)| c.is_ascii_digit()) {
+        match out.last_mut() {
+            Some(last) if last.1 == from + i => last.1 += c.len_utf8(),
+            _ => out.push((from + i, from + i + 1)),
+        }
+    }
+    Some(out)
+}
+
+#[test]
+fn check_refuses_every_exchange_of_two_strides() {
+    let mut tried = 0;
+    let mut failures = vec![];
+    for name in ["hexcute_fig15_gemm", "transpose", "copy_row_b16_shared"] {
+        let file = root().join(format!("examples/tile/{name}.cby")).display().to_string();
+        let ran = carbyne(&["decompose", &file, "--arch", "sm_80"], "").ok();
+        let text = ran.text();
+        for line in text.lines() {
+            let Some(places) = strides(line) else { continue };
+            let pairs = (0..places.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
+            for (i, j) in pairs {
+                let ((a, b), (c, d)) = (places[i], places[j]);
+                if line[a..b] == line[c..d] {
+                    continue;
+                }
+                let (one, other) = (&line[a..b], &line[c..d]);
+                let wrong = format!("{}{other}{}{one}{}", &line[..a], &line[b..c], &line[d..]);
+                tried += 1;
+                if carbyne(&["check", "-"], text.replacen(line, &wrong, 1)).code != 1 {
+                    failures.push(format!("{name}: {wrong}"));
+                }
+            }
+        }
+    }
+    assert!(tried > 100, "{tried}");
+    none(failures);
+}

@@ -1,0 +1,148 @@
+//! How long the complete search takes, and what it finds: `cargo bench --package carbyne-decompose`.
+//!
+//! Included: planning, search over every row of the architecture, synchronization, certificates and their check,
+//! printing, parsing and verifying the atomic text. Not included: compilation to machine code.
+
+#[path = "../tests/all/moves.rs"]
+mod moves;
+
+use carbyne_atoms::AtomTable;
+use carbyne_decompose::solve::Search;
+use carbyne_decompose::{Decomposed, decompose, decompose_with};
+use carbyne_ir::text;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Block tiles and warps, one configuration a line.
+const TILES: &str = include_str!("tiles.txt");
+
+fn main() {
+    let mut out = String::new();
+    one_kernel(&mut out);
+    configurations(&mut out);
+    exhaustive(&mut out);
+    table(&mut out);
+    // Nobody is left to tell that standard output is closed.
+    let _ = std::io::stdout().write_all(out.as_bytes());
+}
+
+fn sm_80() -> AtomTable {
+    AtomTable::new("sm_80".parse().expect("an architecture"))
+}
+
+fn found(src: &str, table: &AtomTable) -> Decomposed {
+    let module = text::parse(src).expect("parses");
+    decompose(&module, src, table).unwrap_or_else(|e| panic!("{e:?}"))
+}
+
+/// The median of 25 runs.
+fn median(mut run: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..25)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn one_kernel(out: &mut String) {
+    let table = sm_80();
+    for name in ["gemm_staged", "gemm_staged_3", "hexcute_fig15_gemm", "attention"] {
+        let src = &moves::examples()[name];
+        let s = found(src, &table).searched;
+        let time = median(|| drop(found(src, &table)));
+        let _ = writeln!(
+            out,
+            "{name}, sm_80, one core: {:.1} ms; {} leaves costed, {} branches pruned, {} dead",
+            time.as_secs_f64() * 1e3,
+            s.leaves,
+            s.pruned,
+            s.dead
+        );
+    }
+}
+
+/// The staged GEMM with other tiles.
+fn tiled(line: &str) -> String {
+    let n: Vec<i64> = line.split_whitespace().map(|w| w.parse().expect("a number")).collect();
+    let [bm, bn, bk, warps] = n[..] else { panic!("four numbers a line") };
+    let src = &moves::examples()["gemm_staged"];
+    src.replace(
+        "let M = 256, N = 256, K = 128",
+        &format!("let M = {}, N = {}, K = 128", 2 * bm, 2 * bn),
+    )
+    .replace("let BM = 128, BN = 128, BK = 32", &format!("let BM = {bm}, BN = {bn}, BK = {bk}"))
+    .replace("#cta:[128].thread", &format!("#cta:[{}].thread", 32 * warps))
+}
+
+fn configurations(out: &mut String) {
+    let table = sm_80();
+    let all: Vec<String> = TILES.lines().filter(|l| !l.starts_with('#')).map(tiled).collect();
+    let next = AtomicUsize::new(0);
+    let leaves = AtomicUsize::new(0);
+    let start = Instant::now();
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                while let Some(src) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let n = found(src, &table).searched.leaves as usize;
+                    leaves.fetch_add(n, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let _ = writeln!(
+        out,
+        "{} tile configurations, sm_80, two threads: {:.2} s; {} leaves costed",
+        all.len(),
+        start.elapsed().as_secs_f64(),
+        leaves.into_inner()
+    );
+}
+
+fn exhaustive(out: &mut String) {
+    let table = sm_80();
+    for (name, src) in moves::examples() {
+        let module = text::parse(&src).expect("parses");
+        let search = Search { exhaustive: true, budget: 200_000, ..Search::default() };
+        let pruned = found(&src, &table);
+        match decompose_with(&module, &src, &table, search) {
+            Ok(all) => {
+                let of = |d: &Decomposed| d.leaves.first().map_or(0.0, |l| l.estimate.cycles);
+                let _ = writeln!(
+                    out,
+                    "{name}: {:.0} cycles of {} leaves; exhaustively {:.0} of {}",
+                    of(&pruned),
+                    pruned.searched.leaves,
+                    of(&all),
+                    all.searched.leaves
+                );
+            }
+            Err(_) => {
+                let _ = writeln!(out, "{name}: too large to search exhaustively");
+            }
+        }
+    }
+}
+
+fn table(out: &mut String) {
+    for arch in ["sm_75", "sm_80", "sm_90a"] {
+        let table = AtomTable::new(arch.parse().expect("an architecture"));
+        let _ =
+            writeln!(out, "\n{arch}: Move, atom, bytes, ways (least over swizzles and paddings)");
+        for (name, src) in moves::examples() {
+            for r in moves::moves(&found(&src, &table), &table) {
+                let ways = match (r.ways, r.least) {
+                    (Some(w), Some(l)) => format!("{w:.2} ({l:.2})"),
+                    _ => "-".to_owned(),
+                };
+                let _ = writeln!(out, "{name:30} {:34} {:24} {:3} {ways}", r.name, r.atom, r.bytes);
+            }
+        }
+    }
+}

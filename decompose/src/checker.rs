@@ -1,0 +1,376 @@
+//! The checker of certificates: evaluates every relation point by point.
+//!
+//! Invariant: it shares nothing with the solver, nor uses the layout algebra: of a layout it takes the
+//! extents and strides, and multiplies and adds itself.
+
+use crate::certificate::Relation;
+use carbyne_ir::layout::Layout;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Evaluates a relation.
+///
+/// # Errors
+/// The first point at which it does not hold.
+pub fn check(relation: &Relation) -> Result<(), Wrong> {
+    match relation {
+        Relation::Copy { p, q, f, g } => {
+            check_copy(&Tv::of(p)?, &Tv::of(q)?, &Tv::of(f)?, &Tv::of(g)?)
+        }
+        Relation::Gemm { inst, block, groups, row, tensors, maps } => {
+            check_gemm([*inst, *block], *groups, &all(row)?, &all(tensors)?, &all(maps)?)
+        }
+        Relation::Pointwise { extents, layouts, n, loops, steps } => {
+            let layouts: Result<Vec<Tv>, Wrong> = layouts.iter().map(Tv::of).collect();
+            check_pointwise(extents, &layouts?, *n, loops, steps)
+        }
+        Relation::Reduction { extents, axes, layouts, values, masks, through } => {
+            let through = through.as_ref().map(all).transpose()?;
+            check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, through.as_ref())
+        }
+    }
+}
+
+/// Whether `p` is the row's layout `row`, in scalars of which a unit of the row holds several.
+///
+/// # Errors
+/// The first thread and value at which it is not.
+pub fn check_row(p: &Layout, row: &Layout) -> Result<(), Wrong> {
+    let (p, row) = (Tv::of(p)?, Tv::of(row)?);
+    let ((threads, values), (t_row, v_row)) = (p.sizes(), row.sizes());
+    if threads != t_row || values % v_row != 0 {
+        return Err(Wrong::At("threads or values are not those of the row".to_owned()));
+    }
+    let per = values / v_row;
+    for (t, v) in pairs(threads, values) {
+        if p.at(t + threads * v) != row.at(t + threads * (v / per)) * per + v % per {
+            return Err(Wrong::At(format!("({t},{v}) is elsewhere in the row")));
+        }
+    }
+    Ok(())
+}
+
+/// Why a relation is not vouched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It does not hold, and where.
+    At(String),
+    /// It has too many points to look at each.
+    TooLarge,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::At(point) => f.write_str(point),
+            Wrong::TooLarge => f.write_str("it has too many points to be looked at one by one"),
+        }
+    }
+}
+
+impl From<String> for Wrong {
+    fn from(point: String) -> Self {
+        Wrong::At(point)
+    }
+}
+
+/// A layout as extents and strides.
+#[derive(Debug)]
+struct Tv {
+    leaves: Vec<(i64, i64)>,
+    /// Products of the extents of the first mode, and of the second.
+    sizes: (i64, i64),
+}
+
+/// The most elements that are looked at one by one.
+const MOST: i64 = 1 << 26;
+
+impl Tv {
+    fn of(l: &Layout) -> Result<Self, Wrong> {
+        let product = |l: Option<&Layout>| -> Result<i64, Wrong> {
+            let mut leaves = l.iter().flat_map(|l| l.leaves());
+            let size = leaves.try_fold(1i64, |p, (n, _)| p.checked_mul(*n));
+            size.filter(|n| (1..=MOST).contains(n)).ok_or(Wrong::TooLarge)
+        };
+        let modes = l.modes();
+        let sizes = (product(modes.first())?, product(modes.get(1))?);
+        let leaves = l.leaves().to_vec();
+        let reach =
+            leaves.iter().try_fold(1i64, |r, (n, s)| r.checked_add((n - 1).checked_mul(*s)?));
+        match reach {
+            Some(r) if r <= MOST && leaves.iter().all(|(_, s)| *s >= 0) => Ok(Tv { leaves, sizes }),
+            _ => Err(Wrong::TooLarge),
+        }
+    }
+
+    fn sizes(&self) -> (i64, i64) {
+        self.sizes
+    }
+
+    fn size(&self) -> i64 {
+        self.leaves.iter().map(|(n, _)| n).product()
+    }
+
+    /// One past the largest value.
+    fn cosize(&self) -> i64 {
+        1 + self.leaves.iter().map(|(n, s)| (n - 1) * s).sum::<i64>()
+    }
+
+    /// The value at a column-major index.
+    fn at(&self, index: i64) -> i64 {
+        let (mut rest, mut at) = (index, 0);
+        for (n, s) in &self.leaves {
+            at += rest % n * s;
+            rest /= n;
+        }
+        at
+    }
+}
+
+fn all<const N: usize>(layouts: &[Layout; N]) -> Result<[Tv; N], Wrong> {
+    let list: Result<Vec<Tv>, Wrong> = layouts.iter().map(Tv::of).collect();
+    list?.try_into().map_err(|_| Wrong::At("layouts are missing".to_owned()))
+}
+
+fn check_copy(p: &Tv, q: &Tv, f: &Tv, g: &Tv) -> Result<(), Wrong> {
+    let ((pt, pv), (qt, qv)) = (p.sizes(), q.sizes());
+    let ((ft, fv), (gt, gv)) = (f.sizes(), g.sizes());
+    if pt != qt || ft != gt || ft % pt != 0 || fv % pv != 0 || gv % qv != 0 || fv / pv != gv / qv {
+        return Err(Wrong::At("the sizes of row and tensors do not fit".to_owned()));
+    }
+    let tile = p.cosize().max(q.cosize()) as usize;
+    for group in 0..ft / pt {
+        for r in 0..fv / pv {
+            let mut at: Vec<Option<i64>> = vec![None; tile];
+            for (t, v) in pairs(pt, pv) {
+                let element = f.at(t + pt * group + ft * (v + pv * r));
+                let place = p.at(t + pt * v) as usize;
+                if at[place].is_some_and(|e| e != element) {
+                    return Err(Wrong::At(format!("place {place} of the tile has two sources")));
+                }
+                at[place] = Some(element);
+            }
+            for (t, v) in pairs(qt, qv) {
+                let element = g.at(t + qt * group + gt * (v + qv * r));
+                let place = q.at(t + qt * v) as usize;
+                if at[place] != Some(element) {
+                    return Err(Wrong::At(format!(
+                        "thread {} value {} is element {element}, the row brings {:?}",
+                        t + qt * group,
+                        v + qv * r,
+                        at[place]
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_gemm(
+    extents: [(i64, i64, i64); 2],
+    (gm, gn): (i64, i64),
+    row: &[Tv; 3],
+    tensors: &[Tv; 3],
+    places: &[Tv; 3],
+) -> Result<(), Wrong> {
+    let [(im, inn, ik), (bm, bn, bk)] = extents;
+    let whole = |block: i64, inst: i64, groups: i64| {
+        let one = inst.checked_mul(groups).filter(|n| inst > 0 && *n > 0 && block % n == 0);
+        one.map(|n| block / n).ok_or_else(|| "the tiles do not divide".to_owned())
+    };
+    let (rm, rn, rk) = (whole(bm, im, gm)?, whole(bn, inn, gn)?, whole(bk, ik, 1)?);
+    // Extent of the first mode of each operand: of the row's tile, of the tensor.
+    let pitch = [(im, bm), (ik, bk), (im, bm)];
+    for group in 0..gm * gn {
+        for (m, n, k) in triples(rm, rn, rk) {
+            let mut maps: [BTreeMap<i64, i64>; 3] = Default::default(); // M, N, K: tile to tensor.
+            let rest = [m + rm * k, n + rn * k, m + rm * n];
+            let dims = [[0, 2], [2, 1], [0, 1]];
+            for o in 0..3 {
+                let ((pt, pv), (ft, fv)) = (row[o].sizes(), tensors[o].sizes());
+                if places[o].size() != fv || places[o].cosize() > fv {
+                    return Err(Wrong::At("values of row and tensor do not fit".to_owned()));
+                }
+                if ft != pt * gm * gn {
+                    return Err(Wrong::At("threads of row and tensor do not fit".to_owned()));
+                }
+                for (t, v) in pairs(pt, pv) {
+                    let place = row[o].at(t + pt * v);
+                    let register = places[o].at(v + pv * rest[o]);
+                    let element = tensors[o].at(t + pt * group + ft * register);
+                    let (inner, outer) = pitch[o];
+                    let coordinates =
+                        [(place % inner, element % outer), (place / inner, element / outer)];
+                    for (dim, (from, to)) in dims[o].into_iter().zip(coordinates) {
+                        let known = *maps[dim].entry(from).or_insert(to);
+                        if known != to {
+                            let name = ["m", "n", "k"][dim];
+                            return Err(Wrong::At(format!(
+                                "{name} = {from} of the instruction is both {known} and {to} of the block"
+                            )));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_pointwise(
+    extents: &[Vec<i64>],
+    layouts: &[Tv],
+    n: i64,
+    loops: &[i64],
+    steps: &[Vec<i64>],
+) -> Result<(), Wrong> {
+    let (Some(all), Some(out)) = (extents.last(), layouts.last()) else {
+        return Err(Wrong::At("there is no output".to_owned()));
+    };
+    let (threads, values) = out.sizes();
+    let positive = loops.iter().chain(extents.iter().flatten()).all(|n| (1..=MOST).contains(n));
+    if !positive || steps.len() != layouts.len() || extents.len() != layouts.len() {
+        return Err(Wrong::At("loops, steps or extents do not fit the operands".to_owned()));
+    }
+    let turns = loops.iter().try_fold(1i64, |p, n| p.checked_mul(*n)).ok_or(Wrong::TooLarge)?;
+    if turns.checked_mul(n) != Some(values) {
+        return Err(Wrong::At(format!(
+            "{turns} instructions of {n} values are not {values} values"
+        )));
+    }
+    let mut written = vec![false; values as usize];
+    for turn in 0..turns {
+        let registers = |o: usize| {
+            let (mut rest, mut at) = (turn, 0);
+            for (extent, step) in loops.iter().zip(&steps[o]) {
+                at += rest % extent * step;
+                rest /= extent;
+            }
+            at
+        };
+        let to = registers(layouts.len() - 1);
+        for v in 0..n {
+            match written.get_mut((to + v) as usize) {
+                Some(seen) if !*seen => *seen = true,
+                _ => return Err(Wrong::At(format!("register {} is not written once", to + v))),
+            }
+            for (o, f) in layouts.iter().enumerate() {
+                let (t_own, v_own) = f.sizes();
+                let from = registers(o) + v;
+                if t_own != threads || from >= v_own {
+                    return Err(Wrong::At(
+                        "threads or values of the operands do not fit".to_owned(),
+                    ));
+                }
+                for t in 0..threads {
+                    let wanted = within(out.at(t + threads * (to + v)), all, &extents[o]);
+                    let found = f.at(t + threads * from);
+                    if wanted != found {
+                        return Err(Wrong::At(format!(
+                            "thread {t} reads element {found} of operand {o}, wanted is {wanted}"
+                        )));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The element of a smaller tensor that stands for an element of a larger one.
+fn within(element: i64, all: &[i64], own: &[i64]) -> i64 {
+    if all.iter().product::<i64>() == own.iter().product::<i64>() {
+        return element;
+    }
+    let (mut rest, mut at, mut unit) = (element, 0, 1);
+    for (a, o) in all.iter().zip(own) {
+        if *o > 1 {
+            at += rest % a * unit;
+        }
+        unit *= o;
+        rest /= a;
+    }
+    at
+}
+
+fn check_reduction(
+    extents: &[i64],
+    axes: &[usize],
+    [f, g]: &[Tv; 2],
+    [stay, reduced]: &[Tv; 2],
+    masks: &[i64],
+    through: Option<&[Tv; 2]>,
+) -> Result<(), Wrong> {
+    let ((threads, values), (out_threads, out_values)) = (f.sizes(), g.sizes());
+    if threads != out_threads || stay.size() != out_values || stay.size() * reduced.size() != values
+    {
+        return Err(Wrong::At("threads or values of input and output do not fit".to_owned()));
+    }
+    let size = |n: Option<i64>, e: &i64| n?.checked_mul(*e).filter(|n| (1..=MOST).contains(n));
+    let all = extents.iter().fold(Some(1i64), size).ok_or(Wrong::TooLarge)?;
+    // Threads whose values a thread has after the exchanges.
+    let lanes = |t: i64| {
+        let mut met = vec![t];
+        for mask in masks {
+            let more: Vec<i64> = met.iter().map(|t| t ^ mask).collect();
+            met.extend(more);
+        }
+        met
+    };
+    let met = |t: i64| -> Vec<i64> {
+        match through {
+            None => lanes(t),
+            Some([first, others]) => {
+                (0..others.size()).flat_map(|o| lanes(first.at(t) + others.at(o))).collect()
+            }
+        }
+    };
+    let kept_of = |element: i64| {
+        let (mut rest, mut at, mut unit) = (element, 0, 1);
+        for (m, e) in extents.iter().enumerate() {
+            if !axes.contains(&m) {
+                at += rest % e * unit;
+                unit *= e;
+            }
+            rest /= e;
+        }
+        at
+    };
+    let out: i64 =
+        extents.iter().enumerate().filter(|(m, _)| !axes.contains(m)).map(|(_, e)| e).product();
+    for t in 0..threads {
+        let partners = met(t);
+        if partners.iter().any(|t| !(0..threads).contains(t)) {
+            return Err(Wrong::At(format!(
+                "thread {t} exchanges with a thread outside of the block"
+            )));
+        }
+        for v in 0..out_values {
+            let wanted = g.at(t + threads * v);
+            let mut seen = BTreeSet::new();
+            for partner in &partners {
+                for r in 0..reduced.size() {
+                    let element = f.at(partner + threads * (stay.at(v) + reduced.at(r)));
+                    if kept_of(element) != wanted || !seen.insert(element) {
+                        return Err(Wrong::At(format!(
+                            "thread {t} adds element {element} to element {wanted} wrongly"
+                        )));
+                    }
+                }
+            }
+            if seen.len() as i64 != all / out.max(1) {
+                return Err(Wrong::At(format!("thread {t} misses elements of element {wanted}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pairs(a: i64, b: i64) -> impl Iterator<Item = (i64, i64)> {
+    (0..b).flat_map(move |j| (0..a).map(move |i| (i, j)))
+}
+
+fn triples(a: i64, b: i64, c: i64) -> impl Iterator<Item = (i64, i64, i64)> {
+    (0..c).flat_map(move |k| pairs(a, b).map(move |(i, j)| (i, j, k)))
+}

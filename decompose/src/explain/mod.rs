@@ -1,0 +1,367 @@
+//! Why each leaf is implemented as it is: every row that was compared with it, which predicate failed, what
+//! would make it hold; and what the solver could have chosen instead, with costs.
+//!
+//! A program is decomposed first. A leaf that a person wrote is explained in the person's text, one that was
+//! generated in the decomposed text; both point to what they were written or generated for.
+
+mod edit;
+mod fix;
+mod leaves;
+mod site;
+
+pub use edit::{Edit, Fix};
+pub use leaves::{leaves, of_blocks};
+
+use crate::matching::{self, Mismatch};
+use crate::solve::{Search, copy};
+use crate::{Decomposed, checked, decompose_with};
+use carbyne_atoms::{Arch, Atom, AtomTable};
+use carbyne_ir::ast::Module;
+use carbyne_ir::diag::{Diagnostic, Diagnostics};
+use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use carbyne_ir::span::Span;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// Only leaves written on, or generated for, this line of the text, from 1.
+    pub line: Option<usize>,
+    /// Only rows whose name holds this, `*` for anything: why not these.
+    pub why: Option<String>,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// For which architecture.
+    pub arch: Arch,
+    /// The leaves, in text order.
+    pub leaves: Vec<Explained>,
+    /// What the solver chose, and what it could have.
+    pub choices: Vec<Choice>,
+    /// Why the program is not decomposed, where it is not.
+    pub refused: Vec<Diagnostic>,
+    /// The decomposed text, which generated leaves stand in.
+    pub decomposed: Option<String>,
+    /// Architectures that have rows which are asked for, where this one has none.
+    pub elsewhere: Vec<Arch>,
+}
+
+/// A leaf and the rows that were compared with it.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// Its first line.
+    pub text: String,
+    /// What it was written or generated for, in the person's text.
+    pub origin: Span,
+    /// Where it stands itself: in the decomposed text if it is generated.
+    pub span: Span,
+    /// Whether it is not in the person's text. Its fixes are of the decomposed text, then.
+    pub generated: bool,
+    /// Its number in the text in which it stands, as resolving counts.
+    pub spec: SpecId,
+    /// The row that implements it.
+    pub atom: Option<String>,
+    /// Every row for specs of its kind, those that match first, then the nearest.
+    pub considered: Vec<Considered>,
+}
+
+/// A row compared with a leaf.
+#[derive(Clone, Debug)]
+pub struct Considered {
+    /// Its name.
+    pub atom: &'static str,
+    /// Cycles from one issue to the next.
+    pub issue: f64,
+    /// Cycles until the result is there.
+    pub completion: f64,
+    /// The first predicate that fails; none where it matches.
+    pub mismatch: Option<Mismatch>,
+    /// A change of the text after which it matches.
+    pub fix: Option<Fix>,
+}
+
+/// A choice of the solver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The operation, in the person's text.
+    pub origin: Span,
+    /// The operation's head in the tile-level text.
+    pub text: String,
+    /// What was chosen.
+    pub chosen: String,
+    /// Other choices, with the cycles of the best kernel that has them.
+    pub others: Vec<(String, f64)>,
+    /// Cycles of the kernel as chosen.
+    pub cycles: f64,
+}
+
+/// Leaves of the search that choices are taken from.
+const TOP: usize = 24;
+/// Choices that the search looks at.
+const BUDGET: u64 = 4_000;
+/// Rows of a leaf for which a fix is looked for.
+const FIXES: usize = 4;
+/// Texts that are tried for all fixes together, and their bytes.
+const TRIES: usize = 4_000;
+const TRIED_BYTES: usize = 8 << 20;
+
+/// Explains a well-formed program.
+///
+/// # Errors
+/// Those of resolving and verifying; that a program does not decompose is part of the answer.
+pub fn explain(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    question: &Question,
+) -> Result<Explanation, Diagnostics> {
+    let program = checked(module, src)?;
+    let search = Search { budget: BUDGET, top: TOP, ..Search::default() };
+    let mut out = Explanation {
+        arch: table.arch,
+        leaves: vec![],
+        choices: vec![],
+        refused: vec![],
+        decomposed: None,
+        elsewhere: vec![],
+    };
+    let tries = Cell::new((TRIED_BYTES / src.len().max(1)).clamp(8, TRIES));
+    let ask = Ask { table, question, src, tries };
+    match decompose_with(module, src, table, search) {
+        Ok(d) => {
+            ask.decomposed(&program, &d, &mut out);
+            out.decomposed = Some(d.text);
+        }
+        Err(errors) => {
+            ask.undecomposed(&program, &mut out);
+            // Of another line only where there is nothing else to say.
+            let all = errors.into_vec();
+            let here: Vec<_> = all.iter().filter(|d| ask.on_line(d.span)).cloned().collect();
+            out.refused = if here.is_empty() && out.leaves.is_empty() { all } else { here };
+        }
+    }
+    if let Some(why) = &question.why {
+        out.leaves.retain(|l| !l.considered.is_empty());
+        if out.leaves.is_empty() {
+            let has = |a: &Arch| AtomTable::new(*a).rows().iter().any(|r| matches(why, r.name));
+            out.elsewhere = Arch::ALL.iter().copied().filter(has).collect();
+        }
+    }
+    Ok(out)
+}
+
+/// Whether a name holds a pattern; `*` stands for anything.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let mut rest = name;
+    pattern.split('*').all(|part| match rest.find(part) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+struct Ask<'a> {
+    table: &'a AtomTable,
+    question: &'a Question,
+    src: &'a str,
+    /// Texts that may still be tried for fixes.
+    tries: Cell<usize>,
+}
+
+/// Where leaves stand.
+#[derive(Copy, Clone)]
+struct Place<'a> {
+    p: &'a Program,
+    text: &'a str,
+    /// Those that are the solver's.
+    solved: &'a BTreeSet<SpecId>,
+    /// What the leaf was written or generated for.
+    origin: Span,
+}
+
+impl Ask<'_> {
+    /// Whether the line that is asked for is one of the span's.
+    fn on_line(&self, origin: Span) -> bool {
+        let Some(line) = self.question.line else { return true };
+        let (first, _) = origin.line_col(self.src);
+        let (last, _) = Span { start: origin.end, end: origin.end }.line_col(self.src);
+        (first..=last).contains(&line)
+    }
+
+    fn decomposed(&self, program: &Program, d: &Decomposed, out: &mut Explanation) {
+        // A leaf that stands in the person's text as it is.
+        let solved = of_blocks(program);
+        let written: BTreeMap<u32, SpecId> = leaves(program)
+            .into_iter()
+            .filter(|(id, _)| !program.kernels.contains(id) && !solved.contains(id))
+            .map(|(id, _)| (program.specs[id].span.start, id))
+            .collect();
+        let written_around: BTreeMap<SpecId, Vec<SpecId>> = leaves(program).into_iter().collect();
+        let none = BTreeSet::new();
+        for (id, around) in leaves(&d.program) {
+            let origin = d.origins.atomic.get(usize::from(id)).copied().unwrap_or_default();
+            if !self.on_line(origin) {
+                continue;
+            }
+            let atom = d.program.specs[id].atom.clone();
+            let explained = match written.get(&origin.start) {
+                Some(own) => {
+                    let around = written_around.get(own).cloned().unwrap_or_default();
+                    let at = Place { p: program, text: self.src, solved: &none, origin };
+                    self.leaf(&at, *own, &around, false, atom)
+                }
+                None => {
+                    let at = Place { p: &d.program, text: &d.text, solved: &none, origin };
+                    self.leaf(&at, id, &around, true, atom)
+                }
+            };
+            out.leaves.push(explained);
+        }
+        self.choices(d, out);
+    }
+
+    /// The leaves as they are written, where nothing could be decomposed.
+    fn undecomposed(&self, program: &Program, out: &mut Explanation) {
+        let solved = of_blocks(program);
+        for (id, around) in leaves(program) {
+            let origin = program.specs[id].span;
+            if !self.on_line(origin) {
+                continue;
+            }
+            let atom = program.specs[id].atom.clone();
+            let at = Place { p: program, text: self.src, solved: &solved, origin };
+            out.leaves.push(self.leaf(&at, id, &around, false, atom));
+        }
+    }
+
+    fn leaf(
+        &self,
+        at: &Place<'_>,
+        id: SpecId,
+        around: &[SpecId],
+        generated: bool,
+        atom: Option<String>,
+    ) -> Explained {
+        let Place { p, text, origin, .. } = *at;
+        let spec = &p.specs[id];
+        let tile_op = at.solved.contains(&id);
+        let asked = |a: &&Atom| self.question.why.as_ref().is_none_or(|why| matches(why, a.name));
+        let mut considered: Vec<Considered> = self
+            .table
+            .implementing(matching::compared(spec.kind))
+            .filter(asked)
+            .map(|row| {
+                let mismatch = match tile_op {
+                    true => self.tile_level(p, id, row),
+                    false => matching::match_atom(p, id, around, row).err(),
+                };
+                let cost = &row.cost;
+                Considered {
+                    atom: row.name,
+                    issue: cost.issue_cycles,
+                    completion: cost.completion_cycles,
+                    mismatch,
+                    fix: None,
+                }
+            })
+            .collect();
+        // Nearest first; what matches before.
+        considered.sort_by_key(|c| {
+            std::cmp::Reverse(c.mismatch.as_ref().map_or((u32::MAX, 0), Mismatch::nearness))
+        });
+        let focused = self.question.line.is_some() || self.question.why.is_some();
+        if !tile_op && (focused || considered.iter().all(|c| c.mismatch.is_some())) {
+            let rejected = considered.iter_mut().filter(|c| c.mismatch.is_some()).take(FIXES);
+            for c in rejected {
+                if let (Some(m), Some(row)) = (&c.mismatch, self.table.get(c.atom)) {
+                    let mut tries = self.tries.get();
+                    c.fix = fix::find(text, id, row, m, &mut tries);
+                    self.tries.set(tries);
+                }
+            }
+        }
+        Explained {
+            text: first_line(text, spec.span),
+            origin,
+            span: spec.span,
+            generated,
+            spec: id,
+            atom,
+            considered,
+        }
+    }
+
+    /// Why a row is no candidate for an operation of the whole block.
+    fn tile_level(&self, p: &Program, id: SpecId, row: &Atom) -> Option<Mismatch> {
+        let spec = &p.specs[id];
+        let side = |t| {
+            let tensor: &carbyne_ir::program::Tensor = &p.tensors[t];
+            let pinned = tensor.dist.as_ref().and_then(|d| d.tv.as_ref()?.to_fixed());
+            match (p.buffer_of(t).memory, pinned) {
+                (Some(Memory::Rf), Some(tv)) => copy::Side::Registers(tv),
+                (Some(Memory::Rf), None) => copy::Side::Open,
+                _ => copy::Side::Memory,
+            }
+        };
+        let threads = spec
+            .exec
+            .and_then(|e| p.threads[e.threads].concat().to_fixed())
+            .map_or(0, |l| l.size());
+        let ends = (spec.input_tensors().next(), spec.outputs.first());
+        let (carbyne_ir::ast::SpecKind::Move, (Some(src), Some(&dst))) = (spec.kind, ends) else {
+            return matching::match_atom(p, id, &[], row).err();
+        };
+        let only = self.table.filtered(|r| r.name == row.name);
+        let found = copy::candidates(p, id, side(src), side(dst), &only, threads);
+        found.err().and_then(|rejected| rejected.into_iter().next().map(|(_, m)| m))
+    }
+
+    fn choices(&self, d: &Decomposed, out: &mut Explanation) {
+        let Some(best) = d.leaves.first() else { return };
+        let solved = carbyne_ir::text::parse(&d.tile_level)
+            .ok()
+            .and_then(|m| checked(&m, &d.tile_level).ok());
+        for (id, chosen) in &best.choices {
+            let origin = d.origins.tile.get(usize::from(*id)).copied().unwrap_or_default();
+            if !self.on_line(origin) {
+                continue;
+            }
+            let mut others: Vec<(String, f64)> = vec![];
+            for leaf in &d.leaves[1..] {
+                let Some((_, other)) = leaf.choices.iter().find(|(o, _)| o == id) else { continue };
+                if other != chosen && others.iter().all(|(o, _)| o != other) {
+                    others.push((other.clone(), leaf.estimate.cycles));
+                }
+            }
+            let why = self.question.why.as_ref();
+            let all = std::iter::once(chosen).chain(others.iter().map(|(o, _)| o));
+            if why.is_some_and(|w| !all.into_iter().any(|c| matches(w, c))) {
+                continue;
+            }
+            let text = solved.as_ref().map_or(String::new(), |p| {
+                let known = usize::from(*id) < p.specs.len();
+                if known { first_line(&d.tile_level, p.specs[*id].span) } else { String::new() }
+            });
+            out.choices.push(Choice {
+                origin,
+                text,
+                chosen: chosen.clone(),
+                others,
+                cycles: best.estimate.cycles,
+            });
+        }
+    }
+}
+
+/// The text of a span on one line.
+fn first_line(text: &str, span: Span) -> String {
+    let all = text.get(span.start as usize..span.end as usize).unwrap_or("");
+    let words: Vec<&str> = all.split_whitespace().collect();
+    words.join(" ").trim_end_matches('{').trim_end().to_owned()
+}

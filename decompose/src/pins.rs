@@ -1,0 +1,217 @@
+//! Pins: what a text states and the solver would otherwise find. Where they cannot hold together, the smallest
+//! set that cannot.
+//!
+//! The set is found by leaving pins out one by one (a deletion-based minimal unsatisfiable subset): a pin
+//! without which there is still no solution has no part in the conflict. What is left is minimal: without
+//! any one of them there is a solution.
+
+use crate::solve::Search;
+use crate::{Decomposed, attempt};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::{AttrValue, Block, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+use std::collections::BTreeSet;
+
+/// Texts of more pins than this are not searched for a conflict.
+const MOST: usize = 64;
+/// Choices that are looked at in all.
+const BUDGET: u64 = 4_000;
+
+/// Something that a text states.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    /// What, in words.
+    pub what: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// The pins of a module, in text order.
+pub fn list(module: &Module) -> Vec<Pin> {
+    let mut walk = Walk { without: BTreeSet::new(), pins: vec![] };
+    walk.module(module.clone());
+    walk.pins
+}
+
+/// The module without these of its pins, counted in text order.
+pub fn without(module: &Module, pins: &BTreeSet<usize>) -> Module {
+    let mut walk = Walk { without: pins.clone(), pins: vec![] };
+    walk.module(module.clone())
+}
+
+/// Names the pins that cannot hold together, if it is they for which there is no solution.
+pub(crate) fn blame(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+    errors: Diagnostics,
+) -> Diagnostics {
+    let pins = list(module);
+    let solver = |d: &Diagnostic| {
+        matches!(
+            d.code,
+            Code::NoAtom | Code::AtomMismatch | Code::PinsConflict | Code::NotDecomposed
+        ) || d.code == Code::NoStrategy
+    };
+    if pins.is_empty() || pins.len() > MOST || !errors.iter().all(solver) {
+        return errors;
+    }
+    let each = (BUDGET / pins.len() as u64).clamp(100, 1_000);
+    let search = Search { budget: search.budget.min(each), top: 1, exhaustive: false };
+    let status = |gone: &BTreeSet<usize>| status(&without(module, gone), src, table, search);
+    let mut gone = BTreeSet::new();
+    let mut needed = vec![];
+    for (i, pin) in pins.iter().enumerate() {
+        gone.insert(i);
+        match status(&gone) {
+            Status::Unsolvable => {}
+            Status::Solvable => {
+                gone.remove(&i);
+                needed.push(pin);
+            }
+            Status::Broken => {
+                gone.remove(&i);
+            }
+        }
+    }
+    let Some((first, others)) = needed.split_first() else { return errors };
+    let mut out = Diagnostics::default();
+    let mut list = errors.into_vec().into_iter();
+    let Some(mut original) = list.next() else { return out };
+    if others.is_empty() {
+        // The reason stands in the error itself.
+        original.related.push((first.span, format!("{} stands in the way", first.what)));
+        out.push(original);
+        list.for_each(|d| out.push(d));
+        return out;
+    }
+    let mut d = Diagnostic::new(
+        Code::PinsConflict,
+        first.span,
+        format!("{} pins cannot hold together", needed.len()),
+    )
+    .label(first.what.clone())
+    .help("without any one of them there is a solution; leave one out, or write `{?}`");
+    for pin in others {
+        d = d.related(pin.span, pin.what.clone());
+    }
+    d = d.note(format!("with all of them: {}", original.message));
+    if !original.label.is_empty() {
+        d = d.note(original.label);
+    }
+    out.push(d);
+    out
+}
+
+enum Status {
+    Solvable,
+    Unsolvable,
+    /// What is left is no program, or nobody knows.
+    Broken,
+}
+
+fn status(module: &Module, src: &str, table: &AtomTable, search: Search) -> Status {
+    let found: Result<Decomposed, Diagnostics> = attempt(module, src, table, search);
+    match found {
+        Ok(_) => Status::Solvable,
+        Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,
+        Err(e) if e.iter().all(|d| d.code.as_str().starts_with('D')) => Status::Unsolvable,
+        Err(_) => Status::Broken,
+    }
+}
+
+struct Walk {
+    without: BTreeSet<usize>,
+    pins: Vec<Pin>,
+}
+
+impl Walk {
+    fn module(&mut self, mut module: Module) -> Module {
+        self.stmts(&mut module.items);
+        module
+    }
+
+    /// Counts a pin; whether it goes.
+    fn pin(&mut self, what: String, span: Span) -> bool {
+        self.pins.push(Pin { what, span });
+        self.without.contains(&(self.pins.len() - 1))
+    }
+
+    fn block(&mut self, block: &mut Block) {
+        self.stmts(&mut block.stmts);
+    }
+
+    fn stmts(&mut self, stmts: &mut [Stmt]) {
+        for stmt in stmts {
+            match &mut stmt.kind {
+                StmtKind::Allocate { name, ty } => self.allocation(&name.text, ty),
+                StmtKind::For { body, .. } => self.block(body),
+                StmtKind::If { then, otherwise, .. } => {
+                    self.block(then);
+                    if let Some(o) = otherwise {
+                        self.block(o);
+                    }
+                }
+                StmtKind::Spec(spec) => self.spec(spec),
+                _ => {}
+            }
+        }
+    }
+
+    fn allocation(&mut self, name: &str, ty: &mut TensorType) {
+        if ty.attrs.contains(&TypeAttr::Open) {
+            return;
+        }
+        if let Some(i) = ty.attrs.iter().position(|a| matches!(a, TypeAttr::Tv(..))) {
+            let span = match &ty.attrs[i] {
+                TypeAttr::Tv(layout, _) => layout.span,
+                _ => ty.span,
+            };
+            if self.pin(format!("the thread-value layout of %{name}"), span) {
+                ty.attrs[i] = TypeAttr::Open;
+            }
+        }
+        if ty.memory != Some(Memory::Sh) || ty.scalar == Scalar::Mbarrier {
+            return;
+        }
+        if let Some(i) = ty.attrs.iter().position(|a| matches!(a, TypeAttr::Swizzle(..)))
+            && self.pin(format!("the swizzle of %{name}"), ty.span)
+        {
+            ty.attrs.remove(i);
+        }
+        if self.pin(format!("the layout of %{name}"), ty.span) {
+            ty.levels.iter_mut().for_each(|l| l.strides = None);
+            ty.attrs.retain(|a| !matches!(a, TypeAttr::Swizzle(..)));
+            ty.attrs.push(TypeAttr::Open);
+        }
+    }
+
+    fn spec(&mut self, spec: &mut Spec) {
+        if let Some(body) = &mut spec.body {
+            self.block(body);
+            return;
+        }
+        for key in ["atom", "tile", "warps"] {
+            let Some(i) = spec.attrs.iter().position(|a| a.key.text == key) else { continue };
+            let what = format!("`{key}=` of the {}", spec.kind);
+            let attr = &spec.attrs[i];
+            let value = match &attr.value {
+                AttrValue::Word(w) => w.len() as u32 + 1,
+                _ => 0,
+            };
+            let span = Span { end: attr.key.span.end + value, ..attr.key.span };
+            if self.pin(what, span) {
+                spec.attrs.remove(i);
+            }
+        }
+        let of_kernel = spec.name.is_some();
+        if let Some((blocks, threads)) = spec.exec.as_ref().filter(|_| of_kernel)
+            && self.pin("its blocks and threads".to_owned(), blocks.span.to(threads.span))
+        {
+            spec.exec = None;
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Rewrites a module so that it can be solved: bodies that take operands through registers or shared memory.
+//! What is added stands in the text like what a person writes, and is solved like it.
+
+use crate::names::Names;
+use crate::solve::{Want, ops};
+use carbyne_ir::ast::*;
+use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+use std::collections::BTreeMap;
+
+/// The module with every want fulfilled. `p` is what the module resolves to.
+pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names) -> Module {
+    let mut by_spec: BTreeMap<SpecId, Vec<&Want>> = BTreeMap::new();
+    for want in wants {
+        let (Want::ThroughRegisters(id)
+        | Want::ThroughShared(id)
+        | Want::FromZero(id)
+        | Want::Rearranged { spec: id, .. }) = want;
+        by_spec.entry(*id).or_default().push(want);
+    }
+    let mut r = Rewrite { p, wants: by_spec, names, specs: 0 };
+    module.items = r.stmts(module.items);
+    module
+}
+
+/// Where each spec and each buffer of a module was written, in the order of their ids; what was added
+/// stands where the spec around it does.
+pub fn origins(module: &Module) -> (Vec<Span>, Vec<Span>) {
+    fn walk(stmts: &[Stmt], around: Span, out: &mut (Vec<Span>, Vec<Span>)) {
+        let or = |s: Span| if s.is_nowhere() { around } else { s };
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::DataDecl { ty, .. } | StmtKind::Allocate { ty, .. } => {
+                    out.1.push(or(ty.span));
+                }
+                StmtKind::For { body, .. } => walk(&body.stmts, around, out),
+                StmtKind::If { then, otherwise, .. } => {
+                    walk(&then.stmts, around, out);
+                    if let Some(o) = otherwise {
+                        walk(&o.stmts, around, out);
+                    }
+                }
+                StmtKind::Spec(spec) => {
+                    let own = or(spec.span);
+                    out.0.push(own);
+                    if let Some(body) = &spec.body {
+                        walk(&body.stmts, own, out);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut out = (vec![], vec![]);
+    walk(&module.items, Span::default(), &mut out);
+    out
+}
+
+struct Rewrite<'a> {
+    p: &'a Program,
+    wants: BTreeMap<SpecId, Vec<&'a Want>>,
+    names: &'a mut Names,
+    specs: usize,
+}
+
+impl Rewrite<'_> {
+    fn stmts(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut out = vec![];
+        for mut stmt in stmts {
+            let mut before = vec![];
+            match &mut stmt.kind {
+                StmtKind::For { body, .. } => {
+                    body.stmts = self.stmts(std::mem::take(&mut body.stmts));
+                }
+                StmtKind::If { then, otherwise, .. } => {
+                    then.stmts = self.stmts(std::mem::take(&mut then.stmts));
+                    if let Some(o) = otherwise {
+                        o.stmts = self.stmts(std::mem::take(&mut o.stmts));
+                    }
+                }
+                StmtKind::Spec(spec) => {
+                    let id = SpecId::from(self.specs);
+                    self.specs += 1;
+                    if let Some(body) = &mut spec.body {
+                        body.stmts = self.stmts(std::mem::take(&mut body.stmts));
+                    }
+                    for want in self.wants.remove(&id).unwrap_or_default() {
+                        self.spec(id, spec, want, &mut before);
+                    }
+                }
+                _ => {}
+            }
+            if let Some(first) = before.first_mut() {
+                first.blank_above = std::mem::take(&mut stmt.blank_above);
+            }
+            out.extend(before);
+            out.push(stmt);
+        }
+        out
+    }
+
+    fn spec(&mut self, id: SpecId, spec: &mut Spec, want: &Want, before: &mut Vec<Stmt>) {
+        let body = match want {
+            Want::ThroughRegisters(_) => self.through_registers(id, spec),
+            Want::ThroughShared(_) => self.through_shared(id, spec),
+            Want::FromZero(_) => self.onto_zero(id, spec),
+            Want::Rearranged { input, .. } => {
+                let tensors: Vec<TensorId> = self.p.specs[id].input_tensors().collect();
+                let Some(&t) = tensors.get(*input) else { return };
+                let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
+                    Operand::View(v) => Some(v),
+                    Operand::Number(_) => None,
+                });
+                let Some(view) = views.nth(*input) else { return };
+                let base = view.base.text.clone();
+                let scalar = self.p.scalar_of(t);
+                let (shared, own) = (
+                    self.names.fresh(&format!("{base}_s")),
+                    self.names.fresh(&format!("{base}_r")),
+                );
+                let (Some(first), Some(second)) = (
+                    allocate(self.p, t, &shared, scalar, Memory::Sh),
+                    allocate(self.p, t, &own, scalar, Memory::Rf),
+                ) else {
+                    return;
+                };
+                // Through shared memory at once: a Move between registers would spread the layout that
+                // does not fit.
+                let from = std::mem::replace(view, View::of(&own));
+                before.extend([first, second]);
+                before.push(moved(spec, from, View::of(&shared)));
+                before.push(moved(spec, View::of(&shared), View::of(&own)));
+                return;
+            }
+        };
+        if let Some(stmts) = body {
+            spec.body = Some(Block { stmts, footer: vec![] });
+        }
+    }
+
+    /// Operands in memory go through registers.
+    fn through_registers(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let &out = s.outputs.first()?;
+        let to = spec.outputs.first()?.clone();
+        let mut body = vec![];
+        if spec.kind == SpecKind::Move {
+            let name = self.names.fresh("r");
+            let Some(Operand::View(from)) = spec.inputs.first() else { return None };
+            body.push(allocate(self.p, out, &name, self.p.scalar_of(out), Memory::Rf)?);
+            body.push(moved(spec, from.clone(), View::of(&name)));
+            body.push(moved(spec, View::of(&name), to));
+            return Some(body);
+        }
+        let memory = |t: TensorId| self.p.buffer_of(t).memory;
+        let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
+        let mut tensors = s.input_tensors();
+        for operand in &mut inner.inputs {
+            let Operand::View(view) = operand else { continue };
+            let t = tensors.next()?;
+            if memory(t) == Some(Memory::Rf) {
+                continue;
+            }
+            let name = self.names.fresh("r");
+            body.push(allocate(self.p, t, &name, self.p.scalar_of(t), Memory::Rf)?);
+            let from = std::mem::replace(view, View::of(&name));
+            body.push(moved(spec, from, View::of(&name)));
+        }
+        if memory(out) == Some(Memory::Rf) {
+            body.push(Stmt::new(StmtKind::Spec(inner)));
+            return Some(body);
+        }
+        let name = self.names.fresh("r");
+        body.push(allocate(self.p, out, &name, self.p.scalar_of(out), Memory::Rf)?);
+        if spec.kind == SpecKind::MatMul {
+            body.push(moved(spec, to.clone(), View::of(&name)));
+        }
+        inner.outputs = vec![View::of(&name)];
+        body.push(Stmt::new(StmtKind::Spec(inner)));
+        body.push(moved(spec, View::of(&name), to));
+        Some(body)
+    }
+
+    /// A Move between registers through a shared tensor; one that repeats its source repeats it afterwards.
+    fn through_shared(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let (t, &out) = (s.input_tensors().next()?, s.outputs.first()?);
+        let Some(Operand::View(from)) = spec.inputs.first() else { return None };
+        let to = spec.outputs.first()?.clone();
+        let scalar = self.p.scalar_of(t);
+        let name = self.names.fresh("w");
+        let size = |t| ops::whole(self.p, t).map(|l| l.size());
+        let mut body = vec![
+            allocate(self.p, t, &name, scalar, Memory::Sh)?,
+            moved(spec, from.clone(), View::of(&name)),
+        ];
+        if size(t) == size(out) {
+            body.push(moved(spec, View::of(&name), to));
+        } else {
+            let own = self.names.fresh("r");
+            body.push(allocate(self.p, t, &own, scalar, Memory::Rf)?);
+            body.push(moved(spec, View::of(&name), View::of(&own)));
+            body.push(moved(spec, View::of(&own), to));
+        }
+        Some(body)
+    }
+
+    /// `MatMul.set` as a MatMul onto zeros, converted at the end where the accumulator has another type.
+    fn onto_zero(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let &out = s.outputs.first()?;
+        let to = spec.outputs.first()?.clone();
+        let scalar = self.p.scalar_of(out);
+        let acc = s.acc.unwrap_or(scalar);
+        let in_registers = self.p.buffer_of(out).memory == Some(Memory::Rf);
+        let mut body = vec![];
+        let sum = if in_registers && acc == scalar {
+            to.clone()
+        } else {
+            let name = self.names.fresh("acc");
+            body.push(allocate(self.p, out, &name, acc, Memory::Rf)?);
+            View::of(&name)
+        };
+        let leaf = |kind, inputs, output, attrs| {
+            Stmt::new(StmtKind::Spec(Spec {
+                kind,
+                name: None,
+                exec: spec.exec.clone(),
+                inputs,
+                outputs: vec![output],
+                attrs,
+                body: None,
+                span: Span::default(),
+            }))
+        };
+        let zero = Operand::Number(Number { text: "0".into(), span: Span::default() });
+        body.push(leaf(SpecKind::Init, vec![zero], sum.clone(), vec![]));
+        body.push(leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), spec.attrs.clone()));
+        if in_registers && acc == scalar {
+            return Some(body);
+        }
+        let done = if acc == scalar {
+            sum
+        } else if in_registers {
+            let cast = SpecKind::Unary(UnaryOp::Cast);
+            body.push(leaf(cast, vec![Operand::View(sum)], to, vec![]));
+            return Some(body);
+        } else {
+            let name = self.names.fresh("r");
+            body.push(allocate(self.p, out, &name, scalar, Memory::Rf)?);
+            let cast = SpecKind::Unary(UnaryOp::Cast);
+            body.push(leaf(cast, vec![Operand::View(sum)], View::of(&name), vec![]));
+            View::of(&name)
+        };
+        body.push(moved(spec, done, to));
+        Some(body)
+    }
+}
+
+/// `Allocate %name:[..].scalar.memory{?}` of the shape of `t`.
+fn allocate(p: &Program, t: TensorId, name: &str, scalar: Scalar, memory: Memory) -> Option<Stmt> {
+    let modes = ops::extents(p, t)?.into_iter().map(|n| TupleExpr::Leaf(Expr::int(n))).collect();
+    let ty = TensorType {
+        levels: vec![Dims { modes, strides: None, span: Span::default() }],
+        scalar,
+        memory: Some(memory),
+        attrs: vec![TypeAttr::Open],
+        span: Span::default(),
+    };
+    Some(Stmt::new(StmtKind::Allocate { name: Name::new(name), ty }))
+}
+
+/// A Move by the threads of `spec`.
+fn moved(spec: &Spec, from: View, to: View) -> Stmt {
+    Stmt::new(StmtKind::Spec(Spec {
+        kind: SpecKind::Move,
+        name: None,
+        exec: spec.exec.clone(),
+        inputs: vec![Operand::View(from)],
+        outputs: vec![to],
+        attrs: vec![],
+        body: None,
+        span: Span::default(),
+    }))
+}

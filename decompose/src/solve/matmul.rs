@@ -1,0 +1,188 @@
+//! Ways to implement a MatMul on registers: every row that multiplies the types, every spread of groups of
+//! threads over M and N.
+
+use super::digits::{reordered, same};
+use super::tv::{Gemm, flat};
+use super::{Known, Want, copy, ops};
+use crate::matching::{self, Mismatch};
+use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::scalar::Scalar;
+
+/// One way.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The row.
+    pub atom: &'static str,
+    /// How it tiles the block.
+    pub gemm: Gemm,
+    /// For A, B and C: the value that (value of an instruction, instruction, instruction) is in the
+    /// tensor's own order.
+    pub maps: [Layout; 3],
+}
+
+/// One way, with what follows from it.
+#[derive(Clone, Debug)]
+pub(super) struct Option3 {
+    pub(super) choice: Choice,
+    /// f_a, f_b, f_c.
+    pub(super) layouts: [Layout; 3],
+    /// Operands that must be brought into these layouts first.
+    pub(super) wants: Vec<Want>,
+    /// Cycles of one execution by one warp, roughly.
+    pub(super) cost: f64,
+    /// Cycles of the detours.
+    pub(super) detours: f64,
+}
+
+/// Every way that agrees with what is known, those without detours first, then by cost.
+pub(super) fn options(
+    p: &Program,
+    table: &AtomTable,
+    id: SpecId,
+    threads: i64,
+    known: &Known,
+) -> Result<Vec<Option3>, Box<Diagnostic>> {
+    let spec = &p.specs[id];
+    let fail = |code, message: String, help: &str| {
+        Err(Box::new(Diagnostic::new(code, spec.span, message).help(help)))
+    };
+    let tensors: Vec<TensorId> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
+    let [a, b, c] = tensors[..] else {
+        return fail(Code::NoAtom, "a MatMul has three operands".into(), "correct it");
+    };
+    let (sa, sb, sc) = (p.scalar_of(a), p.scalar_of(b), p.scalar_of(c));
+    let rows = copy::matmul_rows(table, sa, sb, sc);
+    if rows.is_empty() {
+        return Err(Box::new(no_rows(p, table, id)));
+    }
+    let (ea, ec) = (ops::extents(p, a), ops::extents(p, c));
+    let (Some(&[_, k]), Some(&[m, n])) = (ea.as_deref(), ec.as_deref()) else {
+        return fail(
+            Code::NoAtom,
+            "only MatMuls of two modes and known sizes are decomposed".into(),
+            "write a loop over the batch",
+        );
+    };
+    let pin = match spec.ints("warps") {
+        Some([m, n]) => Some((*m, *n)),
+        _ => None,
+    };
+    let mut found = vec![];
+    let mut clash = false;
+    for atom in &rows {
+        let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else { continue };
+        let groups = threads / atom.group;
+        if groups < 1
+            || threads % atom.group != 0
+            || spec.atom.as_ref().is_some_and(|name| name != atom.name)
+        {
+            continue;
+        }
+        for gm in (1..=groups).filter(|g| groups % g == 0) {
+            let gemm = Gemm { inst: (im, inn, ik), block: (m, n, k), groups: (gm, groups / gm) };
+            if pin.is_some_and(|w| w != gemm.groups) || gemm.rest().is_none() {
+                continue;
+            }
+            match option(p, id, atom, gemm, [a, b, c], known) {
+                Some(o) => found.push(o),
+                None => clash = true,
+            }
+        }
+    }
+    if found.is_empty() {
+        let shapes: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
+        return fail(
+            Code::PinsConflict,
+            match (clash, &spec.atom) {
+                (true, _) => "the known thread-value layouts fit no MatMul atom".to_owned(),
+                (_, Some(atom)) => {
+                    format!("{threads} threads do not tile a MatMul of {m}x{n}x{k} with `{atom}`")
+                }
+                _ => format!(
+                    "{threads} threads do not tile a MatMul of {m}x{n}x{k} with {}",
+                    shapes.join(" or ")
+                ),
+            },
+            "choose tile sizes that the atom's extents times the warps along each mode divide",
+        );
+    }
+    found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
+    Ok(found)
+}
+
+fn option(
+    p: &Program,
+    id: SpecId,
+    atom: &Atom,
+    gemm: Gemm,
+    tensors: [TensorId; 3],
+    known: &Known,
+) -> Option<Option3> {
+    let rows = &atom.operands;
+    let nested = gemm.nested(&rows[0].tv, &rows[1].tv, &rows[2].tv).ok()?;
+    let mut maps = vec![];
+    let mut layouts = vec![];
+    let mut wants = vec![];
+    let mut detours = 0.0;
+    for (i, (wanted, t)) in nested.iter().zip(tensors).enumerate() {
+        let own = flat(wanted).ok()?;
+        let fixed = known.get(&p.tensors[t].buffer);
+        let map = reordered(fixed.unwrap_or(&own), wanted);
+        match (map, i) {
+            (Some(map), _) => {
+                layouts.push(fixed.cloned().unwrap_or(own));
+                maps.push(map);
+            }
+            (None, 2) => return None,
+            (None, input) => {
+                wants.push(Want::Rearranged { spec: id, input });
+                detours += rearranging(p, t);
+                maps.push(reordered(&own, wanted)?);
+                layouts.push(own);
+            }
+        }
+    }
+    let maps: [Layout; 3] = maps.try_into().ok()?;
+    let layouts: [Layout; 3] = layouts.try_into().ok()?;
+    let scalars: Vec<(&Layout, Scalar)> =
+        layouts.iter().zip(tensors).map(|(l, t)| (l, p.scalar_of(t))).collect();
+    let cost = cycles(&gemm, atom, &scalars) + detours;
+    Some(Option3 { choice: Choice { atom: atom.name, gemm, maps }, layouts, wants, cost, detours })
+}
+
+/// Cycles until a register tensor has gone through shared memory, roughly.
+pub(super) fn rearranging(p: &Program, t: TensorId) -> f64 {
+    let bits = ops::whole(p, t).map_or(0, |l| l.size()).saturating_mul(p.scalar_of(t).bits());
+    100.0 + bits as f64 / 8.0 / 32.0
+}
+
+/// Whether the layouts are known to be the same.
+pub(super) fn agrees(known: &Known, p: &Program, t: TensorId, tv: &Layout) -> bool {
+    known.get(&p.tensors[t].buffer).is_none_or(|k| same(k, tv))
+}
+
+/// The error for element types that no row multiplies.
+fn no_rows(p: &Program, table: &AtomTable, id: SpecId) -> Diagnostic {
+    let rejected: Vec<(&'static str, Mismatch)> = table
+        .implementing(p.specs[id].kind)
+        .filter_map(|atom| Some((atom.name, matching::match_atom(p, id, &[], atom).err()?)))
+        .collect();
+    matching::no_atom(p, id, table, &rejected)
+}
+
+/// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty
+/// where registers would spill.
+fn cycles(gemm: &Gemm, atom: &Atom, tensors: &[(&Layout, Scalar)]) -> f64 {
+    let Some((rm, rn, rk)) = gemm.rest() else { return f64::INFINITY };
+    let warps = 32.0 / atom.group as f64;
+    let multiply = (rm * rn * rk) as f64 * atom.cost.issue_cycles / warps;
+    let registers = |(l, s): &(&Layout, Scalar)| l.mode(1).map_or(0, |v| v.size()) * s.bits() / 32;
+    let each: Vec<i64> = tensors.iter().map(registers).collect();
+    // A warp of 32 threads loads one 32-bit register a thread per wavefront of shared memory.
+    let loads = each[..2].iter().sum::<i64>() as f64;
+    let spill = (each.iter().sum::<i64>() - 216).max(0) as f64 * 64.0;
+    multiply + loads + spill
+}

@@ -1,0 +1,240 @@
+//! Operations between registers: every thread on its own values. Operands have one thread-value layout; one
+//! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
+
+use super::digits::{Projection, project};
+use super::{Known, ops, tv};
+use crate::matching::Mismatch;
+use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
+
+/// How an operation on one thread's values is implemented.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The row.
+    pub atom: &'static str,
+    /// Scalars of one instruction.
+    pub n: i64,
+    /// Loops over the instructions of one thread: extent of each.
+    pub loops: Vec<i64>,
+    /// For each input and then the output: steps of its values along the loops, none where a loop does not
+    /// change the value; and how many values of it one instruction takes.
+    pub steps: Vec<(Vec<Option<i64>>, i64)>,
+    /// The thread-value layout of each operand.
+    pub layouts: Vec<Layout>,
+    /// Issue cycles of all instructions of one execution by one warp.
+    pub cost: f64,
+}
+
+/// Which modes of the output an operand has; none where its shape does not fit.
+pub(super) fn kept(p: &Program, operand: TensorId, out: TensorId) -> Option<Vec<bool>> {
+    let (own, all) = (ops::extents(p, operand)?, ops::extents(p, out)?);
+    let size = |e: &[i64]| e.iter().fold(1i64, |a, b| a.saturating_mul(*b));
+    if size(&own) == size(&all) {
+        return Some(vec![true; all.len()]);
+    }
+    (own.len() == all.len() && own.iter().zip(&all).all(|(o, a)| o == a || *o == 1))
+        .then(|| own.iter().zip(&all).map(|(o, a)| o == a).collect())
+}
+
+/// What an operand's layout must be where the output's is this. Where `whole`, all operands have all modes,
+/// and which digit lies in which mode does not matter.
+///
+/// # Errors
+/// A sentence where the layout does not come apart.
+pub(super) fn operand(
+    p: &Program,
+    t: TensorId,
+    out: TensorId,
+    tv: &Layout,
+    whole: bool,
+) -> Result<Projection, String> {
+    let kept = kept(p, t, out).ok_or("the shapes do not fit")?;
+    let extents = ops::extents(p, out).unwrap_or_default();
+    if whole {
+        let size = extents.iter().fold(1i64, |a, b| a.saturating_mul(*b));
+        return project(tv, &[size], &[true]);
+    }
+    project(tv, &extents, &kept)
+}
+
+/// Whether all operands have all elements of the output.
+pub(super) fn whole(p: &Program, id: SpecId) -> bool {
+    let spec = &p.specs[id];
+    let Some(&out) = spec.outputs.first() else { return true };
+    spec.input_tensors().all(|t| kept(p, t, out).is_some_and(|k| k.iter().all(|k| *k)))
+}
+
+/// What a Reduction's output is where its input is this.
+///
+/// # Errors
+/// A sentence where the layout does not come apart.
+pub(super) fn reduced(p: &Program, id: SpecId, tv: &Layout) -> Result<Projection, String> {
+    let spec = &p.specs[id];
+    let input = spec.input_tensors().next().ok_or("it has no input")?;
+    let extents = ops::extents(p, input).ok_or("its sizes are not known")?;
+    let axes = spec.axes().ok_or("it names no axis")?;
+    let kept: Vec<bool> = (0..extents.len()).map(|i| !axes.contains(&i)).collect();
+    project(tv, &extents, &kept)
+}
+
+/// The best row for an operation whose operands all lie in registers and are known; or each row's reason.
+pub(super) fn choose(
+    p: &Program,
+    table: &AtomTable,
+    id: SpecId,
+    known: &Known,
+) -> Result<Choice, Vec<(&'static str, Mismatch)>> {
+    let spec = &p.specs[id];
+    let wrong = |found: String| {
+        vec![("-", Mismatch::Order { operand: "D", want: "one thread-value layout".into(), found })]
+    };
+    let Some(&out) = spec.outputs.first() else { return Err(wrong("nothing".into())) };
+    let layout = |t: TensorId| known.get(&p.tensors[t].buffer).cloned();
+    let Some(tv) = layout(out) else { return Err(wrong("an open one".into())) };
+    let whole = whole(p, id);
+    let mut layouts = vec![];
+    let mut inputs = vec![];
+    for t in spec.input_tensors() {
+        inputs.push(operand(p, t, out, &tv, whole).map_err(wrong)?);
+        layouts.push(layout(t).ok_or_else(|| wrong("an open one".into()))?);
+    }
+    let Ok(own) = operand(p, out, out, &tv, whole) else { return Err(wrong(tv.to_string())) };
+    layouts.push(tv.clone());
+    inputs.push(own);
+    let tensors: Vec<TensorId> = spec.input_tensors().chain([out]).collect();
+    let mut rejected = vec![];
+    let mut best: Option<((f64, f64, i64), Choice)> = None;
+    for atom in table.implementing(spec.kind) {
+        if spec.atom.as_ref().is_some_and(|a| a != atom.name) {
+            continue;
+        }
+        match fits(p, atom, &tensors, &inputs) {
+            Ok((n, loops, steps)) => {
+                let total: i64 = loops.iter().product();
+                let cost = total as f64 * atom.cost.issue_cycles;
+                let error = atom.error_bound().map_or(0.0, |b| b.at(1.0, 1.0));
+                let rank = (error, cost, -n);
+                if best.as_ref().is_none_or(|(least, _)| rank < *least) {
+                    let layouts = layouts.clone();
+                    best = Some((rank, Choice { atom: atom.name, n, loops, steps, layouts, cost }));
+                }
+            }
+            Err(m) => rejected.push((atom.name, m)),
+        }
+    }
+    best.map(|(_, c)| c).ok_or(rejected)
+}
+
+type Fit = (i64, Vec<i64>, Vec<(Vec<Option<i64>>, i64)>);
+
+fn fits(
+    p: &Program,
+    atom: &Atom,
+    tensors: &[TensorId],
+    inputs: &[Projection],
+) -> Result<Fit, Mismatch> {
+    if atom.group != 1 || atom.operands.len() < tensors.len() {
+        return Err(Mismatch::Threads {
+            want: format!("groups of {} threads", atom.group),
+            found: "each thread on its own values".into(),
+        });
+    }
+    let read = atom.operands.iter().filter(|o| o.access == Access::Read);
+    let written = atom.operands.iter().filter(|o| o.access != Access::Read);
+    let rows: Vec<_> = read.take(tensors.len() - 1).chain(written.take(1)).collect();
+    let mut n = 1;
+    for (row, t) in rows.iter().zip(tensors) {
+        let scalar = p.scalar_of(*t);
+        let per = row.elem.scalars_per_unit(scalar).ok_or_else(|| Mismatch::Scalar {
+            operand: row.name,
+            want: row.elem.to_string(),
+            found: scalar.to_string(),
+            apart: (row.elem.bits() - scalar.bits()).abs(),
+        })?;
+        if !row.allows(Memory::Rf) {
+            let want: Vec<&str> = row.memory.iter().map(|m| m.as_str()).collect();
+            return Err(Mismatch::Memory {
+                operand: row.name,
+                want: want.join(" or "),
+                found: "RF".into(),
+            });
+        }
+        // Registers must start where a register of that width starts.
+        n = n.max(row.n_values() * per);
+    }
+    let out = &inputs[inputs.len() - 1];
+    let values: i64 = out.v.iter().map(|d| d.extent).product();
+    if rows.iter().zip(tensors).any(|(row, t)| {
+        row.n_values() * row.elem.scalars_per_unit(p.scalar_of(*t)).unwrap_or(1) != n
+    }) || values % n != 0
+    {
+        return Err(Mismatch::Values { operand: rows[0].name, want: n, found: values });
+    }
+    // All operands have one layout here: a row that brings elements to other places needs two.
+    let order = |row: &AtomOperand, t: &TensorId| {
+        let per = row.elem.scalars_per_unit(p.scalar_of(*t))?;
+        let v = tv::in_scalars(&row.tv, per).and_then(|l| l.mode(1)).ok()?;
+        Some((0..n).map(|i| v.at(i)).collect::<Vec<_>>())
+    };
+    let first = order(rows[0], &tensors[0]);
+    if let Some((row, _)) = rows.iter().zip(tensors).find(|(row, t)| order(row, t) != first) {
+        return Err(Mismatch::Order {
+            operand: row.name,
+            want: format!("its elements in the order `{}`", row.tv),
+            found: "those of the other operands".to_owned(),
+        });
+    }
+    // The digits of the values, the first ones split so that an instruction takes n.
+    let mut left = n;
+    let mut loops = vec![];
+    let mut steps: Vec<(Vec<Option<i64>>, i64)> = inputs.iter().map(|_| (vec![], n)).collect();
+    for (i, d) in out.v.iter().enumerate() {
+        let taken = gcd(left, d.extent);
+        if left > 1 && taken != left.min(d.extent) {
+            return Err(Mismatch::Values { operand: rows[0].name, want: n, found: d.extent });
+        }
+        if taken > 1 && inputs.iter().any(|input| input.registers[i].is_none()) {
+            return Err(Mismatch::Order {
+                operand: rows[0].name,
+                want: format!("{n} values side by side"),
+                found: "one value for all of them".to_owned(),
+            });
+        }
+        left /= taken;
+        if d.extent > taken {
+            loops.push(d.extent / taken);
+            for (to, input) in steps.iter_mut().zip(inputs) {
+                to.0.push(input.registers[i].map(|r| r * taken));
+            }
+        }
+    }
+    // Loops that go on where the one before ends are one.
+    let mut i = 1;
+    while i < loops.len() {
+        let joins = steps.iter().all(|(s, _)| match (s[i - 1], s[i]) {
+            (Some(inner), Some(outer)) => outer == inner * loops[i - 1],
+            (None, None) => true,
+            _ => false,
+        });
+        if joins {
+            loops[i - 1] *= loops[i];
+            loops.remove(i);
+            for (s, _) in &mut steps {
+                s.remove(i);
+            }
+        } else {
+            i += 1;
+        }
+    }
+    Ok((n, loops, steps))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

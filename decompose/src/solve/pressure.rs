@@ -1,0 +1,101 @@
+//! Registers that tensors take at once.
+//!
+//! A tensor is live from its first access to its last. In a loop that is not all: what is read before it is
+//! written there comes from the turn before, and what is accessed outside of the loop too survives it, so that
+//! both are live during the whole loop.
+
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::scalar::Memory;
+use std::collections::BTreeMap;
+
+/// The most registers that are live at once; `size` is what one tensor takes of a thread.
+pub(super) fn most(p: &Program, kernel: SpecId, size: &BTreeMap<BufferId, i64>) -> i64 {
+    let mut walk = Walk { p, at: 0, accesses: BTreeMap::new(), loops: vec![] };
+    if let Some(body) = &p.specs[kernel].body {
+        walk.stmts(body);
+    }
+    let mut changes: BTreeMap<usize, i64> = BTreeMap::new();
+    for (buffer, accesses) in &walk.accesses {
+        let Some(&registers) = size.get(buffer) else { continue };
+        let (first, last) = walk.range(accesses);
+        *changes.entry(first).or_default() += registers;
+        *changes.entry(last + 1).or_default() -= registers;
+    }
+    let (mut now, mut most) = (0i64, 0);
+    for change in changes.into_values() {
+        now = now.saturating_add(change);
+        most = most.max(now);
+    }
+    most
+}
+
+struct Walk<'p> {
+    p: &'p Program,
+    /// Operations so far.
+    at: usize,
+    /// When each tensor is accessed, and whether all of it is written without being read.
+    accesses: BTreeMap<BufferId, Vec<(usize, bool)>>,
+    /// First and last operation of each, inner ones first.
+    loops: Vec<(usize, usize)>,
+}
+
+impl Walk<'_> {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Spec(id) => match &self.p.specs[*id].body {
+                    Some(body) => self.stmts(body),
+                    None => self.leaf(*id),
+                },
+                StmtKind::For { body, .. } => {
+                    let first = self.at;
+                    self.stmts(body);
+                    if self.at > first {
+                        self.loops.push((first, self.at - 1));
+                    }
+                }
+                StmtKind::If { then, otherwise, .. } => {
+                    self.stmts(then);
+                    self.stmts(otherwise);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn leaf(&mut self, id: SpecId) {
+        let p = self.p;
+        let spec = &p.specs[id];
+        let accumulates = matches!(spec.kind, SpecKind::MatMul);
+        let reads = spec.input_tensors().map(|t| (t, false));
+        let writes = spec.outputs.iter().map(|t| (*t, !accumulates));
+        for (t, sets) in reads.chain(writes) {
+            let buffer = p.tensors[t].buffer;
+            if p.buffers[buffer].memory == Some(Memory::Rf) {
+                // A part of a tensor leaves the rest as it is.
+                let whole = p.buffers[buffer].tensor == t || {
+                    let size = |t| super::ops::whole(p, t).map(|l| l.size());
+                    size(t) == size(p.buffers[buffer].tensor)
+                };
+                self.accesses.entry(buffer).or_default().push((self.at, sets && whole));
+            }
+        }
+        self.at += 1;
+    }
+
+    fn range(&self, accesses: &[(usize, bool)]) -> (usize, usize) {
+        let first = accesses.first().map_or(0, |a| a.0);
+        let last = accesses.last().map_or(first, |a| a.0);
+        let mut range = (first, last);
+        for &(start, end) in &self.loops {
+            let mut inside = accesses.iter().filter(|a| (start..=end).contains(&a.0));
+            let Some((_, sets)) = inside.next() else { continue };
+            let outside = range.0 < start || range.1 > end;
+            if outside || !sets {
+                range = (range.0.min(start), range.1.max(end));
+            }
+        }
+        range
+    }
+}

@@ -1,0 +1,309 @@
+//! Block tiles of kernels that are bound by memory: which part of a tensor a block takes, and by how many
+//! threads.
+//!
+//! At most two modes are tiled: those along which the tensors are consecutive, else also the longest other
+//! one. Of the rest a block has one element at a time.
+
+use crate::solve::ops;
+use carbyne_atoms::{AtomTable, limits};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
+
+/// Bits of the widest access.
+const WIDEST: i64 = 128;
+/// 32-bit registers that a tile may take in one thread.
+const REGISTERS: i64 = 64;
+/// Blocks that keep a machine busy.
+const MACHINE: f64 = 100.0;
+/// Cycles in which a block begins and ends, which no other block fills.
+const BLOCK: f64 = 20.0;
+/// The longest tile along a mode.
+const LONGEST: i64 = 4096;
+
+/// What a kernel goes over.
+pub(super) struct Problem<'p> {
+    p: &'p Program,
+    id: SpecId,
+    /// Of the whole space.
+    pub(super) extents: Vec<i64>,
+    /// The tensors in global memory that hold an element for each of the space's.
+    sides: Vec<Side>,
+    /// Modes along which a block walks, instead of being one of many.
+    pub(super) walked: Vec<bool>,
+}
+
+/// A tensor in global memory.
+struct Side {
+    layout: Layout,
+    bits: i64,
+}
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// The tile of a block, an extent a mode.
+    pub(super) tile: Vec<i64>,
+    /// Threads of a block.
+    pub(super) threads: i64,
+    /// The modes that blocks are counted along.
+    pub(super) grid: Vec<usize>,
+    cost: f64,
+}
+
+impl Side {
+    /// The mode along which neighbors lie side by side, and how many do.
+    fn run(&self) -> Option<(usize, i64)> {
+        let modes = self.layout.modes();
+        modes.iter().enumerate().find_map(|(i, m)| {
+            let first = m.leaves().iter().find(|(n, _)| *n > 1)?;
+            (first.1 == 1).then_some((i, first.0))
+        })
+    }
+
+    /// Elements of one access to a tile, and elements side by side.
+    fn access(&self, tile: &[i64]) -> (i64, i64) {
+        let Some((mode, run)) = self.run() else { return (1, 1) };
+        let along = gcd(tile[mode], run);
+        let others = self.layout.leaves().iter().filter(|(n, s)| *n > 1 && *s > 1);
+        let aligned = others.fold(along, |g, (_, s)| gcd(g, *s));
+        let mut n = 1;
+        while aligned % (2 * n) == 0 && 2 * n * self.bits <= WIDEST {
+            n *= 2;
+        }
+        (n, along)
+    }
+}
+
+impl<'p> Problem<'p> {
+    /// A space of the operands `over`, whose first is the whole of it, walked along `walked`.
+    pub(super) fn new(
+        p: &'p Program,
+        id: SpecId,
+        over: &[TensorId],
+        walked: &[usize],
+    ) -> Result<Self, Box<Diagnostic>> {
+        let spec = &p.specs[id];
+        let refuse = |message: String, help: &str| {
+            Err(Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help)))
+        };
+        let tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+        for t in tensors {
+            if p.buffer_of(t).memory != Some(Memory::Gl) {
+                return refuse(
+                    format!("{} does not lie in global memory", p.tensor_name(t)),
+                    "declare it at the top, in GL",
+                );
+            }
+            if ops::extents(p, t).is_none() {
+                return refuse(
+                    format!("the sizes of {} are not known", p.tensor_name(t)),
+                    "fix them with `let`, or write the body",
+                );
+            }
+        }
+        let extents = over.first().and_then(|t| ops::extents(p, *t)).unwrap_or_default();
+        if extents.is_empty() {
+            return refuse("a single element has no tiles".to_owned(), "write the body");
+        }
+        let sides = over
+            .iter()
+            .filter(|t| ops::extents(p, **t).as_ref() == Some(&extents))
+            .filter_map(|t| Some(Side { layout: ops::whole(p, *t)?, bits: p.scalar_of(*t).bits() }))
+            .collect();
+        let walked = (0..extents.len()).map(|m| walked.contains(&m)).collect();
+        Ok(Problem { p, id, extents, sides, walked })
+    }
+
+    /// Whether the tensors are consecutive along different modes.
+    pub(super) fn crossed(&self) -> bool {
+        let mut modes: Vec<usize> = self.sides.iter().filter_map(|s| Some(s.run()?.0)).collect();
+        modes.dedup();
+        modes.len() > 1
+    }
+
+    /// The modes that are tiled.
+    fn tiled(&self) -> Vec<usize> {
+        let mut modes: Vec<usize> = vec![];
+        for (mode, _) in self.sides.iter().filter_map(Side::run) {
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+        modes.truncate(2);
+        while modes.len() < 2 {
+            // What is walked along first: its tiles are fewer steps.
+            let rank = |m: &usize| (self.walked[*m], self.extents[*m], std::cmp::Reverse(*m));
+            let rest = (0..self.extents.len()).filter(|m| !modes.contains(m));
+            match rest.max_by_key(rank) {
+                Some(m) => modes.push(m),
+                None => break,
+            }
+        }
+        modes
+    }
+
+    /// The cheapest choice that agrees with the pins.
+    pub(super) fn choose(&self, table: &AtomTable) -> Result<Choice, Box<Diagnostic>> {
+        let spec = &self.p.specs[self.id];
+        let size = |t| self.p.threads[t].concat().to_fixed().map_or(0, |l: Layout| l.size());
+        let pinned = spec.exec.map(|e| {
+            let grid = self.p.threads[e.blocks].concat().to_fixed();
+            let grid: Vec<i64> =
+                grid.map_or(vec![], |g| g.modes().iter().map(Layout::size).collect());
+            (grid, size(e.threads))
+        });
+        let warps = spec.ints("warps").map(|w| w.iter().product::<i64>());
+        let threads: Vec<i64> = match (&pinned, warps) {
+            (Some((_, n)), _) => vec![*n],
+            (None, Some(w)) => vec![w.saturating_mul(32)],
+            (None, None) => vec![32, 64, 128, 256],
+        };
+        let mut best: Option<Choice> = None;
+        for tile in self.tiles() {
+            let counts: Vec<i64> = self.extents.iter().zip(&tile).map(|(e, t)| e / t).collect();
+            let blocks = |m: &usize| !self.walked[*m];
+            let every: Vec<usize> = (0..tile.len()).filter(blocks).collect();
+            let several: Vec<usize> = every.iter().copied().filter(|m| counts[*m] > 1).collect();
+            let is = |modes: &[usize], grid: &[i64]| {
+                modes.iter().map(|m| counts[*m]).eq(grid.iter().copied())
+            };
+            let grid = match &pinned {
+                Some((grid, _)) if is(&every, grid) => every,
+                Some((grid, _)) if is(&several, grid) => several,
+                Some((grid, _)) if several.is_empty() && grid[..] == [1] => vec![],
+                Some(_) => continue,
+                None => several,
+            };
+            for &threads in &threads {
+                if !(1..=limits(table.arch).max_threads_per_block).contains(&threads) {
+                    continue;
+                }
+                let Some(cost) = self.cost(&tile, threads, table) else { continue };
+                if best.as_ref().is_none_or(|b| cost < b.cost) {
+                    best = Some(Choice { tile: tile.clone(), threads, grid: grid.clone(), cost });
+                }
+            }
+        }
+        best.ok_or_else(|| {
+            Box::new(
+                Diagnostic::new(
+                    Code::PinsConflict,
+                    spec.span,
+                    format!(
+                        "no block tile of {} satisfies all that is asked",
+                        by(&self.extents)
+                    ),
+                )
+                .help(
+                    "the tile divides the tensors mode by mode, the grid is their quotient, and a tile \
+                     fits into the registers of its threads",
+                ),
+            )
+        })
+    }
+
+    /// Tiles to consider: the pinned one, or divisors along the tiled modes.
+    fn tiles(&self) -> Vec<Vec<i64>> {
+        if let Some(pin) = self.p.specs[self.id].ints("tile") {
+            let fits = pin.len() == self.extents.len()
+                && pin.iter().zip(&self.extents).all(|(t, e)| *t > 0 && e % t == 0);
+            return if fits { vec![pin.to_vec()] } else { vec![] };
+        }
+        let mut out = vec![vec![1; self.extents.len()]];
+        for mode in self.tiled() {
+            let extent = self.extents[mode];
+            let along: Vec<i64> = (1..=extent.min(LONGEST)).filter(|t| extent % t == 0).collect();
+            out = out
+                .iter()
+                .flat_map(|tile| {
+                    along.iter().map(|t| {
+                        let mut tile = tile.clone();
+                        tile[mode] = *t;
+                        tile
+                    })
+                })
+                .collect();
+        }
+        out
+    }
+
+    /// Cycles of the whole problem on one multiprocessor, roughly; none for a tile that does not fit.
+    fn cost(&self, tile: &[i64], threads: i64, table: &AtomTable) -> Option<f64> {
+        let limits = limits(table.arch);
+        let elements = tile.iter().try_fold(1i64, |p, t| p.checked_mul(*t))?;
+        let bits = self.sides.iter().map(|s| s.bits).max()?;
+        let shared = if self.crossed() { elements.checked_mul(bits)? / 8 } else { 0 };
+        if shared > limits.static_smem_per_block {
+            return None;
+        }
+        let (mut issue, mut sectors, mut registers) = (0.0, 0.0, 0);
+        for side in &self.sides {
+            let (n, run) = side.access(tile);
+            // Threads that share the accesses evenly take part.
+            let each = elements / n / gcd(elements / n, threads);
+            issue += (each * ((threads + 31) / 32)) as f64 * 4.0;
+            let bytes = (run * side.bits + 7) / 8;
+            // A line of four sectors is opened for one, too: half of what that wastes counts.
+            let (own, lines) = ((bytes + 31) / 32, (bytes + 127) / 128 * 4);
+            sectors += (elements / run * (own + lines)) as f64 / 2.0;
+            registers += each.checked_mul(n * side.bits)? / 32 + 1;
+        }
+        if registers > REGISTERS && self.p.specs[self.id].ints("tile").is_none() {
+            return None;
+        }
+        // A multiprocessor gets some 32 bytes a cycle from the second-level cache.
+        let work = (issue / limits.timing.schedulers).max(sectors).max(shared as f64 / 64.0);
+        let mut wait = limits.timing.global_cycles;
+        if self.crossed() {
+            wait += limits.timing.shared_store_cycles + limits.timing.shared_load_cycles;
+        }
+        let resident = (limits.smem_per_sm / (shared + limits.reserved_smem_per_block).max(1))
+            .min(limits.regs_per_sm / ((registers + 24) * threads).max(1))
+            .min(limits.warps_per_sm * 32 / threads.max(32))
+            .clamp(1, limits.blocks_per_sm) as f64;
+        let counts = |walked: bool| -> f64 {
+            let modes = (0..tile.len()).filter(|m| self.walked[*m] == walked);
+            modes.map(|m| (self.extents[m] / tile[m]) as f64).product()
+        };
+        let (blocks, steps) = (counts(false), counts(true));
+        let resident = resident.min((blocks / MACHINE).max(1.0));
+        let last =
+            if self.walked.contains(&true) { self.exchange(tile, threads, table) } else { 0.0 };
+        let block = steps * work.max((wait + work) / resident) + last + BLOCK;
+        Some(blocks * block * (MACHINE / blocks).max(1.0))
+    }
+
+    /// Cycles in which the threads of a block combine what they walked over.
+    fn exchange(&self, tile: &[i64], threads: i64, table: &AtomTable) -> f64 {
+        let of = |walked: bool| -> i64 {
+            (0..tile.len()).filter(|m| self.walked[*m] == walked).map(|m| tile[m]).product()
+        };
+        let n = self.sides.first().map_or(1, |s| s.access(tile).0);
+        let (kept, gone) = (of(false), (of(true) / n).clamp(1, threads));
+        let values = (kept * gone / threads).max(1) as f64;
+        let lanes = (gone.min(32) as f64).log2().ceil();
+        let timing = &limits(table.arch).timing;
+        let shared = if gone > 32 {
+            timing.shared_store_cycles + timing.shared_load_cycles * (gone as f64 / 32.0)
+        } else {
+            0.0
+        };
+        let warps = ((threads + 31) / 32) as f64;
+        values * lanes * (4.0 * warps / timing.schedulers + 30.0) + shared
+    }
+}
+
+/// `512x1024`
+fn by(extents: &[i64]) -> String {
+    extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,87 @@
+//! Kernel-level Moves and Reductions: what the strategies write computes what the specs mean.
+
+use crate::support::{decomposed, run, run_random, sm_80};
+use carbyne_decompose::Decomposed;
+use carbyne_ir::diag::Code;
+
+fn computes(src: &str) -> Decomposed {
+    let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{src}\n{:?}", e.into_vec()));
+    for report in [run(&d.program, &sm_80()), run_random(&d.program, &sm_80())] {
+        report.unwrap_or_else(|e| panic!("{src}\n{e:?}\n{}", d.text));
+    }
+    d
+}
+
+fn moved(from: &str, to: &str, pins: &str) -> Decomposed {
+    computes(&format!("carbyne 1\n%A:{from}\n%B:{to}\nMove @m (%A) -> (%B) {pins}\n"))
+}
+
+fn reduced(op: &str, from: &str, to: &str, axes: &str) -> Decomposed {
+    computes(&format!(
+        "carbyne 1\n%A:{from}\n%B:{to}\nReduction.{op} @r (%A) -> (%B) axis={axes}\n"
+    ))
+}
+
+#[test]
+fn moves_of_every_order_and_width() {
+    for (from, to) in [
+        ("[128,64].f16.GL", "[128,64].f16.GL"),
+        ("[128,64].f16.GL", "[(128,64):(1,128)].f16.GL"),
+        ("[(128,64):(1,128)].f32.GL", "[(128,64):(1,128)].f32.GL"),
+        ("[(128,64):(72,1)].u8.GL", "[(128,64):(1,128)].u8.GL"),
+        ("[4096].f32.GL", "[4096].f32.GL"),
+        ("[61,7].u8.GL", "[61,7].u8.GL"),
+        ("[3,32,48].f32.GL", "[(3,32,48):(1,3,96)].f32.GL"),
+        ("[1,96].f16.GL", "[32,96].f16.GL"),
+    ] {
+        moved(from, to, "");
+    }
+}
+
+#[test]
+fn only_transposes_go_through_shared_memory() {
+    assert!(!moved("[128,64].f16.GL", "[128,64].f16.GL", "").text.contains(".SH"));
+    assert!(moved("[128,64].f16.GL", "[(128,64):(1,128)].f16.GL", "").text.contains(".SH"));
+}
+
+#[test]
+fn reductions_of_every_mode_and_type() {
+    for (op, from, to, axes) in [
+        ("sum", "[64,256].f32.GL", "[64,1].f32.GL", "1"),
+        ("sum", "[64,256].f16.GL", "[256].f16.GL", "0"),
+        ("max", "[64,96].f32.GL", "[1,1].f32.GL", "(0,1)"),
+        ("min", "[10,300].i32.GL", "[10,1].i32.GL", "1"),
+        ("sum", "[4,64,96].bf16.GL", "[4,96].bf16.GL", "1"),
+        ("prod", "[8,16].f32.GL", "[8].f32.GL", "1"),
+        ("sum", "[8,20000].f32.GL", "[8].f32.GL", "1"),
+        ("sum", "[512].f32.GL", "[1].f32.GL", "0"),
+    ] {
+        reduced(op, from, to, axes);
+    }
+}
+
+#[test]
+fn pins_are_kept() {
+    let d = moved("[128,64].f16.GL", "[128,64].f16.GL", "tile=(16,64) warps=2");
+    assert!(d.text.contains("tile=(16,64)") && d.text.contains("#cta:[64].thread"), "{}", d.text);
+    assert!(d.text.contains("#grid:[8].block"), "{}", d.text);
+}
+
+#[test]
+fn what_has_no_strategy_says_why() {
+    for (src, code) in [
+        (
+            "%A:[64,64].f16.GL\n%B:[64,64].f16.GL\nMove @m (%A) -> (%B) tile=(5,64)",
+            Code::PinsConflict,
+        ),
+        ("%A:[4096].f16.GL\n%B:[64,64].f16.GL\nMove @m (%A) -> (%B)", Code::NoStrategy),
+        (
+            "sym M{div=64}\n%A:[M,64].f16.GL\n%B:[M,64].f16.GL\nMove @m (%A) -> (%B)",
+            Code::NoStrategy,
+        ),
+    ] {
+        let src = format!("carbyne 1\n{src}\n");
+        let e = decomposed(&src, &sm_80()).expect_err("refused").into_vec();
+        assert_eq!(e[0].code, code, "{src}{e:?}");
+    }
+}

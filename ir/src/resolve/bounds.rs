@@ -1,0 +1,72 @@
+//! Whether indices stay in their modes: by the ranges of what they are made of, or because the `if`s around
+//! them say so.
+
+use super::{Fallible, Resolver, fail};
+use crate::ast::CmpOp;
+use crate::diag::{Code, Diagnostic};
+use crate::expr::{Dim, ExprArena};
+use crate::leaf::Leaf;
+use crate::span::Span;
+
+impl Resolver {
+    /// An index must be proven to lie in its mode.
+    pub(super) fn check_range(&self, i: Dim, size: Dim, span: Span) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let (lo, hi) = cx.range(i);
+        let inside = lo.is_some_and(|l| l >= 0)
+            && (Dim::lt(cx, i, size).is_true()
+                || matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s));
+        if inside {
+            return Ok(());
+        }
+        // Or by what the `if`s around it ask for: what is at least a difference of at least zero is, too.
+        let below =
+            |n: i64| Dim::sub(cx, size, i).and_then(|room| Dim::sub(cx, room, Dim::Const(n)));
+        let holds = |d: Dim| self.holds.iter().any(|h| at_least(cx, d, *h));
+        let from_zero = lo.is_some_and(|l| l >= 0) || holds(i);
+        let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
+            || below(1).is_ok_and(holds);
+        if from_zero && to_end {
+            return Ok(());
+        }
+        let show = |v: Option<i64>| v.map_or("unbounded".to_owned(), |v| v.to_string());
+        fail(
+            Diagnostic::new(
+                Code::IndexRange,
+                span,
+                format!("index `{}` can leave its mode", cx.display(i)),
+            )
+            .label(format!(
+                "ranges over {}..={}, the mode has extent {}",
+                show(lo),
+                show(hi),
+                cx.display(size)
+            ))
+            .help(
+                "bound the loop or the coordinate by the extent of the mode, or ask with an `if`",
+            ),
+        )
+    }
+
+    /// Notes what holds where a condition does.
+    pub(super) fn assume(&mut self, lhs: Dim, op: CmpOp, rhs: Dim) {
+        let cx = &self.p.arena;
+        let less = |a: Dim, b: Dim, by: i64| {
+            Dim::sub(cx, b, a).and_then(|d| Dim::sub(cx, d, Dim::Const(by))).ok()
+        };
+        let found = match op {
+            CmpOp::Lt => [less(lhs, rhs, 1), None],
+            CmpOp::Le => [less(lhs, rhs, 0), None],
+            CmpOp::Gt => [less(rhs, lhs, 1), None],
+            CmpOp::Ge => [less(rhs, lhs, 0), None],
+            CmpOp::Eq => [less(lhs, rhs, 0), less(rhs, lhs, 0)],
+            CmpOp::Ne => [None, None],
+        };
+        self.holds.extend(found.into_iter().flatten());
+    }
+}
+
+/// Whether `a - b` is proven to be at least zero.
+fn at_least(cx: &ExprArena, a: Dim, b: Dim) -> bool {
+    Dim::sub(cx, a, b).is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0))
+}
