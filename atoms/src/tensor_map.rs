@@ -12,9 +12,9 @@ use std::fmt;
 /// Most modes.
 const MOST_MODES: usize = 5;
 /// Largest extent of a box.
-const MOST_BOX: i64 = 256;
+pub const MOST_BOX: i64 = 256;
 /// What the tensor's address, its strides and the rows of a box are multiples of, in bytes.
-const UNIT: i64 = 16;
+pub const UNIT: i64 = 16;
 
 /// How rows of a box are swizzled in shared memory, with the driver's number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -103,12 +103,13 @@ fn storm(seeds: &[String], seed: u64, time: Duration) -> (usize, usize) {
 
 #[test]
 fn changed_programs_end_with_an_answer() {
-    let folder = format!("{}/../examples", env!("CARGO_MANIFEST_DIR"));
-    let mut seeds: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
+    let folders = ["../examples", "../examples/tile"];
+    let mut seeds: Vec<String> = folders
+        .iter()
+        .flat_map(|f| std::fs::read_dir(format!("{}/{f}", env!("CARGO_MANIFEST_DIR"))).unwrap())
         .map(|e| e.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "cby"))
-        .map(|path| std::fs::read_to_string(path).unwrap())
+        .filter(|p| p.extension().is_some_and(|e| e == "cby"))
+        .map(|p| std::fs::read_to_string(p).unwrap())
         .map(|t| t.replace("256", "128").replace("1024", "128").replace("8192", "512"))
         .collect();
     seeds.sort();

@@ -23,6 +23,7 @@ pub mod certificate;
 pub mod copy;
 pub mod cost;
 pub mod digits;
+pub mod hardware;
 mod leaf;
 pub mod matmul;
 pub mod ops;

@@ -6,6 +6,7 @@ mod choices;
 mod corrupted;
 mod edits;
 mod explain;
+mod hardware;
 mod known;
 mod moves;
 mod pins;
