@@ -38,8 +38,8 @@ pub enum Relation {
         inst: (i64, i64, i64),
         /// Extents m, n, k of the tensors.
         block: (i64, i64, i64),
-        /// Groups of threads along m and n.
-        groups: (i64, i64),
+        /// Groups of threads along m, n and k.
+        groups: (i64, i64, i64),
         /// p_a, p_b, p_c.
         row: [Layout; 3],
         /// f_a, f_b, f_c.

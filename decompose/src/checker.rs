@@ -169,7 +169,7 @@ fn check_copy(p: &Tv, q: &Tv, f: &Tv, g: &Tv) -> Result<(), Wrong> {
 
 fn check_gemm(
     extents: [(i64, i64, i64); 2],
-    (gm, gn): (i64, i64),
+    (gm, gn, gk): (i64, i64, i64),
     row: &[Tv; 3],
     tensors: &[Tv; 3],
     places: &[Tv; 3],
@@ -179,10 +179,12 @@ fn check_gemm(
         let one = inst.checked_mul(groups).filter(|n| inst > 0 && *n > 0 && block % n == 0);
         one.map(|n| block / n).ok_or_else(|| "the tiles do not divide".to_owned())
     };
-    let (rm, rn, rk) = (whole(bm, im, gm)?, whole(bn, inn, gn)?, whole(bk, ik, 1)?);
+    let (rm, rn, rk) = (whole(bm, im, gm)?, whole(bn, inn, gn)?, whole(bk, ik, gk)?);
+    // Every k of every element of C, once: by whom.
+    let mut seen: BTreeMap<(i64, i64, i64), Vec<i64>> = BTreeMap::new();
     // Extent of the first mode of each operand: of the row's tile, of the tensor.
     let pitch = [(im, bm), (ik, bk), (im, bm)];
-    for group in 0..gm * gn {
+    for group in 0..gm * gn * gk {
         for (m, n, k) in triples(rm, rn, rk) {
             let mut maps: [BTreeMap<i64, i64>; 3] = Default::default(); // M, N, K: tile to tensor.
             let rest = [m + rm * k, n + rn * k, m + rm * n];
@@ -192,7 +194,7 @@ fn check_gemm(
                 if places[o].size() != fv || places[o].cosize() > fv {
                     return Err(Wrong::At("values of row and tensor do not fit".to_owned()));
                 }
-                if ft != pt * gm * gn {
+                if ft != pt * gm * gn * gk {
                     return Err(Wrong::At("threads of row and tensor do not fit".to_owned()));
                 }
                 for (t, v) in pairs(pt, pv) {
@@ -211,8 +213,23 @@ fn check_gemm(
                             )));
                         }
                     }
+                    // Groups along k hold the same elements of C, register by register.
+                    let first = tensors[2].at(t + pt * (group % (gm * gn)) + ft * register);
+                    if o == 2 && element != first {
+                        return Err(Wrong::At(
+                            "partial sums of different elements meet".to_owned(),
+                        ));
+                    }
                 }
             }
+            let key = (group % (gm * gn), m, n);
+            seen.entry(key).or_default().extend(maps[2].values());
+        }
+    }
+    for ks in seen.values_mut() {
+        ks.sort_unstable();
+        if !ks.iter().copied().eq(0..bk) {
+            return Err(Wrong::At("an element of C misses some k, or has it twice".to_owned()));
         }
     }
     Ok(())

@@ -3,6 +3,8 @@
 //!
 //! Specs and buffers are found by counting, in the order in which resolving counts them.
 
+mod exchange;
+
 use crate::names::Names;
 use crate::solve::Solution;
 use crate::solve::copy::Candidate;
@@ -14,6 +16,7 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
+use exchange::{Values, at, plain};
 use std::collections::BTreeMap;
 
 /// What is written into the module.
@@ -49,6 +52,7 @@ impl<'a> Emit<'a> {
             loops: [fresh("i"), fresh("j"), fresh("kk")],
             other: fresh("o"),
             exchange: [fresh("x"), fresh("put"), fresh("get")],
+            partial: fresh("sums"),
         };
         Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
     }
@@ -256,6 +260,7 @@ impl<'a> Emit<'a> {
         let Some(to) = spec.outputs.first() else { return Block::default() };
         let names = self.local.factors.clone();
         let counts = [[rm, rk], [rn, rk], [rm, rn]];
+        let partial = self.partial(c, to, (&blocks, &all), &mut body);
         for (((name, view), map), counts) in names.iter().zip([a, b, to]).zip(&c.maps).zip(&counts)
         {
             // Values of an instruction, then the instructions along the modes that have several.
@@ -266,7 +271,14 @@ impl<'a> Emit<'a> {
                 .filter(|(i, _)| *i == 0 || counts[i - 1] > 1)
                 .map(|(_, m)| m.coalesce());
             let parts: Vec<Layout> = real.collect();
-            body.push(data_def(name, view.clone().then(ViewOp::Mine).then(reshape(&parts))));
+            let own = match &partial {
+                Some(p) if name == &names[2] => View::of(&p.name),
+                _ => view.clone().then(ViewOp::Mine),
+            };
+            body.push(data_def(name, own.then(reshape(&parts))));
+        }
+        if let Some(p) = &partial {
+            self.zero(p, &mut body);
         }
         let exec = (blocks, self.group(&all, row.group));
         let mut nest = Nest::default();
@@ -294,6 +306,9 @@ impl<'a> Emit<'a> {
             span: Span::default(),
         };
         body.extend(nest.around(leaf));
+        if let Some(p) = &partial {
+            self.sum(p, &mut body);
+        }
         Block { stmts: body, footer: vec![] }
     }
 
@@ -389,35 +404,18 @@ impl<'a> Emit<'a> {
         body.push(data_def(&s, src.clone().then(ViewOp::Mine).then(reshape(&[stay, reduced]))));
         body.push(data_def(&d, dst.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)]))));
         if !c.masks.is_empty() || c.shared.is_some() {
-            let ty = TensorType {
-                levels: vec![Dims {
-                    modes: vec![TupleExpr::Leaf(Expr::int(1))],
-                    strides: None,
-                    span: Span::default(),
-                }],
-                scalar: c.scalar,
-                memory: Some(Memory::Rf),
-                attrs: vec![],
-                span: Span::default(),
-            };
-            body.push(Stmt::new(StmtKind::Allocate { name: Name::new(&o), ty }));
+            body.push(plain(&o, 1, c.scalar, Memory::Rf));
         }
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], n);
-        let at = |t: &str, index: Vec<Expr>| {
-            View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
-        };
         let leaf = |kind, exec: &(View, View), inputs: Vec<View>, output: View, attrs| {
-            Stmt::new(StmtKind::Spec(Spec {
+            exchange::spec(
                 kind,
-                name: None,
-                exec: Some(exec.clone()),
-                inputs: inputs.into_iter().map(Operand::View).collect(),
-                outputs: vec![output],
+                exec,
+                inputs.into_iter().map(Operand::View).collect(),
+                output,
                 attrs,
-                body: None,
-                span: Span::default(),
-            }))
+            )
         };
         let op = SpecKind::Binary(c.op);
         let own = || at(&d, vec![i.clone()]);
@@ -453,43 +451,8 @@ impl<'a> Emit<'a> {
             body.extend(nest.around_all(steps));
             return Block { stmts: body, footer: vec![] };
         };
-        // The rest through shared memory, a slot for each thread and value.
-        let [x, put, get] = self.local.exchange.clone();
-        let slots = through.threads * n;
-        let ty = TensorType {
-            levels: vec![Dims {
-                modes: vec![TupleExpr::Leaf(Expr::int(slots))],
-                strides: None,
-                span: Span::default(),
-            }],
-            scalar: c.scalar,
-            memory: Some(Memory::Sh),
-            attrs: vec![],
-            span: Span::default(),
-        };
-        body.push(Stmt::new(StmtKind::Allocate { name: Name::new(&x), ty }));
-        let values = mode(n, through.threads);
-        let all_own = mode(through.threads, 1);
-        let view = |t: &Layout, v: &[Layout]| -> ViewOp {
-            let v = Layout::concat(v).unwrap_or_else(|_| mode(1, 0));
-            let tv = Layout::concat(&[t.clone(), v]).unwrap_or_else(|_| mode(1, 0));
-            ViewOp::Tv(layout_expr(&tv), Name::new(&all))
-        };
-        body.push(data_def(&put, View::of(&x).then(view(&all_own, std::slice::from_ref(&values)))));
-        let others = through.others.coalesce();
-        body.push(data_def(&get, View::of(&x).then(view(&through.first, &[values, others]))));
-        steps.push(leaf(SpecKind::Move, &each, vec![own()], at(&put, vec![i.clone()]), vec![]));
-        body.extend(nest.clone().around_all(steps));
-        body.push(Stmt::new(StmtKind::Barrier(None)));
-        let first = at(&get, vec![i.clone(), zero()]);
-        let mut steps = vec![leaf(SpecKind::Move, &each, vec![first], own(), vec![])];
-        let other = at(&get, vec![i.clone(), Expr::name(j)]);
-        let next = vec![
-            leaf(SpecKind::Move, &each, vec![other], at(&o, vec![zero()]), vec![]),
-            leaf(op, &each, vec![own(), at(&o, vec![zero()])], own(), vec![]),
-        ];
-        steps.push(counted(j, 1, through.others.size(), next));
-        body.extend(nest.around_all(steps));
+        let values = Values { each, own: &own, other: &o, n, op, scalar: c.scalar };
+        self.through(&values, through, steps, &all, &mut body);
         Block { stmts: body, footer: vec![] }
     }
 }
@@ -504,6 +467,7 @@ struct Local {
     loops: [String; 3],
     other: String,
     exchange: [String; 3],
+    partial: String,
 }
 
 /// Loops around a leaf; none for a count of 1.

@@ -145,13 +145,14 @@ fn attempt(
     };
     certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
     let atoms = leaves(&program, table, &solution, &at)?;
-    let again = !solution.reductions.is_empty();
+    let sums = solution.matmuls.values().any(|m| m.gemm.groups.2 > 1);
+    let again = sums || !solution.reductions.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
     let mut text = text::print(&emitted);
     let mut written = emitted.clone();
     let (mut module_out, mut atomic) = reparse(&text)?;
     if again {
-        // Bodies of Reductions are written without atoms.
+        // Bodies of Reductions, and sums of partial sums, are written without atoms.
         let none = Solution::default();
         let ours = |d: Diagnostic| relocated(d, &atomic, &emitted, module);
         let atoms = leaves(&atomic, table, &none, &ours)?;

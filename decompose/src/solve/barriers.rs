@@ -10,7 +10,7 @@
 //!
 //! Where someone wrote commits by hand, none is added.
 
-use super::{Solution, reduce};
+use super::Solution;
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
@@ -223,13 +223,11 @@ impl Planner<'_> {
                         self.everywhere(body, depth + 1, out);
                     }
                 }
-                StmtKind::Spec(id) => {
-                    let scratch =
-                        self.solution.reductions.get(id).is_some_and(|r| r.shared.is_some());
-                    if scratch || !self.shared(*id).is_empty() {
-                        let at: &mut Sync = out.entry((*id, depth)).or_default();
-                        (at.wait, at.barrier) = (Some(0), true);
-                    }
+                StmtKind::Spec(id)
+                    if exchanges(self.solution, *id) || !self.shared(*id).is_empty() =>
+                {
+                    let at: &mut Sync = out.entry((*id, depth)).or_default();
+                    (at.wait, at.barrier) = (Some(0), true);
                 }
                 StmtKind::For { body, .. } => self.everywhere(body, depth + 1, out),
                 StmtKind::If { then, otherwise, .. } => {
@@ -242,7 +240,7 @@ impl Planner<'_> {
     }
 }
 
-/// What is accessed: a shared buffer, or the exchange of a Reduction.
+/// What is accessed: a shared buffer, or what a spec exchanges in its body.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Target {
     Buffer(BufferId),
@@ -404,8 +402,7 @@ impl Trace<'_> {
             }
         });
         let leaves = ids.iter().filter(|id| !self.planner.entered(**id));
-        let exchanging =
-            |id: &SpecId| self.planner.solution.reductions.get(id).is_some_and(exchanges);
+        let exchanging = |id: &SpecId| exchanges(self.planner.solution, *id);
         let all: Vec<SpecId> = leaves.copied().collect();
         let writes = all
             .iter()
@@ -431,8 +428,7 @@ impl Trace<'_> {
         for t in &touches {
             self.settle(t, place);
         }
-        let exchange = self.planner.solution.reductions.get(&id).filter(|r| exchanges(r));
-        if exchange.is_some() {
+        if exchanges(self.planner.solution, id) {
             let touch = |write| Touch { target: Target::Exchange(id), elements: None, write };
             self.settle(&touch(true), place);
             // The barrier between writing and reading.
@@ -568,6 +564,8 @@ impl Trace<'_> {
     }
 }
 
-fn exchanges(r: &reduce::Choice) -> bool {
-    r.shared.is_some()
+/// Whether its body exchanges values of its own through shared memory.
+fn exchanges(solution: &Solution, id: SpecId) -> bool {
+    let reduced = solution.reductions.get(&id).is_some_and(|r| r.shared.is_some());
+    reduced || solution.matmuls.get(&id).is_some_and(|m| m.gemm.groups.2 > 1)
 }

@@ -81,14 +81,17 @@ pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -
 pub(super) fn matmul(table: &AtomTable, c: &matmul::Choice) -> Option<Work> {
     let atom = table.get(c.atom)?;
     let (rm, rn, rk) = c.gemm.rest()?;
-    let groups = c.gemm.groups.0 * c.gemm.groups.1;
+    let groups = c.gemm.groups.0 * c.gemm.groups.1 * c.gemm.groups.2;
     // A row of fewer threads than a warp is executed by all of its groups at once.
     let warps = (groups * atom.group + 31) / 32;
     let instructions = (rm * rn * rk * warps) as f64;
+    let values = atom.operands.get(2)?.n_values();
+    let partial = matmul::partial(&c.gemm, values, c.sum, table).unwrap_or_default();
     Some(Work {
-        instructions,
-        issue: instructions * atom.cost.issue_cycles,
-        completion: atom.cost.completion_cycles,
+        instructions: instructions + partial.instructions,
+        issue: instructions * atom.cost.issue_cycles + partial.issue,
+        wavefronts: partial.wavefronts,
+        completion: atom.cost.completion_cycles + partial.completion,
         ..Work::default()
     })
 }

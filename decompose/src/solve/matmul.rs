@@ -3,9 +3,10 @@
 
 use super::digits::{reordered, same};
 use super::tv::{Gemm, flat};
-use super::{Known, Want, copy, ops};
+use super::{Known, Want, copy, cost, ops};
 use crate::matching::{self, Mismatch};
-use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
+use carbyne_ir::ast::{BinaryOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
@@ -21,6 +22,8 @@ pub struct Choice {
     /// For A, B and C: the value that (value of an instruction, instruction, instruction) is in the
     /// tensor's own order.
     pub maps: [Layout; 3],
+    /// The type of C.
+    pub sum: Scalar,
 }
 
 /// One way, with what follows from it.
@@ -35,6 +38,18 @@ pub(super) struct Option3 {
     pub(super) cost: f64,
     /// Cycles of the detours.
     pub(super) detours: f64,
+}
+
+/// Bytes of shared memory that the exchange of partial sums may take.
+const MOST_PARTIAL: i64 = 1 << 15;
+
+/// Ways to spread groups over M, N and K; without partial sums first.
+fn spreads(groups: i64) -> impl Iterator<Item = (i64, i64, i64)> {
+    let divisors = move |n: i64| (1..=n).filter(move |d| n % d == 0);
+    divisors(groups).flat_map(move |k| {
+        let each = groups / k;
+        divisors(each).map(move |m| (m, each / m, k))
+    })
 }
 
 /// Every way that agrees with what is known, those without detours first, then by cost.
@@ -67,7 +82,8 @@ pub(super) fn options(
         );
     };
     let pin = match spec.ints("warps") {
-        Some([m, n]) => Some((*m, *n)),
+        Some([m, n]) => Some((*m, *n, 1)),
+        Some([m, n, k]) => Some((*m, *n, *k)),
         _ => None,
     };
     let mut found = vec![];
@@ -81,12 +97,20 @@ pub(super) fn options(
         {
             continue;
         }
-        for gm in (1..=groups).filter(|g| groups % g == 0) {
-            let gemm = Gemm { inst: (im, inn, ik), block: (m, n, k), groups: (gm, groups / gm) };
-            if pin.is_some_and(|w| w != gemm.groups) || gemm.rest().is_none() {
+        for spread in spreads(groups) {
+            let gemm = Gemm { inst: (im, inn, ik), block: (m, n, k), groups: spread };
+            let Some((rm, rn, _)) = gemm.rest() else { continue };
+            // Partial sums are exchanged: by whole warps that fit into shared memory and are added.
+            let slots = atom.operands[2].n_values() * rm * rn * threads;
+            let sums = slots.saturating_mul(sc.bits()) / 8 <= MOST_PARTIAL
+                && atom.group == 32
+                && table
+                    .implementing(SpecKind::Binary(BinaryOp::Add))
+                    .any(|a| a.operands.iter().all(|o| o.elem.scalars_per_unit(sc) == Some(1)));
+            if pin.is_some_and(|w| w != spread) || (spread.2 > 1 && !sums) {
                 continue;
             }
-            match option(p, id, atom, gemm, [a, b, c], known) {
+            match option(p, id, atom, gemm, [a, b, c], known, table) {
                 Some(o) => found.push(o),
                 None => clash = true,
             }
@@ -120,6 +144,7 @@ fn option(
     gemm: Gemm,
     tensors: [TensorId; 3],
     known: &Known,
+    table: &AtomTable,
 ) -> Option<Option3> {
     let rows = &atom.operands;
     let nested = gemm.nested(&rows[0].tv, &rows[1].tv, &rows[2].tv).ok()?;
@@ -149,8 +174,38 @@ fn option(
     let layouts: [Layout; 3] = layouts.try_into().ok()?;
     let scalars: Vec<(&Layout, Scalar)> =
         layouts.iter().zip(tensors).map(|(l, t)| (l, p.scalar_of(t))).collect();
-    let cost = cycles(&gemm, atom, &scalars) + detours;
-    Some(Option3 { choice: Choice { atom: atom.name, gemm, maps }, layouts, wants, cost, detours })
+    let sum = scalars[2].1;
+    let partial = partial(&gemm, rows[2].n_values(), sum, table);
+    let cost = cycles(&gemm, atom, &scalars) + partial.map_or(0.0, |w| w.completion) + detours;
+    Some(Option3 {
+        choice: Choice { atom: atom.name, gemm, maps, sum },
+        layouts,
+        wants,
+        cost,
+        detours,
+    })
+}
+
+/// What the exchange of partial sums costs; none where there are none. `values` of one instruction.
+pub(super) fn partial(
+    gemm: &Gemm,
+    values: i64,
+    sum: Scalar,
+    table: &AtomTable,
+) -> Option<cost::Work> {
+    let (gm, gn, gk) = gemm.groups;
+    let (rm, rn, _) = gemm.rest().filter(|_| gk > 1)?;
+    let t = &limits(table.arch).timing;
+    let (n, warps) = ((values * rm * rn) as f64, (gm * gn * gk) as f64);
+    let words = n * warps * (sum.bits() as f64 / 32.0).max(1.0);
+    let adds = n * warps * (gk + 1) as f64;
+    Some(cost::Work {
+        instructions: words * (gk + 1) as f64 + adds,
+        issue: words * (gk + 1) as f64 + adds,
+        wavefronts: words * (gk + 1) as f64,
+        completion: t.shared_store_cycles + t.shared_load_cycles + n * gk as f64 * 4.0,
+        ..cost::Work::default()
+    })
 }
 
 /// Cycles until a register tensor has gone through shared memory, roughly.

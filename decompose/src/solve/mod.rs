@@ -317,8 +317,11 @@ impl Finished {
             choices.insert(*id, format!("{} exchanges{through}", c.masks.len()));
         }
         for (id, c) in &s.matmuls {
-            let (m, n) = c.gemm.groups;
-            choices.insert(*id, format!("{} warps ({m},{n})", c.atom));
+            let spread = match c.gemm.groups {
+                (m, n, 1) => format!("({m},{n})"),
+                (m, n, k) => format!("({m},{n},{k})"),
+            };
+            choices.insert(*id, format!("{} warps {spread}", c.atom));
         }
         for want in &self.wants {
             if let Want::Rearranged { spec, input } = want {

@@ -115,8 +115,8 @@ pub struct Gemm {
     pub inst: (i64, i64, i64),
     /// The block's extents m, n, k.
     pub block: (i64, i64, i64),
-    /// Groups of threads along m and n.
-    pub groups: (i64, i64),
+    /// Groups of threads along m, n and k. Those along k hold partial sums of the same elements.
+    pub groups: (i64, i64, i64),
 }
 
 impl Gemm {
@@ -129,7 +129,7 @@ impl Gemm {
         Some((
             along(self.block.0, self.inst.0, self.groups.0)?,
             along(self.block.1, self.inst.1, self.groups.1)?,
-            along(self.block.2, self.inst.2, 1)?,
+            along(self.block.2, self.inst.2, self.groups.2)?,
         ))
     }
 
@@ -163,7 +163,7 @@ impl Gemm {
     ) -> Result<[Layout; 3], LayoutError> {
         let (bm, bn, bk) = self.block;
         let (im, inn, ik) = self.inst;
-        let (gm, gn) = self.groups;
+        let (gm, gn, gk) = self.groups;
         let (rm, rn, rk) = self.rest().ok_or_else(|| {
             let inner = format!("({im},{inn},{ik})");
             let fix = format!("make the tile a multiple of {inner} for every group");
@@ -172,7 +172,7 @@ impl Gemm {
         // Steps along each dimension, in elements of that dimension: of groups, and of instructions.
         let m = (mode(gm, im * rm), mode(rm, im));
         let n = (mode(gn, inn * rn), mode(rn, inn));
-        let k = mode(rk, ik);
+        let k = (mode(gk, ik * rk), mode(rk, ik));
         let scaled = |l: &Layout, by: i64| mode(l.size(), l.stride().flatten()[0] * by);
         let still = |l: &Layout| mode(l.size(), 0);
         // η: the instruction tile inside the tensor, column-major.
@@ -181,25 +181,26 @@ impl Gemm {
             eta.compose(p)
         };
         let build =
-            |p: Layout, groups: [Layout; 2], rest: [Layout; 2]| -> Result<Layout, LayoutError> {
-                let t = join(&[p.mode(0)?, groups[0].clone(), groups[1].clone()])?;
+            |p: Layout, groups: [Layout; 3], rest: [Layout; 2]| -> Result<Layout, LayoutError> {
+                let [m, n, k] = groups;
+                let t = join(&[p.mode(0)?, m, n, k])?;
                 let v = Layout::concat(&[p.mode(1)?, rest[0].clone(), rest[1].clone()])?;
                 tv(&t, &v)
             };
         let c = build(
             place(p_c, im, inn, bm)?,
-            [m.0.clone(), scaled(&n.0, bm)],
+            [m.0.clone(), scaled(&n.0, bm), still(&k.0)],
             [m.1.clone(), scaled(&n.1, bm)],
         )?;
         let a = build(
             place(p_a, im, ik, bm)?,
-            [m.0.clone(), still(&n.0)],
-            [m.1.clone(), scaled(&k, bm)],
+            [m.0.clone(), still(&n.0), scaled(&k.0, bm)],
+            [m.1.clone(), scaled(&k.1, bm)],
         )?;
         let b = build(
             place(p_b, ik, inn, bk)?,
-            [still(&m.0), scaled(&n.0, bk)],
-            [scaled(&n.1, bk), k.clone()],
+            [still(&m.0), scaled(&n.0, bk), k.0.clone()],
+            [scaled(&n.1, bk), k.1.clone()],
         )?;
         Ok([a, b, c])
     }

@@ -73,7 +73,7 @@ fn gemm_layouts_of_four_warps() {
         l("((4,8),(2,2)):((2,16),(1,8))"),
         l("((4,8),(2,2)):((32,1),(16,8))"),
     );
-    let gemm = Gemm { inst: (16, 8, 16), block: (128, 128, 16), groups: (2, 2) };
+    let gemm = Gemm { inst: (16, 8, 16), block: (128, 128, 16), groups: (2, 2, 1) };
     let (a, b, c) = gemm.layouts(&p_a, &p_b, &p_c).expect("divides");
     assert_eq!(a, l("((4,8,2,2),(2,2,2,4)):((256,1,64,0),(128,8,1024,16))"));
     assert_eq!(b, l("((4,8,2,2),(2,2,8)):((2,16,0,1024),(1,8,128))"));

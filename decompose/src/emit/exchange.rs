@@ -1,0 +1,187 @@
+//! Values that several threads hold parts of, through shared memory: what a Reduction has left when its lanes are
+//! done, and partial sums of a MatMul whose K is spread over warps.
+
+use super::{Emit, Nest, counted, data_def, layout_expr, reshape};
+use crate::solve::matmul;
+use crate::solve::reduce::Through;
+use crate::solve::tv::mode;
+use carbyne_ir::ast::*;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+
+/// Values of one thread that are combined with those of others.
+pub(super) struct Values<'a> {
+    /// Blocks, and single threads.
+    pub(super) each: (View, View),
+    /// The register that the loop is at.
+    pub(super) own: &'a dyn Fn() -> View,
+    /// A register for one value of another thread.
+    pub(super) other: &'a str,
+    /// How many.
+    pub(super) n: i64,
+    /// The function of two.
+    pub(super) op: SpecKind,
+    /// Their type.
+    pub(super) scalar: Scalar,
+}
+
+/// Partial sums of a MatMul.
+pub(super) struct Partial {
+    /// The register tensor.
+    pub(super) name: String,
+    each: (View, View),
+    all: String,
+    /// Values of one thread.
+    n: i64,
+    scalar: Scalar,
+    through: Through,
+}
+
+impl Emit<'_> {
+    /// A slot in shared memory for each thread and value: after `first`, every thread puts its value there, and
+    /// combines those of all threads that hold parts of it, in the same order.
+    pub(super) fn through(
+        &self,
+        v: &Values<'_>,
+        through: &Through,
+        first: Vec<Stmt>,
+        all: &str,
+        body: &mut Vec<Stmt>,
+    ) {
+        let [x, put, get] = self.local.exchange.clone();
+        body.push(plain(&x, through.threads * v.n, v.scalar, Memory::Sh));
+        let mut nest = Nest::default();
+        let i = nest.var(&self.local.loops[0], v.n);
+        let j = &self.local.loops[1];
+        let zero = || Expr::int(0);
+        let values = mode(v.n, through.threads);
+        let all_own = mode(through.threads, 1);
+        let view = |t: &Layout, v: &[Layout]| -> ViewOp {
+            let v = Layout::concat(v).unwrap_or_else(|_| mode(1, 0));
+            let tv = Layout::concat(&[t.clone(), v]).unwrap_or_else(|_| mode(1, 0));
+            ViewOp::Tv(layout_expr(&tv), Name::new(all))
+        };
+        body.push(data_def(&put, View::of(&x).then(view(&all_own, std::slice::from_ref(&values)))));
+        let others = through.others.coalesce();
+        body.push(data_def(&get, View::of(&x).then(view(&through.first, &[values, others]))));
+        let mut steps = first;
+        let to = at(&put, vec![i.clone()]);
+        steps.push(leaf(SpecKind::Move, &v.each, vec![(v.own)()], to));
+        body.extend(nest.clone().around_all(steps));
+        body.push(Stmt::new(StmtKind::Barrier(None)));
+        let from = at(&get, vec![i.clone(), zero()]);
+        let mut steps = vec![leaf(SpecKind::Move, &v.each, vec![from], (v.own)())];
+        let from = at(&get, vec![i.clone(), Expr::name(j)]);
+        let other = || at(v.other, vec![zero()]);
+        let next = vec![
+            leaf(SpecKind::Move, &v.each, vec![from], other()),
+            leaf(v.op, &v.each, vec![(v.own)(), other()], (v.own)()),
+        ];
+        steps.push(counted(j, 1, through.others.size(), next));
+        body.extend(nest.around_all(steps));
+    }
+
+    /// Registers for the partial sums of a MatMul, where groups of threads share K.
+    pub(super) fn partial(
+        &self,
+        c: &matmul::Choice,
+        to: &View,
+        (blocks, all): (&View, &str),
+        body: &mut Vec<Stmt>,
+    ) -> Option<Partial> {
+        let (gm, gn, gk) = c.gemm.groups;
+        if gk == 1 {
+            return None;
+        }
+        let group = self.table.get(c.atom)?.group;
+        let held = group.checked_mul(gm * gn)?;
+        let n = c.maps[2].size();
+        let name = self.local.partial.clone();
+        let scalar = c.sum;
+        body.push(plain(&name, n, scalar, Memory::Rf));
+        body.push(plain(&self.local.other, 1, scalar, Memory::Rf));
+        body.push(data_def(
+            &self.local.target,
+            to.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)])),
+        ));
+        let first = Layout::concat(&[mode(held, 1), mode(gk, 0)]).ok()?;
+        let through = Through { threads: held * gk, first, others: mode(gk, held) };
+        let each = (blocks.clone(), self.group(all, 1));
+        Some(Partial { name, each, all: all.to_owned(), n, scalar, through })
+    }
+
+    /// Partial sums begin with zero.
+    pub(super) fn zero(&self, p: &Partial, body: &mut Vec<Stmt>) {
+        let mut nest = Nest::default();
+        let i = nest.var(&self.local.loops[0], p.n);
+        let zero = Operand::Number(Number { text: "0".into(), span: Span::default() });
+        let init = spec(SpecKind::Init, &p.each, vec![zero], at(&p.name, vec![i]), vec![]);
+        body.extend(nest.around_all(vec![init]));
+    }
+
+    /// All partial sums, added to the accumulator.
+    pub(super) fn sum(&self, p: &Partial, body: &mut Vec<Stmt>) {
+        let mut nest = Nest::default();
+        let i = nest.var(&self.local.loops[0], p.n);
+        let add = SpecKind::Binary(BinaryOp::Add);
+        let own = || at(&p.name, vec![i.clone()]);
+        let values = Values {
+            each: p.each.clone(),
+            own: &own,
+            other: &self.local.other,
+            n: p.n,
+            op: add,
+            scalar: p.scalar,
+        };
+        self.through(&values, &p.through, vec![], &p.all, body);
+        let to = || at(&self.local.target, vec![i.clone()]);
+        body.extend(nest.around_all(vec![leaf(add, &p.each, vec![to(), own()], to())]));
+    }
+}
+
+/// `Allocate %name:[n].scalar.memory`
+pub(super) fn plain(name: &str, n: i64, scalar: Scalar, memory: Memory) -> Stmt {
+    let ty = TensorType {
+        levels: vec![Dims {
+            modes: vec![TupleExpr::Leaf(Expr::int(n))],
+            strides: None,
+            span: Span::default(),
+        }],
+        scalar,
+        memory: Some(memory),
+        attrs: vec![],
+        span: Span::default(),
+    };
+    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
+}
+
+/// `%t[..]`
+pub(super) fn at(t: &str, index: Vec<Expr>) -> View {
+    View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
+}
+
+/// A spec of one output without attributes.
+fn leaf(kind: SpecKind, exec: &(View, View), inputs: Vec<View>, output: View) -> Stmt {
+    spec(kind, exec, inputs.into_iter().map(Operand::View).collect(), output, vec![])
+}
+
+/// A spec of one output.
+pub(super) fn spec(
+    kind: SpecKind,
+    exec: &(View, View),
+    inputs: Vec<Operand>,
+    output: View,
+    attrs: Vec<Attr>,
+) -> Stmt {
+    Stmt::new(StmtKind::Spec(Spec {
+        kind,
+        name: None,
+        exec: Some(exec.clone()),
+        inputs,
+        outputs: vec![output],
+        attrs,
+        body: None,
+        span: Span::default(),
+    }))
+}
