@@ -140,10 +140,12 @@ fn what_was_verified_on_a_gpu_is_in_the_table() {
     for line in page.lines().filter(|l| l.starts_with("| `")) {
         let name = line.split('`').nth(1).unwrap_or_default();
         assert!(known.contains(&format!("\n## `{name}`\n")), "no row `{name}`");
-        assert!(line.contains("| verified |"), "{line}");
-        n += 1;
+        // Statements that compute nothing are compiled only.
+        let idle = line.contains("| compiled only |  | 0 |");
+        assert!(idle || line.contains("| verified |"), "{line}");
+        n += usize::from(!idle);
     }
-    assert!(n > 300, "{n} rows");
+    assert!(n > 1700, "{n} rows");
 }
 
 #[test]
