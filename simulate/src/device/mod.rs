@@ -15,7 +15,10 @@
 //!
 //! Invariant: what is compared depends on program and options alone, never on how many cores there are.
 
+mod near;
 mod sample;
+
+pub use near::{Near, near};
 
 use crate::Inputs;
 use crate::denote::Meaning;
