@@ -87,6 +87,11 @@ impl Arch {
         }
     }
 
+    /// The later one.
+    pub(crate) fn later(self, other: Arch) -> Arch {
+        if self.rank() < other.rank() { other } else { self }
+    }
+
     /// Position in [`Arch::ALL`]. `sm_90a` comes after `sm_90`.
     fn rank(self) -> usize {
         Arch::ALL.iter().position(|a| *a == self).unwrap_or(0)

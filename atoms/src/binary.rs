@@ -6,7 +6,8 @@
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
 //! rounded once more: within 1 ulp.
-//! Integers wrap: additions and products are of unsigned numbers. There is no division of integers.
+//! Integers wrap: additions and products are of unsigned numbers. Quotients of integers round toward zero; where B is 0
+//! all bits are ones, and the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::bound::ErrorBound;
@@ -14,12 +15,13 @@ use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
-use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32};
+use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
 
 const PTX: &str = "PTX ISA, Floating Point Instructions: add, sub, mul, div, min, max";
 const PTX_HALF: &str =
     "PTX ISA, Half Precision Floating Point Instructions: add, sub, mul, min, max";
 const PTX_INT: &str = "PTX ISA, Integer Arithmetic Instructions: add, sub, mul, min, max";
+const INT_DIV: &str = "PTX ISA, Integer Arithmetic Instructions: div";
 const HALF_DIV: &str = "CUDA Math API, Half Arithmetic Functions: __hdiv, __h2div";
 const BF16_DIV: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hdiv, __h2div";
 const FAST_DIV: &str = "CUDA Math API, Single Precision Intrinsics: __fdividef";
@@ -39,6 +41,10 @@ const B: Type = (Bf16, 1, "__nv_bfloat16");
 const B2: Type = (Bf16, 2, "__nv_bfloat162");
 const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
+const N: Type = (U32, 1, "unsigned");
+const L: Type = (I64, 1, "long long");
+const LW: Type = (I64, 1, "unsigned long long");
+const W: Type = (U64, 1, "unsigned long long");
 
 fn row(
     name: &'static str,
@@ -79,6 +85,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("div.f16",        Sm70, H,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.f16x2",      Sm70, H2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.bf16",       Sm80, B,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
+        ("div.s32",        Sm70, I,  24, "{D} = {B} == 0 ? -1 : {B} == -1 ? static_cast<int>(0u - static_cast<unsigned>({A})) : {A} / {B};", None, "a reciprocal in f32, corrected; selections", "none", INT_DIV),
+        ("div.u32",        Sm70, N,  20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,             "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
         ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
     ];
     rows.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
@@ -90,13 +98,25 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         }
     }));
     let choices = [
-        ("min.f64", Min, "{D} = fmin({A}, {B});"),
-        ("max.f64", Max, "{D} = fmax({A}, {B});"),
+        ("min.f64", Min, D, 3, "{D} = fmin({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),
+        ("max.f64", Max, D, 3, "{D} = fmax({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),
+        ("add.s64", Add, LW, 2, "{D} = {A} + {B};", "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
+        ("sub.s64", Sub, LW, 2, "{D} = {A} - {B};", "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
+        ("mul.s64", Mul, LW, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT, t.int_lanes),
+        ("min.s64", Min, L, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("max.s64", Max, L, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("add.u64", Add, W, 2, "{D} = {A} + {B};", "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
+        ("sub.u64", Sub, W, 2, "{D} = {A} - {B};", "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
+        ("mul.u64", Mul, W, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT, t.int_lanes),
+        ("min.u64", Min, W, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("max.u64", Max, W, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
+        ("min.f16.by_f32", Min, H, 4, "{D} = __float2half_rn(fminf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("min.f16x2.by_f32", Min, H2, 8, "{D} = __floats2half2_rn(fminf(__low2float({A}), __low2float({B})), fminf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("max.f16.by_f32", Max, H, 4, "{D} = __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("max.f16x2.by_f32", Max, H2, 8, "{D} = __floats2half2_rn(fmaxf(__low2float({A}), __low2float({B})), fmaxf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
     ];
-    rows.extend(choices.into_iter().map(|(name, op, cuda)| {
-        row(name, Sm70, op, D, cuda, t.chain(t.f64_lanes, 1, 3))
-            .sequence("a comparison and selections", "none")
-            .cite(PTX)
+    rows.extend(choices.into_iter().map(|(name, op, ty, n, cuda, formula, cite, lanes)| {
+        row(name, Sm70, op, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, "none").cite(cite)
     }));
     rows
 }
@@ -139,6 +159,11 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         ("mul.s32",    Sm70, Mul, U,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
         ("min.s32",    Sm70, Min, I,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
         ("max.s32",    Sm70, Max, I,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("add.u32",    Sm70, Add, N,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
+        ("sub.u32",    Sm70, Sub, N,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
+        ("mul.u32",    Sm70, Mul, N,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
+        ("min.u32",    Sm70, Min, N,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("max.u32",    Sm70, Max, N,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
     ];
     rows.into_iter()
         .map(|(name, first, op, ty, cuda, lanes, cite)| {

@@ -42,6 +42,8 @@ pub enum BulkMismatch {
     Multicast(bool),
     /// How long the row lets caches keep what it touches.
     Cache(CacheHint),
+    /// Whether the row takes `valid=`.
+    Valid(bool),
     /// An operand lies in another block's shared memory.
     Peer,
     /// An operand lies elsewhere.
@@ -119,6 +121,7 @@ impl BulkMismatch {
             BulkMismatch::Multicast(wanted) => add(*wanted, "multicast=MASK"),
             BulkMismatch::Cache(want) => format!("write `cache={want}`, or choose another atom"),
             BulkMismatch::Memory { operand, want } => format!("move operand {operand} to {want}"),
+            BulkMismatch::Valid(wanted) => add(*wanted, "valid=COUNT"),
             BulkMismatch::Peer => "remove `.peer`, and name the blocks by `multicast=`".to_owned(),
             BulkMismatch::Box(true) => {
                 "copy a box of a tensor map: `%mA = %A.tensormap([128,64])`, `%mA[i,j]`".to_owned()
@@ -153,6 +156,8 @@ impl fmt::Display for BulkMismatch {
             BulkMismatch::Multicast(false) => f.write_str("copies to one block"),
             BulkMismatch::Cache(want) => write!(f, "is `cache={want}`"),
             BulkMismatch::Memory { operand, want } => write!(f, "operand {operand} lies in {want}"),
+            BulkMismatch::Valid(true) => f.write_str("reads as many elements as `valid=` says"),
+            BulkMismatch::Valid(false) => f.write_str("reads all of its source"),
             BulkMismatch::Peer => f.write_str("copies to the own block, or to those of a mask"),
             BulkMismatch::Box(true) => f.write_str("copies a box of a tensor map"),
             BulkMismatch::Box(false) => f.write_str("copies consecutive bytes, not a box"),
@@ -195,6 +200,9 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
     let multicast = atom.number("mask").is_some();
     if multicast != spec.multicast.is_some() {
         return Err(BulkMismatch::Multicast(multicast));
+    }
+    if spec.valid.is_some() {
+        return Err(BulkMismatch::Valid(false));
     }
     if atom.cache != spec.cache {
         return Err(BulkMismatch::Cache(atom.cache));

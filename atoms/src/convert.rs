@@ -1,7 +1,7 @@
 //! Conversions between floating-point types, of one value and of packed pairs.
 //!
-//! 8-bit floats are converted in pairs by the hardware, and saturate. The instructions from f32 to tf32
-//! before sm_90 round ties away from zero, which is no cast (to nearest even), so they have no row.
+//! 8-bit floats are converted in pairs by the hardware, and saturate. The instruction from f32 to tf32 before
+//! sm_90 rounds ties away from zero, not to even as casts mean it: half an ulp either way.
 
 use crate::arch::{Arch, ArchReq};
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
@@ -84,16 +84,21 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     if let Some(target) = tf32.operands.last_mut() {
         target.elem = Elem::Scalar(Tf32);
     }
+    let mut away = Atom { name: "cvt.rna.tf32.f32", ..tf32.clone() };
+    away.req = ArchReq::Since(Arch::Sm80);
+    // The better one comes first.
     rows.push(tf32.ptx_scalar("cvt.rn.tf32.f32 {D}, {S};").rounded(Rounding::Nearest).cite(CVT));
+    let away = away.ptx_scalar("cvt.rna.tf32.f32 {D}, {S};").rounded(Rounding::NearestAway);
+    rows.push(away.cite(CVT));
     rows
 }
 
 /// Whether every value of `from` is one of `to`.
-fn widens(from: Scalar, to: Scalar) -> bool {
+pub(crate) fn widens(from: Scalar, to: Scalar) -> bool {
     match to {
         F64 => true,
         F32 => from != F64,
-        F16 => matches!(from, E4m3 | E5m2),
+        F16 | Bf16 => matches!(from, E4m3 | E5m2),
         _ => false,
     }
 }
@@ -116,6 +121,8 @@ fn wide() -> Vec<Row> {
         ("cvt.f64.f16",    Sm70, H,  D,  1, "{D} = static_cast<double>(__half2float({S}));",     THROUGH_F32, HALF),
         ("cvt.f64.bf16",   Sm80, B,  D,  1, "{D} = static_cast<double>(__bfloat162float({S}));", THROUGH_F32, BF16),
         ("cvt.bf16.f16",   Sm80, H,  B,  1, "{D} = __float2bfloat16_rn(__half2float({S}));",     THROUGH_F32, BF16),
+        ("cvt.bf16x2.f16x2", Sm80, H2, B2, 2, "{D} = __float22bfloat162_rn(__half22float2({S}));",   THROUGH_F32, BF16),
+        ("cvt.f16x2.bf16x2", Sm80, B2, H2, 2, "{D} = __float22half2_rn(__bfloat1622float2({S}));",   THROUGH_F32, BF16),
         ("cvt.f16.bf16",   Sm80, B,  H,  1, "{D} = __float2half_rn(__bfloat162float({S}));",     THROUGH_F32, BF16),
     ]
 }
@@ -134,6 +141,8 @@ fn narrow() -> Vec<Row> {
         ("cvt.f16x2.e5m2x2",  Sm89, E5X2, H2, 2, "{D} = __half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E5M2));", ONE_STEP, FP8),
         ("cvt.f32.e4m3x2",    Sm89, E4X2, F2, 2, "{D} = __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E4M3)));", THROUGH_F16, FP8),
         ("cvt.f32.e5m2x2",    Sm89, E5X2, F2, 2, "{D} = __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E5M2)));", THROUGH_F16, FP8),
+        ("cvt.bf16x2.e4m3x2", Sm89, E4X2, B2, 2, "{D} = __float22bfloat162_rn(__half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E4M3))));", THROUGH_F16, FP8),
+        ("cvt.bf16x2.e5m2x2", Sm89, E5X2, B2, 2, "{D} = __float22bfloat162_rn(__half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2({S}, __NV_E5M2))));", THROUGH_F16, FP8),
         ("cvt.e4m3.f32",      Sm89, F, E4, 1, "{D} = __nv_cvt_float_to_fp8({S}, __NV_SATFINITE, __NV_E4M3);", ALONE, FP8),
         ("cvt.e5m2.f32",      Sm89, F, E5, 1, "{D} = __nv_cvt_float_to_fp8({S}, __NV_SATFINITE, __NV_E5M2);", ALONE, FP8),
         ("cvt.e4m3.f16",      Sm89, H, E4, 1, "{D} = __nv_cvt_halfraw_to_fp8({S}, __NV_SATFINITE, __NV_E4M3);", ALONE, FP8),

@@ -89,8 +89,104 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         row.kind = kind;
         row
     }));
+    rows.extend(eights(t));
     rows
 }
+
+/// Eight integers of 4 bits in a register, which two instructions a pair make floats. A mask finds two of them at once,
+/// 16 bits apart: the results are elements 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+#[rustfmt::skip] // One row a line.
+fn eights(t: &crate::limits::Timing) -> Vec<Atom> {
+    let rows = [
+        ("cvt.f16x8.u4x8",  U4, F16,  F16X8_U4,  "B | S of pairs, minus B, B having an ulp of 1; of odd ones 16 S, times 1/16"),
+        ("cvt.f16x8.s4x8",  I4, F16,  F16X8_S4,  "B | (S xor 8) of pairs, minus B + 8, B having an ulp of 1; of odd ones 16 S, times 1/16"),
+        ("cvt.bf16x8.u4x8", U4, Bf16, BF16X8_U4, "B | S of pairs, minus B, B having an ulp of 1"),
+        ("cvt.bf16x8.s4x8", I4, Bf16, BF16X8_S4, "B | (S xor 8) of pairs, minus B + 8, B having an ulp of 1"),
+    ];
+    rows.into_iter().map(|(name, from, to, ptx, formula)| {
+        let (first, lanes) = if to == Bf16 { (Arch::Sm80, t.bf16_lanes) } else { (Arch::Sm70, t.f16_lanes) };
+        let mut cost = t.chain(lanes, 8, 9);
+        // The pairs need not wait for each other.
+        cost.completion_cycles = cost.issue_cycles + 2.0 * t.math_cycles;
+        atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+            .operands([
+                r(("S", Elem::Scalar(from), RF, &[8], "(1,8):(0,1)")),
+                w(("D", Elem::Scalar(to), RF, &[8], "(1,(2,4)):(0,(4,1))")),
+            ])
+            .ptx(ptx)
+            .sequence(formula, "none")
+            .cite(LOP3)
+    }).collect()
+}
+
+// The table of lop3 for (a & b) | c is 0xea, for (a & b) ^ c it is 0x6a.
+const F16X8_U4: &str = "{{
+.reg .b32 s, high, p0, p1, p2, p3, base, unit, less;
+mov.b32 s, {S.0};
+mov.b32 base, 0x64006400;
+mov.b32 unit, 0x2c002c00;
+mov.b32 less, 0xd400d400;
+shr.u32 high, s, 8;
+lop3.b32 p0, s, 0x000f000f, 0x64006400, 0xea;
+lop3.b32 p1, s, 0x00f000f0, 0x64006400, 0xea;
+lop3.b32 p2, high, 0x000f000f, 0x64006400, 0xea;
+lop3.b32 p3, high, 0x00f000f0, 0x64006400, 0xea;
+sub.f16x2 {D.0}, p0, base;
+fma.rn.f16x2 {D.1}, p1, unit, less;
+sub.f16x2 {D.2}, p2, base;
+fma.rn.f16x2 {D.3}, p3, unit, less;
+}}";
+const F16X8_S4: &str = "{{
+.reg .b32 s, high, p0, p1, p2, p3, base, unit, less;
+mov.b32 s, {S.0};
+mov.b32 base, 0x64086408;
+mov.b32 unit, 0x2c002c00;
+mov.b32 less, 0xd480d480;
+shr.u32 high, s, 8;
+lop3.b32 p0, s, 0x000f000f, 0x64086408, 0x6a;
+lop3.b32 p1, s, 0x00f000f0, 0x64806480, 0x6a;
+lop3.b32 p2, high, 0x000f000f, 0x64086408, 0x6a;
+lop3.b32 p3, high, 0x00f000f0, 0x64806480, 0x6a;
+sub.f16x2 {D.0}, p0, base;
+fma.rn.f16x2 {D.1}, p1, unit, less;
+sub.f16x2 {D.2}, p2, base;
+fma.rn.f16x2 {D.3}, p3, unit, less;
+}}";
+// bfloat16 has no room for an odd one where it stands, and sm_80 no subtraction: one fused multiply-add by 1.
+const BF16X8_U4: &str = "{{
+.reg .b32 s, s1, s2, s3, p0, p1, p2, p3, unit, less;
+mov.b32 s, {S.0};
+mov.b32 unit, 0x3f803f80;
+mov.b32 less, 0xc300c300;
+shr.u32 s1, s, 4;
+shr.u32 s2, s, 8;
+shr.u32 s3, s, 12;
+lop3.b32 p0, s, 0x000f000f, 0x43004300, 0xea;
+lop3.b32 p1, s1, 0x000f000f, 0x43004300, 0xea;
+lop3.b32 p2, s2, 0x000f000f, 0x43004300, 0xea;
+lop3.b32 p3, s3, 0x000f000f, 0x43004300, 0xea;
+fma.rn.bf16x2 {D.0}, p0, unit, less;
+fma.rn.bf16x2 {D.1}, p1, unit, less;
+fma.rn.bf16x2 {D.2}, p2, unit, less;
+fma.rn.bf16x2 {D.3}, p3, unit, less;
+}}";
+const BF16X8_S4: &str = "{{
+.reg .b32 s, s1, s2, s3, p0, p1, p2, p3, unit, less;
+mov.b32 s, {S.0};
+mov.b32 unit, 0x3f803f80;
+mov.b32 less, 0xc308c308;
+shr.u32 s1, s, 4;
+shr.u32 s2, s, 8;
+shr.u32 s3, s, 12;
+lop3.b32 p0, s, 0x000f000f, 0x43084308, 0x6a;
+lop3.b32 p1, s1, 0x000f000f, 0x43084308, 0x6a;
+lop3.b32 p2, s2, 0x000f000f, 0x43084308, 0x6a;
+lop3.b32 p3, s3, 0x000f000f, 0x43084308, 0x6a;
+fma.rn.bf16x2 {D.0}, p0, unit, less;
+fma.rn.bf16x2 {D.1}, p1, unit, less;
+fma.rn.bf16x2 {D.2}, p2, unit, less;
+fma.rn.bf16x2 {D.3}, p3, unit, less;
+}}";
 
 #[rustfmt::skip] // One row a line.
 fn to_integers() -> Vec<Row> {

@@ -1,9 +1,10 @@
 //! Asynchronous copies from global to shared memory that pass no registers.
 //!
-//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not.
+//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not. Rows with `zfill` read as many
+//! bytes as `valid=` says and write zeros in the places of the others: at the edges of a tensor.
 
 use crate::arch::{Arch, ArchReq};
-use crate::dsl::{GL, ONE, SH, atom, r, w};
+use crate::dsl::{GL, ONE, SH, atom, computed, r, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Elem};
 
@@ -17,9 +18,14 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("cp.async.cg.b128", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16;"),
         ("cp.async.ca.b128", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16;"),
     ];
+    let zeros = [
+        ("cp.async.ca.b32.zfill",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4, {valid};"),
+        ("cp.async.ca.b64.zfill",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8, {valid};"),
+        ("cp.async.cg.b128.zfill", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16, {valid};"),
+        ("cp.async.ca.b128.zfill", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16, {valid};"),
+    ];
     let limits = limits(arch);
-    rows.into_iter()
-        .map(|(name, bits, kept, ptx)| {
+    let row = |(name, bits, kept, ptx): (&'static str, i64, bool, &'static str)| {
             let mut cost = limits.async_copy(bits / 8);
             // Estimate: the cache is written too.
             cost.completion_cycles += if kept { 1.0 } else { 0.0 };
@@ -31,6 +37,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .ptx(ptx)
                 .in_async_group()
                 .cite(CITE)
-        })
-        .collect()
+    };
+    let zeros = zeros.into_iter().map(|z| (z.1, row(z))).map(|(bits, row)| row.numbers([computed("valid", (0, bits / 8))]));
+    rows.into_iter().map(row).chain(zeros).collect()
 }

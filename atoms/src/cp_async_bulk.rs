@@ -2,25 +2,33 @@
 //! tensor maps.
 //!
 //! Into shared memory they complete on an mbarrier, out of it in the thread's bulk group. Costs are those
-//! of a unit of 16 bytes.
+//! of a unit of 16 bytes. `cp.reduce` adds to global memory, or keeps the smaller or larger value; a tensor map knows
+//! the type, so that the text of its rows does not say it.
 
 use crate::arch::{Arch, ArchReq};
-use crate::dsl::{GL, ONE, SH, atom, computed, r, w};
+use crate::dsl::{GL, ONE, SH, atom, computed, r, rw, w};
 use crate::limits::limits;
+use crate::red;
 use crate::row::{
-    AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Elem, Extent, NumberForm, Visibility,
+    AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Elem, Extent, NumberForm, Rounding, Visibility,
 };
-use carbyne_ir::ast::CacheHint;
+use carbyne_ir::ast::{AccumulateOp, CacheHint};
 use carbyne_ir::scalar::Memory;
+use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, U32, U64};
 use std::sync::OnceLock;
 
 const RUN: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk";
 const BOX: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk.tensor";
+const REDUCE_RUN: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk";
+const REDUCE_BOX: &str =
+    "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor";
 
 /// Bytes that one phase of an mbarrier counts, in whole units (PTX ISA, Contents of the mbarrier object).
 const MOST: i64 = (1 << 20) - 16;
 /// Modes of a tensor map (CUDA Driver API, Tensor Map Object Management).
 const MOST_MODES: usize = 5;
+/// Alignment of a run, in bytes.
+const RUN_ALIGN: i64 = 16;
 /// Alignment of a box in shared memory, in bytes.
 const BOX_ALIGN: i64 = 128;
 const COORDINATES: [&str; MOST_MODES] = ["c0", "c1", "c2", "c3", "c4"];
@@ -32,16 +40,43 @@ struct Variant {
     load: bool,
     multicast: bool,
     cache: CacheHint,
+    /// Where it does not replace what is there.
+    reduces: Option<(AccumulateOp, Scalar)>,
 }
+
+const REDUCTIONS: [(AccumulateOp, Scalar); 11] = [
+    (AccumulateOp::Add, F32),
+    (AccumulateOp::Add, F16),
+    (AccumulateOp::Add, Bf16),
+    (AccumulateOp::Add, I32),
+    (AccumulateOp::Add, U32),
+    (AccumulateOp::Add, U64),
+    (AccumulateOp::Add, F64),
+    (AccumulateOp::Min, I32),
+    (AccumulateOp::Min, U32),
+    (AccumulateOp::Max, I32),
+    (AccumulateOp::Max, U32),
+];
 
 impl Variant {
     fn all() -> Vec<Variant> {
         let mut all = vec![];
         for extent in std::iter::once(Extent::Run).chain((1..=MOST_MODES).map(Extent::Box)) {
             for (load, multicast) in [(true, false), (true, true), (false, false)] {
-                let of = |cache: &CacheHint| Variant { extent, load, multicast, cache: *cache };
+                let reduces = None;
+                let of =
+                    |cache: &CacheHint| Variant { extent, load, multicast, cache: *cache, reduces };
                 all.extend(CacheHint::ALL.iter().map(of));
             }
+            // No tensor map has sums of f64.
+            let has = |r: &&(AccumulateOp, Scalar)| extent == Extent::Run || r.1 != F64;
+            all.extend(REDUCTIONS.iter().filter(has).map(|r| Variant {
+                extent,
+                load: false,
+                multicast: false,
+                cache: CacheHint::Normal,
+                reduces: Some(*r),
+            }));
         }
         all
     }
@@ -76,8 +111,26 @@ impl Variant {
             hint => (format!(".{hint}"), Some(hint)),
         };
         let name_cast = if self.multicast { ".multicast" } else { "" };
-        let name = format!("cp.async.bulk{dims}.{to}{name_cast}{suffix}");
-        let head = format!("cp.async.bulk{dims}.{target}{cast}");
+        let (verb, op, operation) = match self.reduces {
+            None => ("cp", String::new(), String::new()),
+            Some((op, scalar)) => {
+                let flush = if matches!(scalar, F16 | Bf16) { ".noftz" } else { "" };
+                let ty = ptx_type(scalar);
+                // `.add.noftz.f16`; a map has its type.
+                let operation = match self.extent {
+                    Extent::Box(_) => format!(".{op}"),
+                    Extent::Tile | Extent::Run => format!(".{op}{flush}.{ty}"),
+                };
+                ("cp.reduce", format!(".{op}.{ty}"), operation)
+            }
+        };
+        let name = format!("{verb}.async.bulk{dims}.{to}{name_cast}{op}{suffix}");
+        // Of a tensor the operation stands before the way in which it completes.
+        let target = match (target.strip_suffix(".bulk_group"), self.extent) {
+            (Some(way), Extent::Box(_)) => format!("{way}{operation}.bulk_group"),
+            _ => format!("{target}{operation}"),
+        };
+        let head = format!("{verb}.async.bulk{dims}.{target}{cast}");
         let text = match policy {
             None => format!("{head} {operands}{end}{mask};"),
             Some(hint) => format!(
@@ -105,6 +158,18 @@ impl Variant {
     }
 }
 
+fn ptx_type(scalar: Scalar) -> &'static str {
+    match scalar {
+        I32 => "s32",
+        U32 => "u32",
+        U64 => "u64",
+        Bf16 => "bf16",
+        F16 => "f16",
+        F64 => "f64",
+        _ => "f32",
+    }
+}
+
 /// Every variant with its name and template, composed once.
 fn rows() -> &'static [(Variant, String, String)] {
     static ROWS: OnceLock<Vec<(Variant, String, String)>> = OnceLock::new();
@@ -118,26 +183,36 @@ fn rows() -> &'static [(Variant, String, String)] {
 }
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let unit = Elem::Bits(128);
     let cost = limits(arch).bulk_copy();
     rows()
         .iter()
         .map(|(v, name, text)| {
             let (from, to) = if v.load { (GL, SH) } else { (SH, GL) };
+            let unit = v.reduces.map_or(Elem::Bits(128), |(_, scalar)| Elem::Scalar(scalar));
             let align = |memory: &[Memory]| match v.extent {
                 Extent::Box(_) if memory == SH => BOX_ALIGN,
-                _ => unit.bits() / 8,
+                _ => RUN_ALIGN,
             };
-            let operands = [r(("S", unit, from, &[1], ONE)), w(("D", unit, to, &[1], ONE))]
+            let target = ("D", unit, to, &[1][..], ONE);
+            let target = if v.reduces.is_some() { rw(target) } else { w(target) };
+            let operands = [r(("S", unit, from, &[1], ONE)), target]
                 .map(|o| AtomOperand { align: align(o.memory), ..o });
-            let cite = if v.extent == Extent::Run { RUN } else { BOX };
-            let row = atom(name, ArchReq::Since(Arch::Sm90), AtomOp::Move, cost)
+            let cite = match (v.extent, v.reduces) {
+                (Extent::Run, None) => RUN,
+                (_, None) => BOX,
+                (Extent::Run, Some(_)) => REDUCE_RUN,
+                (_, Some(_)) => REDUCE_BOX,
+            };
+            let op = v.reduces.map_or(AtomOp::Move, |(op, _)| AtomOp::Accumulate(op));
+            let rounding = v.reduces.map_or(Rounding::Exact, |(op, s)| red::rounding(op, s));
+            let row = atom(name, ArchReq::Since(Arch::Sm90), op, cost)
                 .operands(operands)
                 .numbers(v.numbers())
                 .extent(v.extent)
                 .cached(v.cache)
                 .completes(if v.load { Visibility::Mbarrier } else { Visibility::BulkGroup })
                 .ptx(text)
+                .rounded(rounding)
                 .cite(cite);
             match v.cache {
                 CacheHint::Normal => row,

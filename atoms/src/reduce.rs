@@ -1,15 +1,18 @@
-//! Reductions of one integer a lane over a whole warp; every lane receives the result.
+//! Reductions of one integer or one `bool` a lane over a whole warp; every lane receives the result. A ballot is the
+//! cast of a `bool` a lane to 32 bits, all of which every lane receives.
 //!
 //! There is none of f32 before architectures that the table does not have: a butterfly of `shfl` does it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::dsl::{RF, atom, r, w};
-use crate::limits::limits;
+use crate::limits::{Timing, limits};
 use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::ast::ReduceOp::{And, Max, Min, Or, Sum, Xor};
-use carbyne_ir::scalar::Scalar::{I32, U32};
+use carbyne_ir::ast::UnaryOp;
+use carbyne_ir::scalar::Scalar::{Bool, I32, U1, U32};
 
 const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: redux.sync";
+const VOTE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync";
 
 #[rustfmt::skip] // One row a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
@@ -40,5 +43,24 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .cuda(cuda)
                 .cite(CITE)
         })
+        .chain(votes(t))
         .collect()
+}
+
+#[rustfmt::skip] // One row a line.
+fn votes(t: &Timing) -> Vec<Atom> {
+    let row = |name, op| {
+        atom(name, ArchReq::Since(Arch::Sm70), op, t.pointwise(t.int_lanes, 1)).warp().cite(VOTE)
+    };
+    let lanes = r(("S", Elem::Scalar(Bool), RF, &[32], "(32,1):(1,0)")).through("bool");
+    let verdict = w(("D", Elem::Scalar(Bool), RF, &[1], "(32,1):(0,0)")).through("bool");
+    let ballot = w(("D", Elem::Scalar(U1), RF, &[32], "(32,32):(0,1)")).through("unsigned");
+    vec![
+        row("vote.all", AtomOp::Reduction(And)).operands([lanes.clone(), verdict.clone()])
+            .cuda("{D} = __all_sync(0xffffffffu, {S}) != 0;").sequence("a predicate, which becomes a number", "none"),
+        row("vote.any", AtomOp::Reduction(Or)).operands([lanes.clone(), verdict])
+            .cuda("{D} = __any_sync(0xffffffffu, {S}) != 0;").sequence("a predicate, which becomes a number", "none"),
+        row("vote.ballot", AtomOp::Unary(UnaryOp::Cast)).operands([lanes, ballot])
+            .cuda("{D} = __ballot_sync(0xffffffffu, {S});"),
+    ]
 }

@@ -19,7 +19,9 @@
 
 use crate::arch::ArchReq;
 use crate::template::Template;
-use carbyne_ir::ast::{BinaryOp, CacheHint, ReduceOp, ShflOp, SpecKind, SyncOp, UnaryOp};
+use carbyne_ir::ast::{
+    AccumulateOp, BinaryOp, CacheHint, ReduceOp, ShflOp, SpecKind, SyncOp, UnaryOp,
+};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
@@ -121,8 +123,11 @@ impl Atom {
 /// What a row computes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AtomOp {
-    /// D = S, element by element.
+    /// D = S, element by element. Where the row has a number `valid`, only so many bytes of S are read, as
+    /// `valid=` says in elements, and the others become 0.
     Move,
+    /// D = op(D, S), element by element, in a step of each that nothing divides.
+    Accumulate(AccumulateOp),
     /// D += A·B for each of `l` batches.
     MatMul {
         /// Batches.
@@ -138,6 +143,8 @@ pub enum AtomOp {
     Unary(UnaryOp),
     /// D = op(A, B).
     Binary(BinaryOp),
+    /// D = A where P is true, else B.
+    Select,
     /// D = S reduced: all of its tile to one element.
     Reduction(ReduceOp),
     /// D = S of another lane: the tile is \[lane, value\], and `{lane}` in the template is what the spec
@@ -172,9 +179,11 @@ impl AtomOp {
     pub fn spec_kind(self) -> Option<SpecKind> {
         Some(match self {
             AtomOp::Move => SpecKind::Move,
+            AtomOp::Accumulate(op) => SpecKind::Accumulate(op),
             AtomOp::MatMul { .. } => SpecKind::MatMul,
             AtomOp::Unary(op) => SpecKind::Unary(op),
             AtomOp::Binary(op) => SpecKind::Binary(op),
+            AtomOp::Select => SpecKind::Select,
             AtomOp::Reduction(op) => SpecKind::Reduction(op),
             AtomOp::Shfl(op) => SpecKind::Shfl(op),
             AtomOp::Init => SpecKind::Init,
@@ -187,10 +196,12 @@ impl fmt::Display for AtomOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AtomOp::Move => f.write_str("Move"),
+            AtomOp::Accumulate(op) => write!(f, "Move.{op}"),
             AtomOp::MatMul { l: 1, m, n, k } => write!(f, "MatMul {m}x{n}x{k}"),
             AtomOp::MatMul { l, m, n, k } => write!(f, "MatMul {l} of {m}x{n}x{k}"),
             AtomOp::Unary(op) => write!(f, "UnaryPointwise.{op}"),
             AtomOp::Binary(op) => write!(f, "BinaryPointwise.{op}"),
+            AtomOp::Select => f.write_str("Select"),
             AtomOp::Reduction(op) => write!(f, "Reduction.{op}"),
             AtomOp::Shfl(op) => write!(f, "Shfl.{op}"),
             AtomOp::Init => f.write_str("Init"),
@@ -303,6 +314,8 @@ pub enum Rounding {
     Exact,
     /// The exact result is rounded once, to nearest even.
     Nearest,
+    /// The exact result is rounded once, to nearest, and away from zero where two are as near.
+    NearestAway,
     /// a·b + c is rounded once, to nearest even; a sum over k is a chain of these.
     Fused,
     /// The result is no farther from the exact one than the bound says. The simulator rounds the exact

@@ -9,7 +9,7 @@
 //! - silu: one rounding more; where the sigmoid becomes 0, |x| < 90 of these 2⁻¹²⁶ are lost.
 //! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, the argument has two
 //!   roundings, z² = x²/2, and erfc underflows at |x| = 14.3: below (14.3·|x| + 2) ulp, and 4 of erfcf, 2 of
-//!   the products.
+//!   the products; of f64 |x| = 38.5, and erfc has 5.
 //! - sigmoid as (1 + tanh(x/2))/2: half of tanh's error, which is relative to |tanh| ≤ 1, and a rounding.
 //!
 //! None is exceeded on an H100: by any of the 2^16 operands of a function of f16 or bf16, nor by some
@@ -164,6 +164,7 @@ fn activations() -> Vec<Sequence> {
         ("silu.f32",           Sm70, Silu,    F, 4, "{D} = __fmul_rn({S}, __frcp_rn(1.0f + expf(-{S})));",   ("S/(1 + exp(-S))", "as of sigmoid.f32, and a product", f(4.0).plus(90.0 * F32_NORMAL)), LIBRARY),
         ("silu.approx.f32",    Sm70, Silu,    F, 2, "{D} = __fdividef({S}, 1.0f + __expf(-{S}));",           ("S/(1 + exp(-S))", "as of sigmoid.approx.f32", f(5.0).sloped(1.173).plus(90.0 * F32_NORMAL)), INTRINSIC),
         ("gelu.f32",           Sm70, Gelu,    F, 6, "{D} = __fmul_rn(0.5f * {S}, erfcf({S} * -0.70710678f));", ("S/2·erfc(-S/sqrt(2))", "4 ulp of erfcf, 14.3·|S| + 2 of its argument, 2 of the products", f(8.0).sloped(14.3).plus(F32_NORMAL)), LIBRARY),
+        ("gelu.f64",           Sm70, Gelu,    D, 60, "{D} = __dmul_rn(0.5 * {S}, erfc({S} * -0.7071067811865476));", ("S/2·erfc(-S/sqrt(2))", "5 ulp of erfc, 38.5·|S| + 2 of its argument, 2 of the products", d(9.0).sloped(38.5).plus(f64::MIN_POSITIVE)), LIBRARY),
         ("sigmoid.f64",        Sm70, Sigmoid, D, 30, "{D} = __drcp_rn(1.0 + exp(-{S}));",                    ("1/(1 + exp(-S))", "1 ulp of exp, a sum, a reciprocal", d(2.0).plus(lost)), LIBRARY),
         ("silu.f64",           Sm70, Silu,    D, 32, "{D} = __dmul_rn({S}, __drcp_rn(1.0 + exp(-{S})));",    ("S/(1 + exp(-S))", "as of sigmoid.f64, and a product", d(3.0).plus(1024.0 * lost)), LIBRARY),
         ("sigmoid.f16",        Sm70, Sigmoid, H, 3, "{D} = __float2half_rn(__fdividef(1.0f, 1.0f + __expf(-__half2float({S}))));", ("1/(1 + exp(-S)) in f32", "1 ulp", h(1.0)), INTRINSIC),
@@ -181,6 +182,8 @@ fn halves() -> Vec<Sequence> {
     let (h, b) = (ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));
     let (exp, exp2, log) = ("ex2.approx(S/ln 2) in f32", "ex2.approx(S) in f32", "lg2.approx(S)·ln 2 in f32");
     let (sqrt, rsqrt, rcp) = ("sqrt.approx(S) in f32", "rsqrt.approx(S) in f32", "rcp.approx(S) in f32");
+    let (tanh, sigmoid) = ("as of tanh.f32, in f32", "1/(1 + exp(-S)) in f32");
+    let (silu, gelu) = ("S/(1 + exp(-S)) in f32", "S/2·erfc(-S/sqrt(2)) in f32");
     let ulp = "1 ulp";
     vec![
         ("exp.f16",      Sm70, Exp,   H,  2, "{D} = hexp({S});",     (exp, ulp, h),   HALF),
@@ -207,5 +210,15 @@ fn halves() -> Vec<Sequence> {
         ("sqrt.bf16x2",  Sm80, Sqrt,  B2, 2, "{D} = h2sqrt({S});",   (sqrt, ulp, b),  BF16),
         ("rsqrt.bf16x2", Sm80, Rsqrt, B2, 2, "{D} = h2rsqrt({S});",  (rsqrt, ulp, b), BF16),
         ("rcp.bf16x2",   Sm80, Rcp,   B2, 2, "{D} = h2rcp({S});",    (rcp, ulp, b),   BF16),
+        ("tanh.f16",     Sm70, Tanh,  H,  4, "{D} = __float2half_rn(tanhf(__half2float({S})));", (tanh, ulp, h), LIBRARY),
+        ("tanh.f16x2",   Sm70, Tanh,  H2, 4, "{D} = __floats2half2_rn(tanhf(__low2float({S})), tanhf(__high2float({S})));", (tanh, ulp, h), LIBRARY),
+        ("sigmoid.f16x2", Sm70, Sigmoid, H2, 3, "{D} = __floats2half2_rn(__fdividef(1.0f, 1.0f + __expf(-__low2float({S}))), __fdividef(1.0f, 1.0f + __expf(-__high2float({S}))));", (sigmoid, ulp, h), INTRINSIC),
+        ("silu.f16x2",   Sm70, Silu,  H2, 3, "{D} = __floats2half2_rn(__fdividef(__low2float({S}), 1.0f + __expf(-__low2float({S}))), __fdividef(__high2float({S}), 1.0f + __expf(-__high2float({S}))));", (silu, ulp, h), INTRINSIC),
+        ("gelu.f16x2",   Sm70, Gelu,  H2, 7, "{D} = __floats2half2_rn(0.5f * __low2float({S}) * erfcf(__low2float({S}) * -0.70710678f), 0.5f * __high2float({S}) * erfcf(__high2float({S}) * -0.70710678f));", (gelu, ulp, h), LIBRARY),
+        ("tanh.bf16",     Sm80, Tanh,  B,  4, "{D} = __float2bfloat16_rn(tanhf(__bfloat162float({S})));", (tanh, ulp, b), LIBRARY),
+        ("tanh.bf16x2",   Sm80, Tanh,  B2, 4, "{D} = __floats2bfloat162_rn(tanhf(__low2float({S})), tanhf(__high2float({S})));", (tanh, ulp, b), LIBRARY),
+        ("sigmoid.bf16x2", Sm80, Sigmoid, B2, 3, "{D} = __floats2bfloat162_rn(__fdividef(1.0f, 1.0f + __expf(-__low2float({S}))), __fdividef(1.0f, 1.0f + __expf(-__high2float({S}))));", (sigmoid, ulp, b), INTRINSIC),
+        ("silu.bf16x2",   Sm80, Silu,  B2, 3, "{D} = __floats2bfloat162_rn(__fdividef(__low2float({S}), 1.0f + __expf(-__low2float({S}))), __fdividef(__high2float({S}), 1.0f + __expf(-__high2float({S}))));", (silu, ulp, b.plus(90.0 * F32_NORMAL)), INTRINSIC),
+        ("gelu.bf16x2",   Sm80, Gelu,  B2, 7, "{D} = __floats2bfloat162_rn(0.5f * __low2float({S}) * erfcf(__low2float({S}) * -0.70710678f), 0.5f * __high2float({S}) * erfcf(__high2float({S}) * -0.70710678f));", (gelu, ulp, b), LIBRARY),
     ]
 }

@@ -3,8 +3,8 @@
 use crate::arch::Arch;
 use crate::row::{Atom, AtomOp, BarrierScope};
 use crate::{
-    binary, convert, convert_int, cp_async, cp_async_bulk, fma, global, ldmatrix, mma, reduce,
-    register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
+    binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
+    ldmatrix, mma, red, reduce, register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
 };
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -45,12 +45,15 @@ impl Rows {
             cp_async_bulk::list(arch),
             ldmatrix::list(arch),
             stmatrix::list(arch),
+            red::list(arch),
             register::list(arch),
             convert::list(arch),
             convert_int::list(arch),
+            convert_through::list(arch),
             unary::list(arch),
             special::list(arch),
             binary::list(arch),
+            compare::list(arch),
             reduce::list(arch),
             shuffle::list(arch),
             fma::list(arch),

@@ -1,7 +1,7 @@
 //! How a row is written: text with a placeholder `{name}` for each operand and number.
 //!
-//! Besides operands there are `{A.major}`, the immediate of the major that operand A has (0 where it is
-//! K-major, 1 where it is MN-major), and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
+//! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the immediate of
+//! the major that operand A has (0 where it is K-major, 1 where it is MN-major), and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
 //!
 //! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
 //! braces of the instruction text. A line break stands between instructions of a sequence.
@@ -17,8 +17,8 @@ pub enum Template {
     /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one), an
     /// operand in memory as the register that holds the executing thread's address, or its descriptor.
     Ptx(&'static str),
-    /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`. As [`Template::Ptx`], but a register
-    /// operand is one register and prints without braces. A written operand may serve as a temporary
+    /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`, `red.global.add.f32 [{D}], {S};`. As
+    /// [`Template::Ptx`], but a register operand is one register and prints without braces. A written operand may serve as a temporary
     /// only after the last use of every read one, which may share its register.
     PtxScalar(&'static str),
 }
@@ -30,6 +30,8 @@ pub enum Part<'a> {
     Text(&'a str),
     /// The name of an operand.
     Operand(&'a str),
+    /// One of the registers of that operand.
+    Register(&'a str, usize),
     /// The immediate of that operand's major.
     Major(&'a str),
     /// 1 where the products are added to D, 0 where they replace it.
@@ -39,8 +41,12 @@ pub enum Part<'a> {
 impl<'a> Part<'a> {
     /// What a placeholder of that name stands for.
     fn named(name: &'a str) -> Self {
-        match name.strip_suffix(".major") {
-            Some(operand) => Part::Major(operand),
+        match name.rsplit_once('.') {
+            Some((operand, "major")) => Part::Major(operand),
+            Some((operand, number)) => match number.parse() {
+                Ok(i) => Part::Register(operand, i),
+                Err(_) => Part::Operand(name),
+            },
             None if name == "accumulate" => Part::Accumulate,
             None => Part::Operand(name),
         }
@@ -89,7 +95,7 @@ impl Template {
     pub fn placeholders(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for part in self.parts() {
-            if let Part::Operand(name) = part
+            if let Part::Operand(name) | Part::Register(name, _) = part
                 && !names.contains(&name)
             {
                 names.push(name);
@@ -105,6 +111,7 @@ impl Template {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Operand(name) => out.push_str(&operand(name)),
+                Part::Register(name, i) => out.push_str(&operand(&format!("{name}.{i}"))),
                 Part::Major(name) => out.push_str(&operand(&format!("{name}.major"))),
                 Part::Accumulate => out.push_str(&operand("accumulate")),
             }
@@ -127,6 +134,9 @@ mod tests {
         assert_eq!(t.render(str::to_lowercase), "mma d, a, accumulate, a.major;");
         assert_eq!(Template::Ptx("a {b").parts(), [Part::Text("a {b")]);
         assert_eq!(Template::Ptx("").parts(), []);
+        let t = Template::Ptx("mov {D.0}, {S}; mov {D.1}, {S};");
+        assert_eq!(t.placeholders(), ["D", "S"]);
+        assert_eq!(t.render(str::to_lowercase), "mov d.0, s; mov d.1, s;");
         let braces = Template::Ptx("{{ mov {D}, {{{S}}}; }}");
         assert_eq!(braces.placeholders(), ["D", "S"]);
         assert_eq!(braces.render(str::to_lowercase), "{ mov d, {s}; }");

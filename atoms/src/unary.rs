@@ -5,7 +5,7 @@ use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::UnaryOp::{self, Abs, Neg, Rcp, Relu, Sqrt};
-use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32};
+use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64};
 
 const PTX: &str = "PTX ISA, Floating Point Instructions: neg, abs, max";
 const PTX_HALF: &str = "PTX ISA, Half Precision Floating Point Instructions: neg, abs, max";
@@ -24,6 +24,7 @@ pub(crate) const B: Type = (Bf16, 1, "__nv_bfloat16");
 pub(crate) const B2: Type = (Bf16, 2, "__nv_bfloat162");
 const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
+const LW: Type = (I64, 1, "unsigned long long");
 
 /// A row D = op(S) of one type; its text is to follow.
 pub(crate) fn row(name: &'static str, first: Arch, op: UnaryOp, ty: Type, cost: Cost) -> Atom {
@@ -65,6 +66,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("abs.bf16x2",  Sm80, Abs,  B2, "{D} = __habs2({S});",                     t.bf16_lanes, PTX_HALF),
         ("relu.bf16x2", Sm80, Relu, B2, "{D} = __hmax2({S}, __float2bfloat162_rn(0.0f));", t.bf16_lanes, PTX_HALF),
         ("neg.s32",     Sm70, Neg,  U,  "{D} = 0u - {S};",                         t.int_lanes,  PTX_INT),
+        ("neg.s64",     Sm70, Neg,  LW, "{D} = 0ull - {S};",                       t.int_lanes / 2.0, PTX_INT),
         ("relu.s32",    Sm70, Relu, I,  "{D} = max({S}, 0);",                      t.int_lanes,  PTX_INT),
     ];
     let mut rows: Vec<Atom> = signs
@@ -78,6 +80,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     );
     let sequences = [
         ("relu.f64", Relu, D, "{D} = fmax({S}, 0.0);",    "a comparison and selections", Rounding::Exact, PTX),
+        ("relu.f16.by_f32",   Relu, H,  "{D} = __float2half_rn(fmaxf(__half2float({S}), 0.0f));", "by f32, which is exact", Rounding::Exact, PTX),
+        ("relu.f16x2.by_f32", Relu, H2, "{D} = __floats2half2_rn(fmaxf(__low2float({S}), 0.0f), fmaxf(__high2float({S}), 0.0f));", "by f32, which is exact", Rounding::Exact, PTX),
         ("sqrt.f32", Sqrt, F, "{D} = __fsqrt_rn({S});",   "S·rsqrt(S), corrected and rounded once", Rounding::Nearest, ROOT),
         ("sqrt.f64", Sqrt, D, "{D} = __dsqrt_rn({S});",   "S·rsqrt(S), corrected and rounded once", Rounding::Nearest, ROOT),
         ("rcp.f32",  Rcp,  F, "{D} = __frcp_rn({S});",    "1/S, corrected and rounded once", Rounding::Nearest, RECIPROCAL),
@@ -85,7 +89,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     ];
     rows.extend(sequences.into_iter().map(|(name, op, ty, cuda, formula, rounding, cite)| {
         let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
-        row(name, Sm70, op, ty, t.chain(lanes, 1, 8))
+        row(name, Sm70, op, ty, t.chain(lanes, ty.1, 8))
             .cuda_through(cuda, ty.2)
             .sequence(formula, "none")
             .rounded(rounding)

@@ -23,6 +23,7 @@ fn defects(table: &AtomTable) -> Vec<String> {
             }
             let same = other.op == row.op && other.operands == row.operands;
             let same = same && other.extent == row.extent && other.cache == row.cache;
+            let same = same && other.rounding == row.rounding;
             if same && other.numbers == row.numbers && other.cost == row.cost && !in_order(row) {
                 say(&format!("nothing tells it from `{}`", other.name));
             }
@@ -121,7 +122,7 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         }
     }
     if let Template::PtxScalar(_) = row.template
-        && row.operands.iter().any(|o| o.n_asm_registers() != 1 || !o.allows(Memory::Rf))
+        && row.operands.iter().any(|o| o.n_asm_registers() != 1)
     {
         say("an instruction on scalars has an operand of several registers");
     }
@@ -140,6 +141,12 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
         }
     }
     for (i, part) in parts.iter().enumerate() {
+        if let Part::Register(name, i) = part {
+            let registers = row.operand(name).map_or(0, AtomOperand::n_asm_registers);
+            if *i as i64 >= registers {
+                say(&format!("operand `{name}` has no register {i}"));
+            }
+        }
         let Part::Operand(name) = part else {
             if let Part::Text(text) = part
                 && text.len() > 1
@@ -253,7 +260,11 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
                 say("the access is not that of a MatMul");
             }
         }
-        AtomOp::Move | AtomOp::Unary(_) | AtomOp::Binary(_) => {
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select => {
             if row.operands.iter().any(|o| o.tile != operand.tile) {
                 say("the tiles of the operands differ");
             }
@@ -277,7 +288,16 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             }
         }
     }
-    if row.op == AtomOp::Move && row.operands.iter().any(|o| o.elem != operand.elem) {
+    let accumulates = matches!(row.op, AtomOp::Accumulate(_));
+    if accumulates && (operand.name == "D") != (operand.access == Access::ReadWrite) {
+        say("what is put to D is not what the row says");
+    }
+    if accumulates && matches!(operand.elem, Elem::Bits(_)) {
+        say("no arithmetic is known of units of bits");
+    }
+    if (row.op == AtomOp::Move || accumulates)
+        && row.operands.iter().any(|o| o.elem != operand.elem)
+    {
         say("source and destination count different units");
     }
 }
@@ -297,9 +317,9 @@ fn unrepeated(layout: &Layout) -> i64 {
 fn cxx_bits(cxx: &str) -> Option<i64> {
     Some(match cxx {
         "unsigned char" | "signed char" | "bool" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 8,
-        "unsigned short" | "short" | "__half" | "__nv_bfloat16" => 16,
+        "unsigned short" | "short" | "char2" | "uchar2" | "__half" | "__nv_bfloat16" => 16,
         "unsigned" | "int" | "float" | "__half2" | "__nv_bfloat162" => 32,
-        "uint2" | "float2" | "double" | "long long" | "unsigned long long" => 64,
+        "uint2" | "int2" | "float2" | "double" | "long long" | "unsigned long long" => 64,
         "uint4" => 128,
         _ => return None,
     })

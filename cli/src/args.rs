@@ -156,9 +156,10 @@ pub(crate) struct Simulate {
     pub(crate) arch: Option<String>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Run only this many blocks of the grid, spread evenly.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) blocks: Option<u64>,
+    /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many as take about a
+    /// second, of a program whose outputs are not written to files.
+    #[arg(long, value_name = "N", value_parser = Blocks::parse)]
+    pub(crate) blocks: Option<Blocks>,
     /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<u64>,
@@ -172,6 +173,29 @@ pub(crate) struct Simulate {
     /// Run without comparing bodies with what their specs mean.
     #[arg(long)]
     pub(crate) no_check: bool,
+    /// Let warps go on and asynchronous copies arrive in another order, drawn from this seed. The results
+    /// of a program without races do not depend on it.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) schedule: Option<u64>,
+}
+
+/// How many blocks of a grid are simulated.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// Every one.
+    All,
+    /// So many.
+    Some(u64),
+}
+
+impl Blocks {
+    fn parse(text: &str) -> Result<Blocks, String> {
+        match text.parse() {
+            _ if text == "all" => Ok(Blocks::All),
+            Ok(n) if n > 0 => Ok(Blocks::Some(n)),
+            _ => Err("it is neither `all` nor a number from 1".to_owned()),
+        }
+    }
 }
 
 /// How the report of a simulation is written to standard output.

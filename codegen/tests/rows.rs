@@ -15,7 +15,7 @@ use std::sync::Arc;
 fn text_of(row: &Atom, table: &AtomTable, choice: Choice, number: usize) -> String {
     match probe(row, table, choice) {
         Ok(made) => made.text,
-        Err(Unobservable::Statement) => {
+        Err(Unobservable::Statement(_) | Unobservable::Shadowed(_)) => {
             let name = format!("statement{number}");
             match row.op {
                 AtomOp::Sync(op) => statement(&name, &with_numbers(row, op.usage())),

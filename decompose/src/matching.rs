@@ -63,6 +63,10 @@ pub fn match_atom(
         };
         return Err(Mismatch::Bulk(asked));
     }
+    let zeros = atom.number("valid").is_some();
+    if zeros != spec.valid.is_some() {
+        return Err(Mismatch::Bulk(BulkMismatch::Valid(zeros)));
+    }
     if tensors.iter().flatten().any(|t| p.tensors[*t].peer.is_some()) {
         return Err(Mismatch::Bulk(BulkMismatch::Peer));
     }

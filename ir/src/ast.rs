@@ -529,13 +529,16 @@ spelled! {
     }
 }
 
-/// What a spec computes: the eight of Graphene's Table 1 (Allocate is a statement of its own) and the
-/// generic `Spec`.
+/// What a spec computes: those of Graphene's Table 1 (Allocate is a statement of its own) with `Move.add` and
+/// `Select`, and the generic `Spec`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
     /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
     /// output has n stands for all n, the rank being the same.
     Move,
+    /// `Move.add`: the output is itself and the input put together, element by element. Nothing divides the
+    /// step of an element, so that any threads of any blocks may take it on one element, in any order.
+    Accumulate(AccumulateOp),
     /// `MatMul`: C += A·B.
     MatMul,
     /// `MatMul.set`: C = A·B.
@@ -544,6 +547,8 @@ pub enum SpecKind {
     Unary(UnaryOp),
     /// `BinaryPointwise.add`: modes of extent 1 as in a Move; one input may be a literal of their type.
     Binary(BinaryOp),
+    /// `Select (%p, %a, %b) -> (%d)`: the element of `%a` where that of `%p` is true, else that of `%b`.
+    Select,
     /// `Reduction.sum`: over the modes named by `axis=`.
     Reduction(ReduceOp),
     /// `Shfl.bfly`: exchange within a warp; the lane or mask by `lane=`.
@@ -603,6 +608,52 @@ spelled! {
         Min = "min",
         /// Larger one.
         Max = "max",
+        /// Whether the first is less; like all comparisons a `bool`, and false of a NaN.
+        Lt = "lt",
+        /// Whether the first is at most the second.
+        Le = "le",
+        /// Whether they are equal.
+        Eq = "eq",
+        /// Whether they differ; true of a NaN.
+        Ne = "ne",
+        /// Whether the first is at least the second.
+        Ge = "ge",
+        /// Whether the first is greater.
+        Gt = "gt",
+    }
+}
+
+impl BinaryOp {
+    /// Whether the result is a `bool`.
+    pub fn compares(self) -> bool {
+        use BinaryOp::*;
+        match self {
+            Lt | Le | Eq | Ne | Ge | Gt => true,
+            Add | Sub | Mul | Div | Min | Max => false,
+        }
+    }
+}
+
+spelled! {
+    /// How a `Move.add`, `Move.min` or `Move.max` puts the output and the input together.
+    AccumulateOp {
+        /// Their sum.
+        Add = "add",
+        /// The smaller one.
+        Min = "min",
+        /// The larger one.
+        Max = "max",
+    }
+}
+
+impl AccumulateOp {
+    /// The same as a function of two operands.
+    pub fn binary(self) -> BinaryOp {
+        match self {
+            AccumulateOp::Add => BinaryOp::Add,
+            AccumulateOp::Min => BinaryOp::Min,
+            AccumulateOp::Max => BinaryOp::Max,
+        }
     }
 }
 
@@ -657,10 +708,12 @@ impl std::fmt::Display for SpecKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             SpecKind::Move => f.write_str("Move"),
+            SpecKind::Accumulate(op) => write!(f, "Move.{op}"),
             SpecKind::MatMul => f.write_str("MatMul"),
             SpecKind::MatMulSet => f.write_str("MatMul.set"),
             SpecKind::Unary(op) => write!(f, "UnaryPointwise.{op}"),
             SpecKind::Binary(op) => write!(f, "BinaryPointwise.{op}"),
+            SpecKind::Select => f.write_str("Select"),
             SpecKind::Reduction(op) => write!(f, "Reduction.{op}"),
             SpecKind::Shfl(op) => write!(f, "Shfl.{op}"),
             SpecKind::Init => f.write_str("Init"),

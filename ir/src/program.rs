@@ -290,6 +290,9 @@ pub struct Spec {
     pub multicast: Option<Dim>,
     /// How long caches keep what it touches.
     pub cache: ast::CacheHint,
+    /// How many elements of its operand a Move reads, from the first on; the others become 0 and are not
+    /// accessed (`valid=`). All where not stated.
+    pub valid: Option<Dim>,
     /// The decomposition.
     pub body: Option<Vec<Stmt>>,
     /// The head.

@@ -1,11 +1,16 @@
 //! What the blocks of a grid wrote, put together. Nothing orders blocks: two that touch one element, one
-//! of them writing, are a race.
+//! of them writing, are a race. Those that only put values to it by one operation are none: here they do so in the
+//! order of blocks.
 
-use crate::exec::Finished;
-use crate::plan::{Checked, Kernel, RootSpec, Space, coordinates, coordinates_text, line_text};
+use crate::exec::{Finished, accumulated};
+use crate::plan::{
+    Checked, GlobalBuffer, Kernel, RootSpec, Space, coordinates, coordinates_text, line_text,
+};
 use crate::root::offset;
 use crate::state::{PAGE, Page, Written};
+use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 
 /// Most pages that are kept of what all blocks write.
@@ -22,6 +27,8 @@ struct GridPage {
     values: Written,
     /// Which block wrote each element; blocks of a grid are numbered below 2^31.
     writers: [u32; PAGE],
+    /// The operation by which each element was touched so far, where nothing else touched it.
+    sums: BTreeMap<usize, AccumulateOp>,
     /// One more than the last block that read each element without writing it; none where nobody did.
     readers: Option<Box<[u32; PAGE]>>,
 }
@@ -39,17 +46,33 @@ impl Grid {
         block: i64,
         finished: Finished,
     ) -> Checked<()> {
+        let scalar = |g: &GlobalBuffer| kernel.program.buffers[g.buffer].scalar;
+        let scalars: Vec<Scalar> = kernel.globals.iter().map(scalar).collect();
         for (i, (all, pages)) in self.written.iter_mut().zip(finished.pages).enumerate() {
             for (number, page) in pages {
                 let n_pages = &mut self.n_pages;
                 let to = all.entry(number).or_insert_with(|| {
                     *n_pages += 1;
-                    GridPage { values: Written::default(), writers: [0; PAGE], readers: None }
+                    GridPage {
+                        values: Written::default(),
+                        writers: [0; PAGE],
+                        sums: BTreeMap::new(),
+                        readers: None,
+                    }
                 });
                 for e in 0..PAGE {
                     let at = (number * PAGE as u64) as i64 + e as i64;
                     let wrote = page.written.mask >> e & 1 == 1;
                     if !wrote && page.shadow.any_read(e).is_none() {
+                        continue;
+                    }
+                    let sum = page.only_sum(e);
+                    if let Some(sum) = sum
+                        && to.sums.get(&e) == Some(&sum.op)
+                    {
+                        let put = |old, value: &u64| accumulated(sum.op, scalars[i], old, *value);
+                        to.values.values[e] = sum.values.iter().fold(to.values.values[e], put);
+                        to.writers[e] = block as u32;
                         continue;
                     }
                     let reader = to.readers.as_ref().map_or(0, |r| r[e]);
@@ -67,6 +90,7 @@ impl Grid {
                         to.values.values[e] = page.written.values[e];
                         to.values.mask |= 1 << e;
                         to.writers[e] = block as u32;
+                        to.sums.extend(sum.map(|s| (e, s.op)));
                     } else {
                         to.readers.get_or_insert_with(|| Box::new([0; PAGE]))[e] = block as u32 + 1;
                     }
@@ -74,6 +98,15 @@ impl Grid {
             }
         }
         Ok(())
+    }
+
+    /// The elements of a buffer that blocks only put values to, and what they are.
+    pub(crate) fn sums(&self, buffer: usize) -> impl Iterator<Item = (i64, u64)> {
+        let pages = self.written.get(buffer).into_iter().flatten();
+        pages.flat_map(|(number, page)| {
+            let at = move |e: usize| (number * PAGE as u64) as i64 + e as i64;
+            page.sums.keys().map(move |e| (at(*e), page.values.values[*e]))
+        })
     }
 
     /// Every element of the kernel's output must have been written.
@@ -115,10 +148,11 @@ fn block_race(
     e: usize,
 ) -> Box<Diagnostic> {
     let wrote = page.shadow.last_write(e).filter(|_| page.written.mask >> e & 1 == 1);
-    let site = wrote.map(|w| w.site).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
+    let sum = page.shadow.any_sum(e);
+    let site = wrote.map(|w| w.site).or(sum).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
     let place = &kernel.sites[site as usize];
     let element = kernel.globals[global].names.element(at);
-    let does = if wrote.is_some() { "writes" } else { "reads" };
+    let does = if wrote.is_some() || sum.is_some() { "writes" } else { "reads" };
     Box::new(
         Diagnostic::new(
             Code::Race,

@@ -4,13 +4,15 @@
 //! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
 //! taken in order, and the first error in that order is reported.
 
-use crate::exec::{Counts, Finished, Mode, run_cluster};
+use crate::exec::{Counts, Finished, Mode, Numerics, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
-use crate::plan::{Checked, Inverse, Kernel, Space, block_steps, lower, not_decomposed};
-use crate::report::{KernelReport, LeafReport, OutputTensor, Outputs, Report};
-use crate::root::{Oracle, check_block, offset};
+use crate::plan::{
+    Checked, Inverse, Kernel, Leaf, Space, block_steps, live_registers, lower, not_decomposed,
+};
+use crate::report::{KernelReport, LeafReport, OutputTensor, Outputs, Report, SpecReport};
+use crate::root::{Oracle, check_block, check_sums, offset};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Written};
 use carbyne_atoms::AtomTable;
@@ -18,7 +20,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::program::{BufferId, Program, SpecId};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,9 +33,12 @@ pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Chec
     let symbols = symbols(program, options)?;
     let mut memory = Memory::new(program, options, &symbols)?;
     let mut kernels = Vec::new();
-    for id in &program.kernels {
+    for (i, id) in program.kernels.iter().enumerate() {
         let kernel = lower(program, *id, atoms, &symbols)?;
-        kernels.push(run_kernel(&kernel, &mut memory, options)?);
+        let later = touched(program, &program.kernels[i + 1..]);
+        let needed = touched(program, &[*id]).iter().any(|b| later.contains(b));
+        let sample = options.sample.filter(|_| !needed);
+        kernels.push(run_kernel(&kernel, &mut memory, options, sample)?);
     }
     let complete = kernels.iter().all(|k| k.complete);
     Ok(Report { kernels, outputs: memory.into_outputs(complete) })
@@ -166,6 +171,13 @@ impl Memory {
     }
 }
 
+/// The buffers that kernels name.
+fn touched(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
+    let specs = kernels.iter().map(|k| &program.specs[*k]);
+    let tensors = specs.flat_map(|s| s.input_tensors().chain(s.outputs.iter().copied()));
+    tensors.map(|t| program.tensors[t].buffer).collect()
+}
+
 /// Buffers that the first kernel to touch them reads: inputs, and accumulators.
 fn read_first(program: &Program) -> HashSet<BufferId> {
     let (mut read, mut touched) = (HashSet::new(), HashSet::new());
@@ -175,7 +187,7 @@ fn read_first(program: &Program) -> HashSet<BufferId> {
             spec.input_tensors().map(|t| program.tensors[t].buffer).collect();
         let outputs: Vec<BufferId> =
             spec.outputs.iter().map(|t| program.tensors[*t].buffer).collect();
-        if spec.kind == SpecKind::MatMul {
+        if matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_)) {
             inputs.extend(&outputs);
         }
         read.extend(inputs.iter().filter(|b| !touched.contains(*b)).copied());
@@ -189,6 +201,7 @@ fn run_kernel(
     kernel: &Kernel<'_>,
     memory: &mut Memory,
     options: &Options,
+    sample: Option<u64>,
 ) -> Checked<KernelReport> {
     let spec = &kernel.program.specs[kernel.spec];
     let mut report = KernelReport {
@@ -208,13 +221,15 @@ fn run_kernel(
         return Ok(report);
     }
     report.steps_per_block = steps(kernel, options);
-    report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options)?;
+    report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options, sample)?;
     report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
+    report.sampled = !report.complete && options.blocks.is_none();
     let root = kernel.root.as_ref().filter(|_| options.check);
     let inverse = root.and_then(|r| Inverse::new(&kernel.views[r.outputs[0]].leaves));
     let root = root.filter(|_| inverse.is_some());
     report.checked = root.is_some();
-    let mode = Mode { check: options.check, small_ints: matches!(options.inputs, Inputs::Ints(_)) };
+    let small_ints = matches!(options.inputs, Inputs::Ints(_));
+    let mode = Mode { check: options.check, small_ints, schedule: options.schedule };
     let one = |block: i64, mut finished: Finished| -> Checked<Finished> {
         if let (Some(root), Some(inverse)) = (root, &inverse)
             && let Space::Global(i) = kernel.views[root.outputs[0]].space
@@ -222,6 +237,8 @@ fn run_kernel(
             let mut oracle = Oracle::new(kernel, &buffers, root);
             let Finished { pages, counts } = &mut finished;
             check_block(&mut oracle, inverse, &pages[i], block, mode.small_ints, counts)?;
+            counts.numerics.resize(kernel.checks.len() + 1, Numerics::default());
+            counts.numerics[kernel.checks.len()].executions += 1;
         }
         Ok(finished)
     };
@@ -255,6 +272,10 @@ fn run_kernel(
     }
     if let Some(root) = root.filter(|_| report.complete) {
         grid.all_written(kernel, root)?;
+        if let (Some(inverse), Space::Global(i)) = (&inverse, kernel.views[root.outputs[0]].space) {
+            let mut oracle = Oracle::new(kernel, &buffers, root);
+            check_sums(&mut oracle, inverse, grid.sums(i), mode.small_ints, &mut counts)?;
+        }
     }
     for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
         merge_into(memory, global.buffer, pages);
@@ -269,15 +290,61 @@ fn run_kernel(
     report.max_error = counts.max_error;
     report.max_ratio = counts.max_ratio;
     report.multiply_adds = counts.multiply_adds;
-    let leaf = |(leaf, count): (&crate::plan::Leaf, &LeafCount)| LeafReport {
-        line: kernel.sites[leaf.site as usize].line,
-        atom: leaf.atom.clone(),
-        count: *count,
-    };
-    report.leaves = kernel.leaves.iter().zip(&counts.leaves).map(leaf).collect();
+    report.leaves = leaves(kernel, &counts);
+    report.numerics = numerics(kernel, &counts);
     report.repeated =
         counts.repeated.iter().map(|site| kernel.sites[*site as usize].line).collect();
     Ok(report)
+}
+
+/// What was counted of each leaf and synchronization, in text order.
+fn leaves(kernel: &Kernel<'_>, counts: &Counts) -> Vec<LeafReport> {
+    let registers = live_registers(kernel);
+    let leaf = |(i, leaf): (usize, &Leaf)| {
+        let kind = kernel.program.specs[leaf.spec].kind.to_string();
+        let registers = registers.as_ref().map(|r| r[i]);
+        let count = counts.leaves.get(i).copied().unwrap_or_default();
+        (leaf.site, kind, leaf.atom.clone(), registers, count)
+    };
+    let sync = |(site, kind): &(u32, String)| {
+        let executions = counts.syncs.get(site).copied().unwrap_or(0);
+        (*site, kind.clone(), None, None, LeafCount { executions, ..LeafCount::default() })
+    };
+    let leaves = kernel.leaves.iter().enumerate().map(leaf);
+    let mut all: Vec<_> = leaves.chain(kernel.syncs.iter().map(sync)).collect();
+    all.sort_by_key(|(site, ..)| *site);
+    all.into_iter()
+        .map(|(site, kind, atom, registers, count)| LeafReport {
+            line: kernel.sites[site as usize].line,
+            kind,
+            atom,
+            registers,
+            count,
+        })
+        .collect()
+}
+
+/// What was compared, the kernel first.
+fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
+    let report = |site: u32, spec: SpecId, n: &Numerics| SpecReport {
+        line: kernel.sites[site as usize].line,
+        kind: kernel.program.specs[spec].kind.to_string(),
+        executions: n.executions,
+        elements: n.elements,
+        max_error: n.max_error,
+        max_ratio: n.max_ratio,
+        max_ulp: n.max_ulp,
+        relative_norm: match n.squares {
+            (0.0, _) => Some(0.0),
+            (error, all) => Some((error / all).sqrt()).filter(|r| r.is_finite()),
+        },
+    };
+    let root = kernel.root.iter().zip(counts.numerics.last());
+    let root = root.map(|(root, n)| report(root.site, kernel.spec, n));
+    let checks = kernel.checks.iter().zip(&counts.numerics);
+    let mut checks: Vec<_> = checks.map(|(c, n)| (c.site, report(c.site, c.spec, n))).collect();
+    checks.sort_by_key(|(site, _)| *site);
+    root.chain(checks.into_iter().map(|(_, r)| r)).filter(|r| r.executions > 0).collect()
 }
 
 fn merge_into(memory: &mut Memory, buffer: BufferId, pages: BTreeMap<u64, Written>) {
@@ -301,7 +368,12 @@ fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
 }
 
 /// Which blocks run: all, or some spread evenly, whole clusters.
-fn chosen_blocks(kernel: &Kernel<'_>, steps: u64, options: &Options) -> Checked<Vec<i64>> {
+fn chosen_blocks(
+    kernel: &Kernel<'_>,
+    steps: u64,
+    options: &Options,
+    sample: Option<u64>,
+) -> Checked<Vec<i64>> {
     let span = kernel.program.specs[kernel.spec].span;
     if steps > options.budget {
         let many = if steps == u64::MAX { "2^64 or more".to_owned() } else { steps.to_string() };
@@ -319,7 +391,8 @@ fn chosen_blocks(kernel: &Kernel<'_>, steps: u64, options: &Options) -> Checked<
     let fits = options.budget / steps.max(1) / size;
     let n_blocks = kernel.n_blocks.unsigned_abs() / size;
     let kept = sample_that_can_be_kept(kernel, kernel.n_blocks.unsigned_abs()) / size;
-    let most = options.blocks.map_or(kept, |blocks| blocks.div_ceil(size));
+    let of_sample = sample.map_or(u64::MAX, |sample| sample / steps.max(1) / size);
+    let most = options.blocks.map_or(kept.min(of_sample), |blocks| blocks.div_ceil(size));
     // The list itself is bounded: a block takes some hundred steps at least.
     let wanted = most.max(1).min(n_blocks).min(fits.max(1));
     let block = |i: u64| (u128::from(i) * u128::from(n_blocks) / u128::from(wanted)) as i64;

@@ -60,22 +60,26 @@
 //! An mbarrier counts arrivals and bytes of a phase; a wait lets its threads go on when the phase is complete.
 //! Waits that nothing can end any more are an error with everybody who waits and what is missing (`S0509`).
 //!
-//! A *bulk copy* is executed whole by its thread at its issue. Into shared memory it completes on an mbarrier:
-//! its bytes count at once, and its elements become visible when somebody waits for the phase that counts
-//! them; till then they are pending as above. Out of shared memory it is complete at once. Of a box of a
-//! tensor map elements outside of the tensor read as zero and are not written; their bytes count.
+//! A *bulk copy* reads its source at its issue. Into shared memory it completes on an mbarrier: its bytes
+//! arrive when no thread can go on without them, the oldest copy first, and its elements become visible when
+//! somebody waits for the phase that counts them; till then they are pending as above. Out of shared memory
+//! its elements are written at once. Of a box of a tensor map elements outside of the tensor read as zero and
+//! are not written; their bytes count. A multicast copy writes the same offsets of each block that its mask
+//! names, and counts on the same mbarrier of each.
 //!
 //! # Barrier objects
 //! An mbarrier counts phases from 0. A phase is complete when its arrivals and bytes are there, and the next
-//! begins. A wait for a parity passes while the current phase has the other one; a wait that would not pass is
-//! an error (`S0509`), since statements run in text order and nothing after it can complete the phase: roles
-//! that wait for each other in turn do not run yet. Every use must come after the init (`S0502`, `S0503`);
-//! a second init and more arrivals than a phase takes are errors (`S0510`).
+//! begins. A wait for a parity passes while the current phase has the other one; else its warps wait, and the
+//! others go on. Every use must come after the init (`S0502`, `S0503`), and a copy's after a fence behind it
+//! (`S0510`). A second init, more arrivals than a phase takes, and an arrival that nothing orders behind the
+//! bytes of an earlier phase are errors (`S0510`).
 //!
-//! The blocks of a cluster run side by side, statement by statement. An arrival at another block's mbarrier
-//! and the bytes of a multicast copy reach it when all blocks have executed the statement. The cluster's
-//! barrier counts all their threads. `bulk.*`, `wgmma.*`, fences, `registers.*`, `grid.*` and `prefetch` do
-//! nothing here; whether a fence is missing is not judged.
+//! The blocks of a cluster run side by side, statement by statement; each may arrive at the mbarriers of the
+//! others, copy to their shared memory, and read and write it by single threads. Some thread of a block must come
+//! after the last of that (`S0502`). The cluster's barrier counts all their threads.
+//!
+//! `registers.inc` waits until the block's registers, which are divided evenly at its start, have enough that
+//! others have released; requests that nothing grants are `S0509`. `grid.*` and `prefetch` do nothing here.
 //!
 //! # Order and races
 //! Threads at one statement execute it together; where they part, whole warps go their own ways, and the ones
@@ -104,7 +108,8 @@
 //! # What is compared
 //! When the body of a spec that has a meaning begins, the meaning is evaluated for each group, from
 //! everything that was written so far, visible or not; when it ends every element of the outputs is
-//! compared, each copy of a distributed one, copies under way as if they had arrived. A kernel is compared
+//! compared, each copy of a distributed one, copies under way as if they had arrived. Groups that share one
+//! output are compared when all of them have ended. A kernel is compared
 //! with its spec by the elements that its blocks wrote; when all blocks ran, all of the output must have
 //! been written. The reference uses binary64 and shares no arithmetic with what instructions do.
 //! Moves and Init must agree bit by bit; what else may differ by follows from types and magnitudes alone,
@@ -116,8 +121,9 @@
 //!
 //! # Limits
 //! Before a block runs its steps are bounded from the trip counts; a block over the budget is refused
-//! (`X0006`), and of a larger grid an evenly spread sample runs. Shared memory is limited to 256 KiB, and
-//! what is kept of written memory to some 32 million elements.
+//! (`X0006`), and of a larger grid an evenly spread sample runs. Shared memory is limited to what a block of the
+//! architecture can ask for (`X0004`), and what is kept of written memory to some 32 million elements. Memory
+//! grows with the blocks in flight and what they touched: inputs are computed where they are read.
 //!
 //! Invariant: every input ends in an answer: no panic, no endless run, memory bounded by the limits.
 //! Invariant: results are deterministic, however many cores there are.
@@ -144,6 +150,6 @@ mod state;
 pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
-pub use options::{DEFAULT_BUDGET, Options};
-pub use report::{KernelReport, LeafReport, Outputs, Report};
+pub use options::{DEFAULT_BUDGET, Options, SECOND};
+pub use report::{KernelReport, LeafReport, Outputs, Report, SpecReport};
 pub use state::banks::{BankCount, LeafCount, SectorCount};

@@ -14,16 +14,25 @@ pub struct Options {
     /// Values of symbolic sizes, by name.
     pub symbols: BTreeMap<String, i64>,
     /// How many blocks of each kernel to run, spread evenly over the grid; at least one is. None: all of
-    /// them, or as many as the budget allows.
+    /// them, or as many as the budget and `sample` allow.
     pub blocks: Option<u64>,
+    /// Where `blocks` is none and no later kernel needs all that a kernel writes: run no more blocks of it
+    /// than take so many steps, such as [`SECOND`].
+    pub sample: Option<u64>,
     /// Most steps of one kernel; a step is an element read or written, or eight multiply-adds.
     pub budget: u64,
     /// Whether bodies are compared with what their specs mean.
     pub check: bool,
+    /// Draws another order in which warps go on and asynchronous copies arrive; none for the order of the
+    /// text, and copies as late as can be. What a program computes without error does not depend on it.
+    pub schedule: Option<u64>,
 }
 
 /// Some tens of seconds on two cores.
 pub const DEFAULT_BUDGET: u64 = 1 << 31;
+
+/// Steps of about a second on two cores.
+pub const SECOND: u64 = 1 << 28;
 
 impl Default for Options {
     fn default() -> Self {
@@ -32,8 +41,10 @@ impl Default for Options {
             arrays: BTreeMap::new(),
             symbols: BTreeMap::new(),
             blocks: None,
+            sample: None,
             budget: DEFAULT_BUDGET,
             check: true,
+            schedule: None,
         }
     }
 }

@@ -38,8 +38,12 @@ pub struct KernelReport {
     pub multiply_adds: u64,
     /// Upper bound of steps of a block, as counted against the budget.
     pub steps_per_block: u64,
-    /// What each leaf did, in text order.
+    /// What each leaf and each statement that synchronizes did, in text order.
     pub leaves: Vec<LeafReport>,
+    /// How near each spec with a body came to what it means: the kernel's own first, then in text order.
+    pub numerics: Vec<SpecReport>,
+    /// Whether fewer blocks ran than could, since nobody asked for all.
+    pub sampled: bool,
     /// Lines of statements in which several threads wrote the same value to one element.
     pub repeated: Vec<u32>,
     /// Specs with a body that are not compared: line and reason.
@@ -51,10 +55,36 @@ pub struct KernelReport {
 pub struct LeafReport {
     /// 1-based; 0 where there is no text.
     pub line: u32,
+    /// What it is: `MatMul`, `barrier`.
+    pub kind: String,
     /// The row that it names.
     pub atom: Option<String>,
+    /// 32-bit registers of a thread that hold values which are still needed; none of what has no operands.
+    pub registers: Option<u64>,
     /// What was counted.
     pub count: LeafCount,
+}
+
+/// How near the bodies of a spec came to what it means, in binary64.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpecReport {
+    /// 1-based; 0 where there is no text.
+    pub line: u32,
+    /// `MatMul.set`
+    pub kind: String,
+    /// Bodies compared; for the kernel, blocks.
+    pub executions: u64,
+    /// Elements compared.
+    pub elements: u64,
+    /// Largest difference.
+    pub max_error: f64,
+    /// Largest difference in units of what is allowed.
+    pub max_ratio: f64,
+    /// Largest difference in units in the last place of the output's type; a result that is the reference
+    /// rounded once has up to one half.
+    pub max_ulp: f64,
+    /// Norm of the differences by the norm of the reference; none where that is no number.
+    pub relative_norm: Option<f64>,
 }
 
 /// The caller's tensors after a run.

@@ -61,7 +61,20 @@ impl<'k> Oracle<'k> {
                 Some(Source::View(v)) => Ok(Want::Bits(vec![self.raw(v, e)?])),
                 _ => Ok(one(0.0, 0.0)),
             },
-            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Quotient(_) => {
+            Meaning::Select => {
+                let raw = |s: &Source| match s {
+                    Source::View(v) => Ok(vec![self.raw(*v, e)?]),
+                    Source::Number(v) => Ok(vec![encode(scalar, *v)]),
+                };
+                let inputs = self.root.inputs.iter().map(raw).collect::<Checked<Vec<_>>>()?;
+                Ok(Want::Bits(self.root.meaning.bits(&inputs).unwrap_or_default()))
+            }
+            Meaning::Accumulate(..) => {
+                let Some(Source::View(v)) = first else { return Ok(one(0.0, 0.0)) };
+                let (input, before) = (vec![self.number(v, e)?], [self.number(output, e)?]);
+                Ok(Want::Values(self.root.meaning.compute(&[input], &before, 1)))
+            }
+            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Integers(..) => {
                 let inputs = self
                     .root
                     .inputs
@@ -155,6 +168,44 @@ impl<'k> Oracle<'k> {
     }
 }
 
+/// Compares what all blocks together put to elements of the output.
+///
+/// # Errors
+/// `S0501`
+pub(crate) fn check_sums(
+    oracle: &mut Oracle<'_>,
+    inverse: &Inverse,
+    sums: impl Iterator<Item = (i64, u64)>,
+    small_ints: bool,
+    counts: &mut Counts,
+) -> Checked<()> {
+    let (kernel, root) = (oracle.kernel, oracle.root);
+    let output = root.outputs[0];
+    let view = &kernel.views[output];
+    let base = view.offset.known().unwrap_or(0);
+    let named = |(at, raw): (i64, u64)| inverse.element(at - base).map(|e| (e, raw));
+    let mut elements: Vec<(i64, u64)> = sums.filter_map(named).collect();
+    elements.sort_unstable();
+    for (e, raw) in elements {
+        let (meaning, stated) = (&root.meaning, &root.stated);
+        let want = oracle.want(e)?;
+        match want.compare(meaning, view.scalar, small_ints, stated, 0, Some(raw)) {
+            Ok(near) => counts.compared(kernel.checks.len(), &near),
+            Err(wrong) => {
+                let at = coordinates_text(&coordinates(&view.modes, e));
+                let found = Found {
+                    name: format!("{}{at}", kernel.view_name(output)),
+                    value: Some(value_text(view.scalar, raw)),
+                    block: 0,
+                    writer: None,
+                };
+                return Err(wrong_element(kernel, root.site, &found, &wrong));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Where an element of a caller's tensor is.
 pub(crate) fn offset(view: &View, e: i64) -> i64 {
     view.offset.known().unwrap_or(0).saturating_add(view.element(e as usize))
@@ -197,7 +248,9 @@ pub(crate) fn check_block(
     let base = view.offset.known().unwrap_or(0);
     let mut elements: Vec<(i64, usize, usize)> = Vec::new();
     for (p, (number, page)) in pages.iter().enumerate() {
-        let written = (0..PAGE).filter(|i| page.written.mask >> i & 1 == 1);
+        // What other blocks may have put to an element is known when all are through.
+        let own = |i: &usize| page.only_sum(*i).is_none();
+        let written = (0..PAGE).filter(|i| page.written.mask >> i & 1 == 1).filter(own);
         elements.extend(written.filter_map(|i| {
             let at = (number * PAGE as u64) as i64 + i as i64 - base;
             inverse.element(at).map(|e| (e, p, i))
@@ -225,7 +278,7 @@ pub(crate) fn check_block(
             0,
             Some(raw),
         ) {
-            Ok((error, allowed)) => counts.compared(error, allowed),
+            Ok(near) => counts.compared(kernel.checks.len(), &near),
             Err(wrong) => {
                 let at = coordinates_text(&coordinates(&view.modes, e));
                 let last = page.shadow.last_write(i);

@@ -42,8 +42,14 @@ fn barriers_make_an_exchange_right() {
 #[test]
 fn a_missing_barrier_before_reading() {
     let e = bad(&exchange("", ""), Code::Race);
-    assert!(e.message.contains("warp 1 writes %s[63] (line 12), warp 0 reads it (line 14)"), "{e}");
-    assert_eq!(e.related.len(), 1);
+    assert!(
+        e.message.contains("thread 63 writes %s[63] (line 12), thread 0 reads it (line 14)"),
+        "{e}"
+    );
+    assert_eq!(
+        (&*e.label, &*e.related[0].1),
+        ("block 0, thread 0, i = 0", "thread 63 writes it here, i = 0")
+    );
 }
 
 #[test]
@@ -51,8 +57,12 @@ fn a_missing_barrier_before_overwriting() {
     // The barrier at the loop's end is what keeps the next iteration's writes from the reads.
     let text = exchange("barrier", "// HERE").replace("    barrier\n  }", "  }");
     let e = bad(&text, Code::Race);
-    assert!(e.message.contains("warp 1 reads %s[0]"), "{e}");
-    assert!(e.message.contains("warp 0 writes it (line 12)"), "{e}");
+    assert!(e.message.contains("thread 63 reads %s[0]"), "{e}");
+    assert!(e.message.contains("thread 0 writes it (line 12)"), "{e}");
+    assert_eq!(
+        (&*e.label, &*e.related[0].1),
+        ("block 0, thread 0, i = 1", "thread 63 reads it here, i = 0")
+    );
 }
 
 #[test]
@@ -139,7 +149,7 @@ Move @pairs <<<#grid, #cta>>> (%in) -> (%out) {{
     let one = "if (@t < 64) {\n barrier(#half[0])\n }";
     let e = unverified(&text(one)).err().unwrap();
     assert_eq!(e.code, Code::Race);
-    assert!(e.message.contains("warp 3 writes %s[96]"), "{e}");
+    assert!(e.message.contains("thread 96 writes %s[96]"), "{e}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn warps_execute_their_rows_whole() {
     );
     let e = unverified(&text).err().unwrap();
     assert_eq!((e.code, e.span.line_col(&text).0), (Code::Deadlock, 15), "{e}");
-    assert_eq!(e.label, "1 threads of a group do not take part");
+    assert_eq!(e.label, "1 lanes are absent, and its membermask names them");
     let all = text.replace("@t != 40", "@t < 64");
     let e = unverified(&all).err().unwrap();
     assert!(

@@ -5,7 +5,7 @@
 //! `--target`, Cargo keeps them from build scripts and procedural macros.
 //!
 //! The corpus lies under `fuzz/TARGET` in the build folder and is kept from run to run. Seeds are written
-//! there each time: the examples, and the layouts that tests name.
+//! there each time: the examples, the layouts that tests name, programs that the simulator's tests run.
 
 use crate::process::{Step, cargo, program, say};
 use crate::setup::{shown, target};
@@ -130,6 +130,13 @@ fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
                 };
                 seeds.extend(quoted.filter(layout).map(|t| t.as_bytes().to_vec()));
             }
+        }
+        "simulate_never_panics" => {
+            // Small enough to end on a small budget, and every way to be wrong.
+            let folders =
+                ["simulate/tests/mutants", "simulate/tests", "cli/tests/filetests/simulate"];
+            let all = folders.iter().flat_map(|f| files(f, ".cby"));
+            seeds.extend(all.map(String::into_bytes));
         }
         _ => seeds.extend(files("examples", ".cby").into_iter().map(String::into_bytes)),
     }

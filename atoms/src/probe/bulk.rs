@@ -6,18 +6,26 @@
 
 use super::operand::{Place, ProbeOperand};
 use super::writer::Writer;
-use super::{Choice, Probe, Unobservable};
-use crate::row::{Access, Atom, Extent, Visibility};
+use super::{Choice, NOT_A_SPEC, Probe, Unobservable, scalars};
+use crate::row::{Access, Atom, AtomOp, Elem, Extent, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
 /// What is copied, by [`Choice::pick`].
-pub(super) const SCALARS: [Scalar; 3] = [Scalar::F16, Scalar::F32, Scalar::U8];
+const SCALARS: [Scalar; 3] = [Scalar::F16, Scalar::F32, Scalar::U8];
 /// Bytes of a run, and of the fastest mode of a box.
 const ROW_BYTES: i64 = 32;
 /// Threads of the block.
 const THREADS: i64 = 32;
+
+/// What the row copies, one type a probe.
+pub(super) fn scalars_of(row: &Atom) -> &'static [Scalar] {
+    match row.operands.first().map(|o| o.elem) {
+        Some(elem @ Elem::Scalar(_)) => scalars(elem),
+        _ => &SCALARS,
+    }
+}
 
 /// `2,2,16`: all modes but the last have `outer` elements.
 fn list(n: usize, outer: i64, last: i64) -> Vec<i64> {
@@ -36,7 +44,8 @@ pub(super) fn probe(
     choice: Choice,
     kernel: String,
 ) -> Result<Probe, Unobservable> {
-    let scalar = SCALARS[choice.pick.min(SCALARS.len() - 1)];
+    let options = scalars_of(row);
+    let scalar = options[choice.pick.min(options.len() - 1)];
     let n = if let Extent::Box(n) = row.extent { n.max(1) } else { 1 };
     let width = ROW_BYTES * 8 / scalar.bits();
     let (whole, part) = (list(n, 4, 2 * width), list(n, 2, width));
@@ -57,16 +66,23 @@ pub(super) fn probe(
             blocks: 1,
         })
     };
+    let accumulates = matches!(row.op, AtomOp::Accumulate(_));
+    // One tensor for both, where what is there counts.
+    let into = if accumulates { "ioD" } else { "outD" };
+    let kind = row.op.spec_kind().ok_or(NOT_A_SPEC)?;
     let operands = vec![
         operand("S", Access::Read, Some("inS"), None, &whole)?,
-        operand("D", Access::Write, None, Some("outD"), &whole)?,
+        match accumulates {
+            true => operand("D", Access::ReadWrite, Some(into), Some(into), &whole)?,
+            false => operand("D", Access::Write, None, Some(into), &whole)?,
+        },
     ];
     // What one copy moves.
     let one = operand("P", Access::Read, None, None, &part)?;
     let load = row.visibility == Visibility::Mbarrier;
     let boxed = matches!(row.extent, Extent::Box(_));
     let swizzle = if boxed { ", swizzle=(1,4,3)" } else { "" };
-    let by_row = if load { "%inS" } else { "%outD" };
+    let by_row = if load { "%inS".to_owned() } else { format!("%{into}") };
     let map = if boxed { "tensormap" } else { "tile" };
     let indices: Vec<String> = (0..n).map(|i| format!("(part / {}) % 2", 1 << i)).collect();
     let index = indices.join(", ");
@@ -94,7 +110,7 @@ pub(super) fn probe(
     }
     w.line(0, "#grid:[1].block");
     w.line(0, format_args!("#cta:[{THREADS}].thread"));
-    w.line(0, format_args!("Move @{kernel} <<<#grid, #cta>>> (%inS) -> (%outD) {{"));
+    w.line(0, format_args!("{kind} @{kernel} <<<#grid, #cta>>> (%inS) -> (%{into}) {{"));
     w.line(1, "#one:[].thread = #cta.scalar()");
     w.line(1, "#first:[].thread = #cta[0]");
     w.line(1, "@t = #cta.indices()");
@@ -124,11 +140,11 @@ pub(super) fn probe(
         w.units(&one, &plain, &held, (Memory::Gl, Memory::Sh))?;
         w.line(1, "fence.async");
         w.line(1, "barrier");
-        w.line(1, "Spec <<<#grid, #first>>> (%held) -> (%outD) {");
+        w.line(1, format_args!("Spec <<<#grid, #first>>> (%held) -> (%{into}) {{"));
         w.line(
             2,
             format_args!(
-                "Move <<<#grid, #first>>> (%held) -> (%m[{index}]){attributes} atom={name}"
+                "{kind} <<<#grid, #first>>> (%held) -> (%m[{index}]){attributes} atom={name}"
             ),
         );
         w.line(2, "bulk.commit");

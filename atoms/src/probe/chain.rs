@@ -61,7 +61,9 @@ impl Writer<'_> {
             b.clone_from(a);
         }
         let accumulator = operands.iter().find(|o| o.access == Access::ReadWrite).map(mine);
-        let continued = self.row.reads().find(|r| self.row.writes().any(|w| continues(r, w)));
+        let next = |r: &&AtomOperand| self.row.writes().any(|w| continues(r, w));
+        // The last: the reciprocal of a divisor that stays the same would be made once.
+        let continued = self.row.reads().filter(next).last();
         let write = accumulator.or(continued.map(|o| format!("%{}.mine", o.name)));
         let leaf = format!(
             "{} <<<#grid, {}>>> ({}) -> ({}){} atom={}",

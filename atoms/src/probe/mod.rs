@@ -8,15 +8,18 @@
 //! row says; so the simulator checks it against the meaning of that spec as well.
 //!
 //! - [`operand`]: where an operand's values are in the caller's tensors.
+//! - `litmus`: programs in which a statement between specs must work;
 //! - `protocol`: the statements around a row whose results are not there at once.
 //! - [`chain`]: a program that executes a row again and again, to be timed; [`corrupted`]: rows that are wrong.
 //!
 //! A row of another kind extends these by what its fields say (visibility, operation, memories), never by
-//! its name. What has no result to look at is refused with the reason, [`Unobservable`].
+//! its name. Statements between specs have litmus kernels, whose results show that they worked. What has no result
+//! to look at is refused with the reason, [`Unobservable`].
 
 mod bulk;
 mod chain;
 mod corrupt;
+mod litmus;
 pub mod operand;
 mod protocol;
 mod writer;
@@ -30,6 +33,9 @@ use carbyne_ir::scalar::{Memory, Scalar};
 use operand::ProbeOperand;
 use std::fmt;
 use writer::{Writer, is_literal};
+
+/// Of a row that implements none.
+const NOT_A_SPEC: Unobservable = Unobservable::Statement("it implements no spec");
 
 /// What is chosen where a row leaves a choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -80,8 +86,10 @@ pub enum Unobservable {
     Layout(String),
     /// It takes nothing in the form that it gives, so that no execution can wait for the one before.
     NoChain,
-    /// It is a statement between specs, which has no result of its own.
-    Statement,
+    /// It is a statement between specs of which nothing can be observed, for this reason.
+    Statement(&'static str),
+    /// It is a statement for which the architecture has this better row.
+    Shadowed(&'static str),
 }
 
 impl fmt::Display for Unobservable {
@@ -91,7 +99,8 @@ impl fmt::Display for Unobservable {
                 write!(f, "the architecture has no move of {bits} bits from {from} to {to}")
             }
             Unobservable::Layout(why) => write!(f, "its layouts do not fill a block: {why}"),
-            Unobservable::Statement => f.write_str("a statement has no result of its own"),
+            Unobservable::Statement(why) => f.write_str(why),
+            Unobservable::Shadowed(better) => write!(f, "the statement is `{better}` there"),
             Unobservable::NoChain => f.write_str("it takes nothing in the form that it gives"),
         }
     }
@@ -118,7 +127,7 @@ pub fn scalars(elem: Elem) -> &'static [Scalar] {
 #[must_use]
 pub fn n_picks(row: &Atom) -> usize {
     if row.extent != Extent::Tile {
-        return bulk::SCALARS.len();
+        return bulk::scalars_of(row).len();
     }
     let of = |o: &AtomOperand| {
         o.memory.len().max(scalars(o.elem).len()).max(operand::described(o).len())
@@ -146,7 +155,10 @@ fn written(
     repeat: Option<Repeat>,
 ) -> Result<Probe, Unobservable> {
     if row.op.spec_kind().is_none() {
-        return Err(Unobservable::Statement);
+        return match repeat {
+            None => litmus::litmus(row, table, choice, kernel),
+            Some(_) => Err(Unobservable::NoChain),
+        };
     }
     if row.extent != Extent::Tile {
         return match repeat {

@@ -2,7 +2,7 @@
 
 use super::operand::{Place, ProbeOperand};
 use super::protocol::Protocol;
-use super::{Choice, Repeat, Unobservable};
+use super::{Choice, NOT_A_SPEC, Repeat, Unobservable};
 use crate::row::{Access, Atom, AtomOp, AtomOperand, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::SpecKind;
@@ -219,7 +219,7 @@ impl Writer<'_> {
     fn spec(&mut self, operands: &[ProbeOperand], protocol: &Protocol) -> Result<(), Unobservable> {
         let kind = match self.choice.set {
             true => SpecKind::MatMulSet,
-            false => self.row.op.spec_kind().ok_or(Unobservable::Statement)?,
+            false => self.row.op.spec_kind().ok_or(NOT_A_SPEC)?,
         };
         let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
@@ -253,14 +253,22 @@ impl Writer<'_> {
         };
         let who = self.who();
         let (reads, writes) = (parts.0.join(", "), parts.1.join(", "));
+        let valid = match (self.row.number("valid"), operands.first()) {
+            // Every number of elements, by neighboring threads.
+            (Some(_), Some(o)) => format!(" valid=@t % {}", o.n_values() + 1),
+            _ => String::new(),
+        };
         let leaf = format!(
-            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){} atom={}",
+            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){}{valid} atom={}",
             own_attributes(self.row.op),
             self.row.name
         );
-        if let AtomOp::Shfl(_) = self.row.op {
-            // A shuffle means no more than itself.
-            self.line(1, leaf);
+        if matches!(self.row.op, AtomOp::Shfl(_)) || !valid.is_empty() {
+            // They mean no more than themselves.
+            let around = [protocol.before, &[&leaf], protocol.after];
+            for statement in around.into_iter().flatten() {
+                self.line(1, statement);
+            }
             return Ok(());
         }
         let (reads, writes) = (whole.0.join(", "), whole.1.join(", "));
@@ -280,7 +288,7 @@ impl Writer<'_> {
     }
 
     /// The row that moves so many bits of one thread at once.
-    fn plain_move(
+    pub(super) fn plain_move(
         &self,
         from: Memory,
         to: Memory,

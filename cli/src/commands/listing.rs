@@ -1,43 +1,51 @@
 //! What each line of a program did, beside the line.
 
-use carbyne_simulate::{KernelReport, LeafCount, LeafReport};
+use carbyne_simulate::{KernelReport, LeafCount, LeafReport, SectorCount, SpecReport};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The program with columns on its left, and how often each atom ran.
 ///
-/// `runs` counts executions by a warp. `sectors` are 32-byte parts of global memory, `waves` the
-/// wavefronts of shared memory; where the same bytes would fit in fewer, `/` and that number follow.
+/// `runs` counts executions by a warp. `regs` are 32-bit registers of a thread with values still needed.
+/// `bytes` are read or written, in global and shared memory. `sectors` are 32-byte parts of global memory,
+/// `each` those of one request of a warp, `waves` the wavefronts of shared memory; where the same bytes would
+/// fit in fewer, `/` and that number follow. Behind the program stand what ran how often, and how near
+/// each spec with a body came to what it means.
 pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
-    let mut lines: BTreeMap<usize, LeafCount> = BTreeMap::new();
+    let mut lines: BTreeMap<usize, (LeafCount, u64)> = BTreeMap::new();
     for leaf in kernels.iter().flat_map(|k| &k.leaves) {
-        lines.entry(leaf.line as usize).or_default().merge(&leaf.count);
+        let (count, registers) = lines.entry(leaf.line as usize).or_default();
+        count.merge(&leaf.count);
+        *registers = leaf.registers.unwrap_or(0).max(*registers);
     }
     let of = |n: u64, ideal: u64| match n {
         0 => String::new(),
         n if n > ideal => format!("{n} / {ideal}"),
         n => n.to_string(),
     };
-    let cells: BTreeMap<usize, [String; 3]> = lines
+    let cells: BTreeMap<usize, [String; 6]> = lines
         .iter()
-        .map(|(line, c)| {
+        .map(|(line, (c, registers))| {
             let cells = [
                 of(c.executions, u64::MAX),
+                of(*registers, u64::MAX),
+                of(c.global.bytes + c.shared.bytes, u64::MAX),
                 of(c.global.sectors, c.global.ideal),
+                sectors_per_request(&c.global).map_or(String::new(), |n| format!("{n:.1}")),
                 of(c.shared.wavefronts, c.shared.ideal),
             ];
             (*line, cells)
         })
         .collect();
-    let heads = ["runs", "sectors", "waves"].map(str::to_owned);
+    let heads = ["runs", "regs", "bytes", "sectors", "each", "waves"].map(str::to_owned);
     let width = |i: usize| {
         let all = cells.values().map(|row| row[i].len()).chain([heads[i].len()]);
         all.max().unwrap_or(0)
     };
-    let widths = [width(0), width(1), width(2)];
+    let widths: [usize; 6] = std::array::from_fn(width);
     let mut out = String::new();
-    let mut row = |cells: &[String; 3], text: &str| {
+    let mut row = |cells: &[String; 6], text: &str| {
         for (cell, width) in cells.iter().zip(widths) {
             let _ = write!(out, "{cell:>width$}  ");
         }
@@ -45,7 +53,7 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
         out.push('\n');
     };
     row(&heads, "");
-    let none = [const { String::new() }; 3];
+    let none = [const { String::new() }; 6];
     for (i, line) in source.lines().enumerate() {
         row(cells.get(&(i + 1)).unwrap_or(&none), line);
     }
@@ -53,14 +61,45 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     for (atom, n) in mix(kernels.iter().flat_map(|k| &k.leaves)) {
         let _ = writeln!(out, "{n:>12}  {atom}");
     }
+    let numerics: Vec<&SpecReport> = kernels.iter().flat_map(|k| &k.numerics).collect();
+    if !numerics.is_empty() {
+        out.push_str("\nagainst binary64\n");
+    }
+    let width = numerics.iter().map(|n| n.kind.len()).max().unwrap_or(0);
+    for n in numerics {
+        let _ = writeln!(
+            out,
+            "  line {:<4}  {:width$}  {:>10} elements  {}",
+            n.line,
+            n.kind,
+            n.elements,
+            nearness(n)
+        );
+    }
     out
 }
 
-/// Executions by atom, most first.
+/// `up to 0.5 ulp, relative norm 1.7e-4, 32 % of what is allowed`
+pub(super) fn nearness(n: &SpecReport) -> String {
+    if n.max_error == 0.0 {
+        return "exact".to_owned();
+    }
+    let norm = n.relative_norm.map_or("none".to_owned(), |r| format!("{r:.1e}"));
+    let allowed = 100.0 * n.max_ratio;
+    format!("up to {:.3} ulp, relative norm {norm}, {allowed:.1} % of what is allowed", n.max_ulp)
+}
+
+/// Sectors of global memory that one access of a warp takes.
+fn sectors_per_request(count: &SectorCount) -> Option<f64> {
+    (count.sectors > 0).then(|| count.sectors as f64 / count.accesses as f64)
+}
+
+/// Executions by atom, or by what has none, most first.
 fn mix<'a>(leaves: impl Iterator<Item = &'a LeafReport>) -> Vec<(&'a str, u64)> {
     let mut mix: BTreeMap<&str, u64> = BTreeMap::new();
     for leaf in leaves.filter(|l| l.count.executions > 0) {
-        *mix.entry(leaf.atom.as_deref().unwrap_or("no atom")).or_default() += leaf.count.executions;
+        *mix.entry(leaf.atom.as_deref().unwrap_or(&leaf.kind)).or_default() +=
+            leaf.count.executions;
     }
     let mut mix: Vec<_> = mix.into_iter().collect();
     mix.sort_by_key(|(atom, n)| (std::cmp::Reverse(*n), *atom));
@@ -73,19 +112,35 @@ pub(super) fn json(kernels: &[KernelReport]) -> String {
         let (global, shared) = (l.count.global, l.count.shared);
         json!({
             "line": l.line,
+            "kind": l.kind,
             "atom": l.atom,
+            "registers": l.registers,
             "executions": l.count.executions,
             "global": {
                 "accesses": global.accesses,
                 "bytes": global.bytes,
                 "sectors": global.sectors,
                 "ideal_sectors": global.ideal,
+                "sectors_per_request": sectors_per_request(&global),
             },
             "shared": {
                 "accesses": shared.accesses,
+                "bytes": shared.bytes,
                 "wavefronts": shared.wavefronts,
                 "ideal_wavefronts": shared.ideal,
             },
+        })
+    };
+    let spec = |n: &SpecReport| {
+        json!({
+            "line": n.line,
+            "kind": n.kind,
+            "executions": n.executions,
+            "elements": n.elements,
+            "max_error": n.max_error,
+            "max_error_of_allowed": n.max_ratio,
+            "max_ulp": n.max_ulp,
+            "relative_norm": n.relative_norm,
         })
     };
     let kernels: Vec<_> = kernels
@@ -100,6 +155,8 @@ pub(super) fn json(kernels: &[KernelReport]) -> String {
                 "max_error": k.max_error,
                 "max_error_of_allowed": k.max_ratio,
                 "multiply_adds": k.multiply_adds,
+                "sampled": k.sampled,
+                "specs": k.numerics.iter().map(spec).collect::<Vec<_>>(),
                 "atoms": mix,
                 "leaves": k.leaves.iter().map(leaf).collect::<Vec<_>>(),
                 "repeated_writes": k.repeated,

@@ -3,11 +3,11 @@
 //! Arrays come from and go to `.npy` files; the report is on standard error.
 
 use super::{against, listing};
-use crate::args::{MessageFormat, ReportFormat, Simulate};
+use crate::args::{Blocks, MessageFormat, ReportFormat, Simulate};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_simulate::{BankCount, KernelReport, simulate};
+use carbyne_simulate::{BankCount, KernelReport, SECOND, SpecReport, simulate};
 use serde_json::json;
 
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -32,9 +32,16 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
     let mut options = data::options(&args.data, &program, &source)?;
-    options.blocks = args.blocks;
+    options.blocks = match args.blocks {
+        Some(Blocks::Some(n)) => Some(n),
+        Some(Blocks::All) | None => None,
+    };
+    // Who asks for outputs or gives a budget wants all that it allows.
+    let all = args.blocks == Some(Blocks::All) || args.budget.is_some();
+    options.sample = (!all && args.data.outputs.is_empty()).then_some(SECOND);
     options.budget = args.budget.unwrap_or(options.budget);
     options.check = !args.no_check;
+    options.schedule = args.schedule;
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {
@@ -70,7 +77,11 @@ fn human(k: &KernelReport) -> String {
         [first, .., last] => format!("{n} of {} blocks ran, from {first} to {last}", k.n_blocks),
         [] => format!("none of {} blocks ran", k.n_blocks),
     };
-    let mut text = format!("{name}: {which}\n");
+    let why = match k.sampled {
+        true => "; these take about a second, `--blocks all` takes as many as the budget allows",
+        false => "",
+    };
+    let mut text = format!("{name}: {which}{why}\n");
     let whole = if k.checked { "the kernel and " } else { "" };
     text.push_str(&format!(
         "  compared with what they mean: {whole}{} executions of specs inside, {} elements\n",
@@ -83,6 +94,14 @@ fn human(k: &KernelReport) -> String {
             100.0 * k.max_ratio
         ),
     });
+    // Of the kernel as a whole, which comes first, else of the spec that is farthest from its meaning.
+    let norm = |n: &SpecReport| n.relative_norm.unwrap_or(0.0);
+    let farthest = k.numerics.iter().max_by(|a, b| norm(a).total_cmp(&norm(b)));
+    let shown = if k.checked { k.numerics.first() } else { farthest };
+    if let Some(n) = shown.filter(|n| n.max_error > 0.0) {
+        let nearness = super::listing::nearness(n);
+        text.push_str(&format!("  against binary64: line {}, {nearness}\n", n.line));
+    }
     text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
     let banks: Vec<(u32, BankCount)> = banks(k).collect();
     let mut conflicts: Vec<_> = banks.iter().filter(|(_, b)| b.wavefronts > b.ideal).collect();
@@ -140,6 +159,7 @@ fn json(k: &KernelReport) -> String {
         "max_error_of_allowed": k.max_ratio,
         "multiply_adds": k.multiply_adds,
         "steps_per_block": k.steps_per_block,
+        "sampled": k.sampled,
         "banks": banks,
         "not_compared": unchecked,
         "repeated_writes": k.repeated,

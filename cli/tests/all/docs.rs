@@ -135,15 +135,18 @@ fn the_worked_example_of_a_row_is_the_code() {
 #[test]
 fn what_was_verified_on_a_gpu_is_in_the_table() {
     let page = std::fs::read_to_string(root().join("docs/atoms_h100.md")).unwrap();
-    let known = carbyne_atoms::docs::atoms_markdown();
+    let tables: Vec<_> =
+        carbyne_atoms::Arch::ALL.iter().map(|a| carbyne_atoms::AtomTable::new(*a)).collect();
     let mut n = 0;
     for line in page.lines().filter(|l| l.starts_with("| `")) {
         let name = line.split('`').nth(1).unwrap_or_default();
-        assert!(known.contains(&format!("\n## `{name}`\n")), "no row `{name}`");
-        assert!(line.contains("| verified |"), "{line}");
-        n += 1;
+        assert!(tables.iter().any(|t| t.get(name).is_some()), "no row `{name}`");
+        // Statements that compute nothing are compiled only.
+        let idle = line.contains("| compiled only |  | 0 |");
+        assert!(idle || line.contains("| verified |"), "{line}");
+        n += usize::from(!idle);
     }
-    assert!(n > 300, "{n} rows");
+    assert!(n > 1700, "{n} rows");
 }
 
 #[test]

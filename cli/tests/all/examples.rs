@@ -109,7 +109,7 @@ fn they_run_as_written() {
 #[test]
 fn they_compute_what_they_mean() {
     each_arch(|e, arch| {
-        for inputs in ["--seed=1", "--ints=1"] {
+        for inputs in ["--seed=1", "--ints=1", "--schedule=5"] {
             let mut args = vec!["simulate", "--arch", arch, inputs];
             args.extend(e.simulate.iter().map(String::as_str));
             let ran = run(e, &args)?;

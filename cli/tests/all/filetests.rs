@@ -1,6 +1,7 @@
 //! Texts that say themselves which errors they have: `// error[V0204]: 3 does not divide` at the end
 //! of the line where the error is reported, with its code and a part of its message, label, help or
-//! notes. All errors must be expected, and all expected ones come.
+//! notes. All errors must be expected, and all expected ones come. `// warning: repeated write` stands behind
+//! statements of which the report of a run warns that several threads write one value to one element.
 //!
 //! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate --ints`.
 
@@ -27,7 +28,6 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::BadInput, "numpy"),
     (Code::UnknownArch, "bad_input"),
     (Code::OutOfBounds, "no view can reach outside: tiles, reshapes and indices are proven to fit"),
-    (Code::SimOutOfBounds, "no verified program is known that raises it"),
     (Code::NoNvrtc, "depends on the machine"),
     (Code::NvrtcFailed, "carbyne-codegen, nvrtc"),
     (Code::NvrtcLacksArch, "carbyne-codegen, nvrtc"),
@@ -113,6 +113,13 @@ fn one(file: &Path) -> Result<(), String> {
         }
     }
     wrong.extend(wanted.iter().map(|(l, code, text)| format!("line {l} lacks {code}: {text}")));
+    let warned: BTreeSet<u64> = ran.repeated_writes().into_iter().collect();
+    let lines = (1..).zip(text.lines());
+    let warnings: BTreeSet<u64> =
+        lines.filter(|(_, l)| l.ends_with("// warning: repeated write")).map(|(i, _)| i).collect();
+    if warned != warnings {
+        wrong.push(format!("repeated writes in lines {warned:?}, expected {warnings:?}"));
+    }
     let code = i32::from(text.lines().any(|l| expected(l).next().is_some()));
     if ran.code != code {
         wrong.push(format!("exit code {}, expected {code}", ran.code));

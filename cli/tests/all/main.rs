@@ -1,6 +1,7 @@
 //! Tests of the command line, one program so that they link once.
 
 mod abi;
+mod against;
 mod atoms;
 mod bad_input;
 mod calculator;

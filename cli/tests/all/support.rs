@@ -23,10 +23,18 @@ impl Ran {
 
     /// The diagnostics of a run with `--message-format json`.
     pub(crate) fn errors(&self) -> Vec<serde_json::Value> {
-        let all = self.stderr.lines().map(|l| {
-            serde_json::from_str::<serde_json::Value>(l).unwrap_or_else(|e| panic!("{e}: {l}"))
-        });
-        all.filter(|v| v["kind"] == "error").collect()
+        self.said().filter(|v| v["kind"] == "error").collect()
+    }
+
+    /// Lines of which the reports of a simulation warn.
+    pub(crate) fn repeated_writes(&self) -> Vec<u64> {
+        let lines =
+            |v: serde_json::Value| v["repeated_writes"].as_array().cloned().unwrap_or_default();
+        self.said().flat_map(lines).filter_map(|line| line.as_u64()).collect()
+    }
+
+    fn said(&self) -> impl Iterator<Item = serde_json::Value> {
+        self.stderr.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{Fallible, errors};
 use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Extent, Part, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
+use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Spec, SpecId};
 
 /// What fills an operand of a row.
@@ -52,7 +53,8 @@ impl Lowering<'_> {
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
-                self.ptx(atom, &filled, &[], vec![], spec.kind != SpecKind::MatMulSet)
+                let numbers = self.valid_bytes(spec).map_err(errors::at(spec.span))?;
+                self.ptx(atom, &filled, &numbers, vec![], spec.kind != SpecKind::MatMulSet)
             }
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
@@ -84,6 +86,19 @@ impl Lowering<'_> {
             return Err(arity(spec, atom));
         }
         Ok(filled)
+    }
+
+    /// How many bytes `valid=` says.
+    fn valid_bytes(&self, spec: &Spec) -> Fallible<Vec<(&'static str, Dim)>> {
+        let (Some(valid), Some(Operand::Tensor(t))) = (spec.valid, spec.inputs.first()) else {
+            return Ok(vec![]);
+        };
+        let bits = self.p.scalar_of(*t).bits();
+        if bits % 8 != 0 {
+            return Err(errors::unprintable("elements below a byte are not counted by `valid=`"));
+        }
+        let bytes = self.p.arena.mul(valid, Dim::Const(bits / 8)).map_err(errors::layout)?;
+        Ok(vec![("valid", bytes)])
     }
 
     fn headers_of(&mut self, atom: &Atom) {
@@ -119,7 +134,9 @@ impl Lowering<'_> {
                         Filled::Described(_) => return Err(not_cuda(atom)),
                     })
                 }
-                Part::Major(_) | Part::Accumulate => return Err(not_cuda(atom)),
+                Part::Register(..) | Part::Major(_) | Part::Accumulate => {
+                    return Err(not_cuda(atom));
+                }
             });
         }
         Ok(Stmt::new(StmtKind::Filled(pieces)))
@@ -132,8 +149,15 @@ fn plain_copy(spec: &Spec, atom: &Atom) -> Fallible<()> {
         ("bar", spec.bar.is_some()),
         ("multicast", spec.multicast.is_some()),
         ("cache", spec.cache != atom.cache),
+        ("valid", spec.valid.is_some() && atom.number("valid").is_none()),
     ];
     match asked.into_iter().find(|(_, given)| *given) {
+        None if atom.number("valid").is_some() && spec.valid.is_none() => Err(errors::new(
+            Code::AtomMismatch,
+            spec.span,
+            format!("`{}` takes a number of elements", atom.name),
+            "add `valid=`, or choose another atom",
+        )),
         None => Ok(()),
         Some((key, _)) => Err(errors::new(
             Code::AtomMismatch,

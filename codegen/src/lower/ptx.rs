@@ -76,6 +76,7 @@ impl Lowering<'_> {
             };
             registers.insert(operand.name, list);
         }
+        let mut single: HashMap<&str, Vec<String>> = HashMap::new();
         let braces = !matches!(atom.template, Template::PtxScalar(_));
         // Outputs are numbered first, as C++ wants them.
         let mut number = 0;
@@ -92,6 +93,7 @@ impl Lowering<'_> {
                     (number..number + list.len()).map(|n| format!("%{n}")).collect();
                 number += list.len();
                 let joined = numbers.join(", ");
+                single.insert(name, numbers);
                 texts.insert(
                     name,
                     if braces && in_register { format!("{{{joined}}}") } else { joined },
@@ -104,6 +106,15 @@ impl Lowering<'_> {
                 // A percent sign would begin an operand.
                 Part::Text(text) => asm.text.push_str(&text.replace('%', "%%")),
                 Part::Operand(name) => asm.text.push_str(texts.get(name).map_or("", |t| t)),
+                Part::Register(name, i) => match single.get(name).and_then(|all| all.get(i)) {
+                    Some(register) => asm.text.push_str(register),
+                    None => {
+                        return Err(errors::unprintable(format!(
+                            "operand {name} of `{}` has no register {i}",
+                            atom.name
+                        )));
+                    }
+                },
                 Part::Accumulate => asm.text.push(if accumulates { '1' } else { '0' }),
                 Part::Major(name) => {
                     let (_, Filled::Described(d)) = named(atom, filled, name)? else {

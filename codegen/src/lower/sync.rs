@@ -126,7 +126,7 @@ fn filled(atom: &Atom, numbers: &[(&str, Expr)]) -> StmtKind {
             let found = numbers.iter().find(|(n, _)| *n == name);
             found.map(|(_, e)| Piece::Operand(e.clone()))
         }
-        Part::Major(_) | Part::Accumulate => None,
+        Part::Register(..) | Part::Major(_) | Part::Accumulate => None,
     });
     StmtKind::Filled(pieces.collect())
 }

@@ -5,6 +5,7 @@ use super::shared;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
+use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
@@ -82,6 +83,11 @@ pub fn candidates(
     for atom in table.implementing(p.specs[id].kind) {
         // A bulk copy is one thread's; the block's threads share the tensor here.
         if pinned.is_some_and(|name| name != atom.name) || atom.extent != Extent::Tile {
+            continue;
+        }
+        // What a thread reads of its part does not follow from what the block reads of a tensor.
+        if atom.number("valid").is_some() {
+            rejected.push((atom.name, Mismatch::Bulk(BulkMismatch::Valid(true))));
             continue;
         }
         for (i, most) in most.iter().enumerate() {

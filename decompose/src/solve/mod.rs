@@ -414,6 +414,14 @@ impl<'a> Solver<'a> {
                     "write its body",
                 ));
             }
+            if spec.valid.is_some() {
+                return Err(self.error(
+                    Code::NotDecomposed,
+                    op.spec,
+                    "a Move of the whole block reads all of its source".to_owned(),
+                    "write its body, with `valid=` at the Move of each thread",
+                ));
+            }
             let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
             match spec.kind {
                 SpecKind::Move => {
@@ -440,6 +448,7 @@ impl<'a> Solver<'a> {
                 SpecKind::MatMulSet => wants.push(Want::FromZero(op.spec)),
                 SpecKind::Unary(_)
                 | SpecKind::Binary(_)
+                | SpecKind::Select
                 | SpecKind::Reduction(_)
                 | SpecKind::MatMul
                 | SpecKind::Init
@@ -449,10 +458,11 @@ impl<'a> Solver<'a> {
                 }
                 SpecKind::Unary(_)
                 | SpecKind::Binary(_)
+                | SpecKind::Select
                 | SpecKind::Reduction(_)
                 | SpecKind::MatMul
                 | SpecKind::Init => {}
-                SpecKind::Generic | SpecKind::Shfl(_) => {
+                SpecKind::Accumulate(_) | SpecKind::Generic | SpecKind::Shfl(_) => {
                     return Err(self.error(
                         Code::NotDecomposed,
                         op.spec,
@@ -499,7 +509,10 @@ impl<'a> Solver<'a> {
                 }
                 let of = |known: &Known, t: TensorId| known.get(&self.buffer(t)).cloned();
                 match spec.kind {
-                    SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) => {
+                    SpecKind::Move
+                    | SpecKind::Unary(_)
+                    | SpecKind::Binary(_)
+                    | SpecKind::Select => {
                         if of(known, out).is_none() {
                             let full = spec.input_tensors().find_map(|t| {
                                 let kept = pointwise::kept(self.p, t, out)?;

@@ -2,9 +2,9 @@
 //! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
-use super::{Known, ops};
+use super::{Known, ops, tv};
 use crate::matching::Mismatch;
-use carbyne_atoms::{Access, Atom, AtomTable};
+use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
@@ -171,6 +171,20 @@ fn fits(
     }) || values % n != 0
     {
         return Err(Mismatch::Values { operand: rows[0].name, want: n, found: values });
+    }
+    // All operands have one layout here: a row that brings elements to other places needs two.
+    let order = |row: &AtomOperand, t: &TensorId| {
+        let per = row.elem.scalars_per_unit(p.scalar_of(*t))?;
+        let v = tv::in_scalars(&row.tv, per).and_then(|l| l.mode(1)).ok()?;
+        Some((0..n).map(|i| v.at(i)).collect::<Vec<_>>())
+    };
+    let first = order(rows[0], &tensors[0]);
+    if let Some((row, _)) = rows.iter().zip(tensors).find(|(row, t)| order(row, t) != first) {
+        return Err(Mismatch::Order {
+            operand: row.name,
+            want: format!("its elements in the order `{}`", row.tv),
+            found: "those of the other operands".to_owned(),
+        });
     }
     // The digits of the values, the first ones split so that an instruction takes n.
     let mut left = n;

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod certificates;
+mod choices;
 mod corrupted;
 mod edits;
 mod exchanges;

@@ -3,8 +3,8 @@
 use super::expr::tuple;
 use super::tensor::{data_view, thread_view};
 use super::words::{ident, named, number, word};
+use crate::ast::{AccumulateOp, SpecKind, TupleExpr, UnaryOp};
 use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
-use crate::ast::{SpecKind, TupleExpr, UnaryOp};
 use crate::span::Span;
 use proptest::collection::vec;
 use proptest::option;
@@ -15,6 +15,8 @@ use proptest::sample::select;
 pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
     prop_oneof![
         Just(SpecKind::Move),
+        select(AccumulateOp::ALL).prop_map(SpecKind::Accumulate),
+        Just(SpecKind::Select),
         Just(SpecKind::MatMul),
         Just(SpecKind::MatMulSet),
         select(UnaryOp::ALL).prop_map(SpecKind::Unary),

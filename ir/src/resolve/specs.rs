@@ -20,6 +20,7 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
         "tile",
         "(m,n,k): block tile of a MatMul, of a Move or Reduction an extent a mode, for the solver",
     ),
+    ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
     ("warps", "(m,n) or a count: warps of a block, for the solver"),
 ];
 
@@ -68,7 +69,7 @@ impl Resolver {
             });
         }
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
-        let Attributes { acc, atom, ints, bar, multicast, cache } = self.attributes(spec)?;
+        let Attributes { acc, atom, ints, bar, multicast, cache, valid } = self.attributes(spec)?;
         let acc = match spec.kind {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
@@ -92,6 +93,7 @@ impl Resolver {
             bar,
             multicast,
             cache,
+            valid,
             body: None,
             span: spec.span,
             line: self.line(spec.span),
@@ -130,8 +132,8 @@ impl Resolver {
                 }
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
-                "bar" | "multicast" => spec.kind == SpecKind::Move,
-                "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)),
+                "bar" | "multicast" | "valid" => spec.kind == SpecKind::Move,
+                "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Accumulate(_)),
                 _ => true,
             };
             if !fits {
@@ -160,6 +162,10 @@ impl Resolver {
                 }
                 ("multicast", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
                     all.multicast = Some(self.expr(e)?);
+                }
+                ("valid", AttrValue::Word(w)) => all.valid = Some(self.expr(&named(w, attr))?),
+                ("valid", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
+                    all.valid = Some(self.expr(e)?);
                 }
                 ("axis" | "tile" | "warps", value) => {
                     all.ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
@@ -214,6 +220,7 @@ struct Attributes {
     bar: Option<TensorId>,
     multicast: Option<Dim>,
     cache: CacheHint,
+    valid: Option<Dim>,
 }
 
 impl Default for Attributes {
@@ -225,6 +232,7 @@ impl Default for Attributes {
             bar: None,
             multicast: None,
             cache: CacheHint::Normal,
+            valid: None,
         }
     }
 }

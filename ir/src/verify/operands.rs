@@ -13,11 +13,13 @@ impl Verifier<'_> {
         let (n_in, n_out) = (spec.inputs.len(), spec.outputs.len());
         let wanted = match spec.kind {
             SpecKind::Move
+            | SpecKind::Accumulate(_)
             | SpecKind::Unary(_)
             | SpecKind::Reduction(_)
             | SpecKind::Shfl(_)
             | SpecKind::Init => Some((1, 1)),
             SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => Some((2, 1)),
+            SpecKind::Select => Some((3, 1)),
             SpecKind::Generic => None,
         };
         if let Some((i, o)) = wanted
@@ -66,6 +68,27 @@ impl Verifier<'_> {
         }
         self.scalars(id);
         self.shapes(id);
+        self.valid(id);
+    }
+
+    /// V0218 for the `valid=` of a Move: a number of its elements, whatever the indices are.
+    fn valid(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        let Some(valid) = spec.valid else { return };
+        if spec.body.is_some() {
+            let help = "give it to the Moves of the body";
+            let message = "`valid=` stands at a Move with a body";
+            return self.error(Code::Attribute, spec.span, message, help);
+        }
+        let Some(Operand::Tensor(source)) = spec.inputs.first() else { return };
+        let size = self.p.tensors[*source].concat().size_in(&self.p.arena).ok();
+        let Some(n) = size.and_then(Dim::as_const) else { return };
+        let (least, most) = self.p.arena.range(valid);
+        if least.is_none_or(|l| l < 0) || most.is_none_or(|m| m > n) {
+            let message = format!("`valid=` is not known to be from 0 to {n}");
+            let help = "bound it: `valid=max(0, min(8, N - k))`, say";
+            self.error(Code::Attribute, spec.span, message, help);
+        }
     }
 
     fn scalars(&mut self, id: SpecId) {
@@ -75,10 +98,12 @@ impl Verifier<'_> {
         let Some(&out) = spec.outputs.first() else { return };
         let out = s(out);
         let message = match spec.kind {
-            SpecKind::Move | SpecKind::Shfl(_) if ins[0] != out => Some((
-                format!("a {} from {} to {out}", name(spec.kind), ins[0]),
-                "convert with `UnaryPointwise.cast`",
-            )),
+            SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
+                Some((
+                    format!("a {} from {} to {out}", name(spec.kind), ins[0]),
+                    "convert with `UnaryPointwise.cast`",
+                ))
+            }
             SpecKind::MatMul | SpecKind::MatMulSet
                 if ins[0] != ins[1] && !multiply_mixed(ins[0], ins[1]) =>
             {
@@ -96,13 +121,24 @@ impl Verifier<'_> {
                     "accumulate floats in a float type and integers in an integer type",
                 ))
             }
-            SpecKind::Binary(_) if ins.iter().any(|s| *s != out) => {
-                let list: Vec<&str> = ins.iter().map(|s| s.as_str()).collect();
+            SpecKind::Binary(op)
+                if op.compares() && (ins.iter().any(|s| *s != ins[0]) || out != Scalar::Bool) =>
+            {
                 Some((
-                    format!("a {} of {} to {out}", name(spec.kind), list.join(" and ")),
-                    "all operands have one scalar type; convert with `UnaryPointwise.cast`",
+                    format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
+                    "all inputs have one scalar type, and the output is `bool`",
                 ))
             }
+            SpecKind::Select if ins[0] != Scalar::Bool || ins[1] != ins[2] || ins[1] != out => {
+                Some((
+                    format!("a Select of {}, {} and {} to {out}", ins[0], ins[1], ins[2]),
+                    "the first operand is `bool`, the others and the output have one scalar type",
+                ))
+            }
+            SpecKind::Binary(op) if !op.compares() && ins.iter().any(|s| *s != out) => Some((
+                format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
+                "all operands have one scalar type; convert with `UnaryPointwise.cast`",
+            )),
             SpecKind::Unary(op) if op != crate::ast::UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
                 "both operands have one scalar type; convert with `UnaryPointwise.cast`",
@@ -234,6 +270,11 @@ fn same_shape(a: &[i64], b: &[i64]) -> bool {
 /// Modes of extent 1 stand for all of the output's; the rank is the same.
 fn stands_for(a: &[i64], out: &[i64]) -> bool {
     a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == 1)
+}
+
+/// `f32 and f16`
+fn listed(scalars: &[Scalar]) -> String {
+    scalars.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 /// The spec's name in the text format.

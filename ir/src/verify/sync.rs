@@ -90,7 +90,8 @@ impl Verifier<'_> {
         let spec = &self.p.specs[id];
         let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
         let Some(t) = all.find(|t| self.p.tensors[*t].map.is_some()) else { return true };
-        let leaf = matches!(spec.kind, SpecKind::Move | SpecKind::Binary(_)) && spec.body.is_none();
+        let copies = matches!(spec.kind, SpecKind::Move | SpecKind::Accumulate(_));
+        let leaf = copies && spec.body.is_none();
         let name = self.p.tensor_name(t);
         if !leaf {
             let message = format!("{name} is a tensor map, and the spec is not one copy of a box");

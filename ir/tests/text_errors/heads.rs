@@ -151,8 +151,8 @@ fn specs() {
     check(
         "Move.fast (%a) -> (%b)",
         expect![[r#"
-        P0001 2:1 "Move.fast" `Move` has no operation `fast` (write `Move`)
-    "#]],
+            P0001 2:1 "Move.fast" `Move` has no operation `fast` (use `add`, `min` or `max`)
+        "#]],
     );
     check(
         "MatMul.add (%a) -> (%b)",

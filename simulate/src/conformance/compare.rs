@@ -181,7 +181,13 @@ fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Ju
     let poison = u64::MAX >> (64 - scalar.bits());
     let wanted = want.unwrap_or(poison);
     let nans = |raw: u64| scalar.is_float() && decode(scalar, raw).is_nan();
-    let alike = |raw: u64| raw == wanted || (!keeps_bits(row) && nans(raw) && nans(wanted));
+    // Of a tf32 only the upper bits count; what an instruction leaves in the others is not said.
+    let counted = |raw: u64| match scalar {
+        Scalar::Tf32 if !keeps_bits(row) => raw & !0x1fff,
+        _ => raw,
+    };
+    let same = |raw: u64| counted(raw) == counted(wanted);
+    let alike = |raw: u64| same(raw) || (!keeps_bits(row) && nans(raw) && nans(wanted));
     match found {
         Some(raw) if alike(raw) => Judged::Right,
         _ => Judged::Wrong(Wanted::Bits(want)),
@@ -273,7 +279,9 @@ fn numbers(probe: &Probe, o: &ProbeOperand, arrays: &Arrays) -> Option<Vec<Vec<f
 
 /// The values that a function of elements had for one.
 fn operands_of(row: &Atom, probe: &Probe, arrays: &Arrays, at: &Element) -> Vec<String> {
-    if !matches!(row.op, AtomOp::Unary(_) | AtomOp::Binary(_)) && row.group > 1 {
+    let elementwise =
+        matches!(row.op, AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_));
+    if !elementwise && row.group > 1 {
         return vec![];
     }
     let of = |o: &ProbeOperand| {

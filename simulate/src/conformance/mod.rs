@@ -23,6 +23,7 @@ use crate::options::Options;
 use crate::plan::Checked;
 use carbyne_atoms::probe::{Choice, Probe, scalars};
 use carbyne_atoms::{Access, Atom, AtomOp, AtomTable, Elem, Rounding};
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::Program;
 use std::collections::BTreeMap;
 
@@ -43,7 +44,8 @@ pub struct Case {
 pub enum Data {
     /// Bits, all different as far as the type has enough values.
     Bits,
-    /// Integers from -2 to 2 (0 to 3 where unsigned), on which sums are exact.
+    /// Integers from -2 to 2 (0 to 3 where unsigned), on which sums are exact. Of a `bool` blocks of equal ones,
+    /// so that whole warps agree.
     SmallIntegers,
     /// Uniform in \[-1, 1).
     Uniform,
@@ -66,7 +68,7 @@ pub fn choice(row: &Atom, pick: usize) -> Choice {
     let (threads, blocks) = match row.op {
         AtomOp::Unary(_) if bits <= 8 => (256, 1),
         // All 2^16, once or twice.
-        AtomOp::Unary(_) | AtomOp::Binary(_) => (256, 256 / values),
+        AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_) => (256, 256 / values),
         AtomOp::MatMul { .. } if row.group == 1 => (256, 32),
         AtomOp::MatMul { .. } => (32, 4),
         _ => (64, 4),
@@ -83,13 +85,16 @@ pub fn cases(row: &Atom) -> Vec<Case> {
         Elem::Bits(_) => false,
     };
     let data: &[Data] = match row.op {
-        AtomOp::Move | AtomOp::Shfl(_) => &[Bits, Bits],
+        AtomOp::Move | AtomOp::Shfl(_) | AtomOp::Select => &[Bits, Bits],
         AtomOp::Init => &[Bits],
-        // Statements between specs have no probe.
-        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => &[],
+        // Around these stands a MatMul.
+        AtomOp::Sync(SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) => {
+            &[SmallIntegers, SmallIntegers]
+        }
+        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => &[Bits, Bits],
         AtomOp::Reduction(_) => &[Bits, SmallIntegers],
         AtomOp::Unary(_) => &[Spread],
-        AtomOp::Binary(_) => &[Spread, Spread],
+        AtomOp::Binary(_) | AtomOp::Accumulate(_) => &[Spread, Spread],
         AtomOp::MatMul { .. } if !row.operands.iter().all(float) => &[SmallIntegers, Bits, Bits],
         AtomOp::MatMul { k: 1, .. } => &[SmallIntegers, Uniform, Spread],
         AtomOp::MatMul { .. } => &[SmallIntegers, SmallIntegers, Uniform, Uniform],
@@ -139,13 +144,17 @@ fn is_exact(row: &Atom, case: Case) -> bool {
     match row.rounding {
         Rounding::Approximate(_) => false,
         Rounding::MmaAccumulate | Rounding::MmaAligned(_) => case.data == Data::SmallIntegers,
-        Rounding::Exact | Rounding::Nearest | Rounding::Fused | Rounding::Wrapping => true,
+        Rounding::Exact
+        | Rounding::Nearest
+        | Rounding::NearestAway
+        | Rounding::Fused
+        | Rounding::Wrapping => true,
     }
 }
 
 /// Whether bits are kept, so that NaNs differ by them.
 fn keeps_bits(row: &Atom) -> bool {
-    matches!(row.op, AtomOp::Move | AtomOp::Shfl(_) | AtomOp::Init)
+    matches!(row.op, AtomOp::Move | AtomOp::Select | AtomOp::Shfl(_) | AtomOp::Init)
 }
 
 /// Operands that are read and not written, in the order of the spec.

@@ -34,8 +34,9 @@ pub fn given(probe: &Probe, case: Case) -> Arrays {
 fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u64) -> u64 {
     let random = mix(stream.wrapping_add(e.wrapping_mul(GOLDEN)));
     match data {
-        Data::Bits if scalar == Scalar::Bool => random & 1,
+        Data::Bits | Data::Spread if scalar == Scalar::Bool => random & 1,
         Data::Bits => scrambled(scalar.bits(), stream, e),
+        Data::SmallIntegers if scalar == Scalar::Bool => ((e / 64) ^ stream) & 1,
         Data::SmallIntegers => {
             let (lo, hi) = if scalar.is_float() { (-2, 2) } else { int_range(scalar) };
             let (lo, hi) = if lo < 0 { (lo.max(-2), hi.min(2)) } else { (0, hi.min(3)) };

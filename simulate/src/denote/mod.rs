@@ -10,10 +10,10 @@
 mod pointwise;
 mod tolerance;
 
-pub use pointwise::{binary, quotient, unary};
+pub use pointwise::{binary, integers, quotient, unary};
 pub use tolerance::tolerance;
 
-use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// The meaning of a spec on operands of known shapes.
@@ -21,6 +21,10 @@ use carbyne_ir::scalar::Scalar;
 pub enum Meaning {
     /// Bits are kept.
     Move,
+    /// The output and the input, of this type, put together, element by element.
+    Accumulate(AccumulateOp, Scalar),
+    /// Bits of the second operand where the first is true, else of the third.
+    Select,
     /// C = A·B, added to C unless `set`.
     MatMul {
         /// Batches.
@@ -40,8 +44,8 @@ pub enum Meaning {
     Unary(UnaryOp),
     /// Two operands, element by element.
     Binary(BinaryOp),
-    /// The quotient of two integers of this type, element by element.
-    Quotient(Scalar),
+    /// Two integers of this type, element by element.
+    Integers(BinaryOp, Scalar),
     /// Modes removed by an operation.
     Reduction {
         /// Which.
@@ -96,9 +100,11 @@ impl Meaning {
         };
         match kind {
             SpecKind::Move => elementwise(Meaning::Move, 1),
+            SpecKind::Accumulate(op) => elementwise(Meaning::Accumulate(op, acc), 1),
+            SpecKind::Select => elementwise(Meaning::Select, 3),
             SpecKind::Unary(op) => elementwise(Meaning::Unary(op), 1),
-            SpecKind::Binary(BinaryOp::Div) if !acc.is_float() => {
-                elementwise(Meaning::Quotient(acc), inputs.len().clamp(1, 2))
+            SpecKind::Binary(op) if !op.compares() && !acc.is_float() => {
+                elementwise(Meaning::Integers(op, acc), inputs.len().clamp(1, 2))
             }
             SpecKind::Binary(op) => elementwise(Meaning::Binary(op), inputs.len().clamp(1, 2)),
             SpecKind::Init => elementwise(Meaning::Init, 0),
@@ -134,7 +140,24 @@ impl Meaning {
 
     /// Whether the output's values before matter.
     pub fn reads_output(&self) -> bool {
-        matches!(self, Meaning::MatMul { set: false, .. })
+        matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(..))
+    }
+
+    /// Whether bits of operands are kept: [`Meaning::bits`] has them.
+    pub fn keeps_bits(&self) -> bool {
+        matches!(self, Meaning::Move | Meaning::Select)
+    }
+
+    /// The bits of the output, of a spec that keeps those of its operands; none of any other.
+    pub fn bits(&self, inputs: &[Vec<u64>]) -> Option<Vec<u64>> {
+        match (self, inputs) {
+            (Meaning::Move, [x]) => Some(x.clone()),
+            (Meaning::Select, [p, x, y]) => {
+                let of = |((p, x), y): ((&u64, &u64), &u64)| if *p == 0 { *y } else { *x };
+                Some(p.iter().zip(x).zip(y).map(of).collect())
+            }
+            _ => None,
+        }
     }
 
     /// Multiply-adds of one evaluation.
@@ -165,9 +188,26 @@ impl Meaning {
         let input = |i: usize| inputs.get(i).unwrap_or(&none);
         match self {
             Meaning::Move => plain(input(0).clone()),
+            Meaning::Select => {
+                let of = |(i, p): (usize, &f64)| {
+                    let from = if *p == 0.0 { input(2) } else { input(1) };
+                    from.get(i).copied().unwrap_or(0.0)
+                };
+                plain(input(0).iter().enumerate().map(of).collect())
+            }
+            Meaning::Accumulate(op, scalar) => {
+                let both = || before.iter().zip(input(0));
+                let of = |(x, y): (&f64, &f64)| match scalar.is_float() {
+                    true => binary(op.binary(), *x, *y),
+                    false => integers(op.binary(), *scalar, *x, *y),
+                };
+                let values = both().map(of).collect();
+                let magnitudes = both().map(|(x, y)| x.abs() + y.abs()).collect();
+                Computed { values, magnitudes }
+            }
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
-            Meaning::Binary(_) | Meaning::Quotient(_) => {
+            Meaning::Binary(_) | Meaning::Integers(..) => {
                 // A literal stands for every element.
                 let all = |x: &[f64]| match x {
                     [one] => vec![*one; n_out],
@@ -176,7 +216,7 @@ impl Meaning {
                 let (x, y) = (all(input(0)), all(input(1)));
                 let n = x.len().min(y.len());
                 of_operand(&x[..n], |i, x| match self {
-                    Meaning::Quotient(scalar) => quotient(*scalar, x, y[i]),
+                    Meaning::Integers(op, scalar) => integers(*op, *scalar, x, y[i]),
                     Meaning::Binary(op) => binary(*op, x, y[i]),
                     _ => x,
                 })

@@ -34,7 +34,32 @@ pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
         BinaryOp::Div => x / y,
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
+        BinaryOp::Lt => number(x < y),
+        BinaryOp::Le => number(x <= y),
+        BinaryOp::Eq => number(x == y),
+        BinaryOp::Ne => number(x != y),
+        BinaryOp::Ge => number(x >= y),
+        BinaryOp::Gt => number(x > y),
     }
+}
+
+/// The function of two integers of a type. Sums, differences and products keep their low bits.
+pub fn integers(op: BinaryOp, scalar: Scalar, x: f64, y: f64) -> f64 {
+    let (a, b) = (x as i128, y as i128);
+    let exact = match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a.wrapping_mul(b),
+        BinaryOp::Div => return quotient(scalar, x, y),
+        _ => return binary(op, x, y),
+    };
+    let (lo, hi) = int_range(scalar);
+    (lo + (exact - lo).rem_euclid(hi - lo + 1)) as f64
+}
+
+/// A `bool` as a number.
+fn number(holds: bool) -> f64 {
+    if holds { 1.0 } else { 0.0 }
 }
 
 /// The quotient of two integers of a type, rounded toward zero. As on the device, one that the type does not

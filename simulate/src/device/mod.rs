@@ -15,7 +15,10 @@
 //!
 //! Invariant: what is compared depends on program and options alone, never on how many cores there are.
 
+mod near;
 mod sample;
+
+pub use near::{Near, near};
 
 use crate::Inputs;
 use crate::denote::Meaning;
@@ -237,7 +240,7 @@ impl<'p> Trial<'p> {
             let raw = unpacked(bytes, view.scalar, offset(view, *e));
             let want = oracle.want(*e)?;
             match want.compare(&root.meaning, view.scalar, self.small_ints, &root.stated, 0, raw) {
-                Ok((error, allowed)) => part.counts.compared(error, allowed),
+                Ok(near) => part.counts.compared(0, &near),
                 Err(wrong) => {
                     part.n_wrong += 1;
                     let slack = match wrong.allowed {

@@ -39,6 +39,10 @@ impl Runner<'_> {
         let output = leaf.outputs[0];
         let (to, out) = (&kernel.views[output], kernel.scalar(output));
         let n = to.size as usize;
+        let adds = match meaning {
+            Meaning::Accumulate(op, _) => Some(*op),
+            _ => None,
+        };
         // The parts of the offsets that all threads share: inputs, then the output.
         buffers.starts.clear();
         for source in &leaf.inputs {
@@ -60,6 +64,7 @@ impl Runner<'_> {
             buffers.results.clear();
             for thread in threads() {
                 who.thread = thread as u16;
+                let mut kept = Vec::new();
                 for (i, source) in leaf.inputs.iter().enumerate() {
                     match source {
                         Source::Number(v) => {
@@ -68,6 +73,9 @@ impl Runner<'_> {
                         }
                         Source::View(v) => {
                             self.read_all(*v, buffers.starts[i], thread, &who, &mut buffers.raw)?;
+                            if *meaning == Meaning::Select {
+                                kept.push(buffers.raw.clone());
+                            }
                             let scalar = kernel.scalar(*v);
                             let numbers = buffers.raw.iter().map(|r| decode(scalar, *r));
                             buffers.inputs[i].clear();
@@ -75,8 +83,12 @@ impl Runner<'_> {
                         }
                     }
                 }
-                if *meaning == Meaning::Move {
+                if *meaning == Meaning::Move || adds.is_some() {
                     buffers.results.extend(&buffers.raw);
+                    continue;
+                }
+                if let Some(bits) = meaning.bits(&kept) {
+                    buffers.results.extend(bits);
                     continue;
                 }
                 buffers.before.clear();
@@ -102,10 +114,12 @@ impl Runner<'_> {
             for (j, thread) in threads().enumerate() {
                 who.thread = thread as u16;
                 let base = to.offset.at(to_start, &self.env, thread).map_err(bad)?;
+                let rank = self.peer(output, thread, leaf.site)?;
+                self.note_remote(rank, &who);
                 for e in 0..n {
                     let at = base.saturating_add(to.element(e));
                     let raw = buffers.results[j * n + e];
-                    if let Err(f) = self.blocks[self.rank].write(to, at, raw, thread, &who, false) {
+                    if let Err(f) = self.blocks[rank].put(to, at, raw, thread, &who, adds) {
                         let access = Access { view: output, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }
@@ -129,9 +143,11 @@ impl Runner<'_> {
         let base = view.offset.at(start, &self.env, thread);
         let base = base.map_err(|e| blame::bad_index(kernel, who.site, e))?;
         raw.clear();
+        let rank = self.peer(index, thread, who.site)?;
+        self.note_remote(rank, who);
         for e in 0..view.size as usize {
             let at = base.saturating_add(view.element(e));
-            match self.blocks[self.rank].read(view, at, thread, who) {
+            match self.blocks[rank].read(view, at, thread, who) {
                 Ok(value) => raw.push(value),
                 Err(f) => {
                     let access = Access { view: index, at, write: false, thread };

@@ -12,8 +12,9 @@
 //!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
 
 use crate::num::{decode, decode_int, encode, fma, truncate};
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, UnaryOp};
+use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
 pub(crate) fn matmul_row(
@@ -58,6 +59,26 @@ pub(crate) fn matmul_row(
     }
 }
 
+/// An integer as an f64 that is odd where it lost anything, which types of fewer bits round as the integer itself.
+fn odd(v: i128) -> f64 {
+    let near = v as f64;
+    let exact = near as i128;
+    if exact == v {
+        return near;
+    }
+    let cut = if exact.abs() > v.abs() { f64::from_bits(near.to_bits() - 1) } else { near };
+    f64::from_bits(cut.to_bits() | 1)
+}
+
+/// erfc(v / √2) of a positive number: what the quotient lost counts by the slope of erfc.
+fn erfc_of(v: f64) -> f64 {
+    // √2 is the constant and this.
+    const REST: f64 = -9.667_293_313_452_913e-17;
+    let z = v / SQRT_2;
+    let lost = ((-z).mul_add(SQRT_2, v) - z * REST) * FRAC_1_SQRT_2;
+    libm::erfc(z) - FRAC_2_SQRT_PI * (-z * z).exp() * lost
+}
+
 /// One operand.
 pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
     if !from.is_float() && !to.is_float() {
@@ -70,11 +91,18 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
         };
         let (lo, hi) = crate::num::int_range(to);
         // Casts saturate, arithmetic keeps the low bits.
-        return truncate(to, if op == UnaryOp::Cast { v.clamp(lo, hi) } else { v });
+        return match (op, to) {
+            (UnaryOp::Cast, Scalar::Bool) => u64::from(v != 0),
+            (UnaryOp::Cast, _) => truncate(to, v.clamp(lo, hi)),
+            _ => truncate(to, v),
+        };
     }
-    if !from.is_float() && to == Scalar::F32 {
+    if !from.is_float() && op == UnaryOp::Cast {
         // Rounded once, also of 64 bits.
-        return u64::from((decode_int(from, x) as f32).to_bits());
+        return encode(
+            to,
+            if to == Scalar::F64 { decode_int(from, x) as f64 } else { odd(decode_int(from, x)) },
+        );
     }
     let v = decode(from, x);
     let sigmoid = |v: f64| (1.0 + (-v).exp()).recip();
@@ -100,9 +128,12 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
                 }
             }
             UnaryOp::Gelu => {
-                let z = v / std::f64::consts::SQRT_2;
                 // Where erf is near -1 a sum with 1 would cancel.
-                v * if v < 0.0 { 0.5 * libm::erfc(-z) } else { 0.5 + 0.5 * libm::erf(z) }
+                v * if v < 0.0 {
+                    0.5 * erfc_of(-v)
+                } else {
+                    0.5 + 0.5 * libm::erf(v * FRAC_1_SQRT_2)
+                }
             }
             UnaryOp::Silu => v * sigmoid(v),
         },
@@ -137,6 +168,21 @@ pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> 
     if (0..n).contains(&other) { other as usize } else { own }
 }
 
+/// What was there and a value, put together.
+pub(crate) fn accumulated(op: AccumulateOp, scalar: Scalar, old: u64, value: u64) -> u64 {
+    binary(op.binary(), scalar, scalar, old, value)
+}
+
+/// From f32 to tf32, rounded to nearest, and away from zero where two are as near.
+pub(super) fn tf32_away(x: u64) -> u64 {
+    let v = decode(Scalar::F32, x);
+    if !v.is_finite() {
+        return encode(Scalar::Tf32, v);
+    }
+    // Half a unit is added to the magnitude; a carry into the exponent is right.
+    (x + 0x1000) & 0xffff_e000
+}
+
 /// Two operands of one type.
 pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
     if !from.is_float() {
@@ -150,6 +196,12 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
                 BinaryOp::Div => a.checked_div(b).unwrap_or(-1), // All ones, as the device gives.
                 BinaryOp::Min => a.min(b),
                 BinaryOp::Max => a.max(b),
+                BinaryOp::Lt => i128::from(a < b),
+                BinaryOp::Le => i128::from(a <= b),
+                BinaryOp::Eq => i128::from(a == b),
+                BinaryOp::Ne => i128::from(a != b),
+                BinaryOp::Ge => i128::from(a >= b),
+                BinaryOp::Gt => i128::from(a > b),
             },
         );
     }
@@ -165,6 +217,12 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
             // Of zeros the negative one is the smaller.
             BinaryOp::Min => pick(a < b || (a == b && a.is_sign_negative())),
             BinaryOp::Max => pick(a > b || (a == b && a.is_sign_positive())),
+            BinaryOp::Lt => f64::from(a < b),
+            BinaryOp::Le => f64::from(a <= b),
+            BinaryOp::Eq => f64::from(a == b),
+            BinaryOp::Ne => f64::from(a != b),
+            BinaryOp::Ge => f64::from(a >= b),
+            BinaryOp::Gt => f64::from(a > b),
         },
     )
 }
@@ -213,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn integers_become_floats_in_one_step() {
+        let cast = |to, v: i64| unary(UnaryOp::Cast, Scalar::I64, to, v as u64);
+        // A hair above the middle of two bf16, which binary64 does not see.
+        let v = (0x101 << 54) + 1;
+        assert_eq!(cast(Scalar::Bf16, v), encode(Scalar::Bf16, 258.0 * 2f64.powi(54)));
+        assert_eq!(cast(Scalar::Bf16, v - 1), encode(Scalar::Bf16, 256.0 * 2f64.powi(54)));
+        assert_eq!(cast(Scalar::Bf16, -v), encode(Scalar::Bf16, -258.0 * 2f64.powi(54)));
+        assert_eq!(cast(Scalar::F64, i64::MAX), (i64::MAX as f64).to_bits());
+        assert_eq!(
+            [cast(Scalar::Bool, -1), cast(Scalar::Bool, 0), cast(Scalar::U8, -1)],
+            [1, 0, 0]
+        );
+    }
+
+    #[test]
     fn tf32_looks_at_the_upper_19_bits() {
         // The last bit that counts is 2^-10; what lies below it is cut off, not rounded.
         let raw = |v: f32| u64::from(v.to_bits());
@@ -221,6 +294,18 @@ mod tests {
         let ones = [raw(1.0), raw(1.0)];
         matmul_row([1, 1, 1, 2], [Scalar::Tf32; 2], Scalar::F32, &a, &ones, &mut d);
         assert_eq!(d[0], raw(1.0 + 2f32.powi(-10)));
+    }
+
+    #[test]
+    fn ties_away_from_zero() {
+        let of = |v: f32| f32::from_bits(tf32_away(u64::from(v.to_bits())) as u32);
+        let ulp = 2f32.powi(-10);
+        assert_eq!(of(1.0 + 0.5 * ulp), 1.0 + ulp);
+        assert_eq!(of(-1.0 - 0.5 * ulp), -1.0 - ulp);
+        assert_eq!(of(1.0 + 0.499 * ulp), 1.0);
+        assert_eq!(of(2.0 - 0.25 * ulp), 2.0);
+        assert_eq!(of(f32::MAX), f32::INFINITY);
+        assert!(of(f32::NAN).is_nan());
     }
 
     #[test]

@@ -130,6 +130,21 @@ pub(super) fn ends_before(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
     )
 }
 
+/// A block ends while a thread of another one may still access its shared memory.
+pub(super) fn ends_while_accessed(
+    kernel: &Kernel<'_>,
+    site: u32,
+    thread: usize,
+    [by, of]: [i64; 2],
+) -> Box<Diagnostic> {
+    let text = format!("block {of} may end while block {by} still accesses its shared memory");
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label(format!("block {by}, thread {thread}"))
+            .help("write `cluster.arrive` and `cluster.wait` behind the last such access"),
+    )
+}
+
 /// A MatMul of a warp that has never executed a fence.
 pub(super) fn never_fenced(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
     let span = kernel.sites[site as usize].span;
@@ -208,10 +223,10 @@ fn race(
             "an asynchronous copy".to_owned()
         } else if a >= n_warps {
             "a group of warps".to_owned()
-        } else if !within {
-            format!("warp {warp}{of_block}")
         } else if lane < 32 {
-            format!("thread {}", warp * 32 + usize::from(lane))
+            format!("thread {}{of_block}", warp * 32 + usize::from(lane))
+        } else if !within {
+            format!("a thread of warp {warp}{of_block}")
         } else {
             format!("another thread of warp {warp}")
         }

@@ -22,8 +22,8 @@ pub(super) struct Delivery {
 impl Runner<'_> {
     /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
     /// was one.
-    pub(super) fn deliver(&mut self) -> bool {
-        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.pop_front() else {
+    pub(super) fn deliver(&mut self, i: usize) -> bool {
+        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.remove(i) else {
             return false;
         };
         self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements);
@@ -31,7 +31,13 @@ impl Runner<'_> {
     }
 
     /// Executes the copy for the active threads, in their order.
-    pub(super) fn bulk(&mut self, leaf: &Leaf, copy: &BoundBulk, active: &Mask) -> Checked<()> {
+    pub(super) fn bulk(
+        &mut self,
+        i: usize,
+        leaf: &Leaf,
+        copy: &BoundBulk,
+        active: &Mask,
+    ) -> Checked<()> {
         for thread in active.threads() {
             let ranks: Vec<usize> = match &copy.mask {
                 None => vec![self.rank],
@@ -45,6 +51,10 @@ impl Runner<'_> {
                 }
             };
             self.copy(leaf.site, copy, thread, &ranks)?;
+            let bytes = copy.bytes.unsigned_abs();
+            let count = &mut self.counts.leaves[i];
+            count.global.bytes += bytes;
+            count.shared.bytes += bytes * ranks.len() as u64;
         }
         Ok(())
     }
@@ -93,7 +103,12 @@ impl Runner<'_> {
             let later = copy.bar.is_some();
             let by = way(target.space);
             for (rank, elements) in ranks.iter().zip(&mut elements) {
-                match self.blocks[*rank].write(target, at, raw, thread, by, later) {
+                let block = &mut self.blocks[*rank];
+                let done = match copy.adds {
+                    Some(op) => block.accumulate(target, at, raw, thread, by, op).map(|()| None),
+                    None => block.write(target, at, raw, thread, by, later),
+                };
+                match done {
                     Ok(pending) => elements.extend(pending),
                     Err(failure) => {
                         let access = Access { view: copy.target, at, write: true, thread };

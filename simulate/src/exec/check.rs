@@ -7,7 +7,7 @@
 
 use super::{Runner, value_text};
 use crate::denote::{Computed, Meaning, tolerance};
-use crate::num::{decode, encode};
+use crate::num::{decode, encode, ulp};
 use crate::plan::{
     Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text,
 };
@@ -21,6 +21,26 @@ pub(crate) enum Want {
     Bits(Vec<u64>),
     /// These, up to the tolerance.
     Values(Computed),
+}
+
+/// One element that is right.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Near {
+    /// The difference; nothing where the reference, rounded, is the element.
+    pub error: f64,
+    /// The largest that would be right.
+    pub allowed: f64,
+    /// The difference from the reference in binary64; nothing where they are not finite.
+    pub distance: f64,
+    /// The unit in the last place there.
+    pub ulp: f64,
+    /// The reference.
+    pub reference: f64,
+}
+
+impl Near {
+    /// The very bits.
+    const EXACT: Near = Near { error: 0.0, allowed: 0.0, distance: 0.0, ulp: 1.0, reference: 0.0 };
 }
 
 /// One element that is wrong.
@@ -44,7 +64,7 @@ impl Want {
         }
     }
 
-    /// Compares an element: the difference and what is allowed, or what is wrong.
+    /// Compares an element: how near it is, or what is wrong.
     ///
     /// # Errors
     /// The element is wrong.
@@ -56,12 +76,12 @@ impl Want {
         stated: &[ErrorBound],
         e: usize,
         raw: Option<u64>,
-    ) -> Result<(f64, f64), Wrong> {
+    ) -> Result<Near, Wrong> {
         match self {
             Want::Bits(bits) => {
                 let want = bits[e];
                 if raw == Some(want) {
-                    return Ok((0.0, 0.0));
+                    return Ok(Near::EXACT);
                 }
                 Err(Wrong { expected: value_text(scalar, want), allowed: 0.0 })
             }
@@ -73,9 +93,19 @@ impl Want {
                     let got = decode(scalar, raw);
                     // The rounded reference is right by definition: it may be infinite or no number.
                     let same = raw == encode(scalar, want) || (got.is_nan() && want.is_nan());
-                    let error = if same { 0.0 } else { (got - want).abs() };
+                    let distance = (got - want).abs();
+                    let error = if same { 0.0 } else { distance };
                     if same || error <= allowed {
-                        return Ok((error, allowed));
+                        let near = Near { error, allowed, ..Near::EXACT };
+                        if !distance.is_finite() {
+                            return Ok(near);
+                        }
+                        return Ok(Near {
+                            distance,
+                            ulp: ulp(scalar, want),
+                            reference: want,
+                            ..near
+                        });
                     }
                 }
                 Err(Wrong { expected: format!("{want}"), allowed })
@@ -97,6 +127,10 @@ impl Runner<'_> {
         let of = &self.kernel.checks[check];
         let groups = match partly {
             false => self.whole_groups(squad, active, site)?,
+            true if self.is_shared(check, squad) => {
+                self.counts.skipped.insert(of.site);
+                Vec::new()
+            }
             true => {
                 self.counts.skipped.insert(of.site);
                 let whole = |g: &&Vec<u16>| g.iter().all(|t| active.has(usize::from(*t)));
@@ -112,6 +146,21 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the groups of a squad compute one output, each a part of it.
+    fn is_shared(&self, check: usize, squad: &Squad) -> bool {
+        let output = self.kernel.checks[check].outputs[0];
+        squad.groups.len() > 1 && self.kernel.views[output].offset.is_uniform()
+    }
+
+    /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where
+    /// these compute one output.
+    pub(super) fn to_compare(&self, check: usize, squad: &Squad, active: &Mask) -> Mask {
+        match self.is_shared(check, squad) {
+            true => squad.mask.without(active),
+            false => super::schedule::missing(squad, active, 0),
+        }
     }
 
     /// Whether a group with an active thread is to be compared.
@@ -130,7 +179,7 @@ impl Runner<'_> {
         if self.common_base(output, group, check.site)?.is_none() {
             return Ok(None);
         }
-        let mut inputs = Vec::with_capacity(check.inputs.len());
+        let (mut inputs, mut kept) = (Vec::with_capacity(check.inputs.len()), Vec::new());
         for input in &check.inputs {
             let view = match input {
                 Source::View(v) => *v,
@@ -143,11 +192,15 @@ impl Runner<'_> {
                 }
             };
             let Some(raw) = self.entry_values(check, view, group)? else { return Ok(None) };
-            if check.meaning == Meaning::Move {
-                return Ok(Some(Want::Bits(raw)));
+            if check.meaning.keeps_bits() {
+                kept.push(raw);
+                continue;
             }
             let scalar = kernel.scalar(view);
             inputs.push(raw.into_iter().map(|r| decode(scalar, r)).collect::<Vec<f64>>());
+        }
+        if let Some(bits) = check.meaning.bits(&kept) {
+            return Ok(Some(Want::Bits(bits)));
         }
         let mut before = Vec::new();
         if check.meaning.reads_output() {
@@ -192,6 +245,7 @@ impl Runner<'_> {
     }
 
     /// The copies of an element: (thread, offset) number `copy`, if there are so many.
+    #[inline]
     fn place(
         &self,
         index: usize,
@@ -247,7 +301,7 @@ impl Runner<'_> {
                         raw,
                     );
                     match result {
-                        Ok((error, allowed)) => self.counts.compared(error, allowed),
+                        Ok(near) => self.counts.compared(number, &near),
                         Err(wrong) => {
                             let element = coordinates_text(&coordinates(&view.modes, e as i64));
                             let found = Found {
@@ -263,6 +317,7 @@ impl Runner<'_> {
             }
         }
         self.counts.specs += u64::from(compared);
+        self.counts.numerics[number].executions += u64::from(compared);
         Ok(())
     }
 }

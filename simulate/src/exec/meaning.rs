@@ -13,6 +13,7 @@ use crate::denote::Meaning;
 use crate::num::{decode, encode};
 use crate::plan::{Checked, Dist, Leaf, Mask, Source, Squad};
 use crate::state::Who;
+use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
 /// Who touches the elements of memory.
@@ -42,9 +43,13 @@ impl<'k> Runner<'k> {
             results.push((values, base, by));
             self.counts.multiply_adds += meaning.multiply_adds();
         }
+        let adds = match meaning {
+            Meaning::Accumulate(op, _) => Some(*op),
+            _ => None,
+        };
         for (values, base, by) in &results {
             for (e, raw) in values.iter().enumerate() {
-                self.store(output, *base, e, *raw, by, &mut whos, leaf.site)?;
+                self.store(output, *base, e, *raw, by, &mut whos, leaf.site, adds)?;
             }
         }
         Ok(())
@@ -62,6 +67,9 @@ impl<'k> Runner<'k> {
         let output = leaf.outputs[0];
         let (n, out) = (self.kernel.views[output].size as usize, self.kernel.scalar(output));
         let mut inputs = Vec::with_capacity(leaf.inputs.len());
+        // What is put to the output it gets when it is stored.
+        let adds = matches!(meaning, Meaning::Accumulate(..));
+        let (keeps, mut kept) = (adds || meaning.keeps_bits(), Vec::new());
         for input in &leaf.inputs {
             let view = match input {
                 Source::View(v) => *v,
@@ -76,11 +84,18 @@ impl<'k> Runner<'k> {
             for e in 0..size {
                 raw.push(self.fetch(view, base, e, by, whos)?);
             }
-            if *meaning == Meaning::Move {
-                return Ok(raw);
+            if keeps {
+                kept.push(raw);
+                continue;
             }
             let scalar = self.kernel.scalar(view);
             inputs.push(raw.into_iter().map(|r| decode(scalar, r)).collect());
+        }
+        if let Some(bits) = meaning.bits(&kept) {
+            return Ok(bits);
+        }
+        if adds {
+            return Ok(kept.pop().unwrap_or_default());
         }
         let mut before = Vec::new();
         if meaning.reads_output() {
@@ -211,6 +226,7 @@ impl<'k> Runner<'k> {
         by: &By<'k>,
         whos: &mut [Who],
         site: u32,
+        adds: Option<AccumulateOp>,
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
@@ -223,7 +239,7 @@ impl<'k> Runner<'k> {
                 if who.thread != u16::MAX {
                     who.thread = *thread as u16;
                 }
-                return match self.blocks[self.rank].write(view, at, raw, *thread, &who, false) {
+                return match self.blocks[self.rank].put(view, at, raw, *thread, &who, adds) {
                     Ok(_) => Ok(()),
                     Err(f) => {
                         let access = Access { view: index, at, write: true, thread: *thread };
@@ -240,7 +256,7 @@ impl<'k> Runner<'k> {
             let who = &mut whos[usize::from(*thread) / 32];
             (who.thread, who.site) = (*thread, site);
             let thread = usize::from(*thread);
-            if let Err(f) = self.blocks[self.rank].write(view, at, raw, thread, who, false) {
+            if let Err(f) = self.blocks[self.rank].put(view, at, raw, thread, who, adds) {
                 let access = Access { view: index, at, write: true, thread };
                 return blame::failed(kernel, self.env.block, who, &access, &f);
             }

@@ -12,14 +12,17 @@ mod arith;
 mod blame;
 mod bulk;
 mod check;
+mod dice;
 mod meaning;
 mod row;
 mod schedule;
 mod shuffle;
 mod strand;
 mod sync;
+mod trail;
 
-pub(crate) use check::{Found, Want, wrong_element};
+pub(crate) use arith::accumulated;
+pub(crate) use check::{Found, Near, Want, wrong_element};
 
 use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};
@@ -28,6 +31,7 @@ use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
+use dice::Dice;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use strand::Strand;
 
@@ -58,18 +62,61 @@ pub(crate) struct Counts {
     pub(crate) repeated: BTreeSet<u32>,
     /// What each leaf did.
     pub leaves: Vec<LeafCount>,
+    /// How often a warp passed each statement that synchronizes, by its place.
+    pub syncs: BTreeMap<u32, u64>,
+    /// Of each check how near its body came, of the kernel as a whole last.
+    pub numerics: Vec<Numerics>,
+}
+
+/// How near the body of a spec came to what it means.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Numerics {
+    /// Bodies compared.
+    pub executions: u64,
+    /// Elements compared.
+    pub elements: u64,
+    /// Largest difference from the reference in binary64.
+    pub max_error: f64,
+    /// Largest difference in units of what is allowed.
+    pub max_ratio: f64,
+    /// Largest difference in units in the last place of the output's type.
+    pub max_ulp: f64,
+    /// Squares of the differences, and of the references, added up.
+    pub squares: (f64, f64),
+}
+
+impl Numerics {
+    fn merge(&mut self, other: &Numerics) {
+        self.executions += other.executions;
+        self.elements += other.elements;
+        self.max_error = self.max_error.max(other.max_error);
+        self.max_ratio = self.max_ratio.max(other.max_ratio);
+        self.max_ulp = self.max_ulp.max(other.max_ulp);
+        self.squares.0 += other.squares.0;
+        self.squares.1 += other.squares.1;
+    }
 }
 
 impl Counts {
-    /// Notes a compared element.
-    pub(crate) fn compared(&mut self, error: f64, allowed: f64) {
+    /// Notes a compared element of a check.
+    #[inline]
+    pub(crate) fn compared(&mut self, check: usize, near: &Near) {
+        let Near { error, allowed, distance, ulp, reference } = *near;
         self.elements += 1;
         if error > self.max_error {
             self.max_error = error;
         }
-        if error > 0.0 && error / allowed > self.max_ratio {
-            self.max_ratio = error / allowed;
+        let ratio = if error > 0.0 { error / allowed } else { 0.0 };
+        if ratio > self.max_ratio {
+            self.max_ratio = ratio;
         }
+        let Some(of) = self.numerics.get_mut(check) else { return };
+        of.elements += 1;
+        of.max_error = of.max_error.max(distance);
+        of.max_ratio = of.max_ratio.max(ratio);
+        of.max_ulp = of.max_ulp.max(distance / ulp);
+        of.squares.0 += distance * distance;
+        of.squares.1 += reference * reference;
     }
 
     /// Adds those of another block.
@@ -85,6 +132,11 @@ impl Counts {
             self.leaves.resize(other.leaves.len(), LeafCount::default());
         }
         self.leaves.iter_mut().zip(&other.leaves).for_each(|(a, b)| a.merge(b));
+        other.syncs.iter().for_each(|(site, n)| *self.syncs.entry(*site).or_default() += n);
+        if self.numerics.len() < other.numerics.len() {
+            self.numerics.resize(other.numerics.len(), Numerics::default());
+        }
+        self.numerics.iter_mut().zip(&other.numerics).for_each(|(a, b)| a.merge(b));
     }
 }
 
@@ -99,9 +151,36 @@ pub(crate) fn run_cluster<'k>(
     first: i64,
     how: Mode,
 ) -> Checked<Vec<Finished>> {
+    let mut runner = runner(kernel, memory, first, how);
+    if let Err(mut error) = runner.run() {
+        if let Some(clash) = runner.blocks.iter().find_map(|b| b.accused?.1) {
+            drop(runner);
+            trail::earlier(kernel, memory, first, how, &clash, &mut error);
+        }
+        return Err(error);
+    }
+    let Runner { mut counts, mut blocks, .. } = runner;
+    for block in &mut blocks {
+        counts.repeated.append(&mut block.shared.repeated);
+        block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
+    }
+    let finish = |block: Block<'_>| {
+        let pages = block.global.into_iter().map(|g| g.into_pages()).collect();
+        Finished { pages, counts: std::mem::take(&mut counts) }
+    };
+    Ok(blocks.into_iter().map(finish).collect())
+}
+
+/// The blocks of a cluster before their first statement.
+fn runner<'k>(
+    kernel: &'k Kernel<'k>,
+    memory: &[&'k GlobalMemory],
+    first: i64,
+    how: Mode,
+) -> Runner<'k> {
     let clocks = Clocks::new(kernel.cluster, kernel.n_threads, kernel.n_mbarriers());
     let readers = clocks.n_readers();
-    let mut runner = Runner {
+    Runner {
         kernel,
         blocks: (0..kernel.cluster).map(|_| Block::new(kernel, memory, readers)).collect(),
         first,
@@ -115,24 +194,17 @@ pub(crate) fn run_cluster<'k>(
         serial: 0,
         expected: BTreeMap::new(),
         mode: how,
+        dice: how.schedule.map(|seed| Dice::new(seed, first)),
         counts: Counts {
             leaves: vec![LeafCount::default(); kernel.leaves.len()],
+            numerics: vec![Numerics::default(); kernel.checks.len() + 1],
             ..Counts::default()
         },
         scratch: row::Scratch::default(),
         buffers: alone::Buffers::default(),
-    };
-    runner.run()?;
-    let Runner { mut counts, mut blocks, .. } = runner;
-    for block in &mut blocks {
-        counts.repeated.append(&mut block.shared.repeated);
-        block.global.iter_mut().for_each(|g| counts.repeated.append(&mut g.repeated));
+        remote: BTreeMap::new(),
+        watch: None,
     }
-    let finish = |block: Block<'_>| {
-        let pages = block.global.into_iter().map(|g| g.into_pages()).collect();
-        Finished { pages, counts: std::mem::take(&mut counts) }
-    };
-    Ok(blocks.into_iter().map(finish).collect())
 }
 
 /// What is done besides running.
@@ -142,6 +214,8 @@ pub(crate) struct Mode {
     pub check: bool,
     /// Whether inputs are small integers, so that sums are exact.
     pub small_ints: bool,
+    /// Draws another schedule; none for the one in text order.
+    pub schedule: Option<u64>,
 }
 
 struct Runner<'k> {
@@ -167,9 +241,16 @@ struct Runner<'k> {
     /// What bodies under way must have computed: by block, check and first thread of the group.
     expected: BTreeMap<(usize, usize, u16), Want>,
     mode: Mode,
+    /// What draws a schedule, where one is drawn.
+    dice: Option<Dice>,
     counts: Counts,
     scratch: row::Scratch,
     buffers: alone::Buffers,
+    /// The last access of each lane to another block's shared memory: by that block, agent and lane, with its
+    /// time and statement.
+    remote: BTreeMap<(usize, u16, u8), (u32, u32)>,
+    /// An execution of which the iteration is wanted.
+    watch: Option<trail::Watch>,
 }
 
 impl<'k> Runner<'k> {
@@ -181,7 +262,7 @@ impl<'k> Runner<'k> {
         }
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, active),
-            How::Bulk(copy) => self.bulk(leaf, copy, active),
+            How::Bulk(copy) => self.bulk(i, leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
                 // What the solver does with a barrier where it decomposes a spec of the whole block.
@@ -196,6 +277,35 @@ impl<'k> Runner<'k> {
     /// A warp of the strand that runs, about to access memory.
     fn who(&self, warp: usize, site: u32) -> Who {
         self.clocks.warp(self.rank, warp, site, self.serial)
+    }
+
+    /// Notes an access to the shared memory of a block, if that is another one.
+    fn note_remote(&mut self, rank: usize, who: &Who) {
+        if rank != self.rank {
+            self.remote.insert((rank, who.agent, who.lane()), (who.time, who.site));
+        }
+    }
+
+    /// A block does not end before others have accessed its shared memory for the last time.
+    fn end_after_others(&self) -> Checked<()> {
+        let late = self.remote.iter().find(|((rank, agent, lane), (time, _))| {
+            !self.clocks.known_in(*rank, (*agent, *time, *lane))
+        });
+        let Some(((rank, agent, lane), (_, site))) = late else { return Ok(()) };
+        let (agent, n) = (usize::from(*agent), self.kernel.n_warps.max(1));
+        let thread = agent % n * 32 + usize::from(*lane);
+        let block = |rank: usize| self.first + rank as i64;
+        Err(blame::ends_while_accessed(
+            self.kernel,
+            *site,
+            thread,
+            [block(agent / n), block(*rank)],
+        ))
+    }
+
+    /// Notes that warps pass a statement that synchronizes.
+    fn passes(&mut self, site: u32, threads: &Mask) {
+        *self.counts.syncs.entry(site).or_default() += u64::from(threads.warps().count_ones());
     }
 
     /// These threads of the strand's block wait for each other.

@@ -78,7 +78,13 @@ impl Runner<'_> {
             }
             let absent: u32 = lanes.iter().map(|l| l.count_zeros()).sum();
             if absent > 0 || lanes.len() < warps {
-                return Err(super::diverged(self.kernel, leaf.site, absent as usize));
+                let why = match row.window {
+                    32 => format!("{absent} lanes are absent, and its membermask names them"),
+                    _ => format!("{absent} threads of the group that executes it are absent"),
+                };
+                let mut error = super::diverged(self.kernel, leaf.site, absent as usize);
+                error.label = why;
+                return Err(error);
             }
             if row.in_flight {
                 self.begin_flight(leaf, row, first_warp, &mut whos)?;
@@ -169,17 +175,22 @@ impl Runner<'_> {
         scratch: &mut Scratch,
         banks: bool,
     ) -> Checked<()> {
+        // Of rows of one thread.
+        let thread = lanes.threads.first().map_or(0, |t| usize::from(*t));
+        let site = lanes.whos[0].site;
+        let valid = row.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
         scratch.tiles.resize_with(row.reads.len(), Vec::new);
         for (n, operand) in row.reads.iter().enumerate() {
             let mut tile = std::mem::take(&mut scratch.tiles[n]);
             tile.clear();
-            self.gather_operand(i, operand, lanes, scratch, &mut tile, banks)?;
+            self.gather_operand(i, operand, lanes, scratch, &mut tile, (banks, valid))?;
             scratch.tiles[n] = tile;
         }
         scratch.output.clear();
-        if let Some(operand) = row.writes.first().filter(|w| !w.reads.is_empty()) {
+        let adds = matches!(row.op, RowOp::Accumulate(_));
+        if let Some(operand) = row.writes.first().filter(|w| !adds && !w.reads.is_empty()) {
             let mut tile = std::mem::take(&mut scratch.output);
-            self.gather_operand(i, operand, lanes, scratch, &mut tile, banks)?;
+            self.gather_operand(i, operand, lanes, scratch, &mut tile, (banks, None))?;
             scratch.output = tile;
         }
         Ok(())
@@ -192,7 +203,7 @@ impl Runner<'_> {
         lanes: &mut Lanes<'_>,
         scratch: &mut Scratch,
         tile: &mut Vec<u64>,
-        banks: bool,
+        (banks, valid): (bool, Option<i64>),
     ) -> Checked<()> {
         let index = match operand.source {
             Source::View(v) => v,
@@ -207,8 +218,27 @@ impl Runner<'_> {
         }
         let kernel = self.kernel;
         let view = &kernel.views[index];
+        if let Space::Registers(r) = view.space {
+            let registers = &self.blocks[self.rank].registers[r];
+            if valid.is_none() && registers.are_plain() {
+                let value = |slot: &Slot| {
+                    let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
+                    registers.get(thread, place(view, &scratch.bases, *slot))
+                };
+                tile.extend(operand.reads.iter().map_while(value));
+                if tile.len() == operand.reads.len() {
+                    return Ok(());
+                }
+                // What is undefined or outside is found again below.
+                tile.clear();
+            }
+        }
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
         for slot in &operand.reads {
+            if valid.is_some_and(|n| i64::from(slot.element) >= n) {
+                tile.push(0);
+                continue;
+            }
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
             match self.blocks[self.rank].read(view, at, thread, who) {
@@ -273,13 +303,34 @@ impl Runner<'_> {
         self.bases(index, lanes, scratch)?;
         let kernel = self.kernel;
         let view = &kernel.views[index];
+        if let Space::Registers(r) = view.space
+            && !matches!(row.op, RowOp::Accumulate(_))
+        {
+            let site = lanes.whos[0].site;
+            let registers = &mut self.blocks[self.rank].registers[r];
+            let mut write = |(slot, from): &(Slot, u32)| {
+                let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
+                let at = place(view, &scratch.bases, *slot);
+                registers.set(thread, at, scratch.output[*from as usize], site)
+            };
+            if !kernel.has_flights && operand.writes.iter().all(|w| write(w).is_some()) {
+                return Ok(());
+            }
+        }
         let slots = operand.writes.iter().map(|(slot, _)| *slot);
         self.addresses(i, operand, index, lanes, scratch, banks, slots)?;
         for (slot, from) in &operand.writes {
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
             let raw = scratch.output[*from as usize];
-            match self.blocks[self.rank].write(view, at, raw, thread, who, row.asynchronous) {
+            let block = &mut self.blocks[self.rank];
+            let done = match row.op {
+                RowOp::Accumulate(op) => {
+                    block.accumulate(view, at, raw, thread, who, op).map(|()| None)
+                }
+                _ => block.write(view, at, raw, thread, who, row.asynchronous),
+            };
+            match done {
                 Ok(None) => {}
                 Ok(Some(pending)) => self.blocks[self.rank].copies[thread].open.push(pending),
                 Err(e) => {
@@ -370,12 +421,23 @@ impl Runner<'_> {
                 continue;
             }
             let site = kernel.leaves[i].site;
+            let valid = row.valid.as_ref().filter(|_| !operand.reads.is_empty());
+            let (mut few, n) = (Vec::new(), operand.reads.len().max(1) as i64);
             scratch.addresses.clear();
             for t in threads {
-                let at = self.index(&view.offset, usize::from(*t), site)?;
-                scratch.addresses.extend(self.blocks[self.rank].byte_offset(view, at));
+                let thread = usize::from(*t);
+                let at = self.index(&view.offset, thread, site)?;
+                let byte = self.blocks[self.rank].byte_offset(view, at);
+                scratch.addresses.extend(byte);
+                if let (Some(valid), Some(byte)) = (valid, byte) {
+                    let valid = self.index(valid, thread, site)?.clamp(0, n);
+                    few.push((byte, (operand.bytes * valid + n - 1) / n));
+                }
             }
-            self.count_access(i, view.space, &scratch.addresses, operand.bytes);
+            match (valid, view.space) {
+                (Some(_), Space::Global(_)) => self.counts.leaves[i].global.add_spans(few),
+                _ => self.count_access(i, view.space, &scratch.addresses, operand.bytes),
+            }
         }
         Ok(())
     }
@@ -394,9 +456,18 @@ fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
 fn compute(row: &BoundRow, scratch: &mut Scratch) {
     let Scratch { tiles, output, .. } = scratch;
     match row.op {
-        RowOp::Move => {
+        RowOp::Move | RowOp::Accumulate(_) => {
             output.clear();
             output.extend(&tiles[0]);
+        }
+        RowOp::Select => {
+            output.clear();
+            let both = tiles[1].iter().zip(&tiles[2]);
+            output.extend(tiles[0].iter().zip(both).map(|(p, (x, y))| if *p == 0 { y } else { x }));
+        }
+        RowOp::Tf32Away => {
+            output.clear();
+            output.extend(tiles[0].iter().map(|x| arith::tf32_away(*x)));
         }
         RowOp::Unary(op, from, to) => {
             output.clear();

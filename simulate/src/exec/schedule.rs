@@ -1,14 +1,13 @@
 //! Which strand runs, and what a statement does to it.
 //!
-//! Invariant: of the strands that can go on the one farthest behind does, so a strand that needs others
-//! waits only while some of them are behind it.
+//! Of the strands that can go on the one farthest behind does, unless a schedule is drawn. Invariant: a strand
+//! that needs others waits only while some of them are behind it.
 
 use super::strand::{Frame, Kind, Status, Strand};
 use super::{Runner, blame, diverged};
 use crate::index::{BadIndex, LoopValue};
 use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// What became of a strand.
 enum Step {
@@ -29,17 +28,17 @@ impl<'k> Runner<'k> {
         let kernel = self.kernel;
         let all = Mask::first(kernel.n_threads);
         for rank in 0..kernel.cluster {
-            self.strands.push(Strand::new(rank, &kernel.body, all, kernel.n_loops));
+            self.strands.push(Strand::new(rank, &kernel.body, all, kernel.loops.len()));
         }
         loop {
             let Some(mut strand) = self.next() else {
                 if self.strands.is_empty() {
                     return match self.flying.front() {
                         Some(copy) => Err(blame::ends_before(self.kernel, copy.site)),
-                        None => Ok(()),
+                        None => self.end_after_others(),
                     };
                 }
-                if !self.deliver() {
+                if !self.deliver(0) {
                     self.stuck()?;
                 }
                 self.wake_up();
@@ -49,7 +48,9 @@ impl<'k> Runner<'k> {
             self.env.block = self.first + strand.rank as i64;
             std::mem::swap(&mut self.env.loops, &mut strand.loops);
             let outcome = loop {
-                match self.step(&mut strand)? {
+                self.disturb(&mut strand);
+                let step = self.step(&mut strand).map_err(|e| self.in_iteration(e, &strand))?;
+                match step {
                     Step::On if self.strands.is_empty() => {}
                     outcome => break outcome,
                 }
@@ -82,6 +83,12 @@ impl<'k> Runner<'k> {
     /// Takes the strand that goes next out of the list.
     fn next(&mut self) -> Option<Strand<'k>> {
         let ready = |s: &(usize, &Strand<'_>)| s.1.status == Status::Ready;
+        if let Some(dice) = &mut self.dice {
+            let all: Vec<usize> =
+                self.strands.iter().enumerate().filter(ready).map(|(i, _)| i).collect();
+            let i = all.get(dice.below(all.len()))?;
+            return Some(self.strands.swap_remove(*i));
+        }
         let order = |a: &Strand<'_>, b: &Strand<'_>| match a.rank == b.rank {
             true => a.compare(b),
             // Blocks of a cluster take turns, statement by statement.
@@ -110,12 +117,18 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Whether some of the threads are behind the strand, and may still come to its place.
+    /// Whether some of the threads are behind the strand, and may still come to its place, or are there, and
+    /// will be taken up.
     fn may_come(&self, strand: &Strand<'_>, threads: &Mask) -> bool {
+        let there = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meeting);
         self.strands.iter().any(|other| {
             other.rank == strand.rank
                 && !other.all().and(threads).is_empty()
-                && other.compare(strand) == Ordering::Less
+                && match other.compare(strand) {
+                    Ordering::Less => true,
+                    Ordering::Equal => there(other),
+                    Ordering::Greater => false,
+                }
         })
     }
 
@@ -141,6 +154,7 @@ impl<'k> Runner<'k> {
                         return Ok(Step::Waits);
                     }
                     self.leaf(*i, &squad, &active)?;
+                    self.note_iteration(strand);
                 }
             }
             Node::Body { crew, site, check, blocking, body } => {
@@ -151,7 +165,7 @@ impl<'k> Runner<'k> {
                     return Ok(Step::On);
                 }
                 if let Some(check) = check.filter(|_| self.mode.check) {
-                    let missing = missing(&squad, &active, 0);
+                    let missing = self.to_compare(check, &squad, &active);
                     let wanted = !missing.is_empty() && self.may_come(strand, &missing);
                     if wanted && !strand.alone {
                         strand.status = Status::Meeting;
@@ -242,12 +256,13 @@ impl<'k> Runner<'k> {
                     }
                     return Err(blame::deadlock(self.kernel, *site, &absent));
                 }
+                self.passes(*site, &mask);
                 self.synchronize(&mask);
             }
-            Node::Barrier { crew: Some(crew), .. } => {
+            Node::Barrier { crew: Some(crew), site } => {
                 let named = self.kernel.crews[*crew].squad(&self.env)?.mask;
                 if !mask.and(&named).is_empty() {
-                    return self.named_barrier(strand, named);
+                    return self.named_barrier(strand, named, *site);
                 }
             }
             Node::Sync(sync) => {
@@ -304,7 +319,7 @@ impl<'k> Runner<'k> {
             (Kind::Body, Some(Node::Body { crew, check: Some(check), .. })) if self.mode.check => {
                 let squad = self.kernel.crews[*crew].squad(&self.env)?;
                 let (mask, check) = (frame.mask, *check);
-                let missing = missing(&squad, &mask, 0);
+                let missing = self.to_compare(check, &squad, &mask);
                 if !missing.is_empty()
                     && !strand.alone
                     && self.is_expected(check, &squad, &mask)
@@ -379,7 +394,7 @@ impl<'k> Runner<'k> {
     }
 
     /// A barrier of some threads, wherever each of them stands.
-    fn named_barrier(&mut self, strand: &mut Strand<'k>, named: Mask) -> Checked<Step> {
+    fn named_barrier(&mut self, strand: &mut Strand<'k>, named: Mask, site: u32) -> Checked<Step> {
         let mask = strand.mask();
         self.send_on(strand, &mask.without(&named));
         let waits = |s: &Strand<'_>, rank: usize| {
@@ -392,6 +407,7 @@ impl<'k> Runner<'k> {
             strand.status = Status::Barrier(named);
             return Ok(Step::Waits);
         }
+        self.passes(site, &named);
         self.synchronize(&named);
         strand.advance();
         let (through, rest): (Vec<_>, Vec<_>) =
@@ -460,7 +476,7 @@ fn site_of(kernel: &Kernel<'_>, strand: &Strand<'_>) -> Option<u32> {
 }
 
 /// Threads of groups that are active in part; of a row, of the windows of warps that it takes at once.
-fn missing(squad: &Arc<Squad>, active: &Mask, window: usize) -> Mask {
+pub(super) fn missing(squad: &Squad, active: &Mask, window: usize) -> Mask {
     let mut missing = Mask::NONE;
     if active.contains(&squad.mask) && window <= 32 {
         return missing;

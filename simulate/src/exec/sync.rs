@@ -15,6 +15,7 @@ impl Runner<'_> {
     /// Executes the statement for the active threads, none of which has to wait.
     pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         self.whole_warps(sync, active)?;
+        self.passes(sync.site, active);
         match sync.op {
             SyncOp::AsyncCommit => active.threads().for_each(|t| self.blocks[self.rank].commit(t)),
             SyncOp::AsyncWait => {
@@ -97,12 +98,9 @@ impl Runner<'_> {
                     self.blocks[self.rank].publish(t);
                 }
             }
+            SyncOp::RegistersInc | SyncOp::RegistersDec => self.hand_over(sync, active)?,
             // Told to the hardware; without a meaning here.
-            SyncOp::RegistersInc
-            | SyncOp::RegistersDec
-            | SyncOp::GridWait
-            | SyncOp::GridLaunch
-            | SyncOp::Prefetch => {}
+            SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
         }
         Ok(())
     }
@@ -110,6 +108,20 @@ impl Runner<'_> {
     /// The active threads whose warp has to wait at the statement.
     pub(super) fn waiting(&mut self, sync: &SyncNode, active: &Mask) -> Checked<Mask> {
         let mut waiting = Mask::NONE;
+        if sync.op == SyncOp::RegistersInc {
+            let pool = &self.blocks[self.rank].pool;
+            let mut free = pool.free();
+            for warps in groups(sync, active) {
+                let needed = pool.needed(&warps, self.number(sync, warps[0] * 32)?);
+                if needed <= free {
+                    free -= needed;
+                } else {
+                    let bits = warps.iter().fold(0, |bits, w| bits | 1 << w);
+                    waiting = waiting.or(&active.of_warps(bits));
+                }
+            }
+            return Ok(waiting);
+        }
         if !matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait) {
             return Ok(waiting);
         }
@@ -122,18 +134,37 @@ impl Runner<'_> {
     }
 
     /// What a thread's wait lacks, and of which barrier.
-    fn unmet(&mut self, sync: &SyncNode, thread: usize) -> Checked<Option<(String, Unmet)>> {
+    fn unmet(&mut self, sync: &SyncNode, thread: usize) -> Checked<Option<Lack>> {
+        if sync.op == SyncOp::RegistersInc {
+            let wanted = self.number(sync, thread)?;
+            let pool = &self.blocks[self.rank].pool;
+            let warps = groups(sync, &Mask::first(self.kernel.n_threads))
+                .into_iter()
+                .find(|warps| warps.contains(&(thread / 32)))
+                .unwrap_or_default();
+            let needed = pool.needed(&warps, wanted);
+            let lack = Lack {
+                what: format!("{wanted} registers"),
+                missing: format!(
+                    "its group has {} a thread and needs {needed} more in all, {} are free",
+                    pool.of(thread / 32),
+                    pool.free()
+                ),
+                help: "release more by `registers.dec` of other warp groups, or request fewer",
+            };
+            return Ok((needed > pool.free()).then_some(lack));
+        }
         if sync.op == SyncOp::ClusterWait {
             let (place, n) = self.in_cluster(thread);
             let lacks = self.cluster.lacks(place, n);
             let lacks = lacks.map_err(|e| self.cluster_misuse(sync, thread, e))?;
-            return Ok(lacks.map(|unmet| ("the cluster's barrier".to_owned(), unmet)));
+            return Ok(lacks.map(|unmet| Lack::new("the cluster's barrier", None, unmet)));
         }
         let parity = self.number(sync, thread)?;
         for (rank, at, byte) in self.barriers(sync, thread)? {
             let lacks = self.blocks[rank].lacks(byte, parity);
             if let Some(unmet) = lacks.map_err(|e| self.misuse(sync, thread, at, e))? {
-                return Ok(Some((self.name(sync, at), unmet)));
+                return Ok(Some(Lack::new(&self.name(sync, at), Some(parity), unmet)));
             }
         }
         Ok(None)
@@ -153,28 +184,56 @@ impl Runner<'_> {
                     break;
                 }
             }
-            let Some((thread, (name, unmet))) = found else { continue };
+            let Some((thread, Lack { what, missing, help })) = found else { continue };
             let span = self.kernel.sites[sync.site as usize].span;
-            let phase = unmet.phase;
-            let missing = unmet.missing();
             error = Some(match error {
                 None => Diagnostic::new(
                     Code::UnmetWait,
                     span,
-                    format!("a thread waits for phase {phase} of {name}, which nothing completes"),
+                    format!(
+                        "a thread waits for {what}, which nothing {}",
+                        match sync.op {
+                            SyncOp::RegistersInc => "releases",
+                            _ => "completes",
+                        }
+                    ),
                 )
                 .label(format!("block {}, thread {thread}: {missing}", self.env.block))
-                .help(
-                    "compare the arrivals and bytes of the phase with who arrives, and the parity \
-                     with the round",
-                ),
-                Some(e) => e.related(
-                    span,
-                    format!("thread {thread} waits here for phase {phase} of {name}: {missing}"),
-                ),
+                .help(help),
+                Some(e) => {
+                    e.related(span, format!("thread {thread} waits here for {what}: {missing}"))
+                }
             });
         }
         error.map_or(Ok(()), |e| Err(Box::new(e)))
+    }
+
+    /// Warp groups get the registers that they ask for, or release those beyond.
+    fn hand_over(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        for warps in groups(sync, active) {
+            let thread = warps[0] * 32;
+            let registers = self.number(sync, thread)?;
+            let pool = &mut self.blocks[self.rank].pool;
+            let needed = pool.needed(&warps, registers);
+            let (held, wrong, help) = match sync.op {
+                SyncOp::RegistersInc => {
+                    (pool.of(warps[0]), needed < 0, "write `registers.dec` for fewer")
+                }
+                _ => (pool.of(warps[0]), needed > 0, "write `registers.inc` for more"),
+            };
+            if wrong {
+                let span = self.kernel.sites[sync.site as usize].span;
+                let text = format!("`{}` to {registers} of a thread that has {held}", sync.op);
+                return Err(Box::new(
+                    Diagnostic::new(Code::BarrierMisuse, span, text)
+                        .label(format!("block {}, thread {thread}", self.env.block))
+                        .help(help),
+                ));
+            }
+            pool.set(&warps, registers);
+            self.wake = true;
+        }
+        Ok(())
     }
 
     fn parts(&self, active: &Mask) -> Vec<Part> {
@@ -216,15 +275,15 @@ impl Runner<'_> {
         )
     }
 
-    /// The block of the cluster whose mbarrier a thread names.
-    fn peer(&self, sync: &SyncNode, thread: usize) -> Checked<usize> {
-        let Some(rank) = &sync.peer else { return Ok(self.rank) };
-        let rank = self.index(rank, thread, sync.site)?;
+    /// The block of the cluster in whose memory a thread's view lies.
+    pub(super) fn peer(&self, view: usize, thread: usize, site: u32) -> Checked<usize> {
+        let Some(rank) = &self.kernel.views[view].peer else { return Ok(self.rank) };
+        let rank = self.index(rank, thread, site)?;
         match usize::try_from(rank).ok().filter(|r| *r < self.blocks.len()) {
             Some(rank) => Ok(rank),
             None => {
                 let n = self.blocks.len();
-                let span = self.kernel.sites[sync.site as usize].span;
+                let span = self.kernel.sites[site as usize].span;
                 let text = format!("block {rank} of a cluster of {n} is named");
                 Err(Box::new(
                     Diagnostic::new(Code::BarrierMisuse, span, text)
@@ -282,7 +341,7 @@ impl Runner<'_> {
         let write = sync.op == SyncOp::MbarrierInit;
         let n = usize::try_from(self.kernel.views[index].size).unwrap_or(0);
         let mut list = Vec::with_capacity(n);
-        let rank = self.peer(sync, thread)?;
+        let rank = self.peer(index, thread, sync.site)?;
         for e in 0..n {
             let found = self.mbarrier_at(rank, (index, e), thread, sync.site, write)?;
             list.extend(found.map(|(at, byte)| (rank, at, byte)));
@@ -367,6 +426,7 @@ impl Runner<'_> {
         for t in threads(part) {
             let number = self.number(sync, t)?;
             who.thread = t as u16;
+            self.note_remote(rank, &who);
             let done = match sync.op {
                 SyncOp::MbarrierInit => {
                     let index = self.kernel.mbarrier_number(sync.view, at);
@@ -411,6 +471,41 @@ impl Runner<'_> {
                 .help(help),
         )
     }
+}
+
+/// What somebody waits for.
+struct Lack {
+    /// `phase 3 of %full[1]`
+    what: String,
+    missing: String,
+    help: &'static str,
+}
+
+impl Lack {
+    fn new(name: &str, parity: Option<i64>, unmet: Unmet) -> Self {
+        let (missing, phase) = (unmet.missing(), unmet.phase);
+        Lack {
+            what: format!("phase {phase} of {name}"),
+            missing: match parity {
+                Some(parity) => format!(
+                    "parity {} is waited for, {phase} phases are complete, of phase {phase} {missing}",
+                    parity & 1
+                ),
+                None => missing,
+            },
+            help: "compare the arrivals and bytes of the phase with who arrives, and the parity \
+                   with the round",
+        }
+    }
+}
+
+/// The warps of each group that executes the statement together and has active threads.
+fn groups(sync: &SyncNode, active: &Mask) -> Vec<Vec<usize>> {
+    let per = (sync.group / 32).max(1);
+    let warps = active.warps();
+    let group = |first: usize| (first..first + per).filter(|w| warps >> w & 1 == 1).collect();
+    let all = (0..32).step_by(per).map(group);
+    all.filter(|g: &Vec<usize>| !g.is_empty()).collect()
 }
 
 /// The lowest `n` of some lanes.

@@ -61,11 +61,6 @@ impl<'p> Variables<'p> {
         self.varying.len() - 1
     }
 
-    /// How many loop variables there are.
-    pub(crate) fn n_loops(&self) -> usize {
-        self.varying.len()
-    }
-
     /// The value of an expression that may hold symbols with a value, and nothing else.
     ///
     /// # Errors

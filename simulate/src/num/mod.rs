@@ -18,6 +18,7 @@ use carbyne_ir::scalar::Scalar;
 
 /// The value of a stored element. 64-bit integers are rounded to binary64.
 #[must_use]
+#[inline]
 pub fn decode(scalar: Scalar, raw: u64) -> f64 {
     use Scalar as S;
     match scalar {
@@ -121,17 +122,29 @@ fn significand_bits(scalar: Scalar) -> Option<u32> {
 #[must_use]
 pub fn smallest(scalar: Scalar) -> f64 {
     use Scalar as S;
-    let exponent = match scalar {
+    let exponent: u64 = match scalar {
         S::F64 => return f64::from_bits(1),
-        S::F32 => -149,
-        S::Tf32 => -136,
-        S::F16 => -24,
-        S::Bf16 => -133,
-        S::E4m3 => -9,
-        S::E5m2 => -16,
+        S::F32 => 149,
+        S::Tf32 => 136,
+        S::F16 => 24,
+        S::Bf16 => 133,
+        S::E4m3 => 9,
+        S::E5m2 => 16,
         _ => return 0.0,
     };
-    2f64.powi(exponent)
+    f64::from_bits((1023 - exponent) << 52)
+}
+
+/// One unit in the last place of a number of this size: the distance of the type's numbers there, were its
+/// exponents unbounded above. 1 for integers.
+#[must_use]
+#[inline]
+pub fn ulp(scalar: Scalar, value: f64) -> f64 {
+    let Some(bits) = significand_bits(scalar) else { return 1.0 };
+    let exponent = value.to_bits() >> 52 & 0x7ff;
+    let below = exponent.saturating_sub(u64::from(bits) - 1);
+    // Of subnormal numbers of binary64 the exponent is 0, too.
+    f64::from_bits(below << 52).max(smallest(scalar))
 }
 
 /// Every integer up to this magnitude is a value of the type.
@@ -160,6 +173,22 @@ fn half_to_single(h: u16) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units_in_the_last_place_are_distances_of_neighbors() {
+        use Scalar as S;
+        for scalar in [S::F64, S::F32, S::F16, S::Bf16, S::E4m3, S::E5m2] {
+            for value in [1.0, 1.5, 0.75, 3.0, 192.0, smallest(scalar), smallest(scalar) * 6.0] {
+                let raw = encode(scalar, value);
+                assert_eq!(decode(scalar, raw), value, "{scalar}");
+                let next = decode(scalar, raw + 1);
+                assert_eq!(ulp(scalar, value), next - value, "{scalar} {value}");
+            }
+        }
+        assert_eq!(ulp(S::Tf32, 1.0), 0.5f64.powi(10));
+        assert_eq!(ulp(S::I32, 1e6), 1.0);
+        assert_eq!(ulp(S::F32, 0.0), 0.5f64.powi(149));
+    }
 
     #[test]
     fn halves_agree_with_the_half_crate() {

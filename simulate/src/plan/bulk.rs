@@ -3,8 +3,9 @@
 use super::lower::{Lowering, unknown};
 use super::{Checked, Site, Source};
 use crate::index::Index;
-use carbyne_atoms::Atom;
 use carbyne_atoms::bulk::bulk_copy;
+use carbyne_atoms::{Atom, AtomOp};
+use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::SpecId;
@@ -23,6 +24,8 @@ pub(crate) struct BoundBulk {
     pub bytes: i64,
     /// Blocks of the cluster that get them, one bit each.
     pub mask: Option<Index>,
+    /// The operation that puts them to what is there; none where they replace it.
+    pub adds: Option<AccumulateOp>,
 }
 
 /// Where a box is in its tensor. Modes are in the order of the text.
@@ -92,6 +95,10 @@ impl Lowering<'_, '_> {
         };
         let bar = copy.bar.map(|t| self.view(t, site.span)).transpose()?;
         let mask = copy.mask.map(|m| self.index(m, site.span)).transpose()?;
-        Ok(BoundBulk { source, target, boxed, bar, bytes: copy.bytes, mask })
+        let adds = match atom.op {
+            AtomOp::Accumulate(op) => Some(op),
+            _ => None,
+        };
+        Ok(BoundBulk { source, target, boxed, bar, bytes: copy.bytes, mask, adds })
     }
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::denote::Meaning;
 use crate::index::{Compare, Index, Variables};
 use crate::num::{decode, encode};
+use crate::state::RegisterPool;
 use carbyne_atoms::{AtomTable, ErrorBound, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -69,17 +70,20 @@ pub(crate) fn lower<'p>(
         return Err(Box::new(Diagnostic::new(Code::ExecConfig, site.span, text)));
     }
     let cluster = cluster as usize;
+    let limits = carbyne_atoms::limits(atoms.arch);
     let mut lowering = Lowering {
         kernel: Kernel {
             program,
             spec: id,
             n_threads,
+            pool: RegisterPool::new(n_threads, limits.regs_per_sm, limits.regs_per_thread),
             n_warps: n_threads.div_ceil(32),
             n_blocks,
             cluster,
             body: Vec::new(),
-            n_loops: 0,
+            loops: Vec::new(),
             leaves: Vec::new(),
+            syncs: Vec::new(),
             checks: Vec::new(),
             crews: Vec::new(),
             views: Vec::new(),
@@ -109,9 +113,8 @@ pub(crate) fn lower<'p>(
         Err(Unchecked::Because(why)) => lowering.kernel.unchecked.push((spec.line, why)),
         Err(Unchecked::Broken(d)) => return Err(d),
     }
-    let Lowering { mut kernel, vars, .. } = lowering;
+    let Lowering { mut kernel, .. } = lowering;
     kernel.body = body;
-    kernel.n_loops = vars.n_loops();
     Ok(kernel)
 }
 
@@ -185,6 +188,7 @@ impl Lowering<'_, '_> {
                 let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);
                 let varying = !first.is_uniform() || !last.is_uniform();
                 let slot = self.vars.add_loop(*var, varying);
+                self.kernel.loops.push(self.kernel.program.arena.var_info(*var).name.clone());
                 let site = self.site(stmt.line, span);
                 let step = (*step).max(1);
                 let trips = match (self.vars.bounds(*start).0, self.vars.bounds(*end).1) {
@@ -219,9 +223,15 @@ impl Lowering<'_, '_> {
             }
             StmtKind::Barrier(threads) => {
                 let crew = threads.map(|t| self.crew(t)).transpose()?;
-                Node::Barrier { crew, site: self.site(stmt.line, span) }
+                let site = self.site(stmt.line, span);
+                self.kernel.syncs.push((site, "barrier".to_owned()));
+                Node::Barrier { crew, site }
             }
-            StmtKind::Sync(sync) => Node::Sync(self.sync(sync, stmt.line, span)?),
+            StmtKind::Sync(sync) => {
+                let node = self.sync(sync, stmt.line, span)?;
+                self.kernel.syncs.push((node.site, sync.op.to_string()));
+                Node::Sync(node)
+            }
         }))
     }
 
@@ -269,7 +279,8 @@ impl Lowering<'_, '_> {
         let block = self.kernel.crews[crew].group_size() == self.kernel.n_threads;
         let ordered = block && matches!(how, How::Meaning(_));
         let atom = spec.atom.clone();
-        self.kernel.leaves.push(Leaf { site, crew, inputs, outputs, alone, ordered, how, atom });
+        let leaf = Leaf { site, spec: id, crew, inputs, outputs, alone, ordered, how, atom };
+        self.kernel.leaves.push(leaf);
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 
@@ -297,7 +308,9 @@ impl Lowering<'_, '_> {
                 let site = self.kernel.sites[site as usize];
                 return self.bulk(id, atom, site, inputs, outputs).map(How::Bulk);
             }
+            let valid = spec.valid.map(|v| self.index(v, spec.span)).transpose()?;
             let operands = Operands {
+                valid,
                 bulk: spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache,
                 inputs,
                 outputs,
@@ -312,20 +325,26 @@ impl Lowering<'_, '_> {
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Row(row));
         }
+        if spec.valid.is_some() {
+            let why = "a Move that reads part of its source is what its atom does";
+            return Err(meaningless(spec.span, why.to_owned()));
+        }
         if spec.bar.is_some() || spec.multicast.is_some() {
             let why = "a copy that completes on an mbarrier is what its atom does";
             return Err(meaningless(spec.span, why.to_owned()));
         }
         let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let alone = self.kernel.crews[crew].group_size() == 1;
         for tensor in all.map(|t| &self.kernel.program.tensors[t]) {
             let why = match (&tensor.map, tensor.peer) {
                 (Some(_), _) => "a box of a tensor map is moved by an atom",
-                (_, Some(_)) => "what lies in another block is accessed by an atom",
+                (_, Some(_)) if !alone => {
+                    "what lies in another block is accessed by single threads"
+                }
                 _ => continue,
             };
             return Err(meaningless(spec.span, why.to_owned()));
         }
-        let alone = self.kernel.crews[crew].group_size() == 1;
         if let SpecKind::Shfl(op) = spec.kind {
             let lane = spec
                 .lane()
@@ -355,6 +374,10 @@ impl Lowering<'_, '_> {
         if spec.kind == SpecKind::Generic {
             return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
         }
+        if matches!(spec.kind, SpecKind::Accumulate(_)) && self.kernel.crews[crew].n_groups() > 1 {
+            let why = "other groups may put values to its output meanwhile";
+            return Err(Unchecked::Because(why.to_owned()));
+        }
         let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
         let alone = self.kernel.crews[crew].group_size() == 1;
         let private = |v: &usize| self.is_private(*v);
@@ -366,7 +389,7 @@ impl Lowering<'_, '_> {
             .small_enough(&inputs, &outputs)
             .and_then(|()| self.denote(id, &inputs, &outputs))
             .map_err(Unchecked::Because)?;
-        let check = Check { site, crew, meaning, inputs, outputs, stated };
+        let check = Check { site, spec: id, crew, meaning, inputs, outputs, stated };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
             return Err(Unchecked::Because(
                 "comparing it with its meaning would take too long".to_owned(),
@@ -385,7 +408,7 @@ impl Lowering<'_, '_> {
         let out = outputs.first().map_or(Scalar::F32, |v| views[*v].scalar);
         let meaning = Meaning::new(spec.kind, &axes, spec.acc.unwrap_or(out), &ins, &outs)?;
         let literals = inputs.iter().any(|s| matches!(s, Source::Number(_)));
-        let constant = matches!(meaning, Meaning::Binary(_) | Meaning::Quotient(_));
+        let constant = matches!(meaning, Meaning::Binary(_) | Meaning::Integers(..));
         if literals != (meaning == Meaning::Init) && !(literals && constant) {
             return Err("a literal stands where a tensor is read, or the reverse".to_owned());
         }
@@ -458,8 +481,9 @@ impl Lowering<'_, '_> {
                 }
                 // A factor of the type that the tensors have.
                 (Operand::Number(v), _) if binary => {
-                    let out = outputs.first().map(|out| self.kernel.views[*out].scalar);
-                    Ok(Source::Number(out.map_or(*v, |s| decode(s, encode(s, *v)))))
+                    let program = self.kernel.program;
+                    let beside = spec.input_tensors().next().map(|t| program.scalar_of(t));
+                    Ok(Source::Number(beside.map_or(*v, |s| decode(s, encode(s, *v)))))
                 }
                 (Operand::Number(v), _) => Ok(Source::Number(*v)),
             })
@@ -508,7 +532,7 @@ fn meaningless(span: Span, why: String) -> Box<Diagnostic> {
     )
 }
 
-fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
     sources.iter().filter_map(|s| match s {
         Source::View(v) => Some(*v),
         Source::Number(_) => None,

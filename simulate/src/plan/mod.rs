@@ -8,6 +8,7 @@
 mod bulk;
 mod cost;
 mod crew;
+mod live;
 mod lower;
 mod row;
 mod storage;
@@ -17,12 +18,14 @@ mod view;
 pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
+pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed};
 pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
 pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text};
 
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
+use crate::state::RegisterPool;
 use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
@@ -53,10 +56,12 @@ pub(crate) struct Kernel<'p> {
     pub cluster: usize,
     /// What a block does.
     pub body: Vec<Node>,
-    /// Loop variables.
-    pub n_loops: usize,
+    /// Names of the loop variables, by slot.
+    pub loops: Vec<String>,
     /// Specs without a body.
     pub leaves: Vec<Leaf>,
+    /// Statements that synchronize: place and how they are written.
+    pub syncs: Vec<(u32, String)>,
     /// Specs with a body and a meaning.
     pub checks: Vec<Check>,
     /// Thread tensors.
@@ -75,6 +80,8 @@ pub(crate) struct Kernel<'p> {
     pub globals: Vec<GlobalBuffer>,
     /// The meaning of the kernel's own spec, where it has one.
     pub root: Option<RootSpec>,
+    /// Registers of a block at its start.
+    pub pool: RegisterPool,
     /// Whether it has asynchronous MatMuls.
     pub has_flights: bool,
     /// Specs with a body that are not checked, each with the reason.
@@ -135,6 +142,8 @@ pub(crate) struct SharedBuffer {
 pub(crate) struct RegisterBuffer {
     /// Scalars of one thread.
     pub len: usize,
+    /// Bits of a scalar.
+    pub bits: u32,
     /// Its elements' names.
     pub names: Names,
 }
@@ -249,8 +258,6 @@ pub(crate) struct SyncNode {
     pub number: Option<Index>,
     /// What it may be.
     pub takes: Option<AtomNumber>,
-    /// The block of the cluster whose mbarrier it is; none for the own one.
-    pub peer: Option<Index>,
     /// Threads that execute it together.
     pub group: usize,
     /// Its place.
@@ -261,6 +268,8 @@ pub(crate) struct SyncNode {
 pub(crate) struct Leaf {
     /// Its place.
     pub site: u32,
+    /// The spec.
+    pub spec: SpecId,
     /// Who executes it.
     pub crew: usize,
     /// Read operands.
@@ -308,6 +317,8 @@ pub(crate) enum How {
 pub(crate) struct Check {
     /// Its place.
     pub site: u32,
+    /// The spec.
+    pub spec: SpecId,
     /// Who executes it.
     pub crew: usize,
     /// What it means.

@@ -8,8 +8,9 @@
 //! Nothing here or in [`crate::exec`] looks at a row's name.
 
 use super::{Checked, Site, Source, Space, View};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Visibility, descriptor};
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
+use crate::index::Index;
+use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Rounding, Visibility, descriptor};
+use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Buffer, Program};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -41,6 +42,8 @@ pub(crate) struct BoundRow {
     pub asynchronous: bool,
     /// Whether it is a MatMul of warps that goes on until they wait for it.
     pub in_flight: bool,
+    /// How many elements a thread reads of its source; the others are 0. All where it is none.
+    pub valid: Option<Index>,
 }
 
 /// An operand of a bound row.
@@ -64,6 +67,10 @@ pub(crate) struct BoundOperand {
 pub(crate) enum RowOp {
     /// Bits are kept.
     Move,
+    /// They are put to what is there.
+    Accumulate(AccumulateOp),
+    /// One of two, by the first.
+    Select,
     /// D += A·B.
     MatMul {
         /// Batches, rows, columns, depth.
@@ -75,6 +82,8 @@ pub(crate) enum RowOp {
     },
     /// One operand.
     Unary(UnaryOp, Scalar, Scalar),
+    /// From f32 to tf32, ties away from zero.
+    Tf32Away,
     /// Two operands.
     Binary(BinaryOp, Scalar, Scalar),
     /// Every element is the literal.
@@ -111,6 +120,8 @@ pub(crate) struct Operands<'a> {
     pub lane: Option<i64>,
     /// Whether the leaf asks for what only bulk rows do.
     pub bulk: bool,
+    /// `valid=` of a Move.
+    pub valid: Option<Index>,
     /// The program.
     pub program: &'a Program,
     /// Of the spec.
@@ -180,7 +191,12 @@ impl BoundRow {
             .ok_or_else(|| refuse("groups of its threads do not fill a warp".to_owned()))?;
         let in_flight = atom.visibility == Visibility::WgmmaGroup;
         let group = lanes.len();
-        Ok(BoundRow { window, instances, group, reads, writes, op, asynchronous, in_flight })
+        let valid = operands.valid.clone();
+        if valid.is_some() != atom.number("valid").is_some() {
+            let what = if valid.is_some() { "knows no" } else { "takes a number of elements," };
+            return Err(refuse(format!("it {what} `valid=`")));
+        }
+        Ok(BoundRow { window, instances, group, reads, writes, op, asynchronous, in_flight, valid })
     }
 
     /// How many elements one group touches.
@@ -261,6 +277,27 @@ fn row_op(
                 return Err(format!("it keeps bits, from {} to {to}", from[0]));
             }
             Ok(RowOp::Move)
+        }
+        AtomOp::Accumulate(op) => {
+            same(1)?;
+            if from[0] != to {
+                return Err(format!("it puts {} to {to}", from[0]));
+            }
+            Ok(RowOp::Accumulate(op))
+        }
+        AtomOp::Select => {
+            same(3)?;
+            if from[0] != Scalar::Bool || from[1] != from[2] || from[1] != to {
+                return Err("it chooses between values of one type by a bool".to_owned());
+            }
+            Ok(RowOp::Select)
+        }
+        AtomOp::Unary(UnaryOp::Cast) if atom.rounding == Rounding::NearestAway => {
+            same(1)?;
+            match (from[0], to) {
+                (Scalar::F32, Scalar::Tf32) => Ok(RowOp::Tf32Away),
+                (from, _) => Err(format!("ties of {from} to {to} away from zero are not known")),
+            }
         }
         AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => match from[..] {

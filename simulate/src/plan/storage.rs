@@ -62,7 +62,9 @@ impl Lowering<'_, '_> {
             }
         };
         let scalar = program.scalar_of(id);
-        self.kernel.views.push(View::new(id, space, scalar, offset, &layout, dist));
+        let mut view = View::new(id, space, scalar, offset, &layout, dist);
+        view.peer = tensor.peer.map(|rank| self.index(rank, span)).transpose()?;
+        self.kernel.views.push(view);
         self.views.insert(id, self.kernel.views.len() - 1);
         Ok(self.kernel.views.len() - 1)
     }
@@ -109,7 +111,9 @@ impl Lowering<'_, '_> {
             }
         };
         let offset = self.index(self.kernel.program.tensors[id].offset, span)?;
-        self.kernel.views.push(View::new(id, space, scalar, offset, &wide, dist));
+        let mut view = View::new(id, space, scalar, offset, &wide, dist);
+        view.peer.clone_from(&self.kernel.views[plain].peer);
+        self.kernel.views.push(view);
         self.spread.insert(key, self.kernel.views.len() - 1);
         Ok(self.kernel.views.len() - 1)
     }
@@ -140,12 +144,13 @@ impl Lowering<'_, '_> {
             Some(Memory::Rf) => {
                 let all = self.kernel.registers.iter().fold(0, |n, r| n + r.len);
                 let len = usize::try_from(len).unwrap_or(0);
+                let bits = buffer.scalar.bits() as u32;
                 if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
                     let text =
                         format!("%{} takes more registers than can be simulated", buffer.name);
                     return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
                 }
-                self.kernel.registers.push(RegisterBuffer { len, names });
+                self.kernel.registers.push(RegisterBuffer { len, bits, names });
                 Space::Registers(self.kernel.registers.len() - 1)
             }
             Some(Memory::Sh) => self.place_shared(id, len, names, span)?,
@@ -193,9 +198,15 @@ impl Lowering<'_, '_> {
         let pinned = buffer.at.and_then(|at| usize::try_from(at).ok());
         let at = pinned.or(reused).unwrap_or(next);
         let end = at.saturating_add(bytes);
-        if end > MAX_SHARED {
-            let text = format!("%{} takes more shared memory than can be simulated", buffer.name);
-            return Err(Box::new(Diagnostic::new(Code::SharedTooLarge, span, text)));
+        let most = carbyne_atoms::limits(self.atoms.arch).max_smem_per_block;
+        let most = usize::try_from(most).unwrap_or(0).min(MAX_SHARED);
+        if end > most {
+            let text = format!("shared memory of more than {most} bytes for {}", self.atoms.arch);
+            return Err(Box::new(
+                Diagnostic::new(Code::SharedTooLarge, span, text)
+                    .label(format!("%{} ends at byte {end}", buffer.name))
+                    .help("make tiles or the number of stages smaller, or share it: `reuses=`"),
+            ));
         }
         let shared = &mut self.kernel.shared;
         shared.size = shared.size.max(end);

@@ -15,10 +15,10 @@ impl Lowering<'_, '_> {
             let (lo, hi) = self.vars.bounds(n);
             (lo, hi, self.kernel.program.arena.divisor(n))
         });
-        let rank = sync.tensor.and_then(|t| self.kernel.program.tensors[t].peer);
+        let peer = |t| self.kernel.program.tensors[t].peer;
         let row = self
             .atoms
-            .sync(sync.op, range, rank.is_some())
+            .sync(sync.op, range, sync.tensor.and_then(peer).is_some())
             .map_err(|e| Box::new(e.diagnostic(span)))?;
         let group = usize::try_from(row.group).unwrap_or(1);
         let takes = row.numbers.first().copied();
@@ -26,7 +26,6 @@ impl Lowering<'_, '_> {
         let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
         let view = own.map(|t| self.view(t, span)).transpose()?;
         let number = sync.number.map(|n| self.index(n, span)).transpose()?;
-        let peer = rank.map(|r| self.index(r, span)).transpose()?;
-        Ok(SyncNode { op: sync.op, view, number, takes, peer, group, site: self.site(line, span) })
+        Ok(SyncNode { op: sync.op, view, number, takes, group, site: self.site(line, span) })
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct View {
     pub scalar: Scalar,
     /// In scalars of the buffer.
     pub offset: Index,
+    /// The block of the cluster in whose shared memory it lies; none for the own one.
+    pub peer: Option<Index>,
     /// Extent and stride of every leaf, first fastest.
     pub leaves: Vec<(i64, i64)>,
     /// Extent of every mode.
@@ -59,8 +61,18 @@ impl View {
         let leaves = layout.leaves().to_vec();
         let modes = layout.modes().iter().map(Layout::size).collect();
         let size = layout.size();
-        let mut view =
-            View { tensor, space, scalar, offset, leaves, modes, size, table: Vec::new(), dist };
+        let mut view = View {
+            tensor,
+            space,
+            scalar,
+            offset,
+            peer: None,
+            leaves,
+            modes,
+            size,
+            table: vec![],
+            dist,
+        };
         if size <= MAX_TABLE {
             view.table = (0..size).map(|e| view.compute(e)).collect();
         }

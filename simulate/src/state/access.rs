@@ -4,7 +4,9 @@ use super::race::Clash;
 use super::registers::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Who};
+use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
+use carbyne_ir::ast::AccumulateOp;
 
 /// An access that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,18 @@ impl From<Denied> for Failure {
 }
 
 impl Block<'_> {
+    /// Keeps who was denied an access, and because of which earlier one.
+    #[cold]
+    fn denied(&mut self, who: &Who, denied: Denied) -> Failure {
+        let failure = Failure::from(denied);
+        let clash = match failure {
+            Failure::Clash(clash) => Some(clash),
+            _ => None,
+        };
+        self.accused = Some((who.thread, clash));
+        failure
+    }
+
     /// Reads the scalar at an offset of a view's buffer, of `thread`'s own for registers.
     #[inline]
     pub(crate) fn read(
@@ -69,7 +83,8 @@ impl Block<'_> {
             }
             Space::Shared(i) => {
                 let kernel: &Kernel<'_> = self.kernel;
-                self.shared.read(&kernel.shared.buffers[i], at, who).map_err(Failure::from)
+                let read = self.shared.read(&kernel.shared.buffers[i], at, who);
+                read.map_err(|denied| self.denied(who, denied))
             }
             Space::Global(i) => {
                 if !self.global[i].holds(at) {
@@ -78,7 +93,7 @@ impl Block<'_> {
                 match self.global[i].read(at, who) {
                     Ok(Some(raw)) => Ok(raw),
                     Ok(None) => Err(Failure::Undefined),
-                    Err(denied) => Err(denied.into()),
+                    Err(denied) => Err(self.denied(who, denied)),
                 }
             }
         }
@@ -104,18 +119,69 @@ impl Block<'_> {
             Space::Shared(i) => {
                 let kernel: &Kernel<'_> = self.kernel;
                 let buffer = &kernel.shared.buffers[i];
-                self.shared.write(buffer, at, value, who, later).map_err(Failure::from)
+                let written = self.shared.write(buffer, at, value, who, later);
+                written.map_err(|denied| self.denied(who, denied))
             }
             Space::Global(i) => {
                 if !self.global[i].holds(at) {
                     return Err(Failure::Outside);
                 }
-                self.global[i].write(at, value, who).map(|()| None).map_err(Failure::from)
+                let written = self.global[i].write(at, value, who).map(|()| None);
+                written.map_err(|denied| self.denied(who, denied))
+            }
+        }
+    }
+
+    /// Writes the scalar at an offset, or puts a value to it.
+    pub(crate) fn put(
+        &mut self,
+        view: &View,
+        at: i64,
+        value: u64,
+        thread: usize,
+        who: &Who,
+        op: Option<AccumulateOp>,
+    ) -> Result<(), Failure> {
+        match op {
+            None => self.write(view, at, value, thread, who, false).map(drop),
+            Some(op) => self.accumulate(view, at, value, thread, who, op),
+        }
+    }
+
+    /// Puts a value to the scalar at an offset, by an operation that nothing divides.
+    pub(crate) fn accumulate(
+        &mut self,
+        view: &View,
+        at: i64,
+        value: u64,
+        thread: usize,
+        who: &Who,
+        op: AccumulateOp,
+    ) -> Result<(), Failure> {
+        let combine = |old| accumulated(op, view.scalar, old, value);
+        match view.space {
+            Space::Registers(_) => {
+                let old = self.read(view, at, thread, who)?;
+                self.write(view, at, combine(old), thread, who, false).map(drop)
+            }
+            Space::Shared(i) => {
+                let kernel: &Kernel<'_> = self.kernel;
+                let buffer = &kernel.shared.buffers[i];
+                let done = self.shared.accumulate(buffer, at, op, combine, who);
+                done.map_err(|denied| self.denied(who, denied))
+            }
+            Space::Global(i) => {
+                if !self.global[i].holds(at) {
+                    return Err(Failure::Outside);
+                }
+                let done = self.global[i].accumulate(at, value, op, combine, who);
+                done.map_err(|denied| self.denied(who, denied))
             }
         }
     }
 
     /// The scalar at an offset as it is or will be after its wait, without trace.
+    #[inline]
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<u64> {
         match view.space {
             Space::Registers(i) => self.registers[i].peek(thread, at),

@@ -8,9 +8,9 @@ use carbyne_atoms::{BANKS, SECTOR_BYTES};
 pub struct LeafCount {
     /// How often a warp executed it (of rows of several warps, those together).
     pub executions: u64,
-    /// Accesses to shared memory; of rows only.
+    /// Accesses to shared memory; of rows only, and the bytes of bulk copies.
     pub shared: BankCount,
-    /// Accesses to global memory; of rows only.
+    /// Accesses to global memory; of rows only, and the bytes of bulk copies.
     pub global: SectorCount,
 }
 
@@ -39,21 +39,30 @@ pub struct SectorCount {
 impl SectorCount {
     /// Counts an access of a warp: the byte address of each active lane, and bytes per lane.
     pub fn add(&mut self, addresses: &[i64], bytes: i64) {
-        let bytes = bytes.max(1);
-        let mut starts = addresses.to_vec();
-        starts.sort_unstable();
-        starts.dedup();
+        self.add_spans(addresses.iter().map(|at| (*at, bytes.max(1))).collect());
+    }
+
+    /// As [`SectorCount::add`], of each lane its first byte and how many; none of those that access nothing.
+    pub(crate) fn add_spans(&mut self, mut spans: Vec<(i64, i64)>) {
+        spans.retain(|(_, bytes)| *bytes > 0);
+        if spans.is_empty() {
+            return;
+        }
+        self.accesses += 1;
+        self.bytes += spans.iter().map(|(_, bytes)| *bytes as u64).sum::<u64>();
+        spans.sort_unstable();
+        spans.dedup();
         let (mut sectors, mut last, mut end, mut different) = (0, i64::MIN, i64::MIN, 0);
-        for start in starts {
+        for (start, bytes) in spans {
             different += (start + bytes - start.max(end)).max(0);
-            end = start + bytes;
-            for sector in start.div_euclid(SECTOR_BYTES)..=(end - 1).div_euclid(SECTOR_BYTES) {
+            end = end.max(start + bytes);
+            for sector in
+                start.div_euclid(SECTOR_BYTES)..=(start + bytes - 1).div_euclid(SECTOR_BYTES)
+            {
                 sectors += u64::from(sector > last);
                 last = last.max(sector);
             }
         }
-        self.accesses += 1;
-        self.bytes += addresses.len() as u64 * bytes as u64;
         self.sectors += sectors;
         self.ideal += (different as u64).div_ceil(SECTOR_BYTES as u64);
     }
@@ -72,6 +81,8 @@ impl SectorCount {
 pub struct BankCount {
     /// How often a warp accessed shared memory.
     pub accesses: u64,
+    /// Bytes that its lanes read or wrote.
+    pub bytes: u64,
     /// Wavefronts that took.
     pub wavefronts: u64,
     /// Wavefronts without conflicts.
@@ -83,6 +94,7 @@ impl BankCount {
     pub fn add(&mut self, addresses: &[i64], bytes: i64) {
         let bytes = bytes.clamp(1, BANKS.n * BANKS.bytes);
         self.accesses += 1;
+        self.bytes += addresses.len() as u64 * bytes as u64;
         for part in addresses.chunks(BANKS.lanes_per_phase(bytes)) {
             let mut words: Vec<i64> = part.iter().flat_map(|a| BANKS.words(*a, bytes)).collect();
             words.sort_unstable();
@@ -95,6 +107,7 @@ impl BankCount {
     /// Adds the counts of another block.
     pub fn merge(&mut self, other: &BankCount) {
         self.accesses += other.accesses;
+        self.bytes += other.bytes;
         self.wavefronts += other.wavefronts;
         self.ideal += other.ideal;
     }
@@ -122,6 +135,11 @@ mod tests {
         assert_eq!(count(128, 4), (32, 4, 128), "a sector for each lane");
         assert_eq!(count(0, 4), (1, 1, 128), "one word for all");
         assert_eq!(count(2, 4), (3, 3, 128), "lanes overlap: 66 bytes");
+        let mut few = SectorCount::default();
+        few.add_spans(vec![(0, 16), (16, 4), (32, 0), (64, 2)]);
+        assert_eq!((few.sectors, few.ideal, few.bytes, few.accesses), (2, 1, 22, 1));
+        few.add_spans(vec![(0, 0)]);
+        assert_eq!((few.bytes, few.accesses), (22, 1), "nothing is accessed");
     }
 
     #[test]

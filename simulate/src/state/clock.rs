@@ -87,6 +87,11 @@ impl Message {
         }
     }
 
+    /// Whether it comes after all that an agent did up to a time.
+    pub(crate) fn knows(&self, agent: u16, time: u32) -> bool {
+        self.seen.get(usize::from(agent)).map_or(0, |e| e.all) >= time
+    }
+
     /// Adds another's.
     pub(crate) fn join(&mut self, other: &Message) {
         join(&mut self.seen, &other.seen);
@@ -366,6 +371,13 @@ impl Clocks {
         let lanes = part.lanes & warp.threads;
         warp.seen.learn(lanes, warp.threads, &message.seen);
         warp.fenced.learn(lanes, warp.threads, &message.fenced);
+    }
+
+    /// Whether a thread of the block comes after what an agent's lane did at a time.
+    pub(crate) fn known_in(&self, rank: usize, (agent, time, lane): (u16, u32, u8)) -> bool {
+        let warps = &self.warps[rank * self.n_warps..(rank + 1) * self.n_warps];
+        let knows = |clock: &Clock| clock[usize::from(agent)].knows(time, lane);
+        warps.iter().any(|w| (0..32).any(|l| knows(w.seen.of(l))))
     }
 
     /// A proxy fence of some lanes: what each knows and did is passed to the other proxy.

@@ -8,6 +8,7 @@ use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
 use crate::inputs::Initial;
 use crate::plan::Inverse;
+use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::scalar::Scalar;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -80,6 +81,24 @@ pub(crate) struct Page {
     pub written: Written,
     /// Who accessed it.
     pub shadow: Shadow,
+    /// What was put to elements that the block touched in no other way since, in its order. What they were
+    /// before is another block's business too.
+    pub sums: BTreeMap<usize, Sum>,
+}
+
+/// Values put to an element by one operation.
+pub(crate) struct Sum {
+    /// Which.
+    pub op: AccumulateOp,
+    /// As bits.
+    pub values: Vec<u64>,
+}
+
+impl Page {
+    /// What the block put to an element that it touched in no other way.
+    pub(crate) fn only_sum(&self, i: usize) -> Option<&Sum> {
+        self.sums.get(&i).filter(|_| self.shadow.any_read(i).is_none())
+    }
 }
 
 /// A buffer as one block sees it.
@@ -128,7 +147,8 @@ impl<'m> BlockGlobal<'m> {
                 let shadow = Shadow::new(PAGE, agents);
                 let bytes = shadow.bytes() + size_of::<Page>();
                 *room = room.checked_sub(bytes).ok_or(Denied::TooMuch)?;
-                place.insert(Box::new(Page { written: Written::default(), shadow }))
+                let (written, sums) = (Written::default(), BTreeMap::new());
+                place.insert(Box::new(Page { written, shadow, sums }))
             }
         };
         Ok((page, room, at as usize % PAGE))
@@ -167,8 +187,39 @@ impl<'m> BlockGlobal<'m> {
             return Ok(());
         }
         page.shadow.write(i, who).map_err(Denied::Clash)?;
+        page.sums.remove(&i);
         page.written.values[i] = value;
         page.written.mask |= 1 << i;
+        Ok(())
+    }
+
+    /// Puts a value to the element at an offset inside by `combine`, the function of its type for the
+    /// operation.
+    pub(crate) fn accumulate(
+        &mut self,
+        at: i64,
+        value: u64,
+        op: AccumulateOp,
+        combine: impl Fn(u64) -> u64,
+        who: &Who,
+    ) -> Result<(), Denied> {
+        let memory = self.memory;
+        let (page, room, i) = self.page(at)?;
+        let before = page.shadow.bytes();
+        page.shadow.accumulate(i, op, who).map_err(Denied::Clash)?;
+        let grown = page.shadow.bytes() - before + size_of::<Sum>();
+        *room = room.checked_sub(grown).ok_or(Denied::TooMuch)?;
+        let is_written = page.written.mask >> i & 1 == 1;
+        let old = if is_written { Some(page.written.values[i]) } else { memory.read(at) };
+        page.written.values[i] = combine(old.ok_or(Denied::Undefined)?);
+        page.written.mask |= 1 << i;
+        match page.sums.get_mut(&i) {
+            Some(sum) if sum.op == op => sum.values.push(value),
+            // With another operation before, or a plain write, the order counts.
+            Some(_) => drop(page.sums.remove(&i)),
+            None if is_written => {}
+            None => drop(page.sums.insert(i, Sum { op, values: vec![value] })),
+        }
         Ok(())
     }
 

@@ -20,6 +20,9 @@ pub(crate) struct Mbarrier {
     agent: u16,
     /// The current phase.
     phase: u64,
+    /// Whether it counts bytes, and how many phases there were up to the last complete one that did.
+    counts_bytes: bool,
+    by_copies: u32,
     /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
     unpublished: Option<usize>,
     /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain, and
@@ -85,6 +88,10 @@ const UNPUBLISHED: Misuse = Misuse {
     what: "is given to an asynchronous copy, which may not see its `mbarrier.init` yet",
     help: "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows",
 };
+const TOO_EARLY: Misuse = Misuse {
+    what: "gets an arrival that may come before the bytes of its last phase, and then counts in that one",
+    help: "let the thread wait first: for that phase, or for a barrier of those who waited for it",
+};
 const TOO_MANY: Misuse = Misuse {
     what: "gets more arrivals than its phase takes",
     help: "compare the count of `mbarrier.init` with the threads that arrive",
@@ -99,6 +106,9 @@ impl Mbarrier {
             self.arrivals = self.count;
             self.complete.join(&std::mem::take(&mut self.arriving));
             let time = self.phase as u32;
+            if std::mem::take(&mut self.counts_bytes) {
+                self.by_copies = time;
+            }
             self.complete.add(self.agent, time);
             self.landing.iter_mut().for_each(|l| l.time = time);
             self.landed.append(&mut self.landing);
@@ -137,6 +147,8 @@ impl Block<'_> {
             arrivals: count,
             bytes: 0,
             phase: 0,
+            counts_bytes: false,
+            by_copies: 0,
             arriving: Message::default(),
             complete: Message::default(),
             landing: Vec::new(),
@@ -149,7 +161,8 @@ impl Block<'_> {
     /// phase is complete.
     ///
     /// # Errors
-    /// The barrier is not ready, or its phase takes no more arrivals.
+    /// The barrier is not ready, or its phase takes no more arrivals; or nothing orders these behind the
+    /// copies of an earlier phase, which they may then be counted in, however this run went.
     pub(crate) fn arrive(
         &mut self,
         byte: usize,
@@ -160,6 +173,10 @@ impl Block<'_> {
         if arrivals > barrier.arrivals {
             return Err(TOO_MANY);
         }
+        if !released.knows(barrier.agent, barrier.by_copies) {
+            return Err(TOO_EARLY);
+        }
+        barrier.counts_bytes |= bytes > 0;
         barrier.bytes = barrier.bytes.saturating_add(bytes);
         barrier.arriving.join(released);
         barrier.arrivals -= arrivals;
@@ -204,6 +221,7 @@ impl Block<'_> {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return false };
         barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, elements });
         barrier.bytes = barrier.bytes.saturating_sub(bytes);
+        barrier.counts_bytes = true;
         barrier.settle()
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod clock;
 mod flight;
 mod global;
 mod mbarrier;
+mod pool;
 pub(crate) mod race;
 mod registers;
 mod shared;
@@ -20,6 +21,7 @@ pub(crate) use clock::Who;
 pub(crate) use flight::{Flights, Issue};
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
 pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
+pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
 
@@ -45,6 +47,10 @@ pub(crate) struct Block<'k> {
     pub flights: Flights,
     /// Barrier objects, by their byte in shared memory.
     pub mbarriers: BTreeMap<usize, Mbarrier>,
+    /// Registers that warps hand over.
+    pub pool: RegisterPool,
+    /// The thread that was denied an access, and the earlier one that it would race with.
+    pub accused: Option<(u16, Option<race::Clash>)>,
 }
 
 /// A thread's asynchronous copies.
@@ -87,6 +93,8 @@ impl<'k> Block<'k> {
             mbarriers: BTreeMap::new(),
             bulks: (0..kernel.n_threads).map(|_| Bulks::default()).collect(),
             flights: Flights::new(kernel.n_warps),
+            pool: kernel.pool.clone(),
+            accused: None,
         }
     }
 

@@ -4,9 +4,11 @@
 //! An access conflicts with an earlier one of another thread, one of them writing, unless the accessing
 //! thread comes after it ([`super::clock`]). The lanes of one warp are threads like others: what one
 //! writes another may touch after a synchronization of the warp only. Accesses of one execution of one
-//! instruction do not conflict. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
+//! instruction do not conflict, nor do *accumulations* by one operation, which nothing divides: in whatever order
+//! they come, the result is the same but for rounding. With plain accesses, and by different operations, they do. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
 
 use super::clock::{MANY, Proxy, Who};
+use carbyne_ir::ast::AccumulateOp;
 
 /// An earlier access that a new one conflicts with.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) struct Clash {
     pub lane: u8,
     /// Its statement.
     pub site: u32,
+    /// Which execution of a statement; 0 where a copy landed with an mbarrier.
+    pub serial: u32,
     /// Whether it wrote.
     pub wrote: bool,
     /// Whether the accesses are ordered, and only the fence between the proxies is missing.
@@ -68,6 +72,17 @@ struct LastRead {
     lane: u8,
 }
 
+/// Notes an access by an agent.
+#[inline]
+fn note(last: &mut LastRead, who: &Who) {
+    // Of several lanes since they last synchronized none is forgotten.
+    let lane = match last.time == 0 || who.knows(who.agent, last.time, last.lane) {
+        true => who.lane(),
+        false => MANY,
+    };
+    *last = LastRead { time: who.time, serial: who.serial, site: who.site, lane };
+}
+
 /// The accesses of some granules of memory.
 pub(crate) struct Shadow {
     agents: usize,
@@ -75,12 +90,18 @@ pub(crate) struct Shadow {
     granules: usize,
     /// `granule * agents + agent`. Empty until there is one: what is only written needs none of it.
     reads: Vec<LastRead>,
+    /// As `reads`, each agent's last accumulation.
+    sums: Vec<LastRead>,
+    /// The operation of a granule's accumulations; empty until there is one.
+    ops: Vec<Option<AccumulateOp>>,
 }
 
 impl Shadow {
     /// Nothing has been accessed.
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
-        Shadow { agents, writes: vec![LastWrite::default(); granules], granules, reads: Vec::new() }
+        let writes = vec![LastWrite::default(); granules];
+        let (reads, sums, ops) = (Vec::new(), Vec::new(), Vec::new());
+        Shadow { agents, writes, granules, reads, sums, ops }
     }
 
     #[inline]
@@ -98,24 +119,60 @@ impl Shadow {
         {
             return Ok(());
         }
-        let (agent, lane, site) = (last.agent, last.lane(), last.site);
-        Err(Clash { agent, lane, site, wrote: true, unfenced })
+        let LastWrite { agent, site, serial, .. } = *last;
+        Err(Clash { agent, lane: last.lane(), site, serial, wrote: true, unfenced })
     }
 
     /// Notes a read, or says what it conflicts with.
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
+        self.after_sums(granule, who)?;
         if self.reads.is_empty() {
             self.reads = vec![LastRead::default(); self.granules * self.agents];
         }
-        let last = &mut self.reads[granule * self.agents + usize::from(who.agent)];
-        // Of several lanes since they last synchronized none is forgotten.
-        let lane = match last.time == 0 || who.knows(who.agent, last.time, last.lane) {
-            true => who.lane(),
-            false => MANY,
-        };
-        *last = LastRead { time: who.time, serial: who.serial, site: who.site, lane };
+        note(&mut self.reads[granule * self.agents + usize::from(who.agent)], who);
+        Ok(())
+    }
+
+    /// Notes an accumulation, or says what it conflicts with.
+    pub(crate) fn accumulate(
+        &mut self,
+        granule: usize,
+        op: AccumulateOp,
+        who: &Who,
+    ) -> Result<(), Clash> {
+        self.after_write(granule, who)?;
+        self.after_reads(granule, who)?;
+        if self.sums.is_empty() {
+            self.sums = vec![LastRead::default(); self.granules * self.agents];
+            self.ops = vec![None; self.granules];
+        }
+        if self.ops[granule].is_some_and(|other| other != op) {
+            self.after_sums(granule, who)?;
+        }
+        self.ops[granule] = Some(op);
+        note(&mut self.sums[granule * self.agents + usize::from(who.agent)], who);
+        Ok(())
+    }
+
+    /// Whether it comes after all accumulations.
+    #[inline]
+    fn after_sums(&self, granule: usize, who: &Who) -> Result<(), Clash> {
+        let of = |agents: usize| granule * agents..(granule + 1) * agents;
+        for (agent, last) in self.sums.get(of(self.agents)).unwrap_or(&[]).iter().enumerate() {
+            let agent = agent as u16;
+            let together = agent == who.agent && last.serial == who.serial;
+            if last.time == 0 || together {
+                continue;
+            }
+            let LastRead { lane, site, serial, .. } = *last;
+            let known = who.knows(agent, last.time, lane);
+            let fenced = who.proxy == Proxy::Generic || who.is_fenced_from(agent, last.time, lane);
+            if !known || !fenced {
+                return Err(Clash { agent, lane, site, serial, wrote: true, unfenced: known });
+            }
+        }
         Ok(())
     }
 
@@ -135,15 +192,23 @@ impl Shadow {
     #[inline]
     pub(crate) fn write(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
+        self.after_reads(granule, who)?;
+        self.after_sums(granule, who)?;
+        self.writes[granule] = LastWrite::by(who);
+        Ok(())
+    }
+
+    /// Whether it comes after all reads.
+    #[inline]
+    fn after_reads(&self, granule: usize, who: &Who) -> Result<(), Clash> {
         for (agent, last) in self.reads_of(granule).iter().enumerate() {
             let agent = agent as u16;
             let together = agent == who.agent && last.serial == who.serial;
             if last.time > 0 && !together && !who.knows(agent, last.time, last.lane) {
-                let (lane, site) = (last.lane, last.site);
-                return Err(Clash { agent, lane, site, wrote: false, unfenced: false });
+                let LastRead { lane, site, serial, .. } = *last;
+                return Err(Clash { agent, lane, site, serial, wrote: false, unfenced: false });
             }
         }
-        self.writes[granule] = LastWrite::by(who);
         Ok(())
     }
 
@@ -153,7 +218,10 @@ impl Shadow {
 
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.writes.len() * size_of::<LastWrite>() + self.reads.len() * size_of::<LastRead>()
+        let by_agent = self.reads.len() + self.sums.len();
+        self.writes.len() * size_of::<LastWrite>()
+            + by_agent * size_of::<LastRead>()
+            + self.ops.len() * size_of::<Option<AccumulateOp>>()
     }
 
     /// Notes a write that has been checked.
@@ -172,6 +240,12 @@ impl Shadow {
         let last = &self.writes[granule];
         let together = (last.agent, last.serial) == (who.agent, who.serial);
         (last.time > 0 && together && last.thread != who.thread).then_some(last.thread)
+    }
+
+    /// An accumulation of the granule, if any: its statement.
+    pub(crate) fn any_sum(&self, granule: usize) -> Option<u32> {
+        let of = granule * self.agents..(granule + 1) * self.agents;
+        self.sums.get(of)?.iter().find(|r| r.time > 0).map(|r| r.site)
     }
 
     /// Whether the thread wrote the granule last, in the same execution of a statement.
@@ -234,7 +308,7 @@ mod tests {
         w.read(0).unwrap();
         assert_eq!(
             w.read(32),
-            Err(Clash { agent: 0, lane: 0, site: 1, wrote: true, unfenced: false })
+            Err(Clash { agent: 0, lane: 0, site: 1, serial: 1, wrote: true, unfenced: false })
         );
         w.barrier(&[0, 1]);
         w.read(32).unwrap();
@@ -242,6 +316,32 @@ mod tests {
         assert!(w.write(0).is_err_and(|c| !c.wrote), "a write after a read");
         w.barrier(&[0, 1, 2]);
         w.write(64).unwrap();
+    }
+
+    #[test]
+    fn accumulations_conflict_with_other_accesses_only() {
+        use AccumulateOp::{Add, Max};
+        let mut w = world();
+        let sum = |w: &mut World, op, thread| {
+            let who = w.who(thread);
+            w.shadow.accumulate(0, op, &who)
+        };
+        w.write(0).unwrap();
+        assert!(sum(&mut w, Add, 32).is_err(), "nothing orders it with the write");
+        w.barrier(&[0, 1, 2]);
+        for thread in [0, 1, 32, 64] {
+            sum(&mut w, Add, thread).unwrap();
+        }
+        assert!(sum(&mut w, Max, 0).is_err(), "sums and maxima do not commute");
+        w.barrier(&[0, 1]);
+        assert!(w.read(0).is_err_and(|c| c.agent == 2 && c.wrote), "warp 2 was not at the barrier");
+        assert!(w.write(0).is_err());
+        w.barrier(&[1, 2]);
+        w.barrier(&[0, 1]);
+        w.read(0).unwrap();
+        assert!(sum(&mut w, Add, 32).is_err_and(|c| !c.wrote), "it was read meanwhile");
+        w.barrier(&[0, 1]);
+        sum(&mut w, Max, 32).unwrap();
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Registers {
         Registers { len, values: vec![0; n], written: vec![0; n], watched }
     }
 
+    #[inline]
     fn slot(&self, thread: usize, at: i64) -> Option<usize> {
         let at = usize::try_from(at).ok().filter(|at| *at < self.len)?;
         Some(thread * self.len + at)
@@ -104,6 +105,28 @@ impl Registers {
         self.values[slot] = value;
         self.written[slot] = who.site + 1;
         Ok(())
+    }
+
+    /// Whether nothing but their values is kept, since no asynchronous MatMul uses them.
+    #[inline]
+    pub(crate) fn are_plain(&self) -> bool {
+        self.watched.is_none()
+    }
+
+    /// The value of a plain register; none where undefined or outside.
+    #[inline]
+    pub(crate) fn get(&self, thread: usize, at: i64) -> Option<u64> {
+        let slot = self.slot(thread, at)?;
+        (self.written[slot] != 0).then(|| self.values[slot])
+    }
+
+    /// Writes a plain register; none outside.
+    #[inline]
+    pub(crate) fn set(&mut self, thread: usize, at: i64, value: u64, site: u32) -> Option<()> {
+        let slot = self.slot(thread, at)?;
+        self.values[slot] = value;
+        self.written[slot] = site + 1;
+        Some(())
     }
 
     /// The value as it is or will be; none where undefined or outside.

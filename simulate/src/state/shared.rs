@@ -7,6 +7,7 @@
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use crate::plan::{SharedBuffer, SharedPlan};
+use carbyne_ir::ast::AccumulateOp;
 use std::collections::BTreeSet;
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -210,6 +211,37 @@ impl Shared {
         states.fill(State::Defined);
         Self::store(&mut self.bytes, byte, bit, buffer.bits, value);
         Ok(None)
+    }
+
+    /// Puts a value to an element by `combine`, the function of its type for the operation.
+    pub(crate) fn accumulate(
+        &mut self,
+        buffer: &SharedBuffer,
+        at: i64,
+        op: AccumulateOp,
+        combine: impl Fn(u64) -> u64,
+        who: &Who,
+    ) -> Result<(), Denied> {
+        let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
+        let n = buffer.bits.div_ceil(8) as usize;
+        let granules = byte / self.granule..=(byte + n - 1) / self.granule;
+        let busy = self.busy.get(granules.clone());
+        if let Some((_, site)) = busy.and_then(|b| b.iter().find(|(n, _)| *n > 0)) {
+            return Err(Denied::Busy(*site));
+        }
+        for granule in granules {
+            self.shadow.accumulate(granule, op, who).map_err(Denied::Clash)?;
+        }
+        for state in &self.states[byte..byte + n] {
+            match state {
+                State::Defined => {}
+                State::Undefined => return Err(Denied::Undefined),
+                State::Pending => return Err(self.pending(byte)),
+            }
+        }
+        let value = combine(Self::load(&self.bytes, byte, bit, buffer.bits));
+        Self::store(&mut self.bytes, byte, bit, buffer.bits, value);
+        Ok(())
     }
 
     /// Lets an element under way arrive: who comes after `write` may read it.

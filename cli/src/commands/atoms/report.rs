@@ -109,6 +109,7 @@ impl Row {
     /// How far results were from what is allowed, where something is.
     fn of_allowed(&self) -> String {
         match self.max_ratio() {
+            _ if self.elements() == 0 => "-".to_owned(),
             0.0 => "no difference".to_owned(),
             ratio => format!("{:.1} % of the allowed error", 100.0 * ratio),
         }

@@ -51,10 +51,11 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     for (name, arch, why_not) in &probes.without {
         let why = why_not.to_string();
         let verdict = match why_not {
-            Unobservable::Statement => Verdict::CompiledOnly(why),
-            Unobservable::NoMove(..) | Unobservable::Layout(_) | Unobservable::NoChain => {
-                Verdict::NotExecuted(why)
-            }
+            Unobservable::Statement(_) => Verdict::CompiledOnly(why),
+            Unobservable::Shadowed(_)
+            | Unobservable::NoMove(..)
+            | Unobservable::Layout(_)
+            | Unobservable::NoChain => Verdict::NotExecuted(why),
         };
         report.add(name, *arch, verdict);
     }

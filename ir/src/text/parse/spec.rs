@@ -5,8 +5,10 @@ use super::errors::{one_of, short};
 use super::expr::tuple;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal};
-use crate::ast::{Attr, AttrValue, BinaryOp, Block, Number, Operand, ReduceOp, ShflOp, Spec};
-use crate::ast::{SpecKind, UnaryOp};
+use crate::ast::{
+    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Number, Operand, ReduceOp, ShflOp,
+};
+use crate::ast::{Spec, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use std::str::FromStr;
 
@@ -66,7 +68,13 @@ fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {
         None => (node.text(), None),
     };
     match word {
-        "Move" => bare(node, SpecKind::Move, op),
+        "Move" => match op {
+            None => Ok(SpecKind::Move),
+            some => {
+                pick(node, some, AccumulateOp::ALL, AccumulateOp::as_str).map(SpecKind::Accumulate)
+            }
+        },
+        "Select" => bare(node, SpecKind::Select, op),
         "Init" => bare(node, SpecKind::Init, op),
         "Spec" => bare(node, SpecKind::Generic, op),
         "MatMul" => match op {

@@ -1,0 +1,353 @@
+//! Conversions that no instruction does in one step: by way of another type, for every two scalar types of whole bytes
+//! that have no row of their own, and of pairs of 4-bit integers.
+//!
+//! A step on the way is exact, with these exceptions, which change no result:
+//! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates far below.
+//! - What tf32 is made of is first cut to f32, whose last bit says whether anything was lost; two more bits than the
+//!   result has and one that stays odd are enough to round it once, to nearest even.
+//!
+//! A cast to an integer rounds to nearest even and saturates, of NaN it makes 0; a cast to `bool` says whether the
+//! number is not 0, which a NaN is not. Rows of one pair of types are made once a process.
+
+use crate::arch::{Arch, ArchReq};
+use crate::dsl::{ONE, PAIR, RF, atom, r, w};
+use crate::limits::{Timing, limits};
+use crate::row::{Atom, AtomOp, Elem, Rounding};
+use crate::{convert, convert_int};
+use carbyne_ir::ast::UnaryOp;
+use carbyne_ir::scalar::Scalar::{
+    self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I4, I8, I16, I32, I64, Tf32, U4, U8, U16, U32, U64,
+};
+use std::sync::LazyLock;
+
+const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
+const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
+const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
+const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
+const INT: &str = "CUDA Math API, Type Casting Intrinsics";
+
+/// Types that a register holds one value of by itself.
+const WHOLE: [Scalar; 16] =
+    [F64, F32, Tf32, F16, Bf16, E4m3, E5m2, I64, I32, I16, I8, U64, U32, U16, U8, Bool];
+
+/// A row before its costs.
+struct Way {
+    name: String,
+    text: String,
+    /// Whether the text is PTX.
+    ptx: bool,
+    from: Scalar,
+    to: Scalar,
+    formula: &'static str,
+}
+
+/// Every pair of types without a row of its own.
+static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
+    let own: Vec<Atom> =
+        convert::list(Arch::Sm90a).into_iter().chain(convert_int::list(Arch::Sm90a)).collect();
+    let of = |row: &Atom, from: Scalar, to: Scalar| {
+        let is = |i: usize, s: Scalar| {
+            row.operands.get(i).is_some_and(|o| o.elem == Elem::Scalar(s) && o.n_values() == 1)
+        };
+        is(0, from) && is(1, to)
+    };
+    let pairs = WHOLE.into_iter().flat_map(|from| WHOLE.map(|to| (from, to)));
+    let missing =
+        pairs.filter(|&(from, to)| from != to && !own.iter().any(|row| of(row, from, to)));
+    missing.map(|(from, to)| Way::new(from, to)).collect()
+});
+
+pub(crate) fn list(arch: Arch) -> Vec<Atom> {
+    let t = &limits(arch).timing;
+    let ways = WAYS.iter().map(|way| way.row(t));
+    ways.chain(nibbles().into_iter().map(|n| pair(n, t))).collect()
+}
+
+impl Way {
+    fn new(from: Scalar, to: Scalar) -> Self {
+        let name = format!("cvt.{}.{}", ptx_name(to), ptx_name(from));
+        let value = number(from);
+        let (text, formula) = match (from.is_float(), to.is_float()) {
+            _ if to == Bool => (not_zero(from, &value), "a comparison with 0"),
+            _ if to == Tf32 && !fits_tf32(from) => {
+                let text = rounded_to_tf32(from);
+                let formula = "cut to f32, the last bit odd where anything was lost; rounded";
+                return Way { name, text, ptx: true, from, to, formula };
+            }
+            (true, true) if from == F64 => (of_double(to), "rounded once from f64"),
+            (true, true) => (of_float(to, &value), "by f32, which is exact"),
+            (true, false) => (to_integer(from, to, &value), "by f32 and i32, clamped; 0 of NaN"),
+            (false, true) => (of_integer(from, to), "by f32, or as the library rounds integers"),
+            (false, false) => (between(from, to), "clamped to the range of the type"),
+        };
+        Way { name, text: format!("{{D}} = {text};"), ptx: false, from, to, formula }
+    }
+
+    fn row(&'static self, t: &Timing) -> Atom {
+        let Way { from, to, .. } = *self;
+        let first = since(from).later(since(to));
+        let wide = from.bits() == 64 || to.bits() == 64;
+        let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
+        let steps = if self.ptx { 8 } else { 2 };
+        let exact = !to.is_float() || convert::widens(from, to) || fits_tf32(from) && to == Tf32;
+        let (mut s, mut d) = (
+            r(("S", Elem::Scalar(from), RF, &[1], ONE)),
+            w(("D", Elem::Scalar(to), RF, &[1], ONE)),
+        );
+        if !self.ptx {
+            (s, d) = (s.through(cxx(from)), d.through(cxx(to)));
+        }
+        let cost = t.chain(lanes, 1, steps);
+        let row = atom(&self.name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+            .operands([s, d])
+            .sequence(self.formula, "none")
+            .rounded(if exact { Rounding::Exact } else { Rounding::Nearest })
+            .cite(cite(from, to));
+        if self.ptx { row.ptx_scalar(&self.text) } else { row.cuda(&self.text) }
+    }
+}
+
+/// The first architecture with conversions of the type.
+fn since(scalar: Scalar) -> Arch {
+    match scalar {
+        Tf32 | Bf16 => Arch::Sm80,
+        E4m3 | E5m2 => Arch::Sm89,
+        _ => Arch::Sm70,
+    }
+}
+
+fn cite(from: Scalar, to: Scalar) -> &'static str {
+    let has = |some: &[Scalar]| some.contains(&from) || some.contains(&to);
+    match () {
+        () if has(&[E4m3, E5m2]) => FP8,
+        () if has(&[Bf16]) => BF16,
+        () if has(&[F16]) => HALF,
+        () if from.is_float() != to.is_float() => INT,
+        () => CVT,
+    }
+}
+
+/// `s32` for `i32`.
+fn ptx_name(scalar: Scalar) -> String {
+    let name = scalar.to_string();
+    match name.strip_prefix('i') {
+        Some(bits) => format!("s{bits}"),
+        None => name,
+    }
+}
+
+/// The C++ type by which conversions take it.
+fn cxx(scalar: Scalar) -> &'static str {
+    match scalar {
+        F64 => "double",
+        F32 | Tf32 => "float",
+        F16 => "__half",
+        Bf16 => "__nv_bfloat16",
+        I64 => "long long",
+        I32 => "int",
+        I16 => "short",
+        I8 => "signed char",
+        U64 => "unsigned long long",
+        U32 => "unsigned",
+        U16 => "unsigned short",
+        Bool => "bool",
+        _ => "unsigned char",
+    }
+}
+
+/// Whether tf32 has all of its values.
+fn fits_tf32(from: Scalar) -> bool {
+    matches!(from, F16 | Bf16 | E4m3 | E5m2 | I8 | U8 | Bool)
+}
+
+/// The operand as a number: f32 of floats that are no wider.
+fn number(from: Scalar) -> String {
+    match from {
+        // The bits that the type has not.
+        Tf32 => "__uint_as_float(__float_as_uint({S}) & 0xffffe000u)".to_owned(),
+        F16 => "__half2float({S})".to_owned(),
+        Bf16 => "__bfloat162float({S})".to_owned(),
+        E4m3 | E5m2 => {
+            format!("__half2float(__half(__nv_cvt_fp8_to_halfraw({{S}}, {})))", fp8(from))
+        }
+        _ => "{S}".to_owned(),
+    }
+}
+
+fn fp8(scalar: Scalar) -> &'static str {
+    if scalar == E4m3 { "__NV_E4M3" } else { "__NV_E5M2" }
+}
+
+fn not_zero(from: Scalar, value: &str) -> String {
+    let zero = match from {
+        F64 => "0.0",
+        _ if from.is_float() => "0.0f",
+        _ => "0",
+    };
+    format!("{value} != {zero}")
+}
+
+fn of_double(to: Scalar) -> String {
+    match to {
+        Bf16 => "__double2bfloat16({S})".to_owned(),
+        E4m3 | E5m2 => format!("__nv_cvt_double_to_fp8({{S}}, __NV_SATFINITE, {})", fp8(to)),
+        F16 => "__double2half({S})".to_owned(),
+        _ => "__double2float_rn({S})".to_owned(),
+    }
+}
+
+/// A number of f32 as a float.
+fn of_float(to: Scalar, value: &str) -> String {
+    match to {
+        F64 => format!("static_cast<double>({value})"),
+        F16 => format!("__float2half_rn({value})"),
+        Bf16 => format!("__float2bfloat16_rn({value})"),
+        E4m3 | E5m2 => format!("__nv_cvt_float_to_fp8({value}, __NV_SATFINITE, {})", fp8(to)),
+        _ => value.to_owned(),
+    }
+}
+
+/// A float as an integer.
+fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
+    let f = if from == F64 { "double" } else { "float" };
+    let nan = |text: String| format!("{value} == {value} ? {text} : 0");
+    let clamped = |text: String| if from == F64 { nan(text) } else { text };
+    let cast = cxx(to);
+    match to {
+        I64 => nan(format!("__{f}2ll_rn({value})")),
+        U64 => nan(format!("__{f}2ull_rn({value})")),
+        I32 => clamped(format!("__{f}2int_rn({value})")),
+        U32 => clamped(format!("__{f}2uint_rn({value})")),
+        I16 | I8 => {
+            let (lo, hi) = bounds(to);
+            let text = clamped(format!("max({lo}, min({hi}, __{f}2int_rn({value})))"));
+            format!("static_cast<{cast}>({text})")
+        }
+        _ => {
+            let text = clamped(format!("min({}u, __{f}2uint_rn({value}))", bounds(to).1));
+            format!("static_cast<{cast}>({text})")
+        }
+    }
+}
+
+/// An integer as a float.
+fn of_integer(from: Scalar, to: Scalar) -> String {
+    let float = "static_cast<float>({S})";
+    match (to, from) {
+        (F64, _) => "static_cast<double>({S})".to_owned(),
+        (F16, I64) => "__ll2half_rn({S})".to_owned(),
+        (F16, U64) => "__ull2half_rn({S})".to_owned(),
+        (Bf16, I64) => "__ll2bfloat16_rn({S})".to_owned(),
+        (Bf16, U64) => "__ull2bfloat16_rn({S})".to_owned(),
+        (Bf16, I32) => "__int2bfloat16_rn({S})".to_owned(),
+        (Bf16, U32) => "__uint2bfloat16_rn({S})".to_owned(),
+        _ => of_float(to, float),
+    }
+}
+
+/// An integer as another.
+fn between(from: Scalar, to: Scalar) -> String {
+    let cast = cxx(to);
+    let ((from_lo, from_hi), (lo, hi)) = (bounds(from), bounds(to));
+    if from == U64 {
+        return format!("static_cast<{cast}>(min({{S}}, {hi}ull))");
+    }
+    if lo <= from_lo && from_hi <= hi {
+        return format!("static_cast<{cast}>({{S}})");
+    }
+    if to == U64 {
+        return format!("static_cast<{cast}>(max(0ll, static_cast<long long>({{S}})))");
+    }
+    format!("static_cast<{cast}>(max({lo}ll, min({hi}ll, static_cast<long long>({{S}}))))")
+}
+
+/// The least and the largest number of an integer type.
+fn bounds(scalar: Scalar) -> (i128, i128) {
+    let bits = scalar.bits();
+    match scalar {
+        Bool => (0, 1),
+        I64 | I32 | I16 | I8 => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        _ => (0, (1 << bits) - 1),
+    }
+}
+
+/// PTX that rounds a number to nearest even. What has no more bits than f32 loses none on the way.
+fn rounded_to_tf32(from: Scalar) -> String {
+    let ty = ptx_name(from);
+    let (cut, back) = match from {
+        F32 => ("mov.b32 z, {S};".to_owned(), String::new()),
+        I16 | U16 => (format!("cvt.rn.f32.{ty} z, {{S}};"), String::new()),
+        F64 => (
+            "cvt.rz.f32.f64 z, {S};".to_owned(),
+            "cvt.f64.f32 back, z;\nsetp.neu.f64 lost, back, {S};".to_owned(),
+        ),
+        _ => (
+            format!("cvt.rz.f32.{ty} z, {{S}};"),
+            format!("cvt.rzi.{ty}.f32 back, z;\nsetp.ne.{ty} lost, back, {{S}};"),
+        ),
+    };
+    let sticky = match back.as_str() {
+        "" => String::new(),
+        back => format!(
+            ".reg .{ty} back;\n.reg .pred lost;\n{back}\nselp.b32 s, 1, 0, lost;\nor.b32 bits, bits, s;\n"
+        ),
+    };
+    let last = match from {
+        F64 => ".reg .pred nan;\nsetp.nan.f64 nan, {S}, {S};\nselp.b32 {D}, 0x7fffe000, bits, nan;",
+        _ => "mov.b32 {D}, bits;",
+    };
+    format!(
+        "{{{{\n.reg .f32 z;\n.reg .b32 bits, s;\n{cut}\nmov.b32 bits, z;\n{sticky}\
+         bfe.u32 s, bits, 13, 1;\nadd.u32 bits, bits, s;\nadd.u32 bits, bits, 0xfff;\n\
+         and.b32 bits, bits, 0xffffe000;\n{last}\n}}}}"
+    )
+}
+
+/// Name, source, target, C++, formula.
+type Nibbles =
+    (&'static str, (Scalar, &'static str), (Scalar, &'static str), &'static str, &'static str);
+
+#[rustfmt::skip] // One row a line.
+fn nibbles() -> Vec<Nibbles> {
+    const P: (Scalar, &str) = (U4, "unsigned char");
+    const N: (Scalar, &str) = (I4, "unsigned char");
+    const I2: (Scalar, &str) = (I32, "int2");
+    const F2: (Scalar, &str) = (F32, "float2");
+    const H2: (Scalar, &str) = (F16, "__half2");
+    const B2: (Scalar, &str) = (Bf16, "__nv_bfloat162");
+    const C2: (Scalar, &str) = (I8, "char2");
+    const W2: (Scalar, &str) = (U8, "uchar2");
+    let (low, sign) = ("a mask and a shift", "a mask and a shift, (S xor 8) - 8");
+    let (clamped, rounded) = ("clamped, and put together", "rounded to i32, clamped, and put together");
+    vec![
+        ("cvt.s32x2.u4x2", P, I2, "{D} = make_int2({S} & 0xf, {S} >> 4);", low),
+        ("cvt.s32x2.s4x2", N, I2, "{D} = make_int2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),
+        ("cvt.f32x2.u4x2", P, F2, "{D} = make_float2(static_cast<float>({S} & 0xf), static_cast<float>({S} >> 4));", low),
+        ("cvt.f32x2.s4x2", N, F2, "{D} = make_float2(static_cast<float>((({S} & 0xf) ^ 8) - 8), static_cast<float>((({S} >> 4) ^ 8) - 8));", sign),
+        ("cvt.u8x2.u4x2",  P, W2, "{D} = make_uchar2({S} & 0xf, {S} >> 4);", low),
+        ("cvt.s8x2.s4x2",  N, C2, "{D} = make_char2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),
+        ("cvt.u4x2.s32x2", I2, P, "{D} = max(0, min(15, ({S}).x)) | max(0, min(15, ({S}).y)) << 4;", clamped),
+        ("cvt.s4x2.s32x2", I2, N, "{D} = (max(-8, min(7, ({S}).x)) & 0xf) | (max(-8, min(7, ({S}).y)) & 0xf) << 4;", clamped),
+        ("cvt.u4x2.u8x2",  W2, P, "{D} = min(15, static_cast<int>(({S}).x)) | min(15, static_cast<int>(({S}).y)) << 4;", clamped),
+        ("cvt.s4x2.s8x2",  C2, N, "{D} = (max(-8, min(7, static_cast<int>(({S}).x))) & 0xf) | (max(-8, min(7, static_cast<int>(({S}).y))) & 0xf) << 4;", clamped),
+        ("cvt.u4x2.f32x2", F2, P, "{D} = max(0, min(15, __float2int_rn(({S}).x))) | max(0, min(15, __float2int_rn(({S}).y))) << 4;", rounded),
+        ("cvt.s4x2.f32x2", F2, N, "{D} = (max(-8, min(7, __float2int_rn(({S}).x))) & 0xf) | (max(-8, min(7, __float2int_rn(({S}).y))) & 0xf) << 4;", rounded),
+        ("cvt.u4x2.f16x2", H2, P, "{D} = max(0, min(15, __half2int_rn(__low2half({S})))) | max(0, min(15, __half2int_rn(__high2half({S})))) << 4;", rounded),
+        ("cvt.s4x2.f16x2", H2, N, "{D} = (max(-8, min(7, __half2int_rn(__low2half({S})))) & 0xf) | (max(-8, min(7, __half2int_rn(__high2half({S})))) & 0xf) << 4;", rounded),
+        ("cvt.u4x2.bf16x2", B2, P, "{D} = max(0, min(15, __float2int_rn(__low2float({S})))) | max(0, min(15, __float2int_rn(__high2float({S})))) << 4;", rounded),
+        ("cvt.s4x2.bf16x2", B2, N, "{D} = (max(-8, min(7, __float2int_rn(__low2float({S})))) & 0xf) | (max(-8, min(7, __float2int_rn(__high2float({S})))) & 0xf) << 4;", rounded),
+    ]
+}
+
+fn pair((name, (from, from_cxx), (to, to_cxx), text, formula): Nibbles, t: &Timing) -> Atom {
+    let first = since(from).later(since(to));
+    let cost = t.chain(t.int_lanes, 2, 6);
+    atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+        .operands([
+            r(("S", Elem::Scalar(from), RF, &[2], PAIR)).through(from_cxx),
+            w(("D", Elem::Scalar(to), RF, &[2], PAIR)).through(to_cxx),
+        ])
+        .cuda(text)
+        .sequence(formula, "none")
+        .cite(cite(from, to))
+}

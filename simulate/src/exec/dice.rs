@@ -1,0 +1,47 @@
+//! Draws schedules: which strand goes next, where warps part, and when asynchronous copies arrive.
+//!
+//! Invariant: what is drawn follows from the seed and the block alone.
+
+use super::Runner;
+use super::strand::Strand;
+use crate::inputs::{GOLDEN, mix};
+
+/// A sequence of numbers.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    /// The sequence of a seed for a block.
+    pub(super) fn new(seed: u64, block: i64) -> Self {
+        Dice(mix(seed ^ mix(block as u64)))
+    }
+
+    /// A number below `n`.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        (mix(self.0) % n.max(1) as u64) as usize
+    }
+}
+
+impl<'k> Runner<'k> {
+    /// Before a strand's next statement: lets some of its warps fall behind, or a copy arrive early.
+    pub(super) fn disturb(&mut self, strand: &mut Strand<'k>) {
+        let Some(dice) = &mut self.dice else { return };
+        let warps = strand.mask().warps();
+        if warps.count_ones() > 1 && dice.below(4) == 0 {
+            let kept = warps & (dice.below(1 << 16) | dice.below(1 << 16) << 16) as u32;
+            if kept != 0
+                && kept != warps
+                && let Some(mut other) = strand.part(warps & !kept)
+            {
+                // Where it stands it would be taken up again at once: it goes to the list as it is.
+                other.loops.clone_from(&self.env.loops);
+                self.strands.push(other);
+            }
+        }
+        let Some(dice) = &mut self.dice else { return };
+        if !self.flying.is_empty() && dice.below(8) == 0 {
+            let i = dice.below(self.flying.len());
+            self.deliver(i);
+        }
+    }
+}

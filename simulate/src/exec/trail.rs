@@ -1,0 +1,100 @@
+//! In which iteration of the loops around it an access was made.
+//!
+//! Of the access that an error is about the loop variables are at hand. Of the earlier one of a race nothing
+//! is kept but the number of its statement's execution: the block runs once more, as it did before, up to
+//! that execution.
+
+use super::strand::{Kind, Strand};
+use super::{Mode, Runner};
+use crate::index::LoopValue;
+use crate::plan::{Kernel, Node};
+use crate::state::GlobalMemory;
+use crate::state::race::Clash;
+use carbyne_ir::diag::{Code, Diagnostic};
+
+/// An execution of a statement that is looked for.
+pub(super) struct Watch {
+    /// Its number.
+    serial: u32,
+    /// A lane of the warps that execute it; what differs between lanes is not said of several.
+    lane: u8,
+    /// Its iteration, once found.
+    pub(super) found: Option<String>,
+}
+
+impl Watch {
+    /// Of the earlier access of a race; none if no statement of a thread made it.
+    pub(super) fn of(clash: &Clash) -> Option<Self> {
+        (clash.serial > 0).then_some(Watch { serial: clash.serial, lane: clash.lane, found: None })
+    }
+}
+
+impl<'k> Runner<'k> {
+    /// Notes the iteration, if this is the execution that is looked for.
+    pub(super) fn note_iteration(&mut self, strand: &Strand<'k>) {
+        let serial = self.serial;
+        let Some(watch) = self.watch.as_mut().filter(|w| w.serial == serial) else { return };
+        let lanes = strand.mask();
+        let thread = lanes.threads().find(|t| t % 32 == usize::from(watch.lane));
+        watch.found = Some(iteration(self.kernel, strand, &self.env.loops, thread));
+    }
+
+    /// Says of an error in which iteration the strand is.
+    pub(super) fn in_iteration(
+        &self,
+        mut error: Box<Diagnostic>,
+        strand: &Strand<'k>,
+    ) -> Box<Diagnostic> {
+        let accused = self.blocks.iter().find_map(|b| b.accused);
+        let thread = accused.map(|(thread, _)| usize::from(thread));
+        let at = iteration(self.kernel, strand, &self.env.loops, thread);
+        error.label = match error.label.is_empty() {
+            true => at,
+            false if at.is_empty() => error.label,
+            false => format!("{}, {at}", error.label),
+        };
+        error
+    }
+}
+
+/// Says of a race in which iteration its earlier access was.
+pub(super) fn earlier<'k>(
+    kernel: &'k Kernel<'k>,
+    memory: &[&'k GlobalMemory],
+    first: i64,
+    mode: Mode,
+    clash: &Clash,
+    error: &mut Diagnostic,
+) {
+    if !matches!(error.code, Code::Race | Code::MissingFence) {
+        return;
+    }
+    let Some(watch) = Watch::of(clash) else { return };
+    let mut runner = super::runner(kernel, memory, first, mode);
+    runner.watch = Some(watch);
+    // It ends as before.
+    drop(runner.run());
+    let found = runner.watch.and_then(|w| w.found).filter(|at| !at.is_empty());
+    if let (Some(at), Some((_, why))) = (found, error.related.first_mut()) {
+        why.push_str(&format!(", {at}"));
+    }
+}
+
+/// `k = 3, i = 0`: the loop variables at a strand's place, outer ones first.
+fn iteration(
+    kernel: &Kernel<'_>,
+    strand: &Strand<'_>,
+    loops: &[LoopValue],
+    thread: Option<usize>,
+) -> String {
+    let around = strand.frames.windows(2).filter(|f| matches!(f[1].kind, Kind::Loop { .. }));
+    let values = around.filter_map(|f| {
+        let Some(Node::For { slot, .. }) = f[0].nodes.get(f[0].at) else { return None };
+        let value = match loops.get(*slot)? {
+            LoopValue::Uniform(value) => *value,
+            LoopValue::ByThread(values) => *values.get(thread?)?,
+        };
+        Some(format!("{} = {value}", kernel.loops.get(*slot)?))
+    });
+    values.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,221 @@
+//! Registers whose values are still needed, statement by statement.
+//!
+//! A buffer is live where a value in it may still be read: backward over the statements, with branches joined
+//! and loops carried around (Aho, Lam, Sethi, Ullman: Compilers, Live-Variable Analysis). Buffers count whole,
+//! for one thread: a statement that writes all of one without reading it ends its life before, and so does a
+//! spec with a body that means to. Addresses, indices and predicates take more registers than these.
+
+use super::{How, Kernel, Leaf, Node, Space};
+
+/// Most words of all sets together.
+const MAX_WORDS: usize = 1 << 20;
+/// Most elements of a view that is looked at one by one.
+const MAX_LISTED: usize = 1 << 10;
+
+/// One bit a register buffer.
+type Set = Vec<u64>;
+
+/// What a statement does to liveness, and those inside of it.
+struct Fact {
+    /// Read before they are written.
+    reads: Set,
+    /// Written whole.
+    writes: Set,
+    inner: Vec<Vec<Fact>>,
+}
+
+/// For each leaf, the 32-bit registers of a thread that are live at it; none where there are too many
+/// statements and buffers.
+pub(crate) fn live_registers(kernel: &Kernel<'_>) -> Option<Vec<u64>> {
+    let words = kernel.registers.len().div_ceil(64);
+    if (n_nodes(&kernel.body) + 1).saturating_mul(2 * words.max(1)) > MAX_WORDS {
+        return None;
+    }
+    let mut live = Live { kernel, words, leaves: vec![0; kernel.leaves.len()] };
+    let facts = live.facts(&kernel.body).2;
+    live.assign(&kernel.body, &facts, live.none());
+    Some(live.leaves)
+}
+
+fn n_nodes(nodes: &[Node]) -> usize {
+    let inner = |node: &Node| match node {
+        Node::Body { body, .. } | Node::For { body, .. } => n_nodes(body),
+        Node::If { then, otherwise, .. } => n_nodes(then) + n_nodes(otherwise),
+        _ => 0,
+    };
+    nodes.iter().map(|node| 1 + inner(node)).sum()
+}
+
+struct Live<'k> {
+    kernel: &'k Kernel<'k>,
+    words: usize,
+    leaves: Vec<u64>,
+}
+
+impl Live<'_> {
+    fn none(&self) -> Set {
+        vec![0; self.words]
+    }
+
+    fn buffer(&self, view: usize) -> Option<usize> {
+        match self.kernel.views[view].space {
+            Space::Registers(i) => Some(i),
+            Space::Shared(_) | Space::Global(_) => None,
+        }
+    }
+
+    /// Whether a view is all of its buffer, for the threads that have it.
+    fn is_whole(&self, index: usize) -> bool {
+        let (view, Some(buffer)) = (&self.kernel.views[index], self.buffer(index)) else {
+            return false;
+        };
+        let len = self.kernel.registers[buffer].len;
+        if let Some(dist) = view.dist {
+            return self.kernel.dists[dist].by_thread.iter().all(|(_, v)| v.len() == len);
+        }
+        if view.size != len as i64 || len > MAX_LISTED || view.offset.known() != Some(0) {
+            return false;
+        }
+        let mut seen = vec![false; len];
+        for e in 0..len {
+            match usize::try_from(view.element(e)).ok().and_then(|at| seen.get_mut(at)) {
+                Some(seen) => *seen = true,
+                None => return false,
+            }
+        }
+        seen.into_iter().all(|s| s)
+    }
+
+    fn of_leaf(&self, leaf: &Leaf) -> (Set, Set) {
+        let (mut reads, mut writes) = (self.none(), self.none());
+        let accumulates = match &leaf.how {
+            How::Row(row) => row.writes.iter().any(|w| !w.reads.is_empty()),
+            How::Meaning(meaning) => meaning.reads_output(),
+            How::Bulk(_) | How::Shuffle { .. } => false,
+        };
+        for view in super::lower::views_of(&leaf.inputs) {
+            self.buffer(view).iter().for_each(|b| insert(&mut reads, *b));
+        }
+        for view in &leaf.outputs {
+            let Some(buffer) = self.buffer(*view) else { continue };
+            if accumulates {
+                insert(&mut reads, buffer);
+            } else if self.is_whole(*view) {
+                insert(&mut writes, buffer);
+            }
+        }
+        (reads, writes)
+    }
+
+    fn fact(&self, node: &Node) -> Fact {
+        match node {
+            Node::Leaf(i) => {
+                let (reads, writes) = self.of_leaf(&self.kernel.leaves[*i]);
+                Fact { reads, writes, inner: vec![] }
+            }
+            Node::Allocate(buffer) => {
+                let mut writes = self.none();
+                buffer.iter().for_each(|b| insert(&mut writes, *b));
+                Fact { reads: self.none(), writes, inner: vec![] }
+            }
+            Node::Body { check, body, .. } => {
+                let (mut reads, mut writes, inner) = self.facts(body);
+                if let Some(check) = check.map(|c| &self.kernel.checks[c])
+                    && !check.meaning.reads_output()
+                {
+                    let mut own = self.none();
+                    for view in check.outputs.iter().filter(|v| self.is_whole(**v)) {
+                        self.buffer(*view).iter().for_each(|b| insert(&mut own, *b));
+                    }
+                    for view in super::lower::views_of(&check.inputs) {
+                        self.buffer(view).iter().for_each(|b| remove(&mut own, *b));
+                    }
+                    subtract(&mut reads, &own);
+                    join(&mut writes, &own);
+                }
+                Fact { reads, writes, inner: vec![inner] }
+            }
+            Node::For { body, .. } => {
+                let (reads, _, inner) = self.facts(body);
+                Fact { reads, writes: self.none(), inner: vec![inner] }
+            }
+            Node::If { then, otherwise, .. } => {
+                let (mut reads, mut writes, first) = self.facts(then);
+                let (also, too, second) = self.facts(otherwise);
+                join(&mut reads, &also);
+                writes.iter_mut().zip(&too).for_each(|(a, b)| *a &= b);
+                Fact { reads, writes, inner: vec![first, second] }
+            }
+            Node::Barrier { .. } | Node::Sync(_) => {
+                Fact { reads: self.none(), writes: self.none(), inner: vec![] }
+            }
+        }
+    }
+
+    /// Of a list of statements: read before written, written whole, and of each.
+    fn facts(&self, nodes: &[Node]) -> (Set, Set, Vec<Fact>) {
+        let all: Vec<Fact> = nodes.iter().map(|node| self.fact(node)).collect();
+        let (mut reads, mut writes) = (self.none(), self.none());
+        for fact in all.iter().rev() {
+            subtract(&mut reads, &fact.writes);
+            join(&mut reads, &fact.reads);
+            join(&mut writes, &fact.writes);
+        }
+        (reads, writes, all)
+    }
+
+    /// Notes what is live at each leaf, given what is live behind the list.
+    fn assign(&mut self, nodes: &[Node], facts: &[Fact], mut live: Set) {
+        for (node, fact) in nodes.iter().zip(facts).rev() {
+            match node {
+                Node::Leaf(i) => {
+                    let leaf = &self.kernel.leaves[*i];
+                    let written = leaf.outputs.iter().filter_map(|v| self.buffer(*v));
+                    let mut here = live.clone();
+                    written.for_each(|b| insert(&mut here, b));
+                    join(&mut here, &fact.reads);
+                    self.leaves[*i] = self.registers(&here);
+                }
+                Node::Body { body, .. } => self.assign(body, &fact.inner[0], live.clone()),
+                Node::For { body, .. } => {
+                    let mut around = live.clone();
+                    join(&mut around, &fact.reads);
+                    self.assign(body, &fact.inner[0], around);
+                }
+                Node::If { then, otherwise, .. } => {
+                    self.assign(then, &fact.inner[0], live.clone());
+                    self.assign(otherwise, &fact.inner[1], live.clone());
+                }
+                Node::Allocate(_) | Node::Barrier { .. } | Node::Sync(_) => {}
+            }
+            subtract(&mut live, &fact.writes);
+            join(&mut live, &fact.reads);
+        }
+    }
+
+    fn registers(&self, set: &Set) -> u64 {
+        let has = |b: &usize| set[b / 64] >> (b % 64) & 1 == 1;
+        let all = (0..self.kernel.registers.len()).filter(has);
+        all.map(|b| {
+            let buffer = &self.kernel.registers[b];
+            (buffer.len as u64).saturating_mul(u64::from(buffer.bits)).div_ceil(32)
+        })
+        .sum()
+    }
+}
+
+fn insert(set: &mut Set, i: usize) {
+    set[i / 64] |= 1 << (i % 64);
+}
+
+fn remove(set: &mut Set, i: usize) {
+    set[i / 64] &= !(1 << (i % 64));
+}
+
+fn join(set: &mut Set, other: &Set) {
+    set.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
+}
+
+fn subtract(set: &mut Set, other: &Set) {
+    set.iter_mut().zip(other).for_each(|(a, b)| *a &= !b);
+}
