@@ -47,7 +47,7 @@ Move @g <<<#grid, #cta>>> (%A) -> (%B) {
 fn every_relation_has_a_certificate_that_checks() {
     let mut found = [0; 5];
     for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE] {
-        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             c.check().expect("holds");
             found[match c.relation {
@@ -97,7 +97,7 @@ fn layouts(r: &mut Relation) -> Vec<&mut Layout> {
 fn every_changed_stride_fails_the_check() {
     let mut n = 0;
     for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE] {
-        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             let mut copy = c.clone();
             let originals: Vec<Layout> =
