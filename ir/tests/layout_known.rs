@@ -84,6 +84,14 @@ fn text_round_trips() {
 }
 
 #[test]
+fn copies_go_behind_holes_that_hold_none() {
+    // Between 0, 1 and 3, 4 there is one place, and no stride reaches it in every row.
+    let a = layout("(2,2,4):(1,16,3)");
+    let product = a.logical_product(layout("10:1")).expect("a product");
+    assert_eq!(product.to_string(), "((2,2,4),10):((1,16,3),32)");
+}
+
+#[test]
 fn divisions_and_products() {
     let tiler = Tiler::tile(&[4, 8]).unwrap();
     let zipped = layout("(8,24):(1,8)").zipped_divide(tiler).unwrap();

@@ -20,9 +20,17 @@ impl<L: Leaf> Layout<L> {
         tiler: impl Into<Tiler<L>>,
     ) -> Result<Layout<L>, LayoutError> {
         tiler.into().transform(self, 0, false, &mut |mode, tile| {
-            let target = L::mul(cx, mode.size_in(cx)?, tile.cosize_in(cx)?)?;
-            let copies = mode.complement_in(cx, target)?.compose_in(cx, tile)?;
-            Layout::concat(&[mode.clone(), copies])
+            let n = tile.cosize_in(cx)?;
+            let mut free = mode.complement_in(cx, L::mul(cx, mode.size_in(cx)?, n)?)?;
+            if L::lt(cx, free.size_in(cx)?, n).is_true() {
+                // Strides that do not divide each other leave holes that hold no copy: go on behind them.
+                let mut reach = L::constant(1);
+                for &(extent, stride) in mode.leaves() {
+                    reach = L::max(cx, reach, L::mul(cx, extent, stride)?)?;
+                }
+                free = mode.complement_in(cx, L::mul(cx, reach, n)?)?;
+            }
+            Layout::concat(&[mode.clone(), free.compose_in(cx, tile)?])
         })
     }
 
