@@ -6,6 +6,7 @@
 mod exchange;
 mod through;
 
+use crate::build::{self, compact, counted, define, define_threads, leaf, number, plain, word};
 use crate::names::Names;
 use crate::solve::Solution;
 use crate::solve::copy::Candidate;
@@ -18,7 +19,7 @@ use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
-use through::{Values, at, plain};
+use through::Values;
 
 /// What is written into the module.
 pub struct Emit<'a> {
@@ -180,7 +181,7 @@ impl<'a> Emit<'a> {
             return (blocks.clone(), threads.base.text.clone());
         }
         let name = self.local.threads.clone();
-        body.push(thread_def(&name, threads.clone()));
+        body.push(define_threads(&name, threads.clone()));
         (blocks.clone(), name)
     }
 
@@ -199,7 +200,7 @@ impl<'a> Emit<'a> {
             let view = View::of(name)
                 .then(ViewOp::Tile(tiler))
                 .then(ViewOp::Index(vec![Some(Expr::int(0))]));
-            body.push(thread_def(&part, view));
+            body.push(define_threads(&part, view));
             name = part;
         }
         let r = c.f.mode(1).and_then(|v| v.mode(1)).map_or(1, |r| r.size());
@@ -208,24 +209,16 @@ impl<'a> Emit<'a> {
         let (in_s, in_d) = (self.local.source.clone(), self.local.target.clone());
         let s = self.side(src, &c.f, &name, c.src_rf, &[c.n, r]);
         let d = self.side(dst, &c.g, &name, c.dst_rf, &[c.n, r]);
-        body.push(data_def(&in_s, s));
-        body.push(data_def(&in_d, d));
+        body.push(define(&in_s, s));
+        body.push(define(&in_d, d));
         let exec = (blocks, self.group(&name, c.group));
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], r);
         let kind = spec.kind;
         let at = |t: &str| View::of(t).then(ViewOp::Index(vec![None, Some(i.clone())]));
-        let leaf = Spec {
-            kind,
-            name: None,
-            exec: Some(exec),
-            inputs: vec![Operand::View(at(&in_s))],
-            outputs: vec![at(&in_d)],
-            attrs: vec![word("atom", c.atom)],
-            body: None,
-            span: Span::default(),
-        };
-        body.extend(nest.around(leaf));
+        let atom = vec![word("atom", c.atom)];
+        let leaf = leaf(kind, &exec, vec![at(&in_s)], at(&in_d), atom);
+        body.extend(nest.around(vec![leaf]));
         Block { stmts: body, footer: vec![] }
     }
 
@@ -279,7 +272,7 @@ impl<'a> Emit<'a> {
                 Some(p) if name == &names[2] => View::of(&p.name),
                 _ => view.clone().then(ViewOp::Mine),
             };
-            body.push(data_def(name, own.then(reshape(&parts))));
+            body.push(define(name, own.then(reshape(&parts))));
         }
         if let Some(p) = &partial {
             self.zero(p, &mut body);
@@ -299,17 +292,8 @@ impl<'a> Emit<'a> {
         let mut attrs: Vec<Attr> =
             spec.attrs.iter().filter(|a| a.key.text == "acc").cloned().collect();
         attrs.push(word("atom", c.atom));
-        let leaf = Spec {
-            kind: spec.kind,
-            name: None,
-            exec: Some(exec),
-            inputs: vec![Operand::View(at(0, &i, &k)), Operand::View(at(1, &j, &k))],
-            outputs: vec![at(2, &i, &j)],
-            attrs,
-            body: None,
-            span: Span::default(),
-        };
-        body.extend(nest.around(leaf));
+        let factors = vec![at(0, &i, &k), at(1, &j, &k)];
+        body.extend(nest.around(vec![leaf(spec.kind, &exec, factors, at(2, &i, &j), attrs)]));
         if let Some(p) = &partial {
             self.sum(p, &mut body);
         }
@@ -365,30 +349,20 @@ impl<'a> Emit<'a> {
                 modes.push(mode(1, 1));
                 index.push(Some(Expr::int(0)));
             }
-            body.push(data_def(&name, view.clone().then(ViewOp::Mine).then(reshape(&modes))));
+            body.push(define(&name, view.clone().then(ViewOp::Mine).then(reshape(&modes))));
             operands.push(View::of(name).then(ViewOp::Index(index)));
         }
         let exec = (blocks, self.group(&all, 1));
         let Some(output) = operands.pop() else { return Block::default() };
         let mut inputs = operands.into_iter();
-        let leaf = Spec {
-            kind: spec.kind,
-            name: None,
-            exec: Some(exec),
-            inputs: spec
-                .inputs
-                .iter()
-                .filter_map(|o| match o {
-                    Operand::View(_) => inputs.next().map(Operand::View),
-                    Operand::Number(n) => Some(Operand::Number(n.clone())),
-                })
-                .collect(),
-            outputs: vec![output],
-            attrs: vec![word("atom", c.atom)],
-            body: None,
-            span: Span::default(),
-        };
-        body.extend(nest.around(leaf));
+        let operands = spec.inputs.iter().filter_map(|o| match o {
+            Operand::View(_) => inputs.next().map(Operand::View),
+            Operand::Number(n) => Some(Operand::Number(n.clone())),
+        });
+        let operands = operands.collect();
+        let atom = vec![word("atom", c.atom)];
+        let leaf = build::spec(spec.kind, Some(exec), operands, output, atom);
+        body.extend(nest.around(vec![leaf]));
         Block { stmts: body, footer: vec![] }
     }
 
@@ -405,22 +379,13 @@ impl<'a> Emit<'a> {
         let n = c.n();
         let one = |m: &Layout| if m.size() == 1 { mode(1, 1) } else { m.coalesce() };
         let (stay, reduced) = (one(&c.values.0), one(&c.values.1));
-        body.push(data_def(&s, src.clone().then(ViewOp::Mine).then(reshape(&[stay, reduced]))));
-        body.push(data_def(&d, dst.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)]))));
+        body.push(define(&s, src.clone().then(ViewOp::Mine).then(reshape(&[stay, reduced]))));
+        body.push(define(&d, dst.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)]))));
         if !c.masks.is_empty() || c.shared.is_some() {
-            body.push(plain(&o, 1, c.scalar, Memory::Rf));
+            body.push(plain(&o, &[1], c.scalar, Memory::Rf));
         }
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], n);
-        let leaf = |kind, exec: &(View, View), inputs: Vec<View>, output: View, attrs| {
-            through::spec(
-                kind,
-                exec,
-                inputs.into_iter().map(Operand::View).collect(),
-                output,
-                attrs,
-            )
-        };
         let op = SpecKind::Binary(c.op);
         let own = || at(&d, vec![i.clone()]);
         let zero = || Expr::int(0);
@@ -431,28 +396,24 @@ impl<'a> Emit<'a> {
         if c.values.1.size() > 1 {
             let next =
                 leaf(op, &each, vec![own(), at(&s, vec![i.clone(), Expr::name(j)])], own(), vec![]);
-            steps.push(counted(j, 1, c.values.1.size(), vec![next]));
+            steps.push(unrolled(j, (1, c.values.1.size()), vec![next]));
         }
         // Lanes.
         if !c.masks.is_empty() {
             let warp = (blocks.clone(), self.group(&all, 32));
             for mask in &c.masks {
-                let mask = Attr {
-                    key: Name::new("lane"),
-                    value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(*mask))),
-                };
                 steps.push(leaf(
                     SpecKind::Shfl(ShflOp::Bfly),
                     &warp,
                     vec![own()],
                     at(&o, vec![zero()]),
-                    vec![mask],
+                    vec![number("lane", *mask)],
                 ));
                 steps.push(leaf(op, &each, vec![own(), at(&o, vec![zero()])], own(), vec![]));
             }
         }
         let Some(through) = &c.shared else {
-            body.extend(nest.around_all(steps));
+            body.extend(nest.around(steps));
             return Block { stmts: body, footer: vec![] };
         };
         let values = Values { each, own: &own, other: &o, n, op, scalar: c.scalar };
@@ -491,59 +452,21 @@ impl Nest {
         Expr::name(name)
     }
 
-    fn around(self, leaf: Spec) -> Vec<Stmt> {
-        self.around_all(vec![Stmt::new(StmtKind::Spec(leaf))])
-    }
-
-    fn around_all(self, mut stmts: Vec<Stmt>) -> Vec<Stmt> {
+    fn around(self, mut stmts: Vec<Stmt>) -> Vec<Stmt> {
         for (var, n) in self.loops.into_iter().rev() {
-            stmts = vec![counted(&var, 0, n, stmts)];
+            stmts = vec![unrolled(&var, (0, n), stmts)];
         }
         stmts
     }
 }
 
-/// An unrolled loop from `start` to `end`.
-fn counted(var: &str, start: i64, end: i64, stmts: Vec<Stmt>) -> Stmt {
-    Stmt::new(StmtKind::For {
-        var: Name::new(var),
-        start: Expr::int(start),
-        end: Expr::int(end),
-        step: Expr::int(1),
-        unroll: Unroll::Full,
-        body: Block { stmts, footer: vec![] },
-    })
+fn unrolled(var: &str, range: (i64, i64), stmts: Vec<Stmt>) -> Stmt {
+    counted(var, range, Unroll::Full, stmts)
 }
 
-fn word(key: &str, value: &str) -> Attr {
-    Attr { key: Name::new(key), value: AttrValue::Word(value.to_owned()) }
-}
-
-fn data_def(name: &str, view: View) -> Stmt {
-    Stmt::new(StmtKind::DataDef { name: Name::new(name), ty: None, view })
-}
-
-fn thread_def(name: &str, view: View) -> Stmt {
-    Stmt::new(StmtKind::ThreadDef { name: Name::new(name), ty: None, view })
-}
-
-/// `.reshape(shape : compact column-major strides)`
-fn compact(shape: &[i64]) -> ViewOp {
-    let mut next = 1;
-    let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
-    let strides = shape
-        .iter()
-        .map(|n| {
-            let s = next;
-            next *= n;
-            leaf(s)
-        })
-        .collect();
-    ViewOp::Reshape(LayoutExpr {
-        shape: TupleExpr::Tuple(shape.iter().map(|n| leaf(*n)).collect()),
-        stride: TupleExpr::Tuple(strides),
-        span: Span::default(),
-    })
+/// `%t[..]`
+fn at(t: &str, index: Vec<Expr>) -> View {
+    View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
 }
 
 /// `.reshape([..]:[..])` to these modes.

@@ -7,6 +7,7 @@
 //! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on an
 //! architecture; the table's rows decide.
 
+mod build;
 pub mod certificate;
 pub mod checker;
 pub mod emit;

@@ -1,6 +1,7 @@
 //! Rewrites a module so that it can be solved: bodies that take operands through registers or shared memory.
 //! What is added stands in the text like what a person writes, and is solved like it.
 
+use crate::build;
 use crate::emit::layout_expr;
 use crate::names::Names;
 use crate::solve::{Want, ops};
@@ -244,19 +245,9 @@ impl Rewrite<'_> {
             View::of(&name)
         };
         let leaf = |kind, inputs, output, attrs| {
-            Stmt::new(StmtKind::Spec(Spec {
-                kind,
-                name: None,
-                exec: spec.exec.clone(),
-                inputs,
-                outputs: vec![output],
-                attrs,
-                body: None,
-                span: Span::default(),
-            }))
+            build::spec(kind, spec.exec.clone(), inputs, output, attrs)
         };
-        let zero = Operand::Number(Number { text: "0".into(), span: Span::default() });
-        body.push(leaf(SpecKind::Init, vec![zero], sum.clone(), vec![]));
+        body.push(leaf(SpecKind::Init, vec![build::zero()], sum.clone(), vec![]));
         body.push(leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), spec.attrs.clone()));
         if in_registers && acc == scalar {
             return Some(body);
@@ -281,27 +272,10 @@ impl Rewrite<'_> {
 
 /// `Allocate %name:[..].scalar.memory{?}` of the shape of `t`.
 fn allocate(p: &Program, t: TensorId, name: &str, scalar: Scalar, memory: Memory) -> Option<Stmt> {
-    let modes = ops::extents(p, t)?.into_iter().map(|n| TupleExpr::Leaf(Expr::int(n))).collect();
-    let ty = TensorType {
-        levels: vec![Dims { modes, strides: None, span: Span::default() }],
-        scalar,
-        memory: Some(memory),
-        attrs: vec![TypeAttr::Open],
-        span: Span::default(),
-    };
-    Some(Stmt::new(StmtKind::Allocate { name: Name::new(name), ty }))
+    Some(build::allocate(name, &ops::extents(p, t)?, scalar, memory))
 }
 
 /// A Move by the threads of `spec`.
 fn moved(spec: &Spec, from: View, to: View) -> Stmt {
-    Stmt::new(StmtKind::Spec(Spec {
-        kind: SpecKind::Move,
-        name: None,
-        exec: spec.exec.clone(),
-        inputs: vec![Operand::View(from)],
-        outputs: vec![to],
-        attrs: vec![],
-        body: None,
-        span: Span::default(),
-    }))
+    build::spec(SpecKind::Move, spec.exec.clone(), vec![Operand::View(from)], to, vec![])
 }

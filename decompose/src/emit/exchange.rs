@@ -1,6 +1,7 @@
 //! Bodies of Moves between registers by exchanges between lanes.
 
 use super::*;
+use crate::build::{compact, define, leaf, number, plain};
 use crate::solve::exchange::{Choice, Step};
 
 impl Emit<'_> {
@@ -21,18 +22,18 @@ impl Emit<'_> {
             let names = vec![Name::new(&thread)];
             body.push(Stmt::new(StmtKind::Indices { names, threads: View::of(&all) }));
         }
-        body.push(data_def(&s, src.clone().then(ViewOp::Mine).then(reshape(&c.map.modes()))));
-        body.push(data_def(&d, dst.clone().then(ViewOp::Mine).then(compact(&[c.unit, units]))));
-        body.push(registers(&work, &[c.unit, units], c.scalar));
+        body.push(define(&s, src.clone().then(ViewOp::Mine).then(reshape(&c.map.modes()))));
+        body.push(define(&d, dst.clone().then(ViewOp::Mine).then(compact(&[c.unit, units]))));
+        body.push(plain(&work, &[c.unit, units], c.scalar, Memory::Rf));
         if !c.steps.is_empty() {
-            body.push(registers(&send, &[c.unit], c.scalar));
-            body.push(registers(&receive, &[c.unit], c.scalar));
+            body.push(plain(&send, &[c.unit], c.scalar, Memory::Rf));
+            body.push(plain(&receive, &[c.unit], c.scalar, Memory::Rf));
         }
-        let copy = |from: View, to: View| leaf(SpecKind::Move, &each, from, to, vec![]);
+        let copy = |from: View, to: View| leaf(SpecKind::Move, &each, vec![from], to, vec![]);
         let of = |t: &str, i: Expr| View::of(t).then(ViewOp::Index(vec![None, Some(i)]));
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], units);
-        body.extend(nest.clone().around_all(vec![copy(of(&s, i.clone()), of(&work, i.clone()))]));
+        body.extend(nest.clone().around(vec![copy(of(&s, i.clone()), of(&work, i.clone()))]));
         let warp = (blocks, self.group(&all, 32));
         for Step { mask, register } in &c.steps {
             let step = register / c.unit;
@@ -56,57 +57,19 @@ impl Emit<'_> {
                 })
             };
             let (x, y) = (View::of(&send), View::of(&receive));
-            let attr = Attr {
-                key: Name::new("lane"),
-                value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(*mask))),
-            };
             let bfly = SpecKind::Shfl(ShflOp::Bfly);
-            body.extend(nest.around_all(vec![
+            body.extend(nest.around(vec![
                 // The lanes below keep the lower registers.
                 copy(low.clone(), x.clone()),
                 where_bit(0, copy(high.clone(), x.clone())),
-                leaf(bfly, &warp, x, y.clone(), vec![attr]),
+                leaf(bfly, &warp, vec![x], y.clone(), vec![number("lane", *mask)]),
                 where_bit(0, copy(y.clone(), high)),
                 where_bit(1, copy(y, low)),
             ]));
         }
-        body.extend(nest.around_all(vec![copy(of(&work, i.clone()), of(&d, i))]));
+        body.extend(nest.around(vec![copy(of(&work, i.clone()), of(&d, i))]));
         Block { stmts: body, footer: vec![] }
     }
-}
-
-/// `Allocate %name:[..].scalar.RF`, of each thread.
-fn registers(name: &str, shape: &[i64], scalar: carbyne_ir::scalar::Scalar) -> Stmt {
-    let leaf = |n: i64| TupleExpr::Leaf(Expr::int(n));
-    let mut next = 1;
-    let strides = shape.iter().map(|n| {
-        let s = next;
-        next *= n;
-        leaf(s)
-    });
-    let strides = (shape.len() > 1).then(|| strides.collect());
-    let modes = shape.iter().map(|n| leaf(*n)).collect();
-    let ty = TensorType {
-        levels: vec![Dims { modes, strides, span: Span::default() }],
-        scalar,
-        memory: Some(Memory::Rf),
-        attrs: vec![],
-        span: Span::default(),
-    };
-    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
-}
-
-fn leaf(kind: SpecKind, exec: &(View, View), from: View, to: View, attrs: Vec<Attr>) -> Stmt {
-    Stmt::new(StmtKind::Spec(Spec {
-        kind,
-        name: None,
-        exec: Some(exec.clone()),
-        inputs: vec![Operand::View(from)],
-        outputs: vec![to],
-        attrs,
-        body: None,
-        span: Span::default(),
-    }))
 }
 
 fn product(a: Expr, n: i64) -> Expr {

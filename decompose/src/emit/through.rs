@@ -1,14 +1,14 @@
 //! Values that several threads hold parts of, through shared memory: what a Reduction has left when its lanes are
 //! done, and partial sums of a MatMul whose K is spread over warps.
 
-use super::{Emit, Nest, counted, data_def, layout_expr, reshape};
+use super::{Emit, Nest, at, layout_expr, reshape, unrolled};
+use crate::build::{define, leaf, plain, spec, zero};
 use crate::solve::matmul;
 use crate::solve::reduce::Through;
 use crate::solve::tv::mode;
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
-use carbyne_ir::span::Span;
 
 /// Values of one thread that are combined with those of others.
 pub(super) struct Values<'a> {
@@ -50,11 +50,10 @@ impl Emit<'_> {
         body: &mut Vec<Stmt>,
     ) {
         let [x, put, get] = self.local.exchange.clone();
-        body.push(plain(&x, through.threads * v.n, v.scalar, Memory::Sh));
+        body.push(plain(&x, &[through.threads * v.n], v.scalar, Memory::Sh));
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], v.n);
         let j = &self.local.loops[1];
-        let zero = || Expr::int(0);
         let values = mode(v.n, through.threads);
         let all_own = mode(through.threads, 1);
         let view = |t: &Layout, v: &[Layout]| -> ViewOp {
@@ -62,24 +61,24 @@ impl Emit<'_> {
             let tv = Layout::concat(&[t.clone(), v]).unwrap_or_else(|_| mode(1, 0));
             ViewOp::Tv(layout_expr(&tv), Name::new(all))
         };
-        body.push(data_def(&put, View::of(&x).then(view(&all_own, std::slice::from_ref(&values)))));
+        body.push(define(&put, View::of(&x).then(view(&all_own, std::slice::from_ref(&values)))));
         let others = through.others.coalesce();
-        body.push(data_def(&get, View::of(&x).then(view(&through.first, &[values, others]))));
+        body.push(define(&get, View::of(&x).then(view(&through.first, &[values, others]))));
         let mut steps = first;
         let to = at(&put, vec![i.clone()]);
-        steps.push(leaf(SpecKind::Move, &v.each, vec![(v.own)()], to));
-        body.extend(nest.clone().around_all(steps));
+        steps.push(leaf(SpecKind::Move, &v.each, vec![(v.own)()], to, vec![]));
+        body.extend(nest.clone().around(steps));
         body.push(Stmt::new(StmtKind::Barrier(None)));
-        let from = at(&get, vec![i.clone(), zero()]);
-        let mut steps = vec![leaf(SpecKind::Move, &v.each, vec![from], (v.own)())];
+        let from = at(&get, vec![i.clone(), Expr::int(0)]);
+        let mut steps = vec![leaf(SpecKind::Move, &v.each, vec![from], (v.own)(), vec![])];
         let from = at(&get, vec![i.clone(), Expr::name(j)]);
-        let other = || at(v.other, vec![zero()]);
+        let other = || at(v.other, vec![Expr::int(0)]);
         let next = vec![
-            leaf(SpecKind::Move, &v.each, vec![from], other()),
-            leaf(v.op, &v.each, vec![(v.own)(), other()], (v.own)()),
+            leaf(SpecKind::Move, &v.each, vec![from], other(), vec![]),
+            leaf(v.op, &v.each, vec![(v.own)(), other()], (v.own)(), vec![]),
         ];
-        steps.push(counted(j, 1, through.others.size(), next));
-        body.extend(nest.around_all(steps));
+        steps.push(unrolled(j, (1, through.others.size()), next));
+        body.extend(nest.around(steps));
     }
 
     /// Registers for the partial sums of a MatMul, where groups of threads share K.
@@ -99,9 +98,9 @@ impl Emit<'_> {
         let n = c.maps[2].size();
         let name = self.local.partial.clone();
         let scalar = c.sum;
-        body.push(plain(&name, n, scalar, Memory::Rf));
-        body.push(plain(&self.local.other, 1, scalar, Memory::Rf));
-        body.push(data_def(
+        body.push(plain(&name, &[n], scalar, Memory::Rf));
+        body.push(plain(&self.local.other, &[1], scalar, Memory::Rf));
+        body.push(define(
             &self.local.target,
             to.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)])),
         ));
@@ -115,9 +114,9 @@ impl Emit<'_> {
     pub(super) fn zero(&self, p: &Partial, body: &mut Vec<Stmt>) {
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], p.n);
-        let zero = Operand::Number(Number { text: "0".into(), span: Span::default() });
-        let init = spec(SpecKind::Init, &p.each, vec![zero], at(&p.name, vec![i]), vec![]);
-        body.extend(nest.around_all(vec![init]));
+        let to = at(&p.name, vec![i]);
+        let init = spec(SpecKind::Init, Some(p.each.clone()), vec![zero()], to, vec![]);
+        body.extend(nest.around(vec![init]));
     }
 
     /// All partial sums, added to the accumulator.
@@ -136,52 +135,6 @@ impl Emit<'_> {
         };
         self.through(&values, &p.through, vec![], &p.all, body);
         let to = || at(&self.local.target, vec![i.clone()]);
-        body.extend(nest.around_all(vec![leaf(add, &p.each, vec![to(), own()], to())]));
+        body.extend(nest.around(vec![leaf(add, &p.each, vec![to(), own()], to(), vec![])]));
     }
-}
-
-/// `Allocate %name:[n].scalar.memory`
-pub(super) fn plain(name: &str, n: i64, scalar: Scalar, memory: Memory) -> Stmt {
-    let ty = TensorType {
-        levels: vec![Dims {
-            modes: vec![TupleExpr::Leaf(Expr::int(n))],
-            strides: None,
-            span: Span::default(),
-        }],
-        scalar,
-        memory: Some(memory),
-        attrs: vec![],
-        span: Span::default(),
-    };
-    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
-}
-
-/// `%t[..]`
-pub(super) fn at(t: &str, index: Vec<Expr>) -> View {
-    View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
-}
-
-/// A spec of one output without attributes.
-fn leaf(kind: SpecKind, exec: &(View, View), inputs: Vec<View>, output: View) -> Stmt {
-    spec(kind, exec, inputs.into_iter().map(Operand::View).collect(), output, vec![])
-}
-
-/// A spec of one output.
-pub(super) fn spec(
-    kind: SpecKind,
-    exec: &(View, View),
-    inputs: Vec<Operand>,
-    output: View,
-    attrs: Vec<Attr>,
-) -> Stmt {
-    Stmt::new(StmtKind::Spec(Spec {
-        kind,
-        name: None,
-        exec: Some(exec.clone()),
-        inputs,
-        outputs: vec![output],
-        attrs,
-        body: None,
-        span: Span::default(),
-    }))
 }

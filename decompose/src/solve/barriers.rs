@@ -279,19 +279,16 @@ impl Touch {
 
     /// The same of two threads: what one thread does is in order.
     fn conflicts(&self, other: &Touch) -> bool {
-        let owner = |t: &Touch| t.elements.as_ref().is_some_and(|e| e.owner.is_some());
-        if !owner(self) || !owner(other) || !self.meets(other) {
-            return self.meets(other);
+        fn owners(t: &Touch) -> Option<&[u32]> {
+            t.elements.as_ref()?.owner.as_deref()
         }
-        match (&self.elements, &other.elements) {
-            (Some(a), Some(b)) => match (&a.owner, &b.owner) {
+        self.meets(other)
+            && match (owners(self), owners(other)) {
                 (Some(a), Some(b)) => {
                     a.iter().zip(b).any(|(a, b)| a != b && *a != NOBODY && *b != NOBODY)
                 }
                 _ => true,
-            },
-            _ => true,
-        }
+            }
     }
 }
 

@@ -193,7 +193,7 @@ fn candidate(
                 .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
             let n = values(&row_p);
             let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
-            let f = tv::coalesced_within(&memory, n, threads, most).map_err(wanted)?;
+            let f = tv::coalesced(&memory, n, threads, most).map_err(wanted)?;
             let own = matches!(src, Side::Open) || matches!(dst, Side::Open);
             let f = if own {
                 let all = tv::replicated(&f, threads).map_err(|e| wanted(e.to_string()))?;

@@ -8,6 +8,7 @@
 
 use super::tv::mode;
 use carbyne_ir::layout::{Layout, Swizzle};
+use std::collections::BTreeSet;
 
 pub use carbyne_atoms::Banks;
 
@@ -178,13 +179,10 @@ pub fn wavefronts(
 pub fn ideal(accesses: &[Access], banks: Banks) -> f64 {
     let phases = |a: &Access, l: &Vec<i64>| {
         // The lanes of a matrix load may repeat addresses.
-        let distinct = |l: &Vec<i64>| {
-            let mut l = l.clone();
-            l.sort_unstable();
-            l.dedup();
-            l.len()
+        let n = match a.bytes {
+            ..16 => l.len(),
+            _ => l.iter().collect::<BTreeSet<_>>().len(),
         };
-        let n = if a.bytes < 16 { l.len() } else { distinct(l) };
         n.div_ceil(banks.lanes_per_phase(a.bytes)) as f64
     };
     accesses.iter().map(|a| a.lanes.iter().map(|l| phases(a, l)).sum::<f64>() * a.weight).sum()
@@ -257,7 +255,7 @@ pub fn best_swizzle(
 ) -> (Option<Swizzle>, f64) {
     let plain = phases(layout, None, bits, accesses, banks);
     let mut best = (None, count(&plain, None, banks, f64::INFINITY));
-    let ideal = ideal(accesses, banks);
+    let ideal: f64 = plain.iter().map(|a| a.words.len() as f64 * a.weight).sum();
     let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(1).max(1);
     // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
     let word = banks.bytes.max(1).trailing_zeros();

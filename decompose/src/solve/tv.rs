@@ -219,23 +219,11 @@ pub fn flat(layout: &Layout) -> Result<Layout, LayoutError> {
 /// `memory` maps the tensor's column-major index to addresses. Each thread moves vectors of `n`
 /// elements that are consecutive in memory. The number of threads divides `threads`, is as large as
 /// possible, and then as many as possible stand along the contiguous direction.
+/// At most `most` threads stand side by side there.
 ///
 /// # Errors
 /// A sentence where no vector of `n` consecutive elements exists.
-pub fn coalesced(memory: &Layout, n: i64, threads: i64) -> Result<Layout, String> {
-    coalesced_within(memory, n, threads, i64::MAX)
-}
-
-/// The same with at most `most` threads side by side along the contiguous direction.
-///
-/// # Errors
-/// As [`coalesced`].
-pub fn coalesced_within(
-    memory: &Layout,
-    n: i64,
-    threads: i64,
-    most: i64,
-) -> Result<Layout, String> {
+pub fn coalesced(memory: &Layout, n: i64, threads: i64, most: i64) -> Result<Layout, String> {
     // Digits of the index space: (extent, step in the tensor, step in memory).
     let flat = memory.flatten();
     let mut digits = vec![];

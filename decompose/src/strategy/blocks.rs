@@ -1,7 +1,7 @@
 //! The frame of a kernel whose blocks take tiles: who executes it, which tile is a block's.
 
 use super::tiling::{Choice, Problem};
-use super::write::{Writer, declare, dims};
+use crate::build::{Writer, declare, dims};
 use crate::names::Names;
 use carbyne_ir::ast::*;
 

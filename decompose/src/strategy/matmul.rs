@@ -11,7 +11,7 @@
 //! Law: C\[m,n\] = Σ over k-tiles of A\[m,k\]·B\[k,n\], the accumulator carried in the order of k. `MatMul`
 //! begins with C, `MatMul.set` with zero.
 
-use super::write::{Writer, allocate, counted, declare, define, dims, index};
+use crate::build::{Writer, allocate, counted, declare, define, dims, index};
 use crate::names::Names;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
@@ -411,9 +411,9 @@ impl<'p> Problem<'p> {
         if one_slice {
             step.extend(inner);
         } else {
-            step.push(counted(&jj, bk / c.slice, Unroll::Full, inner));
+            step.push(counted(&jj, (0, bk / c.slice), Unroll::Full, inner));
         }
-        body.push(counted(&kk, k / bk, Unroll::Default, step));
+        body.push(counted(&kk, (0, k / bk), Unroll::Default, step));
         if acc == sc {
             body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&racc))], v(&tc), vec![]));
         } else {

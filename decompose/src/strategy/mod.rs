@@ -8,4 +8,3 @@ pub mod matmul;
 pub mod movement;
 pub mod reduction;
 mod tiling;
-mod write;

@@ -11,7 +11,7 @@
 
 use super::blocks::Blocks;
 use super::tiling::Problem;
-use super::write::allocate;
+use crate::build::allocate;
 use crate::names::Names;
 use crate::solve::ops;
 use carbyne_atoms::AtomTable;

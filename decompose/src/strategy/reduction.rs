@@ -11,7 +11,7 @@
 
 use super::blocks::Blocks;
 use super::tiling::Problem;
-use super::write::{Writer, allocate, counted_from};
+use crate::build::{Writer, allocate, counted};
 use crate::names::Names;
 use crate::solve::ops;
 use carbyne_atoms::AtomTable;
@@ -93,10 +93,10 @@ pub fn apply(
         let (allocations, mut step): (Vec<Stmt>, Vec<Stmt>) =
             step.into_iter().partition(|s| matches!(s.kind, StmtKind::Allocate { .. }));
         b.body.extend(allocations);
-        step = vec![counted_from(var, 1, b.steps(*mode), step)];
+        step = vec![counted(var, (1, b.steps(*mode)), Unroll::Default, step)];
         // What was walked before is walked again for each step of this one.
         for (m, v) in walks[..i].iter().rev() {
-            step = vec![counted_from(v, 0, b.steps(*m), step)];
+            step = vec![counted(v, (0, b.steps(*m)), Unroll::Default, step)];
         }
         b.body.extend(step);
     }

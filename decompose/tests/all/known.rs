@@ -83,12 +83,12 @@ fn gemm_layouts_of_four_warps() {
 #[test]
 fn coalesced_copies_follow_the_contiguous_direction() {
     // Row-major 128×32: four vectors of eight along a row.
-    let f = coalesced(&l("(128,32):(4096,1)"), 8, 128).expect("a grid");
+    let f = coalesced(&l("(128,32):(4096,1)"), 8, 128, i64::MAX).expect("a grid");
     assert_eq!(f, l("((4,32),(8,4)):((1024,1),(128,32))"));
     // 20 vectors a row and 16 rows do not share 96 threads evenly: 32 take part.
-    let f = coalesced(&l("(16,160):(4096,1)"), 8, 96).expect("a grid");
+    let f = coalesced(&l("(16,160):(4096,1)"), 8, 96, i64::MAX).expect("a grid");
     assert_eq!(f.mode(0).expect("threads").size(), 32);
-    assert!(coalesced(&l("(128,32):(4096,2)"), 8, 128).is_err());
+    assert!(coalesced(&l("(128,32):(4096,2)"), 8, 128, i64::MAX).is_err());
 }
 
 /// Packed weights (Hexcute, Fig. 5) go by 16 bytes into shared memory and leave it by matrix loads, without

@@ -1,0 +1,167 @@
+//! Statements that are written: by strategies, by rewrites, and for bodies of what is solved.
+
+use carbyne_ir::ast::*;
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+
+/// Writes leaf specs that the same threads execute.
+pub(crate) struct Writer {
+    /// Blocks and threads.
+    pub(crate) exec: (View, View),
+}
+
+impl Writer {
+    /// A leaf spec.
+    pub(crate) fn spec(
+        &self,
+        kind: SpecKind,
+        inputs: Vec<Operand>,
+        output: View,
+        attrs: Vec<Attr>,
+    ) -> Stmt {
+        spec(kind, Some(self.exec.clone()), inputs, output, attrs)
+    }
+}
+
+/// A spec of one output without a body.
+pub(crate) fn spec(
+    kind: SpecKind,
+    exec: Option<(View, View)>,
+    inputs: Vec<Operand>,
+    output: View,
+    attrs: Vec<Attr>,
+) -> Stmt {
+    Stmt::new(StmtKind::Spec(Spec {
+        kind,
+        name: None,
+        exec,
+        inputs,
+        outputs: vec![output],
+        attrs,
+        body: None,
+        span: Span::default(),
+    }))
+}
+
+/// The same of tensors alone.
+pub(crate) fn leaf(
+    kind: SpecKind,
+    exec: &(View, View),
+    inputs: Vec<View>,
+    output: View,
+    attrs: Vec<Attr>,
+) -> Stmt {
+    let inputs = inputs.into_iter().map(Operand::View).collect();
+    spec(kind, Some(exec.clone()), inputs, output, attrs)
+}
+
+/// The literal `0`.
+pub(crate) fn zero() -> Operand {
+    Operand::Number(Number { text: "0".into(), span: Span::default() })
+}
+
+/// `key=value`
+pub(crate) fn word(key: &str, value: &str) -> Attr {
+    Attr { key: Name::new(key), value: AttrValue::Word(value.to_owned()) }
+}
+
+/// `key=n`
+pub(crate) fn number(key: &str, n: i64) -> Attr {
+    Attr { key: Name::new(key), value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(n))) }
+}
+
+fn extents(list: &[i64]) -> Vec<TupleExpr> {
+    list.iter().map(|n| TupleExpr::Leaf(Expr::int(*n))).collect()
+}
+
+/// Compact column-major strides.
+fn strides(shape: &[i64]) -> Vec<TupleExpr> {
+    let mut next = 1;
+    let steps = shape.iter().map(|n| {
+        let step = next;
+        next *= n;
+        step
+    });
+    extents(&steps.collect::<Vec<_>>())
+}
+
+/// One level; with compact column-major strides where they are to be stated.
+pub(crate) fn dims(shape: &[i64], stated: bool) -> Dims {
+    Dims { modes: extents(shape), strides: stated.then(|| strides(shape)), span: Span::default() }
+}
+
+/// `.reshape(shape : compact column-major strides)`
+pub(crate) fn compact(shape: &[i64]) -> ViewOp {
+    ViewOp::Reshape(LayoutExpr {
+        shape: TupleExpr::Tuple(extents(shape)),
+        stride: TupleExpr::Tuple(strides(shape)),
+        span: Span::default(),
+    })
+}
+
+/// `#name:[..].thread` or `.block`
+pub(crate) fn declare(name: &str, dims: Dims, scalar: ThreadScalar) -> Stmt {
+    let ty = ThreadType { levels: vec![dims], scalar, span: Span::default() };
+    Stmt::new(StmtKind::ThreadDecl { name: Name::new(name), ty })
+}
+
+/// `Allocate %name:[..].scalar.memory{?}`
+pub(crate) fn allocate(name: &str, shape: &[i64], scalar: Scalar, memory: Memory) -> Stmt {
+    allocation(name, dims(shape, false), scalar, memory, vec![TypeAttr::Open])
+}
+
+/// `Allocate %name:[..].scalar.memory`, compact; registers are those of each thread.
+pub(crate) fn plain(name: &str, shape: &[i64], scalar: Scalar, memory: Memory) -> Stmt {
+    allocation(name, dims(shape, shape.len() > 1), scalar, memory, vec![])
+}
+
+fn allocation(
+    name: &str,
+    level: Dims,
+    scalar: Scalar,
+    memory: Memory,
+    attrs: Vec<TypeAttr>,
+) -> Stmt {
+    let ty = TensorType {
+        levels: vec![level],
+        scalar,
+        memory: Some(memory),
+        attrs,
+        span: Span::default(),
+    };
+    Stmt::new(StmtKind::Allocate { name: Name::new(name), ty })
+}
+
+/// `%name = view`
+pub(crate) fn define(name: &str, view: View) -> Stmt {
+    Stmt::new(StmtKind::DataDef { name: Name::new(name), ty: None, view })
+}
+
+/// `#name = view`
+pub(crate) fn define_threads(name: &str, view: View) -> Stmt {
+    Stmt::new(StmtKind::ThreadDef { name: Name::new(name), ty: None, view })
+}
+
+/// Names index; `0` is the literal.
+pub(crate) fn index(at: &[Option<&str>]) -> ViewOp {
+    ViewOp::Index(
+        at.iter().map(|i| i.map(|n| if n == "0" { Expr::int(0) } else { Expr::name(n) })).collect(),
+    )
+}
+
+/// A loop over the numbers from `start` to below `end`.
+pub(crate) fn counted(
+    var: &str,
+    (start, end): (i64, i64),
+    unroll: Unroll,
+    stmts: Vec<Stmt>,
+) -> Stmt {
+    Stmt::new(StmtKind::For {
+        var: Name::new(var),
+        start: Expr::int(start),
+        end: Expr::int(end),
+        step: Expr::int(1),
+        unroll,
+        body: Block { stmts, footer: vec![] },
+    })
+}
