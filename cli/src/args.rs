@@ -167,12 +167,16 @@ pub(crate) struct Simulate {
     /// shared memory. Before the file's name write `--report=text`.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
     pub(crate) report: Option<ReportFormat>,
-    /// The program that this one was edited from: its kernels must still be those specs.
+    /// The program that this one was edited from: what both write must be the same, but for rounding.
     #[arg(long, value_name = "PARENT")]
     pub(crate) against: Option<PathBuf>,
     /// Run without comparing bodies with what their specs mean.
     #[arg(long)]
     pub(crate) no_check: bool,
+    /// Compare only with the tolerances of the types: carry no shadows in binary64, and compare nothing with
+    /// `means` blocks.
+    #[arg(long)]
+    pub(crate) no_shadow: bool,
     /// Let warps go on and asynchronous copies arrive in another order, drawn from this seed. The results
     /// of a program without races do not depend on it.
     #[arg(long, value_name = "SEED")]

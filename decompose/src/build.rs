@@ -38,6 +38,7 @@ pub(crate) fn spec(
         inputs,
         outputs: vec![output],
         attrs,
+        means: None,
         body: None,
         span: Span::default(),
     }))

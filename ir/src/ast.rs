@@ -470,10 +470,19 @@ pub struct Spec {
     pub outputs: Vec<View>,
     /// `acc=f32 atom=ldmatrix.x4.b16`, in text order.
     pub attrs: Vec<Attr>,
+    /// What a generic spec computes: specs on whole tensors, each name assigned once.
+    pub means: Option<Block>,
     /// The decomposition.
     pub body: Option<Block>,
-    /// The head, without the body.
+    /// The head, without the bodies.
     pub span: Span,
+}
+
+impl Spec {
+    /// The blocks of statements, in text order: `means`, then the body.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.means.iter().chain(&self.body)
+    }
 }
 
 /// A read operand.
@@ -555,7 +564,9 @@ pub enum SpecKind {
     Shfl(ShflOp),
     /// `Init`: every element becomes the scalar.
     Init,
-    /// `Spec`: means what its body does.
+    /// `Iota (%x) -> (%i) axis=1`: the coordinate along a mode of the input, whose elements are not read. In `means` only.
+    Iota,
+    /// `Spec`: what its `means` block says; without one, what its body does.
     Generic,
 }
 
@@ -717,6 +728,7 @@ impl std::fmt::Display for SpecKind {
             SpecKind::Reduction(op) => write!(f, "Reduction.{op}"),
             SpecKind::Shfl(op) => write!(f, "Shfl.{op}"),
             SpecKind::Init => f.write_str("Init"),
+            SpecKind::Iota => f.write_str("Iota"),
             SpecKind::Generic => f.write_str("Spec"),
         }
     }

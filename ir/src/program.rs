@@ -293,12 +293,82 @@ pub struct Spec {
     /// How many elements of its operand a Move reads, from the first on; the others become 0 and are not
     /// accessed (`valid=`). All where not stated.
     pub valid: Option<Dim>,
+    /// What a generic spec computes, where it says so.
+    pub means: Option<Means>,
     /// The decomposition.
     pub body: Option<Vec<Stmt>>,
     /// The head.
     pub span: Span,
     /// 1-based line of the head in the resolved text; 0 where there is no text.
     pub line: u32,
+}
+
+/// What a generic spec computes: steps on whole tensors, in the order of the text. Each value is made by one
+/// step, or is an operand of the spec as it is when the spec begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Means {
+    /// Operands first, then results.
+    pub values: Vec<MeansValue>,
+    /// In text order; a step reads values of earlier ones.
+    pub steps: Vec<MeansStep>,
+    /// What each output of the spec becomes, an index into `values`.
+    pub outputs: Vec<usize>,
+}
+
+/// A tensor of a `means` block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeansValue {
+    /// Without `%`; none for a view written in place.
+    pub name: Option<String>,
+    /// Of an operand its type. A result of floats is a real number, `f64` here, unless it is an output.
+    pub scalar: Scalar,
+    /// Of each mode.
+    pub extents: Vec<Dim>,
+    /// The operand that it is.
+    pub operand: Option<TensorId>,
+}
+
+/// A step of a `means` block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeansStep {
+    /// What it does.
+    pub op: MeansOp,
+    /// What it reads.
+    pub inputs: Vec<MeansInput>,
+    /// The value that it makes.
+    pub output: usize,
+    /// Where.
+    pub span: Span,
+    /// 1-based; 0 where there is no text.
+    pub line: u32,
+}
+
+/// What a step of a `means` block does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeansOp {
+    /// What the spec means; a MatMul sets. Inputs are broadcast along modes of extent 1.
+    Spec {
+        /// Which.
+        kind: SpecKind,
+        /// The modes that a Reduction removes, or along which an Iota counts.
+        axes: Vec<usize>,
+    },
+    /// The elements of the input at these column-major indices.
+    View {
+        /// From coordinates to indices.
+        layout: Layout<Dim>,
+        /// The index of coordinate zero.
+        offset: Dim,
+    },
+}
+
+/// What a step of a `means` block reads.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum MeansInput {
+    /// An index into [`Means::values`].
+    Value(usize),
+    /// A literal.
+    Number(f64),
 }
 
 /// A read operand.

@@ -3,11 +3,9 @@
 //! order of blocks.
 
 use crate::exec::{Finished, accumulated};
-use crate::plan::{
-    Checked, GlobalBuffer, Kernel, RootSpec, Space, coordinates, coordinates_text, line_text,
-};
+use crate::plan::{Checked, GlobalBuffer, Kernel, Space, coordinates, coordinates_text, line_text};
 use crate::root::offset;
-use crate::state::{PAGE, Page, Written};
+use crate::state::{PAGE, Page, Value, Written};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
@@ -19,6 +17,7 @@ pub(crate) const MAX_PAGES: usize = 1 << 19;
 /// What all blocks wrote, and who read what they did not write.
 pub(crate) struct Grid {
     written: Vec<BTreeMap<u64, GridPage>>,
+    shadows: bool,
     /// Pages of all buffers.
     pub(crate) n_pages: usize,
 }
@@ -35,8 +34,9 @@ struct GridPage {
 
 impl Grid {
     /// Nothing has run.
-    pub(crate) fn new(kernel: &Kernel<'_>) -> Self {
-        Grid { written: kernel.globals.iter().map(|_| BTreeMap::new()).collect(), n_pages: 0 }
+    pub(crate) fn new(kernel: &Kernel<'_>, shadows: bool) -> Self {
+        let written = kernel.globals.iter().map(|_| BTreeMap::new()).collect();
+        Grid { written, shadows, n_pages: 0 }
     }
 
     /// Adds a block's pages; an element that another block touched too is a race.
@@ -46,6 +46,7 @@ impl Grid {
         block: i64,
         finished: Finished,
     ) -> Checked<()> {
+        let shadows = self.shadows;
         let scalar = |g: &GlobalBuffer| kernel.program.buffers[g.buffer].scalar;
         let scalars: Vec<Scalar> = kernel.globals.iter().map(scalar).collect();
         for (i, (all, pages)) in self.written.iter_mut().zip(finished.pages).enumerate() {
@@ -54,7 +55,7 @@ impl Grid {
                 let to = all.entry(number).or_insert_with(|| {
                     *n_pages += 1;
                     GridPage {
-                        values: Written::default(),
+                        values: Written::new(shadows),
                         writers: [0; PAGE],
                         sums: BTreeMap::new(),
                         readers: None,
@@ -62,21 +63,24 @@ impl Grid {
                 });
                 for e in 0..PAGE {
                     let at = (number * PAGE as u64) as i64 + e as i64;
-                    let wrote = page.written.mask >> e & 1 == 1;
+                    let wrote = page.written.has(e);
                     if !wrote && page.shadow.any_read(e).is_none() {
                         continue;
                     }
                     let sum = page.only_sum(e);
                     if let Some(sum) = sum
                         && to.sums.get(&e) == Some(&sum.op)
+                        && let Some(before) = to.values.get(e)
                     {
-                        let put = |old, value: &u64| accumulated(sum.op, scalars[i], old, *value);
-                        to.values.values[e] = sum.values.iter().fold(to.values.values[e], put);
+                        let put = |old, value: &Value| {
+                            accumulated(sum.op, scalars[i], old, *value, shadows)
+                        };
+                        to.values.set(e, sum.values.iter().fold(before, put));
                         to.writers[e] = block as u32;
                         continue;
                     }
                     let reader = to.readers.as_ref().map_or(0, |r| r[e]);
-                    let other = if to.values.mask >> e & 1 == 1 {
+                    let other = if to.values.has(e) {
                         Some((i64::from(to.writers[e]), "writes"))
                     } else if wrote && reader > 0 {
                         Some((i64::from(reader) - 1, "reads"))
@@ -86,9 +90,8 @@ impl Grid {
                     if let Some((first, verb)) = other {
                         return Err(block_race(kernel, i, at, (first, verb), block, &page, e));
                     }
-                    if wrote {
-                        to.values.values[e] = page.written.values[e];
-                        to.values.mask |= 1 << e;
+                    if let Some(value) = page.written.get(e) {
+                        to.values.set(e, value);
                         to.writers[e] = block as u32;
                         to.sums.extend(sum.map(|s| (e, s.op)));
                     } else {
@@ -101,28 +104,27 @@ impl Grid {
     }
 
     /// The elements of a buffer that blocks only put values to, and what they are.
-    pub(crate) fn sums(&self, buffer: usize) -> impl Iterator<Item = (i64, u64)> {
+    pub(crate) fn sums(&self, buffer: usize) -> impl Iterator<Item = (i64, Value)> {
         let pages = self.written.get(buffer).into_iter().flatten();
         pages.flat_map(|(number, page)| {
             let at = move |e: usize| (number * PAGE as u64) as i64 + e as i64;
-            page.sums.keys().map(move |e| (at(*e), page.values.values[*e]))
+            page.sums.keys().filter_map(move |e| Some((at(*e), page.values.get(*e)?)))
         })
     }
 
-    /// Every element of the kernel's output must have been written.
-    pub(crate) fn all_written(&self, kernel: &Kernel<'_>, root: &RootSpec) -> Checked<()> {
-        let output = root.outputs[0];
+    /// Every element of an output of the kernel must have been written.
+    pub(crate) fn all_written(&self, kernel: &Kernel<'_>, output: usize) -> Checked<()> {
         let view = &kernel.views[output];
         let Space::Global(i) = view.space else { return Ok(()) };
         let missing = (0..view.size).find(|e| {
             let at = offset(view, *e);
             let page = self.written[i].get(&(at as u64 / PAGE as u64));
-            page.is_none_or(|p| p.values.mask >> (at as usize % PAGE) & 1 == 0)
+            page.is_none_or(|p| !p.values.has(at as usize % PAGE))
         });
         let Some(e) = missing else { return Ok(()) };
         let name = kernel.view_name(output);
         let at = coordinates_text(&coordinates(&view.modes, e));
-        let span = kernel.sites[root.site as usize].span;
+        let span = kernel.program.specs[kernel.spec].span;
         Err(Box::new(
             Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
                 .label("the body of this spec does not compute all of its output")
@@ -147,7 +149,7 @@ fn block_race(
     page: &Page,
     e: usize,
 ) -> Box<Diagnostic> {
-    let wrote = page.shadow.last_write(e).filter(|_| page.written.mask >> e & 1 == 1);
+    let wrote = page.shadow.last_write(e).filter(|_| page.written.has(e));
     let sum = page.shadow.any_sum(e);
     let site = wrote.map(|w| w.site).or(sum).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
     let place = &kernel.sites[site as usize];

@@ -4,23 +4,27 @@
 //! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
 //! taken in order, and the first error in that order is reported.
 
+use crate::denote::Region;
 use crate::exec::{Counts, Finished, Mode, Numerics, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
 use crate::plan::{
-    Checked, Inverse, Kernel, Leaf, Space, block_steps, live_registers, lower, not_decomposed,
+    Checked, Inverse, Kernel, Leaf, RootSpec, Space, block_steps, live_registers, lower,
+    not_decomposed,
 };
-use crate::report::{KernelReport, LeafReport, OutputTensor, Outputs, Report, SpecReport};
-use crate::root::{Oracle, check_block, check_sums, offset};
+use crate::report::{
+    KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, SpecReport,
+};
+use crate::root::{Oracle, Output, by_meaning, check_block, check_sums};
 use crate::state::banks::LeafCount;
-use crate::state::{GlobalMemory, PAGE, Written};
+use crate::state::{GlobalMemory, PAGE, Value, Written};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::program::{BufferId, MeansInput, Program, SpecId, TensorId};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -35,10 +39,10 @@ pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Chec
     let mut kernels = Vec::new();
     for (i, id) in program.kernels.iter().enumerate() {
         let kernel = lower(program, *id, atoms, &symbols)?;
-        let later = touched(program, &program.kernels[i + 1..]);
-        let needed = touched(program, &[*id]).iter().any(|b| later.contains(b));
-        let sample = options.sample.filter(|_| !needed);
-        kernels.push(run_kernel(&kernel, &mut memory, options, sample)?);
+        let later = read(program, &program.kernels[i + 1..]);
+        let needed =
+            program.specs[*id].outputs.iter().any(|t| later.contains(&buffer(program, *t)));
+        kernels.push(run_kernel(&kernel, &mut memory, options, needed)?);
     }
     let complete = kernels.iter().all(|k| k.complete);
     Ok(Report { kernels, outputs: memory.into_outputs(complete) })
@@ -136,7 +140,9 @@ impl Memory {
             let pages = BTreeMap::new();
             memory.order.push(*id);
             let image = None;
-            let tensor = GlobalMemory { name, scalar, len, inverse, initial, pages, image };
+            let shadows = options.shadow && options.check;
+            let tensor =
+                GlobalMemory { name, scalar, len, inverse, initial, pages, image, shadows };
             memory.tensors.insert(*id, (tensor, layout));
         }
         Ok(memory)
@@ -171,25 +177,39 @@ impl Memory {
     }
 }
 
-/// The buffers that kernels name.
-fn touched(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
-    let specs = kernels.iter().map(|k| &program.specs[*k]);
-    let tensors = specs.flat_map(|s| s.input_tensors().chain(s.outputs.iter().copied()));
-    tensors.map(|t| program.tensors[t].buffer).collect()
+fn buffer(program: &Program, t: TensorId) -> BufferId {
+    program.tensors[t].buffer
+}
+
+/// The buffers whose values before matter to one of these kernels.
+fn read(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
+    kernels.iter().flat_map(|k| reads(program, *k)).collect()
+}
+
+/// The buffers whose values before matter to a kernel: its inputs, and outputs that it adds to. What the body
+/// of a generic spec does with its outputs only its `means` block says.
+pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
+    let spec = &program.specs[kernel];
+    let adds = match (&spec.kind, &spec.means) {
+        (SpecKind::MatMul | SpecKind::Accumulate(_), _) => spec.outputs.clone(),
+        (SpecKind::Generic, Some(means)) => {
+            let used =
+                |v: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));
+            let values = means.values.iter().enumerate().filter(|(i, _)| used(*i));
+            values.filter_map(|(_, v)| v.operand).collect()
+        }
+        _ => Vec::new(),
+    };
+    spec.input_tensors().chain(adds).map(|t| buffer(program, t)).collect()
 }
 
 /// Buffers that the first kernel to touch them reads: inputs, and accumulators.
 fn read_first(program: &Program) -> HashSet<BufferId> {
     let (mut read, mut touched) = (HashSet::new(), HashSet::new());
     for id in &program.kernels {
-        let spec = &program.specs[*id];
-        let mut inputs: Vec<BufferId> =
-            spec.input_tensors().map(|t| program.tensors[t].buffer).collect();
+        let inputs = reads(program, *id);
         let outputs: Vec<BufferId> =
-            spec.outputs.iter().map(|t| program.tensors[*t].buffer).collect();
-        if matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_)) {
-            inputs.extend(&outputs);
-        }
+            program.specs[*id].outputs.iter().map(|t| buffer(program, *t)).collect();
         read.extend(inputs.iter().filter(|b| !touched.contains(*b)).copied());
         touched.extend(inputs);
         touched.extend(outputs);
@@ -201,7 +221,7 @@ fn run_kernel(
     kernel: &Kernel<'_>,
     memory: &mut Memory,
     options: &Options,
-    sample: Option<u64>,
+    needed: bool,
 ) -> Checked<KernelReport> {
     let spec = &kernel.program.specs[kernel.spec];
     let mut report = KernelReport {
@@ -212,74 +232,74 @@ fn run_kernel(
     };
     let buffers = memory.of(kernel)?;
     if spec.body.is_none() {
-        let written = by_meaning(kernel, &buffers, options)?;
-        let output = kernel.root.as_ref().map(|r| kernel.views[r.outputs[0]].space);
-        if let Some(Space::Global(i)) = output {
-            merge_into(memory, kernel.globals[i].buffer, written);
-        }
+        let written = meant(kernel, &buffers, options)?;
+        merge_into(memory, kernel, written);
         report.complete = true;
         return Ok(report);
     }
     report.steps_per_block = steps(kernel, options);
-    report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options, sample)?;
+    let whole = needed && kernel.root.is_none();
+    report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options, whole)?;
     report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
     report.sampled = !report.complete && options.blocks.is_none();
-    let root = kernel.root.as_ref().filter(|_| options.check);
-    let inverse = root.and_then(|r| Inverse::new(&kernel.views[r.outputs[0]].leaves));
-    let root = root.filter(|_| inverse.is_some());
-    report.checked = root.is_some();
+    let shadows = options.shadow && options.check;
+    let root = kernel
+        .root
+        .as_ref()
+        .filter(|r| options.check && (shadows || r.reference.meaning.is_some()));
+    let outputs = root.map(|root| Output::all(kernel, root)).unwrap_or_default();
+    let root = root.filter(|_| !outputs.is_empty());
     let small_ints = matches!(options.inputs, Inputs::Ints(_));
-    let mode = Mode { check: options.check, small_ints, schedule: options.schedule };
+    let mode = Mode {
+        check: options.check,
+        small_ints,
+        schedule: options.schedule,
+        shadows,
+        statements: options.statements && shadows,
+    };
     let one = |block: i64, mut finished: Finished| -> Checked<Finished> {
-        if let (Some(root), Some(inverse)) = (root, &inverse)
-            && let Space::Global(i) = kernel.views[root.outputs[0]].space
-        {
-            let mut oracle = Oracle::new(kernel, &buffers, root);
+        if let Some(root) = root {
+            let oracle = Oracle::new(kernel, &buffers, root);
             let Finished { pages, counts } = &mut finished;
-            check_block(&mut oracle, inverse, &pages[i], block, mode.small_ints, counts)?;
+            for output in &outputs {
+                let pages = &pages[output.global];
+                check_block(&oracle, output, pages, block, mode.small_ints, counts)?;
+            }
             counts.numerics.resize(kernel.checks.len() + 1, Numerics::default());
             counts.numerics[kernel.checks.len()].executions += 1;
         }
         Ok(finished)
     };
-    let cluster = |blocks: &[i64]| -> Checked<Vec<Finished>> {
-        let first = blocks.first().copied().unwrap_or(0);
-        let all = run_cluster(kernel, &buffers, first, mode)?;
-        blocks.iter().zip(all).map(|(block, finished)| one(*block, finished)).collect()
-    };
-    let mut counts = Counts::default();
-    let mut grid = Grid::new(kernel);
-    // Few blocks at a time: each may hold much, and the first error ends it all.
-    for chunk in report.blocks_run.chunks(2 * rayon::current_num_threads() * kernel.cluster) {
-        let results: Vec<Checked<Vec<Finished>>> =
-            chunk.par_chunks(kernel.cluster).map(cluster).collect();
-        let results = results.into_iter().flat_map(|all| match all {
-            Ok(all) => all.into_iter().map(Ok).collect(),
-            Err(e) => vec![Err(e)],
-        });
-        for (block, result) in chunk.iter().zip(results) {
-            let finished: Finished = result?;
-            counts.merge(&finished.counts);
-            grid.add(kernel, *block, finished)?;
-            if grid.n_pages > MAX_PAGES {
-                let text = "the blocks write more than can be kept";
-                return Err(Box::new(
-                    Diagnostic::new(Code::TooLarge, spec.span, text)
-                        .help("run fewer blocks: `--blocks`"),
-                ));
+    let (mut counts, grid) = execute(kernel, &buffers, &report.blocks_run, mode, one)?;
+    if report.complete && options.check {
+        for (output, is_read) in &kernel.outputs {
+            if !is_read {
+                grid.all_written(kernel, *output)?;
             }
         }
     }
     if let Some(root) = root.filter(|_| report.complete) {
-        grid.all_written(kernel, root)?;
-        if let (Some(inverse), Space::Global(i)) = (&inverse, kernel.views[root.outputs[0]].space) {
-            let mut oracle = Oracle::new(kernel, &buffers, root);
-            check_sums(&mut oracle, inverse, grid.sums(i), mode.small_ints, &mut counts)?;
+        let oracle = Oracle::new(kernel, &buffers, root);
+        for output in &outputs {
+            let sums = grid.sums(output.global);
+            check_sums(&oracle, output, sums, mode.small_ints, &mut counts)?;
         }
     }
-    for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
-        merge_into(memory, global.buffer, pages);
+    report.checked =
+        root.is_some() && counts.numerics.last().is_some_and(|of_kernel| of_kernel.elements > 0);
+    let mut written: Vec<BTreeMap<u64, Written>> = grid.into_written().collect();
+    if needed && !report.complete {
+        // What the blocks that did not run would write.
+        let others = meant(kernel, &buffers, options)?;
+        for (pages, others) in written.iter_mut().zip(others) {
+            for (number, other) in others {
+                let page = pages.entry(number).or_insert_with(|| Written::new(shadows));
+                page.merge_missing(&other);
+            }
+        }
+        report.filled = true;
     }
+    merge_into(memory, kernel, written);
     report.unchecked.extend(counts.skipped.iter().map(|site| {
         let why = "each thread of a group has its own view of an operand";
         (kernel.sites[*site as usize].line, why.to_owned())
@@ -292,9 +312,51 @@ fn run_kernel(
     report.multiply_adds = counts.multiply_adds;
     report.leaves = leaves(kernel, &counts);
     report.numerics = numerics(kernel, &counts);
+    let turned = counts.turned.iter().map(|(site, n)| (kernel.sites[*site as usize].line, *n));
+    report.turned = turned.collect();
     report.repeated =
         counts.repeated.iter().map(|site| kernel.sites[*site as usize].line).collect();
     Ok(report)
+}
+
+/// Runs blocks of a kernel; `ended` looks at what each did.
+pub(crate) fn execute(
+    kernel: &Kernel<'_>,
+    buffers: &[&GlobalMemory],
+    blocks: &[i64],
+    mode: Mode,
+    ended: impl Fn(i64, Finished) -> Checked<Finished> + Sync,
+) -> Checked<(Counts, Grid)> {
+    let cluster = |blocks: &[i64]| -> Checked<Vec<Finished>> {
+        let first = blocks.first().copied().unwrap_or(0);
+        let all = run_cluster(kernel, buffers, first, mode)?;
+        blocks.iter().zip(all).map(|(block, finished)| ended(*block, finished)).collect()
+    };
+    let mut counts = Counts::default();
+    let mut grid = Grid::new(kernel, mode.shadows);
+    // Few blocks at a time: each may hold much, and the first error ends it all.
+    for chunk in blocks.chunks(2 * rayon::current_num_threads() * kernel.cluster) {
+        let results: Vec<Checked<Vec<Finished>>> =
+            chunk.par_chunks(kernel.cluster).map(cluster).collect();
+        let results = results.into_iter().flat_map(|all| match all {
+            Ok(all) => all.into_iter().map(Ok).collect(),
+            Err(e) => vec![Err(e)],
+        });
+        for (block, result) in chunk.iter().zip(results) {
+            let finished: Finished = result?;
+            counts.merge(&finished.counts);
+            grid.add(kernel, *block, finished)?;
+            if grid.n_pages > MAX_PAGES {
+                let span = kernel.program.specs[kernel.spec].span;
+                let text = "the blocks write more than can be kept";
+                return Err(Box::new(
+                    Diagnostic::new(Code::TooLarge, span, text)
+                        .help("run fewer blocks: `--blocks`"),
+                ));
+            }
+        }
+    }
+    Ok((counts, grid))
 }
 
 /// What was counted of each leaf and synchronization, in text order.
@@ -304,22 +366,26 @@ fn leaves(kernel: &Kernel<'_>, counts: &Counts) -> Vec<LeafReport> {
         let kind = kernel.program.specs[leaf.spec].kind.to_string();
         let registers = registers.as_ref().map(|r| r[i]);
         let count = counts.leaves.get(i).copied().unwrap_or_default();
-        (leaf.site, kind, leaf.atom.clone(), registers, count)
+        let rounding = counts.rounding.get(i).filter(|n| n.elements > 0);
+        let rounding =
+            rounding.map(|n| Rounding { max_ulp: n.max_ulp, relative_norm: n.relative_norm() });
+        (leaf.site, kind, leaf.atom.clone(), registers, count, rounding)
     };
     let sync = |(site, kind): &(u32, String)| {
         let executions = counts.syncs.get(site).copied().unwrap_or(0);
-        (*site, kind.clone(), None, None, LeafCount { executions, ..LeafCount::default() })
+        (*site, kind.clone(), None, None, LeafCount { executions, ..LeafCount::default() }, None)
     };
     let leaves = kernel.leaves.iter().enumerate().map(leaf);
     let mut all: Vec<_> = leaves.chain(kernel.syncs.iter().map(sync)).collect();
     all.sort_by_key(|(site, ..)| *site);
     all.into_iter()
-        .map(|(site, kind, atom, registers, count)| LeafReport {
+        .map(|(site, kind, atom, registers, count, rounding)| LeafReport {
             line: kernel.sites[site as usize].line,
             kind,
             atom,
             registers,
             count,
+            rounding,
         })
         .collect()
 }
@@ -334,10 +400,7 @@ fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
         max_error: n.max_error,
         max_ratio: n.max_ratio,
         max_ulp: n.max_ulp,
-        relative_norm: match n.squares {
-            (0.0, _) => Some(0.0),
-            (error, all) => Some((error / all).sqrt()).filter(|r| r.is_finite()),
-        },
+        relative_norm: n.relative_norm(),
     };
     let root = kernel.root.iter().zip(counts.numerics.last());
     let root = root.map(|(root, n)| report(root.site, kernel.spec, n));
@@ -347,32 +410,46 @@ fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
     root.chain(checks.into_iter().map(|(_, r)| r)).filter(|r| r.executions > 0).collect()
 }
 
-fn merge_into(memory: &mut Memory, buffer: BufferId, pages: BTreeMap<u64, Written>) {
-    let Some((tensor, _)) = memory.tensors.get_mut(&buffer) else { return };
-    for (number, page) in pages {
-        let to = tensor.pages.entry(number).or_default();
-        for i in (0..PAGE).filter(|i| page.mask >> i & 1 == 1) {
-            to.values[i] = page.values[i];
+/// Puts what was written, by the kernel's buffers, over what was there.
+pub(crate) fn merge_into(
+    memory: &mut Memory,
+    kernel: &Kernel<'_>,
+    written: Vec<BTreeMap<u64, Written>>,
+) {
+    for (global, pages) in kernel.globals.iter().zip(written) {
+        let Some((tensor, _)) = memory.tensors.get_mut(&global.buffer) else { continue };
+        for (number, page) in pages {
+            let shadows = tensor.shadows;
+            tensor.pages.entry(number).or_insert_with(|| Written::new(shadows)).merge(&page);
         }
-        to.mask |= page.mask;
     }
 }
 
 /// An upper bound of the steps of a block, its share of comparing the kernel's outputs included.
-fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
+pub(crate) fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
     let steps = block_steps(kernel, options.check);
     let Some(root) = kernel.root.as_ref().filter(|_| options.check) else { return steps };
-    let size = kernel.views[root.outputs[0]].size.unsigned_abs();
-    let all = (root.meaning.multiply_adds() / 8).saturating_add(size);
+    let all = meaning_steps(kernel, root);
     steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
 }
 
+/// Steps of evaluating all that a kernel means.
+fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
+    let chain = &root.reference.chain;
+    let of = |(i, view): (usize, &usize)| {
+        let modes = &kernel.views[*view].modes;
+        (chain.work(i, &Region::whole(modes)) / 8)
+            .saturating_add(kernel.views[*view].size.unsigned_abs())
+    };
+    root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
+}
+
 /// Which blocks run: all, or some spread evenly, whole clusters.
-fn chosen_blocks(
+pub(crate) fn chosen_blocks(
     kernel: &Kernel<'_>,
     steps: u64,
     options: &Options,
-    sample: Option<u64>,
+    whole: bool,
 ) -> Checked<Vec<i64>> {
     let span = kernel.program.specs[kernel.spec].span;
     if steps > options.budget {
@@ -387,12 +464,28 @@ fn chosen_blocks(
             .help("raise `--budget`, or choose smaller sizes"),
         ));
     }
+    if whole && steps.saturating_mul(kernel.n_blocks.unsigned_abs()) > options.budget {
+        let all = steps.saturating_mul(kernel.n_blocks.unsigned_abs());
+        let text = "a later kernel reads what this one writes, which takes too long to run whole";
+        return Err(Box::new(
+            Diagnostic::new(Code::StepBudget, span, text)
+                .label(format!("up to {all} steps, the budget is {}", options.budget))
+                .help(
+                    "raise `--budget`, choose smaller sizes, or say what it computes, `means { .. }`: \
+                     then a sample is enough",
+                ),
+        ));
+    }
     let size = kernel.cluster as u64;
     let fits = options.budget / steps.max(1) / size;
     let n_blocks = kernel.n_blocks.unsigned_abs() / size;
     let kept = sample_that_can_be_kept(kernel, kernel.n_blocks.unsigned_abs()) / size;
-    let of_sample = sample.map_or(u64::MAX, |sample| sample / steps.max(1) / size);
-    let most = options.blocks.map_or(kept.min(of_sample), |blocks| blocks.div_ceil(size));
+    let of_sample = options.sample.map_or(u64::MAX, |sample| sample / steps.max(1) / size);
+    let most = match options.blocks {
+        _ if whole => n_blocks,
+        Some(blocks) => blocks.div_ceil(size),
+        None => kept.min(of_sample),
+    };
     // The list itself is bounded: a block takes some hundred steps at least.
     let wanted = most.max(1).min(n_blocks).min(fits.max(1));
     let block = |i: u64| (u128::from(i) * u128::from(n_blocks) / u128::from(wanted)) as i64;
@@ -402,8 +495,8 @@ fn chosen_blocks(
 
 /// How many blocks write no more than can be kept, if all write alike.
 fn sample_that_can_be_kept(kernel: &Kernel<'_>, n_blocks: u64) -> u64 {
-    let Some(root) = &kernel.root else { return n_blocks };
-    let elements = kernel.views[root.outputs[0]].size.unsigned_abs();
+    let size = |(view, _): &(usize, bool)| kernel.views[*view].size.unsigned_abs();
+    let elements = kernel.outputs.iter().map(size).fold(0u64, u64::saturating_add);
     let room = (MAX_PAGES * PAGE / 2) as u64;
     if elements <= room {
         return n_blocks;
@@ -411,32 +504,28 @@ fn sample_that_can_be_kept(kernel: &Kernel<'_>, n_blocks: u64) -> u64 {
     (u128::from(n_blocks) * u128::from(room) / u128::from(elements)) as u64
 }
 
-/// Executes a kernel without a body.
-fn by_meaning(
+/// What a kernel writes by its meaning, by its buffers.
+pub(crate) fn meant(
     kernel: &Kernel<'_>,
     buffers: &[&GlobalMemory],
     options: &Options,
-) -> Checked<BTreeMap<u64, Written>> {
+) -> Checked<Vec<BTreeMap<u64, Written>>> {
     let span = kernel.program.specs[kernel.spec].span;
     let Some(root) = &kernel.root else { return Err(not_decomposed(span)) };
-    let view = &kernel.views[root.outputs[0]];
-    let work = root.meaning.multiply_adds().max(view.size.unsigned_abs());
-    let inputs = root.inputs.iter().map(|s| match s {
-        crate::plan::Source::View(v) => kernel.views[*v].size.unsigned_abs(),
-        crate::plan::Source::Number(_) => 0,
-    });
-    let work = inputs.fold(work, u64::saturating_add);
-    if work > options.budget {
+    let inputs = root.reference.operands.iter().map(|v| kernel.views[*v].size.unsigned_abs());
+    if inputs.fold(meaning_steps(kernel, root), u64::saturating_add) > options.budget {
         return Err(not_decomposed(span));
     }
-    let mut oracle = Oracle::new(kernel, buffers, root);
-    let mut written: BTreeMap<u64, Written> = BTreeMap::new();
-    for e in 0..view.size {
-        let raw = oracle.want(e)?.rounded(&root.meaning, view.scalar);
-        let Ok(at) = u64::try_from(offset(view, e)) else { continue };
-        let page = written.entry(at / PAGE as u64).or_default();
-        page.values[at as usize % PAGE] = raw;
-        page.mask |= 1 << (at as usize % PAGE);
-    }
+    let oracle = Oracle::new(kernel, buffers, root);
+    let shadows = options.shadow && options.check;
+    let mut written: Vec<BTreeMap<u64, Written>> =
+        kernel.globals.iter().map(|_| BTreeMap::new()).collect();
+    by_meaning(&oracle, |view, at, value: Value| {
+        let (Space::Global(i), Ok(at)) = (kernel.views[view].space, u64::try_from(at)) else {
+            return;
+        };
+        let page = written[i].entry(at / PAGE as u64).or_insert_with(|| Written::new(shadows));
+        page.set(at as usize % PAGE, value);
+    })?;
     Ok(written)
 }

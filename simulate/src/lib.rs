@@ -131,6 +131,7 @@
 
 #![warn(missing_docs)]
 
+mod against;
 pub mod array;
 pub mod conformance;
 pub mod denote;
@@ -147,9 +148,10 @@ mod report;
 mod root;
 mod state;
 
+pub use against::{Compared, against};
 pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
 pub use options::{DEFAULT_BUDGET, Options, SECOND};
-pub use report::{KernelReport, LeafReport, Outputs, Report, SpecReport};
+pub use report::{KernelReport, LeafReport, Outputs, Report, Rounding, SpecReport};
 pub use state::banks::{BankCount, LeafCount, SectorCount};

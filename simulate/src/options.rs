@@ -14,15 +14,20 @@ pub struct Options {
     /// Values of symbolic sizes, by name.
     pub symbols: BTreeMap<String, i64>,
     /// How many blocks of each kernel to run, spread evenly over the grid; at least one is. None: all of
-    /// them, or as many as the budget and `sample` allow.
+    /// them, or as many as the budget and `sample` allow. What the blocks that do not run would write for a
+    /// later kernel is taken from what the kernel means; one that does not say runs whole.
     pub blocks: Option<u64>,
-    /// Where `blocks` is none and no later kernel needs all that a kernel writes: run no more blocks of it
-    /// than take so many steps, such as [`SECOND`].
+    /// Where `blocks` is none: run no more blocks of a kernel than take so many steps, such as [`SECOND`].
     pub sample: Option<u64>,
     /// Most steps of one kernel; a step is an element read or written, or eight multiply-adds.
     pub budget: u64,
     /// Whether bodies are compared with what their specs mean.
     pub check: bool,
+    /// Whether values carry shadows in binary64, by which bodies are held to what their specs mean whatever
+    /// their types round away. Without, or without `check`, nothing is compared with a `means` block.
+    pub shadow: bool,
+    /// Whether the distance of value and shadow is measured at every statement.
+    pub statements: bool,
     /// Draws another order in which warps go on and asynchronous copies arrive; none for the order of the
     /// text, and copies as late as can be. What a program computes without error does not depend on it.
     pub schedule: Option<u64>,
@@ -44,6 +49,8 @@ impl Default for Options {
             sample: None,
             budget: DEFAULT_BUDGET,
             check: true,
+            shadow: true,
+            statements: false,
             schedule: None,
         }
     }

@@ -44,6 +44,11 @@ pub struct KernelReport {
     pub numerics: Vec<SpecReport>,
     /// Whether fewer blocks ran than could, since nobody asked for all.
     pub sampled: bool,
+    /// Whether what the other blocks would have written was taken from the kernel's meaning, for a later one.
+    pub filled: bool,
+    /// Lines of comparisons, and of conversions to integers, that come out otherwise without rounding, and how
+    /// often.
+    pub turned: Vec<(u32, u64)>,
     /// Lines of statements in which several threads wrote the same value to one element.
     pub repeated: Vec<u32>,
     /// Specs with a body that are not compared: line and reason.
@@ -51,7 +56,7 @@ pub struct KernelReport {
 }
 
 /// What one leaf did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeafReport {
     /// 1-based; 0 where there is no text.
     pub line: u32,
@@ -63,6 +68,17 @@ pub struct LeafReport {
     pub registers: Option<u64>,
     /// What was counted.
     pub count: LeafCount,
+    /// How far its results are from their shadows, where that was measured and it rounds.
+    pub rounding: Option<Rounding>,
+}
+
+/// How far values are from their shadows.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Rounding {
+    /// Largest difference in units in the last place of the type.
+    pub max_ulp: f64,
+    /// Norm of the differences by the norm of the shadows; none where that is no number.
+    pub relative_norm: Option<f64>,
 }
 
 /// How near the bodies of a spec came to what it means, in binary64.
@@ -155,6 +171,6 @@ impl OutputTensor {
             offset = offset.checked_add((rest % extent).checked_mul(*stride)?)?;
             rest /= extent;
         }
-        self.memory.read(offset)
+        self.memory.read(offset).map(|v| v.bits)
     }
 }

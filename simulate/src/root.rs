@@ -1,158 +1,167 @@
-//! Compares what a block wrote with what the kernel's spec means.
+//! Compares what blocks wrote with what the kernel's spec means.
 //!
-//! The reference of an element is computed from the memory before the kernel, for the elements that were
-//! written; rows of A and columns of B are read once and kept while there is room. A kernel without a body
-//! is executed here, element by element.
+//! The reference is evaluated from the memory before the kernel, on the elements that were written, as
+//! regions of the outputs: a tile needs the rows and columns of its elements once. A kernel without a body
+//! is executed here.
 
-use crate::denote::{Computed, Meaning, dot};
-use crate::exec::{Counts, Found, Want, value_text, wrong_element};
+use crate::denote::{Computed, Exact, Meaning, Region, cover};
+use crate::exec::{Counts, Found, Want, Wanted, value_text, wrong_element};
 use crate::num::{decode, encode};
 use crate::plan::{
-    Checked, Inverse, Kernel, RootSpec, Source, Space, View, coordinates, coordinates_text,
+    Checked, Inverse, Kernel, Reference, RootSpec, Source, Space, View, coordinates,
+    coordinates_text,
 };
-use crate::state::{GlobalMemory, PAGE, Page};
+use crate::state::{GlobalMemory, PAGE, Page, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
-use std::collections::HashMap;
-use std::sync::Arc;
+use carbyne_ir::scalar::Scalar;
 
-/// Most numbers kept of rows and columns.
-const MAX_KEPT: usize = 1 << 22;
-/// Most multiply-adds of comparing one block; beyond, elements are skipped evenly.
+/// Most work of comparing one block, in numbers computed; beyond, elements are skipped evenly.
 const MAX_WORK: u64 = 1 << 32;
+/// Most work of one evaluation; larger regions are taken in parts.
+const MAX_STEP: u64 = 1 << 28;
+/// Most numbers of one evaluation.
+const MAX_NUMBERS: u64 = 1 << 25;
 
 /// The meaning of a kernel on the memory before it.
 pub(crate) struct Oracle<'k> {
     kernel: &'k Kernel<'k>,
     memory: &'k [&'k GlobalMemory],
     root: &'k RootSpec,
-    rows: HashMap<u64, Arc<[f64]>>,
-    columns: HashMap<u64, Arc<[f64]>>,
-    kept: usize,
 }
 
 impl<'k> Oracle<'k> {
-    /// An oracle that knows nothing yet.
+    /// What the kernel's spec means on this memory.
     pub(crate) fn new(
         kernel: &'k Kernel<'k>,
         memory: &'k [&'k GlobalMemory],
         root: &'k RootSpec,
     ) -> Self {
-        Oracle { kernel, memory, root, rows: HashMap::new(), columns: HashMap::new(), kept: 0 }
+        Oracle { kernel, memory, root }
     }
 
-    /// The reference of one element of the output.
+    fn reference(&self) -> &'k Reference {
+        &self.root.reference
+    }
+
+    /// Whether one evaluation holds all that a region of an output needs.
+    fn fits(&self, output: usize, region: &Region) -> bool {
+        let chain = &self.reference().chain;
+        chain.work(output, region) <= MAX_STEP && chain.numbers(output, region) <= MAX_NUMBERS
+    }
+
+    /// What an output must be on a region.
     ///
     /// # Errors
-    /// `S0503` where an input is undefined.
-    pub(crate) fn want(&mut self, e: i64) -> Checked<Want> {
-        let kernel = self.kernel;
-        let output = self.root.outputs[0];
-        let scalar = kernel.scalar(output);
-        let first = self.root.inputs.first().copied();
-        let one = |value: f64, magnitude: f64| {
-            Want::Values(Computed { values: vec![value], magnitudes: vec![magnitude] })
+    /// `S0503` where an input is undefined; `X0007` where a single element needs too much.
+    pub(crate) fn wanted(&self, output: usize, region: &Region) -> Checked<Wanted> {
+        if region.size() == 1 && !self.fits(output, region) {
+            let site = &self.kernel.sites[self.root.site as usize];
+            let text = "what an element of the output means takes too many numbers to evaluate";
+            return Err(Box::new(
+                Diagnostic::new(Code::TooLarge, site.span, text)
+                    .help("choose smaller sizes, or pass `--no-check`"),
+            ));
+        }
+        let exact = match self.shadows() {
+            true => Some(self.exact(output, region, true)?),
+            false => None,
         };
-        match &self.root.meaning {
+        let values = match &self.reference().meaning {
+            Some(meaning) => Some(self.by_values(meaning, region, exact.as_ref())?),
+            None => None,
+        };
+        Ok(Wanted { values, exact })
+    }
+
+    fn shadows(&self) -> bool {
+        self.memory.iter().all(|m| m.shadows)
+    }
+
+    /// Whether no earlier kernel's rounding lies between shadows and values.
+    fn is_fresh(&self) -> bool {
+        self.memory.iter().all(|m| m.pages.is_empty())
+    }
+
+    fn exact(&self, output: usize, region: &Region, shadows: bool) -> Checked<Exact> {
+        let reference = self.reference();
+        let mut fetch = |operand: usize, part: &Region| -> Checked<Vec<f64>> {
+            let view = reference.operands[operand];
+            let scalar = self.kernel.scalar(view);
+            let number = |v: Value| if shadows { v.shadow } else { decode(scalar, v.bits) };
+            let modes = &self.kernel.views[view].modes;
+            part.elements(modes).map(|e| self.value(view, e).map(number)).collect()
+        };
+        reference.chain.evaluate(output, region, &mut fetch)
+    }
+
+    /// What the values that are read mean.
+    fn by_values(
+        &self,
+        meaning: &Meaning,
+        region: &Region,
+        exact: Option<&Exact>,
+    ) -> Checked<Want> {
+        let reference = self.reference();
+        let output = reference.outputs[0];
+        let scalar = self.kernel.scalar(output);
+        let n = region.size() as usize;
+        let modes = &self.kernel.views[output].modes;
+        // Of each tensor that is read at the output's elements.
+        let at = |view: usize| -> Checked<Vec<u64>> {
+            region.elements(modes).map(|e| Ok(self.value(view, e)?.bits)).collect()
+        };
+        match meaning {
+            Meaning::MatMul { .. } | Meaning::Reduction { .. } => {
+                let sums = match exact {
+                    Some(exact) if self.is_fresh() => exact.clone(),
+                    _ => self.exact(0, region, false)?,
+                };
+                Ok(Want::Values(Computed { values: sums.numbers, magnitudes: sums.scales }))
+            }
             Meaning::Init => {
-                let Some(Source::Number(v)) = first else { return Ok(one(0.0, 0.0)) };
-                Ok(Want::Bits(vec![encode(scalar, v)]))
-            }
-            Meaning::Move => match first {
-                Some(Source::View(v)) => Ok(Want::Bits(vec![self.raw(v, e)?])),
-                _ => Ok(one(0.0, 0.0)),
-            },
-            Meaning::Select => {
-                let raw = |s: &Source| match s {
-                    Source::View(v) => Ok(vec![self.raw(*v, e)?]),
-                    Source::Number(v) => Ok(vec![encode(scalar, *v)]),
+                let literal = match reference.inputs.first() {
+                    Some(Source::Number(literal)) => literal.exact,
+                    _ => 0.0,
                 };
-                let inputs = self.root.inputs.iter().map(raw).collect::<Checked<Vec<_>>>()?;
-                Ok(Want::Bits(self.root.meaning.bits(&inputs).unwrap_or_default()))
+                Ok(Want::Bits(vec![encode(scalar, literal); n]))
             }
-            Meaning::Accumulate(..) => {
-                let Some(Source::View(v)) = first else { return Ok(one(0.0, 0.0)) };
-                let (input, before) = (vec![self.number(v, e)?], [self.number(output, e)?]);
-                Ok(Want::Values(self.root.meaning.compute(&[input], &before, 1)))
-            }
-            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Integers(..) => {
-                let inputs = self
-                    .root
-                    .inputs
-                    .iter()
-                    .map(|s| match s {
-                        Source::View(v) => Ok(vec![self.number(*v, e)?]),
-                        Source::Number(v) => Ok(vec![*v]),
-                    })
-                    .collect::<Checked<Vec<_>>>()?;
-                Ok(Want::Values(self.root.meaning.compute(&inputs, &[], 1)))
-            }
-            Meaning::Reduction { op, modes, removed } => {
-                let Some(Source::View(input)) = first else { return Ok(one(0.0, 0.0)) };
-                let elements = removed_elements(modes, removed, e);
-                let numbers =
-                    elements.map(|e| self.number(input, e)).collect::<Checked<Vec<f64>>>()?;
-                let all =
-                    Meaning::Reduction { op: *op, modes: vec![numbers.len()], removed: vec![true] };
-                Ok(Want::Values(all.compute(&[numbers], &[], 1)))
-            }
-            Meaning::MatMul { l, m, n: _, k, set, .. } => {
-                let (&[Source::View(a), Source::View(b)], lm) = (&self.root.inputs[..], l * m)
-                else {
-                    return Ok(one(0.0, 0.0));
+            Meaning::Move | Meaning::Select => {
+                let bits = |s: &Source| match s {
+                    Source::View(v) => at(*v),
+                    Source::Number(literal) => Ok(vec![encode(scalar, literal.exact); n]),
                 };
-                let (row, column) = (e as usize % lm, e as usize / lm);
-                let batch = row % l;
-                let left = self.kept_line(true, a, row as u64, *k, &|i| (row + lm * i) as i64)?;
-                let line = (column * l + batch) as u64;
-                let right =
-                    self.kept_line(false, b, line, *k, &|i| (batch + l * (i + k * column)) as i64)?;
-                let (mut value, mut magnitude) = dot(&left, &right);
-                if !set {
-                    let before = self.number(output, e)?;
-                    value += before;
-                    magnitude += before.abs();
-                }
-                Ok(one(value, magnitude))
+                let inputs = reference.inputs.iter().map(bits).collect::<Checked<Vec<_>>>()?;
+                Ok(Want::Bits(meaning.bits(&inputs).unwrap_or_default()))
+            }
+            Meaning::Accumulate(..)
+            | Meaning::Unary(_)
+            | Meaning::Binary(_)
+            | Meaning::Integers(..) => {
+                let numbers = |v: usize| -> Checked<Vec<f64>> {
+                    let scalar = self.kernel.scalar(v);
+                    Ok(at(v)?.into_iter().map(|b| decode(scalar, b)).collect())
+                };
+                let input = |s: &Source| match s {
+                    Source::View(v) => numbers(*v),
+                    Source::Number(literal) => Ok(vec![literal.rounded]),
+                };
+                let inputs = reference.inputs.iter().map(input).collect::<Checked<Vec<_>>>()?;
+                let before = match meaning.reads_output() {
+                    true => numbers(output)?,
+                    false => Vec::new(),
+                };
+                Ok(Want::Values(meaning.compute(&inputs, &before, n)))
             }
         }
     }
 
-    fn kept_line(
-        &mut self,
-        left: bool,
-        view: usize,
-        line: u64,
-        k: usize,
-        element: &dyn Fn(usize) -> i64,
-    ) -> Checked<Arc<[f64]>> {
-        let kept = if left { &self.rows } else { &self.columns };
-        if let Some(numbers) = kept.get(&line) {
-            return Ok(Arc::clone(numbers));
-        }
-        let numbers: Arc<[f64]> =
-            (0..k).map(|i| self.number(view, element(i))).collect::<Checked<_>>()?;
-        if self.kept + k > MAX_KEPT {
-            self.rows.clear();
-            self.columns.clear();
-            self.kept = 0;
-        }
-        self.kept += k;
-        let kept = if left { &mut self.rows } else { &mut self.columns };
-        kept.insert(line, Arc::clone(&numbers));
-        Ok(numbers)
-    }
-
-    fn number(&self, view: usize, e: i64) -> Checked<f64> {
-        Ok(decode(self.kernel.scalar(view), self.raw(view, e)?))
-    }
-
-    fn raw(&self, index: usize, e: i64) -> Checked<u64> {
+    fn value(&self, index: usize, e: i64) -> Checked<Value> {
         let view = &self.kernel.views[index];
-        let raw = match view.space {
+        let value = match view.space {
             Space::Global(i) => self.memory[i].read(offset(view, e)),
             Space::Shared(_) | Space::Registers(_) => None,
         };
-        raw.ok_or_else(|| {
+        value.ok_or_else(|| {
             let at = coordinates_text(&coordinates(&view.modes, e));
             let name = self.kernel.view_name(index);
             let span = self.kernel.program.specs[self.kernel.spec].span;
@@ -166,131 +175,202 @@ impl<'k> Oracle<'k> {
             )
         })
     }
+
+    /// Parts of a region, in the order of its elements, each of which one evaluation holds.
+    pub(crate) fn parts(&self, output: usize, region: Region) -> Vec<Region> {
+        let (mut out, mut todo) = (Vec::new(), vec![region]);
+        while let Some(region) = todo.pop() {
+            match region.halves() {
+                Some((first, second)) if !self.fits(output, &region) => {
+                    todo.push(second);
+                    todo.push(first);
+                }
+                _ => out.push(region),
+            }
+        }
+        out
+    }
+
+    /// Work of evaluating an output on a region.
+    pub(crate) fn work(&self, output: usize, region: &Region) -> u64 {
+        self.reference().chain.work(output, region)
+    }
 }
 
-/// Compares what all blocks together put to elements of the output.
+/// What a kernel without a body writes to each output, by its meaning: the elements in order, with what they are.
 ///
 /// # Errors
-/// `S0501`
-pub(crate) fn check_sums(
-    oracle: &mut Oracle<'_>,
-    inverse: &Inverse,
-    sums: impl Iterator<Item = (i64, u64)>,
-    small_ints: bool,
-    counts: &mut Counts,
+/// As [`Oracle::wanted`].
+pub(crate) fn by_meaning(
+    oracle: &Oracle<'_>,
+    mut put: impl FnMut(usize, i64, Value),
 ) -> Checked<()> {
-    let (kernel, root) = (oracle.kernel, oracle.root);
-    let output = root.outputs[0];
-    let view = &kernel.views[output];
-    let base = view.offset.known().unwrap_or(0);
-    let named = |(at, raw): (i64, u64)| inverse.element(at - base).map(|e| (e, raw));
-    let mut elements: Vec<(i64, u64)> = sums.filter_map(named).collect();
-    elements.sort_unstable();
-    for (e, raw) in elements {
-        let (meaning, stated) = (&root.meaning, &root.stated);
-        let want = oracle.want(e)?;
-        match want.compare(meaning, view.scalar, small_ints, stated, 0, Some(raw)) {
-            Ok(near) => counts.compared(kernel.checks.len(), &near),
-            Err(wrong) => {
-                let at = coordinates_text(&coordinates(&view.modes, e));
-                let found = Found {
-                    name: format!("{}{at}", kernel.view_name(output)),
-                    value: Some(value_text(view.scalar, raw)),
-                    block: 0,
-                    writer: None,
+    let (kernel, reference) = (oracle.kernel, oracle.reference());
+    for (o, output) in reference.outputs.iter().enumerate() {
+        let view = &kernel.views[*output];
+        for region in oracle.parts(o, Region::whole(&view.modes)) {
+            let Wanted { values, exact } = oracle.wanted(o, &region)?;
+            let exact = match exact {
+                Some(exact) => Some(exact),
+                None if values.is_none() => Some(oracle.exact(o, &region, false)?),
+                None => None,
+            };
+            for (i, e) in region.elements(&view.modes).enumerate() {
+                let shadow = exact.as_ref().and_then(|x| x.numbers.get(i)).copied();
+                let bits = match (&values, &reference.meaning) {
+                    (Some(Want::Bits(list)), _) => list[i],
+                    (Some(Want::Values(c)), Some(meaning)) => {
+                        rounded(meaning, view.scalar, c.values[i])
+                    }
+                    _ => encode(view.scalar, shadow.unwrap_or(0.0)),
                 };
-                return Err(wrong_element(kernel, root.site, &found, &wrong));
+                put(*output, offset(view, e), Value { bits, shadow: shadow.unwrap_or(0.0) });
             }
         }
     }
     Ok(())
 }
 
-/// Where an element of a caller's tensor is.
-pub(crate) fn offset(view: &View, e: i64) -> i64 {
-    view.offset.known().unwrap_or(0).saturating_add(view.element(e as usize))
+/// A number as the spec rounds it.
+fn rounded(meaning: &Meaning, scalar: Scalar, value: f64) -> u64 {
+    match meaning {
+        Meaning::MatMul { acc, .. } => encode(scalar, decode(*acc, encode(*acc, value))),
+        _ => encode(scalar, value),
+    }
 }
 
-/// The elements of the input that an element of a reduction is made of.
-fn removed_elements<'m>(
-    modes: &'m [usize],
-    removed: &'m [bool],
-    e: i64,
-) -> impl Iterator<Item = i64> + 'm {
-    let n: usize = modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| n).product();
-    (0..n).map(move |i| {
-        let (mut kept, mut gone, mut at, mut weight) = (e as usize, i, 0, 1);
-        for (extent, r) in modes.iter().zip(removed) {
-            let from = if *r { &mut gone } else { &mut kept };
-            at += *from % extent * weight;
-            *from /= extent;
-            weight *= extent;
+/// An output of a kernel's spec, by elements: where each is in its buffer.
+pub(crate) struct Output {
+    /// Its number among the outputs.
+    number: usize,
+    /// The view.
+    view: usize,
+    /// The kernel's number of the buffer.
+    pub global: usize,
+    inverse: Inverse,
+}
+
+impl Output {
+    /// The outputs of the kernel's spec that can be compared.
+    pub(crate) fn all(kernel: &Kernel<'_>, root: &RootSpec) -> Vec<Output> {
+        let outputs = root.reference.outputs.iter().enumerate();
+        let of = |(number, view): (usize, &usize)| {
+            let Space::Global(global) = kernel.views[*view].space else { return None };
+            let inverse = Inverse::new(&kernel.views[*view].leaves)?;
+            Some(Output { number, view: *view, global, inverse })
+        };
+        outputs.filter_map(of).collect()
+    }
+}
+
+/// Compares elements of an output: `found` gives the value of an element with who wrote it, in the order of
+/// elements; some may be left out where comparing all would take too long.
+///
+/// # Errors
+/// `S0501` for the first wrong element, column-major.
+fn compare<'p>(
+    oracle: &Oracle<'_>,
+    output: &Output,
+    elements: &[i64],
+    found: impl Fn(i64) -> Option<(Value, Option<(Option<u16>, u32)>)> + 'p,
+    (block, small_ints): (i64, bool),
+    counts: &mut Counts,
+) -> Checked<()> {
+    let (kernel, root) = (oracle.kernel, oracle.root);
+    let view = &kernel.views[output.view];
+    let regions = cover(&view.modes, elements);
+    let work = regions.iter().map(|r| oracle.work(output.number, r));
+    let share = work.fold(0u64, u64::saturating_add) / MAX_WORK + 1;
+    for region in regions {
+        let region = match share {
+            1 => region,
+            n => region.thinned(region.size() / n),
+        };
+        for part in oracle.parts(output.number, region) {
+            let wanted = oracle.wanted(output.number, &part)?;
+            for (i, e) in part.elements(&view.modes).enumerate() {
+                let Some((value, writer)) = found(e) else { continue };
+                let judged =
+                    wanted.compare(&root.reference, view.scalar, small_ints, i, Some(value));
+                match judged {
+                    Ok(near) => counts.compared(kernel.checks.len(), &near),
+                    Err(wrong) => {
+                        let at = coordinates_text(&coordinates(&view.modes, e));
+                        let found = Found {
+                            name: format!("{}{at}", kernel.view_name(output.view)),
+                            value: Some(value_text(view.scalar, value.bits)),
+                            block,
+                            writer,
+                        };
+                        return Err(wrong_element(kernel, root.site, &found, &wrong));
+                    }
+                }
+            }
         }
-        at as i64
-    })
+    }
+    Ok(())
 }
 
-/// Compares what one block wrote to the output of the kernel's spec.
+/// Compares what one block wrote to an output of the kernel's spec.
 ///
 /// # Errors
 /// `S0501` for the first wrong element, column-major.
 pub(crate) fn check_block(
-    oracle: &mut Oracle<'_>,
-    inverse: &Inverse,
+    oracle: &Oracle<'_>,
+    output: &Output,
     pages: &[(u64, Box<Page>)],
     block: i64,
     small_ints: bool,
     counts: &mut Counts,
 ) -> Checked<()> {
-    let kernel = oracle.kernel;
-    let output = oracle.root.outputs[0];
-    let view = &kernel.views[output];
+    let view = &oracle.kernel.views[output.view];
     let base = view.offset.known().unwrap_or(0);
-    let mut elements: Vec<(i64, usize, usize)> = Vec::new();
-    for (p, (number, page)) in pages.iter().enumerate() {
+    let mut elements = Vec::new();
+    for (number, page) in pages {
         // What other blocks may have put to an element is known when all are through.
-        let own = |i: &usize| page.only_sum(*i).is_none();
-        let written = (0..PAGE).filter(|i| page.written.mask >> i & 1 == 1).filter(own);
-        elements.extend(written.filter_map(|i| {
+        let own = |i: &usize| page.written.has(*i) && page.only_sum(*i).is_none();
+        elements.extend((0..PAGE).filter(own).filter_map(|i| {
             let at = (number * PAGE as u64) as i64 + i as i64 - base;
-            inverse.element(at).map(|e| (e, p, i))
+            output.inverse.element(at)
         }));
     }
     elements.sort_unstable();
-    let each = match &oracle.root.meaning {
-        Meaning::MatMul { k, .. } => *k as u64,
-        Meaning::Reduction { modes, removed, .. } => {
-            modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| *n as u64).product()
-        }
-        _ => 1,
+    let found = |e: i64| {
+        let at = offset(view, e);
+        let number = u64::try_from(at).ok()? / PAGE as u64;
+        let place = pages.binary_search_by_key(&number, |(n, _)| *n).ok()?;
+        let (page, i) = (&pages[place].1, at as usize % PAGE);
+        let value = page.written.get(i).filter(|_| page.only_sum(i).is_none())?;
+        let last = page.shadow.last_write(i);
+        Some((value, last.map(|w| ((w.thread != u16::MAX).then_some(w.thread), w.site))))
     };
-    let work = each.saturating_mul(elements.len() as u64);
-    let step = (work / MAX_WORK + 1) as usize;
-    for (e, p, i) in elements.into_iter().step_by(step) {
-        let want = oracle.want(e)?;
-        let page = &pages[p].1;
-        let raw = page.written.values[i];
-        match want.compare(
-            &oracle.root.meaning,
-            view.scalar,
-            small_ints,
-            &oracle.root.stated,
-            0,
-            Some(raw),
-        ) {
-            Ok(near) => counts.compared(kernel.checks.len(), &near),
-            Err(wrong) => {
-                let at = coordinates_text(&coordinates(&view.modes, e));
-                let last = page.shadow.last_write(i);
-                let found = Found {
-                    name: format!("{}{at}", kernel.view_name(output)),
-                    value: Some(value_text(view.scalar, raw)),
-                    block,
-                    writer: last.map(|w| ((w.thread != u16::MAX).then_some(w.thread), w.site)),
-                };
-                return Err(wrong_element(kernel, oracle.root.site, &found, &wrong));
-            }
-        }
-    }
-    Ok(())
+    compare(oracle, output, &elements, found, (block, small_ints), counts)
+}
+
+/// Compares what all blocks together put to elements of an output.
+///
+/// # Errors
+/// `S0501`
+pub(crate) fn check_sums(
+    oracle: &Oracle<'_>,
+    output: &Output,
+    sums: impl Iterator<Item = (i64, Value)>,
+    small_ints: bool,
+    counts: &mut Counts,
+) -> Checked<()> {
+    let base = oracle.kernel.views[output.view].offset.known().unwrap_or(0);
+    let named = |(at, value): (i64, Value)| output.inverse.element(at - base).map(|e| (e, value));
+    let mut all: Vec<(i64, Value)> = sums.filter_map(named).collect();
+    all.sort_unstable_by_key(|(e, _)| *e);
+    let elements: Vec<i64> = all.iter().map(|(e, _)| *e).collect();
+    let found = |e: i64| {
+        let i = all.binary_search_by_key(&e, |(e, _)| *e).ok()?;
+        Some((all[i].1, None))
+    };
+    compare(oracle, output, &elements, found, (0, small_ints), counts)
+}
+
+/// Where an element of a caller's tensor is.
+pub(crate) fn offset(view: &View, e: i64) -> i64 {
+    view.offset.known().unwrap_or(0).saturating_add(view.element(e as usize))
 }

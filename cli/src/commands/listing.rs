@@ -10,23 +10,26 @@ use std::fmt::Write;
 /// `runs` counts executions by a warp. `regs` are 32-bit registers of a thread with values still needed.
 /// `bytes` are read or written, in global and shared memory. `sectors` are 32-byte parts of global memory,
 /// `each` those of one request of a warp, `waves` the wavefronts of shared memory; where the same bytes would
-/// fit in fewer, `/` and that number follow. Behind the program stand what ran how often, and how near
-/// each spec with a body came to what it means.
+/// fit in fewer, `/` and that number follow. `ulp` is the largest distance of results from what they would be had
+/// nothing been rounded. Behind the program stand what ran how often, and how near each spec with a body came to
+/// what it means.
 pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
-    let mut lines: BTreeMap<usize, (LeafCount, u64)> = BTreeMap::new();
+    let mut lines: BTreeMap<usize, (LeafCount, u64, Option<f64>)> = BTreeMap::new();
     for leaf in kernels.iter().flat_map(|k| &k.leaves) {
-        let (count, registers) = lines.entry(leaf.line as usize).or_default();
+        let (count, registers, ulp) = lines.entry(leaf.line as usize).or_default();
         count.merge(&leaf.count);
         *registers = leaf.registers.unwrap_or(0).max(*registers);
+        let rounded = leaf.rounding.map(|r| r.max_ulp);
+        *ulp = rounded.into_iter().chain(*ulp).reduce(f64::max);
     }
     let of = |n: u64, ideal: u64| match n {
         0 => String::new(),
         n if n > ideal => format!("{n} / {ideal}"),
         n => n.to_string(),
     };
-    let cells: BTreeMap<usize, [String; 6]> = lines
+    let cells: BTreeMap<usize, [String; 7]> = lines
         .iter()
-        .map(|(line, (c, registers))| {
+        .map(|(line, (c, registers, ulp))| {
             let cells = [
                 of(c.executions, u64::MAX),
                 of(*registers, u64::MAX),
@@ -34,18 +37,19 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
                 of(c.global.sectors, c.global.ideal),
                 sectors_per_request(&c.global).map_or(String::new(), |n| format!("{n:.1}")),
                 of(c.shared.wavefronts, c.shared.ideal),
+                ulp.map_or(String::new(), |u| format!("{u:.2}")),
             ];
             (*line, cells)
         })
         .collect();
-    let heads = ["runs", "regs", "bytes", "sectors", "each", "waves"].map(str::to_owned);
+    let heads = ["runs", "regs", "bytes", "sectors", "each", "waves", "ulp"].map(str::to_owned);
     let width = |i: usize| {
         let all = cells.values().map(|row| row[i].len()).chain([heads[i].len()]);
         all.max().unwrap_or(0)
     };
-    let widths: [usize; 6] = std::array::from_fn(width);
+    let widths: [usize; 7] = std::array::from_fn(width);
     let mut out = String::new();
-    let mut row = |cells: &[String; 6], text: &str| {
+    let mut row = |cells: &[String; 7], text: &str| {
         for (cell, width) in cells.iter().zip(widths) {
             let _ = write!(out, "{cell:>width$}  ");
         }
@@ -53,7 +57,7 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
         out.push('\n');
     };
     row(&heads, "");
-    let none = [const { String::new() }; 6];
+    let none = [const { String::new() }; 7];
     for (i, line) in source.lines().enumerate() {
         row(cells.get(&(i + 1)).unwrap_or(&none), line);
     }
@@ -63,7 +67,7 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     }
     let numerics: Vec<&SpecReport> = kernels.iter().flat_map(|k| &k.numerics).collect();
     if !numerics.is_empty() {
-        out.push_str("\nagainst binary64\n");
+        out.push_str("\ndistance from what they would be without rounding\n");
     }
     let width = numerics.iter().map(|n| n.kind.len()).max().unwrap_or(0);
     for n in numerics {
@@ -85,8 +89,11 @@ pub(super) fn nearness(n: &SpecReport) -> String {
         return "exact".to_owned();
     }
     let norm = n.relative_norm.map_or("none".to_owned(), |r| format!("{r:.1e}"));
-    let allowed = 100.0 * n.max_ratio;
-    format!("up to {:.3} ulp, relative norm {norm}, {allowed:.1} % of what is allowed", n.max_ulp)
+    let allowed = match n.max_ratio {
+        0.0 => String::new(),
+        ratio => format!(", {:.1} % of what is allowed", 100.0 * ratio),
+    };
+    format!("up to {:.3} ulp, relative norm {norm}{allowed}", n.max_ulp)
 }
 
 /// Sectors of global memory that one access of a warp takes.
@@ -129,6 +136,8 @@ pub(super) fn json(kernels: &[KernelReport]) -> String {
                 "wavefronts": shared.wavefronts,
                 "ideal_wavefronts": shared.ideal,
             },
+            "max_ulp": l.rounding.map(|r| r.max_ulp),
+            "relative_norm": l.rounding.and_then(|r| r.relative_norm),
         })
     };
     let spec = |n: &SpecReport| {

@@ -1,7 +1,6 @@
 //! One file a command. A command reads, calls a library, and writes; it decides nothing else.
 
 mod abi;
-mod against;
 mod atoms;
 mod check;
 mod compile;

@@ -2,12 +2,13 @@
 //!
 //! Arrays come from and go to `.npy` files; the report is on standard error.
 
-use super::{against, listing};
+use super::listing;
 use crate::args::{Blocks, MessageFormat, ReportFormat, Simulate};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_simulate::{BankCount, KernelReport, SECOND, SpecReport, simulate};
+use carbyne_ir::diag::Code;
+use carbyne_simulate::{BankCount, KernelReport, Options, SECOND, SpecReport, against, simulate};
 use serde_json::json;
 
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -23,11 +24,6 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             (source, program)
         }
     };
-    if let Some(parent) = &args.against {
-        let parent = input::read(parent, io)?;
-        let of_parent = pipeline::verified(&parent)?.1;
-        against::check((&source, &program), (&parent, &of_parent))?;
-    }
     // As written, a program may name the atoms of any architecture; the newest table has most.
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
@@ -41,14 +37,47 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     options.sample = (!all && args.data.outputs.is_empty()).then_some(SECOND);
     options.budget = args.budget.unwrap_or(options.budget);
     options.check = !args.no_check;
+    options.shadow = !args.no_shadow;
+    options.statements = args.report.is_some();
+    if args.against.is_some() && (args.no_check || args.no_shadow) {
+        return Err(Failure::usage_help(
+            "`--against` compares shadows, and `--no-check` and `--no-shadow` turn them off",
+            "leave them out",
+        ));
+    }
     options.schedule = args.schedule;
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {
-        MessageFormat::Human => report.kernels.iter().map(human).collect::<String>(),
+        MessageFormat::Human => {
+            report.kernels.iter().map(|k| human(k, &options)).collect::<String>()
+        }
         MessageFormat::Json => report.kernels.iter().map(json).collect(),
     };
     output::say(&text, io);
+    if let Some(parent) = &args.against {
+        let parent = input::read(parent, io)?;
+        let of_parent = pipeline::verified(&parent)?.1;
+        let same = against(&of_parent, &table, &options, (&program, &report));
+        let all = same.map_err(|d| match d.code {
+            // What executing the parent gives is about its text.
+            Code::OtherSpec | Code::WrongElement => Failure::one(&source, *d),
+            _ => Failure::one(&parent, *d),
+        })?;
+        let elements: Vec<String> =
+            all.iter().map(|c| format!("{} elements of %{}", c.elements, c.tensor)).collect();
+        let text = match format {
+            MessageFormat::Human => {
+                format!("the same as `{}`: {}\n", parent.name, elements.join(", "))
+            }
+            MessageFormat::Json => {
+                let tensors: serde_json::Map<String, serde_json::Value> =
+                    all.iter().map(|c| (c.tensor.clone(), c.elements.into())).collect();
+                format!("{}\n", json!({ "kind": "against", "tensors": tensors }))
+            }
+        };
+        output::say(&text, io);
+    }
     let listing = match args.report {
         Some(ReportFormat::Text) => listing::text(&source.text, &report.kernels),
         Some(ReportFormat::Json) => listing::json(&report.kernels),
@@ -63,7 +92,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
 const MAX_CONFLICTS: usize = 10;
 
 /// A report in a few lines.
-fn human(k: &KernelReport) -> String {
+fn human(k: &KernelReport, options: &Options) -> String {
     let name = if k.name.is_empty() { "kernel" } else { &k.name };
     if k.blocks_run.is_empty() && k.complete {
         return format!(
@@ -82,25 +111,37 @@ fn human(k: &KernelReport) -> String {
         false => "",
     };
     let mut text = format!("{name}: {which}{why}\n");
-    let whole = if k.checked { "the kernel and " } else { "" };
-    text.push_str(&format!(
-        "  compared with what they mean: {whole}{} executions of specs inside, {} elements\n",
-        k.specs, k.elements
-    ));
-    text.push_str(&match k.max_error {
-        0.0 => "  no difference\n".to_owned(),
-        e => format!(
-            "  largest difference {e:.3e}, {:.1} % of what is allowed\n",
-            100.0 * k.max_ratio
-        ),
+    if k.filled {
+        text.push_str("  what the others write, later kernels get from what this one means\n");
+    }
+    text.push_str(&match (options.check, k.elements) {
+        (false, _) => "  nothing compared: `--no-check`\n".to_owned(),
+        (true, 0) => "  nothing compared with what it means\n".to_owned(),
+        (true, n) => {
+            let whole = if k.checked { "the kernel and " } else { "" };
+            format!(
+                "  compared with what they mean: {whole}{} executions of specs inside, {n} elements\n",
+                k.specs
+            )
+        }
     });
+    if options.check && !options.shadow {
+        text.push_str("  `--no-shadow`: what hides in the rounding of the types is not seen\n");
+    }
+    if k.max_error > 0.0 {
+        text.push_str(&format!(
+            "  largest difference from a reference {:.3e}, {:.1} % of what is allowed\n",
+            k.max_error,
+            100.0 * k.max_ratio
+        ));
+    }
     // Of the kernel as a whole, which comes first, else of the spec that is farthest from its meaning.
     let norm = |n: &SpecReport| n.relative_norm.unwrap_or(0.0);
     let farthest = k.numerics.iter().max_by(|a, b| norm(a).total_cmp(&norm(b)));
     let shown = if k.checked { k.numerics.first() } else { farthest };
     if let Some(n) = shown.filter(|n| n.max_error > 0.0) {
         let nearness = super::listing::nearness(n);
-        text.push_str(&format!("  against binary64: line {}, {nearness}\n", n.line));
+        text.push_str(&format!("  rounding: line {}, {nearness}\n", n.line));
     }
     text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
     let banks: Vec<(u32, BankCount)> = banks(k).collect();
@@ -118,6 +159,11 @@ fn human(k: &KernelReport) -> String {
     for line in &k.repeated {
         text.push_str(&format!(
             "  line {line}: warning, several threads write one element, the same value each\n"
+        ));
+    }
+    for (line, n) in &k.turned {
+        text.push_str(&format!(
+            "  line {line}: {n} comparisons or conversions come out otherwise without rounding\n"
         ));
     }
     for (line, why) in &k.unchecked {
@@ -160,6 +206,8 @@ fn json(k: &KernelReport) -> String {
         "multiply_adds": k.multiply_adds,
         "steps_per_block": k.steps_per_block,
         "sampled": k.sampled,
+        "filled_by_meaning": k.filled,
+        "decided_otherwise_without_rounding": k.turned,
         "banks": banks,
         "not_compared": unchecked,
         "repeated_writes": k.repeated,

@@ -462,7 +462,10 @@ impl<'a> Solver<'a> {
                 | SpecKind::Reduction(_)
                 | SpecKind::MatMul
                 | SpecKind::Init => {}
-                SpecKind::Accumulate(_) | SpecKind::Generic | SpecKind::Shfl(_) => {
+                SpecKind::Accumulate(_)
+                | SpecKind::Generic
+                | SpecKind::Iota
+                | SpecKind::Shfl(_) => {
                     return Err(self.error(
                         Code::NotDecomposed,
                         op.spec,

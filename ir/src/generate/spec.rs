@@ -24,12 +24,15 @@ pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
         select(ReduceOp::ALL).prop_map(SpecKind::Reduction),
         select(ShflOp::ALL).prop_map(SpecKind::Shfl),
         Just(SpecKind::Init),
+        Just(SpecKind::Iota),
         Just(SpecKind::Generic),
     ]
 }
 
-/// A spec with the given body or none.
-pub fn spec(body: impl Strategy<Value = Option<Block>>) -> impl Strategy<Value = Spec> {
+/// A spec with the given `means` block and body, or without.
+pub fn spec(
+    blocks: impl Strategy<Value = (Option<Block>, Option<Block>)>,
+) -> impl Strategy<Value = Spec> {
     let operand = prop_oneof![
         4 => data_view().prop_map(Operand::View),
         1 => number().prop_map(Operand::Number),
@@ -40,14 +43,15 @@ pub fn spec(body: impl Strategy<Value = Option<Block>>) -> impl Strategy<Value =
         option::weighted(0.7, (thread_view(), thread_view())),
     );
     let lists = (vec(operand, 0..4), vec(data_view(), 0..3), vec(attr(), 0..3));
-    (head, lists, body).prop_map(|((kind, name, exec), (inputs, outputs, attrs), body)| Spec {
+    (head, lists, blocks).prop_map(|((kind, name, exec), (inputs, outputs, attrs), blocks)| Spec {
         kind,
         name,
         exec,
         inputs,
         outputs,
         attrs,
-        body,
+        means: blocks.0,
+        body: blocks.1,
         span: Span::default(),
     })
 }

@@ -60,7 +60,7 @@ fn simple() -> impl Strategy<Value = StmtKind> {
         (vec(named(index()), 1..4), thread_view())
             .prop_map(|(names, threads)| StmtKind::Indices { names, threads }),
         (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::Allocate { name, ty }),
-        spec(Just(None)).prop_map(StmtKind::Spec),
+        spec(Just((None, None))).prop_map(StmtKind::Spec),
         option::of(thread_view()).prop_map(StmtKind::Barrier),
         (select(SyncOp::ALL), vec(sync_arg(), 0..3))
             .prop_map(|(op, args)| StmtKind::Sync { op, args }),
@@ -78,7 +78,7 @@ fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
     let compare =
         (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs });
     prop_oneof![
-        2 => spec(block(depth).prop_map(Some)).prop_map(StmtKind::Spec),
+        2 => spec(spec_blocks(depth)).prop_map(StmtKind::Spec),
         1 => (named(index_or_constant()), bounds, select(Unroll::ALL), block(depth)).prop_map(
             |(var, (start, end, step), unroll, body)| StmtKind::For {
                 var,
@@ -91,6 +91,15 @@ fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
         ),
         1 => (vec(compare, 1..4), block(depth), option::of(block(depth)))
             .prop_map(|(cond, then, otherwise)| StmtKind::If { cond, then, otherwise }),
+    ]
+}
+
+/// A body, a `means` block, or both.
+fn spec_blocks(depth: u32) -> impl Strategy<Value = (Option<Block>, Option<Block>)> {
+    prop_oneof![
+        4 => block(depth).prop_map(|body| (None, Some(body))),
+        1 => block(depth).prop_map(|means| (Some(means), None)),
+        1 => (block(depth), block(depth)).prop_map(|(means, body)| (Some(means), Some(body))),
     ]
 }
 

@@ -12,6 +12,7 @@
 mod bounds;
 mod exprs;
 mod maps;
+mod means;
 mod scope;
 mod specs;
 mod sync;

@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ("acc", "a scalar type: in which a MatMul accumulates"),
     ("atom", "an atom's name: which instruction implements the spec"),
-    ("axis", "modes: which a Reduction removes"),
+    ("axis", "modes: which a Reduction removes, or along which an Iota counts"),
     ("bar", "an mbarrier: which a copy into shared memory completes on"),
     ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
     ("lane", "an integer: lane, distance or mask of a Shfl"),
@@ -20,6 +20,7 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
         "tile",
         "(m,n,k): block tile of a MatMul, of a Move or Reduction an extent a mode, for the solver",
     ),
+    ("to", "a scalar type: what a cast in a `means` block gives"),
     ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
     ("warps", "(m,n) or a count: warps of a block, for the solver"),
 ];
@@ -69,7 +70,14 @@ impl Resolver {
             });
         }
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
-        let Attributes { acc, atom, ints, bar, multicast, cache, valid } = self.attributes(spec)?;
+        let Attributes { acc, to, atom, ints, bar, multicast, cache, valid } =
+            self.attributes(spec)?;
+        if to.is_some() {
+            return fail(
+                Diagnostic::new(Code::Attribute, spec.span, "`to` stands in `means` blocks only")
+                    .help("remove it: a cast in a body gives the type of its output"),
+            );
+        }
         let acc = match spec.kind {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
@@ -94,10 +102,15 @@ impl Resolver {
             multicast,
             cache,
             valid,
+            means: None,
             body: None,
             span: spec.span,
             line: self.line(spec.span),
         });
+        if let Some(block) = &spec.means {
+            let head = self.p.specs[id].clone();
+            self.p.specs[id].means = Some(self.means(spec, &head, block)?);
+        }
         if let Some(body) = &spec.body {
             self.depth += 1;
             let body = self.block(body);
@@ -107,7 +120,7 @@ impl Resolver {
         Ok(id)
     }
 
-    fn attributes(&mut self, spec: &ast::Spec) -> Fallible<Attributes> {
+    pub(super) fn attributes(&mut self, spec: &ast::Spec) -> Fallible<Attributes> {
         let mut all = Attributes::default();
         for (i, attr) in spec.attrs.iter().enumerate() {
             let key = attr.key.text.as_str();
@@ -130,7 +143,8 @@ impl Resolver {
                 "tile" | "warps" => {
                     matmul || matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_))
                 }
-                "axis" => matches!(spec.kind, SpecKind::Reduction(_)),
+                "axis" => matches!(spec.kind, SpecKind::Reduction(_) | SpecKind::Iota),
+                "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
                 "bar" | "multicast" | "valid" => spec.kind == SpecKind::Move,
                 "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Accumulate(_)),
@@ -143,8 +157,9 @@ impl Resolver {
                 );
             }
             match (key, &attr.value) {
-                ("acc", AttrValue::Word(w)) => match w.parse() {
-                    Ok(s) => all.acc = Some(s),
+                ("acc" | "to", AttrValue::Word(w)) => match w.parse() {
+                    Ok(s) if key == "acc" => all.acc = Some(s),
+                    Ok(s) => all.to = Some(s),
                     Err(()) => {
                         return wrong(
                             format!("`{w}` is no scalar type"),
@@ -213,8 +228,10 @@ impl Resolver {
 }
 
 /// What the attributes of a spec say.
-struct Attributes {
-    acc: Option<Scalar>,
+pub(super) struct Attributes {
+    pub(super) acc: Option<Scalar>,
+    /// What a cast of a `means` block gives.
+    pub(super) to: Option<Scalar>,
     atom: Option<String>,
     ints: Vec<(String, Vec<i64>)>,
     bar: Option<TensorId>,
@@ -223,10 +240,19 @@ struct Attributes {
     valid: Option<Dim>,
 }
 
+impl Attributes {
+    /// The modes of `axis=`.
+    pub(super) fn axes(&self) -> Vec<usize> {
+        let list = self.ints.iter().find(|(k, _)| k == "axis").map_or(&[][..], |(_, v)| &v[..]);
+        list.iter().filter_map(|a| usize::try_from(*a).ok()).collect()
+    }
+}
+
 impl Default for Attributes {
     fn default() -> Self {
         Attributes {
             acc: None,
+            to: None,
             atom: None,
             ints: vec![],
             bar: None,

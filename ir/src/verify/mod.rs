@@ -23,7 +23,8 @@
 //! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by leaves.
 //!
 //! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
-//! V0221, V0223) are checked where views are inferred, in [`crate::resolve`].
+//! V0221, V0223) are checked where views are inferred, and `means` blocks (V0232) where they are
+//! resolved, in [`crate::resolve`].
 //! Not checked here: whether an atom exists (`decompose`), races between threads and whether a body
 //! computes what its spec means (`simulate`).
 

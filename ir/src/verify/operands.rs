@@ -17,7 +17,8 @@ impl Verifier<'_> {
             | SpecKind::Unary(_)
             | SpecKind::Reduction(_)
             | SpecKind::Shfl(_)
-            | SpecKind::Init => Some((1, 1)),
+            | SpecKind::Init
+            | SpecKind::Iota => Some((1, 1)),
             SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => Some((2, 1)),
             SpecKind::Select => Some((3, 1)),
             SpecKind::Generic => None,
@@ -36,12 +37,20 @@ impl Verifier<'_> {
             );
             return;
         }
-        if spec.kind == SpecKind::Generic && spec.body.is_none() {
+        if spec.kind == SpecKind::Generic && spec.body.is_none() && spec.means.is_none() {
             self.error(
                 Code::Arity,
                 spec.span,
-                "a generic `Spec` means what its body does, and has none",
-                "give it a body, or name the computation: Move, MatMul, ...",
+                "a generic `Spec` has neither a `means` block nor a body",
+                "say what it computes, `means { .. }`, or name the computation: Move, MatMul, ...",
+            );
+        }
+        if spec.kind == SpecKind::Iota {
+            self.error(
+                Code::Placement,
+                spec.span,
+                "an Iota stands in `means` blocks only",
+                "take coordinates from `indices()`, or pass them as an input tensor",
             );
         }
         for (i, input) in spec.inputs.iter().enumerate() {

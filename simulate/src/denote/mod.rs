@@ -7,10 +7,14 @@
 //! Invariant: this module shares no arithmetic with `exec/`, which computes what instructions
 //! compute; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common.
 
+mod chain;
 mod pointwise;
+mod region;
 mod tolerance;
 
-pub use pointwise::{binary, integers, quotient, unary};
+pub use chain::{Chain, Exact, Input, SLACK, Shape, Step, StepOp};
+pub use pointwise::{binary, bits, integers, quotient, unary};
+pub use region::{Axis, Region, cover};
 pub use tolerance::tolerance;
 
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, SpecKind, UnaryOp};
@@ -134,6 +138,7 @@ impl Meaning {
                 Ok(Meaning::Reduction { op, modes, removed })
             }
             SpecKind::Shfl(_) => Err("it exchanges registers between lanes".to_owned()),
+            SpecKind::Iota => Err("it stands in `means` blocks only".to_owned()),
             SpecKind::Generic => Err("a generic spec means what its body does".to_owned()),
         }
     }

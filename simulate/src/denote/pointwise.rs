@@ -80,9 +80,19 @@ pub(super) fn fold(op: ReduceOp, x: f64, y: f64) -> f64 {
         ReduceOp::Prod => x * y,
         ReduceOp::Min => x.min(y),
         ReduceOp::Max => x.max(y),
-        // Exact up to 53 bits, as binary64 holds integers.
-        ReduceOp::And => (x as i64 & y as i64) as f64,
-        ReduceOp::Or => (x as i64 | y as i64) as f64,
-        ReduceOp::Xor => (x as i64 ^ y as i64) as f64,
+        ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => bits(op, x, y),
     }
+}
+
+/// The bits of two integers put together by `and`, `or` or `xor`; the first for any other operation. Exact up
+/// to 53 bits, as binary64 holds integers.
+pub fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
+    let (a, b) = (x as i64, y as i64);
+    let both = match op {
+        ReduceOp::And => a & b,
+        ReduceOp::Or => a | b,
+        ReduceOp::Xor => a ^ b,
+        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max => a,
+    };
+    both as f64
 }

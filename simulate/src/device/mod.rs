@@ -3,39 +3,42 @@
 //!
 //! A [`Trial`] gives every tensor of the caller as bytes, equal to what [`crate::simulate`] would read for
 //! the same options. Whoever runs the kernels brings back bytes; [`Trial::judge`] compares them with the
-//! meaning of the kernel's spec on the memory before it, by the same references and tolerances, and
-//! [`Trial::advance`] makes them the memory before the next kernel.
+//! meaning of the kernel's spec on the memory before it, and [`Trial::advance`] makes them the memory before
+//! the next kernel. Specs that are named by what they compute have the tolerances of the simulator. What a
+//! `means` block states is what the body computes without rounding, its shadow: a device may differ from it
+//! by what the types and the number of operations give (`plan/rounding.rs`), as a part of the scale. A kernel
+//! that does not say what it means is compared with what the simulator computes, of as many blocks as take
+//! some seconds, by the same part of the tensor's largest element.
 //!
 //! Scalars are little-endian; those below a byte share bytes, the first in the lowest bits. What is
 //! undefined, and gaps between elements, are filled with [`POISON`]: a NaN in every floating-point type.
 //! A gap that holds anything else afterwards was written by mistake.
 //!
 //! Where a comparison of all elements would take more than some 2^31 multiply-adds, a sample is compared:
-//! whole crossings of rows and columns for MatMul, spread over all tiles.
+//! crossings of some indices of each mode, spread over all tiles.
 //!
 //! Invariant: what is compared depends on program and options alone, never on how many cores there are.
 
-mod near;
 mod sample;
 
-pub use near::{Near, near};
-
 use crate::Inputs;
-use crate::denote::Meaning;
-use crate::exec::{Counts, value_text};
-use crate::launch::{Memory, symbols};
-use crate::options::Options;
+use crate::denote::{Region, SLACK};
+use crate::exec::{Mode, value_text};
+use crate::launch::{Memory, chosen_blocks, execute, steps, symbols};
+use crate::num::{decode, encode, ulp};
+use crate::options::{DEFAULT_BUDGET, Options};
 use crate::plan::{
     Checked, Kernel, RootSpec, Source, Space, View, coordinates, coordinates_text, lower,
 };
 use crate::report::Outputs;
 use crate::root::{Oracle, offset};
-use crate::state::GlobalMemory;
+use crate::state::{GlobalMemory, PAGE, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -57,12 +60,14 @@ pub struct Trial<'p> {
     small_ints: bool,
 }
 
-/// How a kernel's output compares with what its spec means.
+/// How a kernel's outputs compare with what its spec means, or with the simulator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
-    /// Elements of the output; 0 where the spec has no meaning of its own and nothing is compared.
+    /// Whether they are compared with what the spec means; else with what the simulator computes.
+    pub by_meaning: bool,
+    /// Elements of the outputs.
     pub elements: u64,
-    /// Elements compared.
+    /// Elements compared; 0 where there is nothing to compare.
     pub compared: u64,
     /// Largest difference from the reference.
     pub max_error: f64,
@@ -117,7 +122,7 @@ impl<'p> Trial<'p> {
     #[must_use]
     pub fn multiply_adds(&self, kernel: SpecId) -> u64 {
         let root = self.kernel(kernel).and_then(|k| k.root.as_ref());
-        root.map_or(0, |r| r.meaning.multiply_adds())
+        root.map_or(0, |r| r.reference.chain.multiply_adds())
     }
 
     /// Bytes that a kernel's spec reads and writes at least.
@@ -131,13 +136,16 @@ impl<'p> Trial<'p> {
             let size = view.leaves.iter().filter(|(_, stride)| *stride != 0);
             bytes_of(view.scalar, size.map(|(n, _)| n).product()).unwrap_or(0)
         };
-        let inputs = root.inputs.iter().map(|s| match s {
+        let reference = &root.reference;
+        let inputs = reference.inputs.iter().map(|s| match s {
             Source::View(v) => of(*v),
             Source::Number(_) => 0,
         });
-        let written = of(root.outputs[0]);
-        let before = if root.meaning.reads_output() { written } else { 0 };
-        inputs.fold(written.saturating_add(before), u64::saturating_add)
+        let written = reference.outputs.iter().map(|v| {
+            let is_input = reference.inputs.iter().any(|s| matches!(s, Source::View(i) if i == v));
+            if reference.reads(*v) && !is_input { 2 * of(*v) } else { of(*v) }
+        });
+        inputs.chain(written).fold(0, u64::saturating_add)
     }
 
     /// A tensor of the caller as it is before the next kernel.
@@ -155,16 +163,16 @@ impl<'p> Trial<'p> {
             let first = (i * CHUNK * 8 / bits) as i64;
             let n = (chunk.len() * 8 / bits) as i64;
             for at in first..(first + n).min(memory.len) {
-                if let Some(raw) = memory.read(at) {
-                    pack(chunk, memory.scalar, (at - first) as usize, raw);
+                if let Some(value) = memory.read(at) {
+                    pack(chunk, memory.scalar, (at - first) as usize, value.bits);
                 }
             }
         });
         Some(bytes)
     }
 
-    /// Compares what a kernel left behind with what its spec means. At most `most` elements are compared;
-    /// none: as many as a few seconds allow.
+    /// Compares what a kernel left behind with what its spec means. At most `most` elements of each output are
+    /// compared; none: as many as a few seconds allow.
     ///
     /// # Errors
     /// `S0501` for the first wrong element, column-major, with how many there are; `S0504` for a gap that
@@ -176,34 +184,152 @@ impl<'p> Trial<'p> {
                 gaps(self.program, *buffer, memory, bytes)?;
             }
         }
-        let Some(root) = &kernel.root else { return Ok(Judged::default()) };
-        let view = &kernel.views[root.outputs[0]];
-        let Space::Global(i) = view.space else { return Ok(Judged::default()) };
-        let Some(bytes) = after.get(&kernel.globals[i].buffer) else {
-            return Ok(Judged::default());
-        };
         let memory = self.memory.of(kernel)?;
-        let elements = sample::elements(&root.meaning, view.size, most);
-        // Few chunks: each reads the rows that it needs anew.
-        let chunk = elements.len().div_ceil(2 * rayon::current_num_threads()).max(1 << 12);
-        let compare = |chunk: &[i64]| self.compare(kernel, &memory, root, (view, bytes), chunk);
-        let parts: Vec<Checked<Part>> = elements.par_chunks(chunk).map(compare).collect();
-        let mut judged = Judged { elements: view.size.unsigned_abs(), ..Judged::default() };
-        let (mut n_wrong, mut first) = (0, None);
-        for part in parts {
-            let part = part?;
-            judged.compared += part.counts.elements + part.n_wrong;
-            judged.max_error = judged.max_error.max(part.counts.max_error);
-            judged.max_ratio = judged.max_ratio.max(part.counts.max_ratio);
-            n_wrong += part.n_wrong;
-            first = first.or(part.first);
+        let mut tally = Tally::default();
+        match &kernel.root {
+            Some(root) => self.by_meaning(kernel, &memory, root, after, most, &mut tally)?,
+            None => self.by_simulator(kernel, &memory, after, &mut tally)?,
         }
-        match first {
+        let outputs = kernel.outputs.iter().map(|(v, _)| kernel.views[*v].size.unsigned_abs());
+        let judged = Judged {
+            by_meaning: kernel.root.is_some(),
+            elements: outputs.fold(0, u64::saturating_add),
+            ..tally.judged
+        };
+        match tally.first {
             None => Ok(judged),
-            Some(d) => Err(Box::new(
-                d.note(format!("{n_wrong} of {} elements compared are wrong", judged.compared)),
-            )),
+            Some(d) => Err(Box::new(d.note(format!(
+                "{} of {} elements compared are wrong",
+                tally.n_wrong, judged.compared
+            )))),
         }
+    }
+
+    fn by_meaning(
+        &self,
+        kernel: &Kernel<'_>,
+        memory: &[&GlobalMemory],
+        root: &RootSpec,
+        after: &Images,
+        most: Option<u64>,
+        tally: &mut Tally,
+    ) -> Checked<()> {
+        for (number, output) in root.reference.outputs.iter().enumerate() {
+            let view = &kernel.views[*output];
+            let Space::Global(i) = view.space else { continue };
+            let Some(bytes) = after.get(&kernel.globals[i].buffer) else { continue };
+            let region = sample::region(&root.reference.chain, number, &view.modes, most);
+            let parts = Oracle::new(kernel, memory, root).parts(number, region);
+            // Few at a time: each holds the rows and columns that it needs.
+            for some in parts.chunks(2 * rayon::current_num_threads()) {
+                let compare =
+                    |part: &Region| self.compare(kernel, memory, root, (number, view, bytes), part);
+                let tallies: Vec<Checked<Tally>> = some.par_iter().map(compare).collect();
+                for of_part in tallies {
+                    tally.merge(of_part?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        kernel: &Kernel<'_>,
+        memory: &[&GlobalMemory],
+        root: &RootSpec,
+        (number, view, bytes): (usize, &View, &[u8]),
+        part: &Region,
+    ) -> Checked<Tally> {
+        let mut tally = Tally::default();
+        let (reference, scalar) = (&root.reference, view.scalar);
+        let mut wanted = Oracle::new(kernel, memory, root).wanted(number, part)?;
+        if reference.meaning.is_some() {
+            // The values decide.
+            wanted.exact = None;
+        }
+        for (i, e) in part.elements(&view.modes).enumerate() {
+            let raw = unpacked(bytes, scalar, offset(view, e));
+            let (error, allowed, expected) = match (&wanted.exact, raw) {
+                (None, raw) => {
+                    let value = raw.map(|bits| Value { bits, shadow: 0.0 });
+                    match wanted.compare(reference, scalar, self.small_ints, i, value) {
+                        Ok(near) => (near.error, near.allowed, None),
+                        Err(wrong) => (f64::INFINITY, wrong.allowed, Some(wrong.expected)),
+                    }
+                }
+                (Some(exact), raw) => {
+                    let want = exact.numbers.get(i).copied().unwrap_or(f64::NAN);
+                    let scale = exact.scales.get(i).copied().unwrap_or(0.0);
+                    let allowed = allowed(scalar, want, scale, kernel.roundings);
+                    let error = distance(scalar, raw, want);
+                    (error, allowed, (error > allowed).then(|| format!("{want}")))
+                }
+            };
+            tally.counts(error, allowed);
+            if let Some(expected) = expected {
+                let name = format!(
+                    "{}{}",
+                    kernel.view_name(reference.outputs[number]),
+                    coordinates_text(&coordinates(&view.modes, e))
+                );
+                let span = kernel.sites[root.site as usize].span;
+                let says = ("the spec means", "the kernel does not compute what this spec means");
+                tally.wrong(|| different(span, &name, (scalar, raw), &expected, allowed, says));
+            }
+        }
+        Ok(tally)
+    }
+
+    /// Compares with what the simulator computes, of the blocks of a sample.
+    fn by_simulator(
+        &self,
+        kernel: &Kernel<'_>,
+        memory: &[&GlobalMemory],
+        after: &Images,
+        tally: &mut Tally,
+    ) -> Checked<()> {
+        let budget = DEFAULT_BUDGET;
+        let options =
+            Options { check: false, sample: Some(budget / 2), budget, ..Options::default() };
+        let blocks = chosen_blocks(kernel, steps(kernel, &options), &options, false)?;
+        let mode = Mode {
+            check: false,
+            small_ints: self.small_ints,
+            schedule: None,
+            shadows: false,
+            statements: false,
+        };
+        let (_, grid) = execute(kernel, memory, &blocks, mode, |_, finished| Ok(finished))?;
+        for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
+            let Some(bytes) = after.get(&global.buffer) else { continue };
+            let scalar = self.program.buffers[global.buffer].scalar;
+            let written = || {
+                pages.iter().flat_map(|(number, page)| {
+                    let at = move |i: usize| (*number as usize * PAGE + i) as i64;
+                    (0..PAGE).filter_map(move |i| Some((at(i), page.get(i)?)))
+                })
+            };
+            let numbers = written().map(|(_, v)| decode(scalar, v.bits).abs());
+            let largest = numbers.filter(|v| v.is_finite()).fold(0.0, f64::max);
+            for (at, value) in written() {
+                let raw = unpacked(bytes, scalar, at);
+                let want = decode(scalar, value.bits);
+                let (error, allowed) = (
+                    distance(scalar, raw, want),
+                    allowed(scalar, largest, largest, kernel.roundings),
+                );
+                tally.counts(error, allowed);
+                if error > allowed {
+                    let span = self.program.specs[kernel.spec].span;
+                    let expected = value_text(scalar, value.bits);
+                    let name = global.names.element(at);
+                    let says = ("the simulator computes", "the kernel computes something else");
+                    tally.wrong(|| different(span, &name, (scalar, raw), &expected, allowed, says));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes what a kernel left behind as the memory before the next one.
@@ -225,66 +351,78 @@ impl<'p> Trial<'p> {
     fn kernel(&self, id: SpecId) -> Option<&Kernel<'p>> {
         self.kernels.iter().find(|k| k.spec == id)
     }
+}
 
-    fn compare(
-        &self,
-        kernel: &Kernel<'_>,
-        memory: &[&GlobalMemory],
-        root: &RootSpec,
-        (view, bytes): (&View, &[u8]),
-        elements: &[i64],
-    ) -> Checked<Part> {
-        let mut part = Part::default();
-        let mut oracle = Oracle::new(kernel, memory, root);
-        for e in elements {
-            let raw = unpacked(bytes, view.scalar, offset(view, *e));
-            let want = oracle.want(*e)?;
-            match want.compare(&root.meaning, view.scalar, self.small_ints, &root.stated, 0, raw) {
-                Ok(near) => part.counts.compared(0, &near),
-                Err(wrong) => {
-                    part.n_wrong += 1;
-                    let slack = match wrong.allowed {
-                        0.0 => String::new(),
-                        allowed => format!(" ± {allowed:.1e}"),
-                    };
-                    let of = || {
-                        let at = coordinates_text(&coordinates(&view.modes, *e));
-                        let name = kernel.view_name(root.outputs[0]);
-                        let is = raw.map_or("missing".to_owned(), |r| value_text(view.scalar, r));
-                        let untouched = raw == Some(u64::MAX >> (64 - view.scalar.bits()));
-                        let d = Diagnostic::new(
-                            Code::WrongElement,
-                            kernel.sites[root.site as usize].span,
-                            format!(
-                                "{name}{at} is `{is}` on the GPU, the spec means `{}`{slack}",
-                                wrong.expected
-                            ),
-                        )
-                        .label("the kernel does not compute what this spec means")
-                        .help(
-                            "`carbyne simulate` says whether the text or its translation is wrong",
-                        );
-                        match untouched {
-                            true => {
-                                d.note("nothing wrote it: it holds what memory was filled with")
-                            }
-                            false => d,
-                        }
-                    };
-                    part.first.get_or_insert_with(of);
-                }
-            }
+/// What was compared so far.
+#[derive(Default)]
+struct Tally {
+    judged: Judged,
+    n_wrong: u64,
+    first: Option<Diagnostic>,
+}
+
+impl Tally {
+    fn counts(&mut self, error: f64, allowed: f64) {
+        self.judged.compared += 1;
+        if error <= allowed {
+            self.judged.max_error = self.judged.max_error.max(error);
+            let ratio = if error > 0.0 { error / allowed } else { 0.0 };
+            self.judged.max_ratio = self.judged.max_ratio.max(ratio);
         }
-        Ok(part)
+    }
+
+    fn wrong(&mut self, of: impl FnOnce() -> Diagnostic) {
+        self.n_wrong += 1;
+        self.first.get_or_insert_with(of);
+    }
+
+    fn merge(&mut self, other: Tally) {
+        self.judged.compared += other.judged.compared;
+        self.judged.max_error = self.judged.max_error.max(other.judged.max_error);
+        self.judged.max_ratio = self.judged.max_ratio.max(other.judged.max_ratio);
+        self.n_wrong += other.n_wrong;
+        self.first = self.first.take().or(other.first);
     }
 }
 
-/// What one chunk of elements gave.
-#[derive(Default)]
-struct Part {
-    counts: Counts,
-    n_wrong: u64,
-    first: Option<Diagnostic>,
+/// The largest difference from a number without rounding that is no error: what roundings give, and that of
+/// the result itself; of integers, what is in doubt.
+fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
+    match scalar.is_float() {
+        true => roundings * scale + ulp(scalar, want),
+        false => SLACK * scale,
+    }
+}
+
+/// How far stored bits are from a number; nothing where they are the number, rounded.
+fn distance(scalar: Scalar, raw: Option<u64>, want: f64) -> f64 {
+    let Some(raw) = raw else { return f64::INFINITY };
+    let got = decode(scalar, raw);
+    match raw == encode(scalar, want) || (got.is_nan() && want.is_nan()) {
+        true => 0.0,
+        false => Some((got - want).abs()).filter(|d| !d.is_nan()).unwrap_or(f64::INFINITY),
+    }
+}
+
+/// `S0501` for an element of a device's memory.
+fn different(
+    span: Span,
+    name: &str,
+    (scalar, raw): (Scalar, Option<u64>),
+    expected: &str,
+    allowed: f64,
+    (says, label): (&str, &'static str),
+) -> Diagnostic {
+    let slack = if allowed > 0.0 { format!(" ± {allowed:.1e}") } else { String::new() };
+    let is = raw.map_or("missing".to_owned(), |r| value_text(scalar, r));
+    let text = format!("{name} is `{is}` on the GPU, {says} `{expected}`{slack}");
+    let d = Diagnostic::new(Code::WrongElement, span, text)
+        .label(label)
+        .help("`carbyne simulate` says whether the text or its translation is wrong");
+    match raw == Some(u64::MAX >> (64 - scalar.bits())) {
+        true => d.note("nothing wrote it: it holds what memory was filled with"),
+        false => d,
+    }
 }
 
 /// Nothing may be written between elements.

@@ -1,60 +1,57 @@
 //! Which elements of an output are compared.
 //!
-//! An element of a MatMul costs K multiply-adds and the reading of a row and a column, so rows and columns
-//! are chosen, and all their crossings compared. They are drawn from strata: one from each of as many
-//! equal parts, the first and the last row always.
+//! An element may cost many multiply-adds and the reading of rows and columns, so indices are chosen along each
+//! mode, and all their crossings compared. They are drawn from strata: one from each of as many equal parts,
+//! the first and the last index always.
 
-use super::Meaning;
+use crate::denote::{Axis, Chain, Region};
 
-/// Most multiply-adds of comparing one output.
+/// Most work of comparing one output.
 const MAX_WORK: u64 = 1 << 31;
-/// Most numbers of rows and columns that are kept while comparing.
+/// Most numbers of operands that are kept while comparing.
 const MAX_NUMBERS: u64 = 1 << 22;
+/// Most elements without being asked for more.
+const MAX_ELEMENTS: u64 = 1 << 24;
 
-/// Elements to compare, ascending.
-pub(super) fn elements(meaning: &Meaning, size: i64, most: Option<u64>) -> Vec<i64> {
-    let size = size.unsigned_abs();
-    let each = match meaning {
-        Meaning::MatMul { k, .. } => *k as u64,
-        Meaning::Reduction { modes, removed, .. } => {
-            modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| *n as u64).product()
+/// The elements to compare of an output of these modes.
+pub(super) fn region(chain: &Chain, output: usize, modes: &[i64], most: Option<u64>) -> Region {
+    let mut counts: Vec<u64> = modes.iter().map(|n| n.unsigned_abs()).collect();
+    let limit = most.unwrap_or(MAX_ELEMENTS).clamp(1, 1 << 28);
+    loop {
+        let size = counts.iter().fold(1u64, |p, n| p.saturating_mul(*n));
+        let longest = (0..counts.len()).max_by_key(|i| counts[*i]).filter(|i| counts[*i] > 1);
+        if let Some(i) = longest.filter(|_| size > limit) {
+            counts[i] = counts[i].div_ceil(2);
+            continue;
         }
-        _ => 1,
+        let axes = modes.iter().zip(&counts).map(|(n, count)| strata(n.unsigned_abs(), *count));
+        let whole = counts.iter().zip(modes).all(|(c, n)| *c == n.unsigned_abs());
+        let region = if whole { Region::whole(modes) } else { Region { axes: axes.collect() } };
+        let fits = (most.is_some() || chain.work(output, &region) <= MAX_WORK)
+            && (whole || chain.numbers(output, &region) <= MAX_NUMBERS.max(2 * size));
+        match longest {
+            Some(i) if !fits => counts[i] = counts[i].div_ceil(2),
+            _ => return region,
+        }
     }
-    .max(1);
-    // The list of elements takes 8 bytes each.
-    let most = most.unwrap_or(MAX_WORK / each).clamp(1, 1 << 28);
-    if size <= most {
-        return (0..size as i64).collect();
-    }
-    let Meaning::MatMul { l, m, n, .. } = meaning else { return strata(size, most) };
-    let (rows, columns) = ((*l * *m) as u64, *n as u64);
-    let kept = (MAX_NUMBERS / 2 / each).max(1);
-    let side = most.isqrt().min(kept).max(1);
-    // Where one side is short, the other takes what it leaves.
-    let n_rows = side.max(most / columns.max(1)).min(kept).clamp(1, rows);
-    let n_columns = (most / n_rows).min(kept).clamp(1, columns);
-    let chosen = strata(rows, n_rows);
-    strata(columns, n_columns)
-        .into_iter()
-        .flat_map(|column| chosen.iter().map(move |row| column * rows as i64 + row))
-        .collect()
 }
 
-/// `count` of the numbers below `n`, ascending and different: one from each of `count` equal parts.
-fn strata(n: u64, count: u64) -> Vec<i64> {
+/// `count` of the numbers below `n`: one from each of `count` equal parts.
+fn strata(n: u64, count: u64) -> Axis {
+    if count >= n {
+        return Axis::Whole(n as i64);
+    }
     let bound = |i: u64| (u128::from(i) * u128::from(n) / u128::from(count.max(1))) as u64;
-    (0..count.min(n))
-        .map(|i| {
-            let (lo, hi) = (bound(i), bound(i + 1));
-            let at = match i {
-                0 => lo,
-                _ if i + 1 == count => hi - 1,
-                _ => lo + mixed(i) % (hi - lo).max(1),
-            };
-            at as i64
-        })
-        .collect()
+    let list = (0..count).map(|i| {
+        let (lo, hi) = (bound(i), bound(i + 1));
+        let at = match i {
+            0 => lo,
+            _ if i + 1 == count => hi - 1,
+            _ => lo + mixed(i) % (hi - lo).max(1),
+        };
+        at as i64
+    });
+    Axis::of(list.collect())
 }
 
 /// A number without pattern.
@@ -67,23 +64,37 @@ fn mixed(i: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::denote::{Meaning, Shape};
     use carbyne_ir::scalar::Scalar;
 
-    fn matmul(m: usize, n: usize, k: usize) -> Meaning {
-        Meaning::MatMul { l: 1, m, n, k, set: true, acc: Scalar::F32 }
+    fn matmul(m: usize, n: usize, k: usize) -> Chain {
+        let meaning = Meaning::MatMul { l: 1, m, n, k, set: true, acc: Scalar::F32 };
+        let shape = |rows: usize, columns: usize, operand| Shape {
+            modes: vec![rows as i64, columns as i64],
+            scalar: Scalar::F16,
+            operand: Some(operand),
+        };
+        Chain::of(&meaning, &[Ok(shape(m, k, 0)), Ok(shape(k, n, 1))], shape(m, n, 2))
+    }
+
+    fn copy(n: i64) -> Chain {
+        let shape = |operand| Shape { modes: vec![n], scalar: Scalar::F16, operand: Some(operand) };
+        Chain::of(&Meaning::Move, &[Ok(shape(0))], shape(1))
     }
 
     #[test]
     fn small_outputs_are_compared_whole() {
-        let all = elements(&matmul(64, 48, 1024), 64 * 48, None);
-        assert_eq!(all, (0..64 * 48).collect::<Vec<i64>>());
-        assert_eq!(elements(&Meaning::Move, 1 << 20, None).len(), 1 << 20);
+        let all = region(&matmul(64, 48, 1024), 0, &[64, 48], None);
+        assert_eq!(all, Region::whole(&[64, 48]));
+        assert_eq!(region(&copy(1 << 20), 0, &[1 << 20], None).size(), 1 << 20);
     }
 
     #[test]
     fn large_outputs_are_sampled_in_every_tile() {
         let (m, n) = (4096usize, 4096usize);
-        let chosen = elements(&matmul(m, n, 4096), (m * n) as i64, None);
+        let modes = [m as i64, n as i64];
+        let region = region(&matmul(m, n, 4096), 0, &modes, None);
+        let chosen: Vec<i64> = region.elements(&modes).collect();
         assert!((200_000..600_000).contains(&chosen.len()), "{}", chosen.len());
         assert!(chosen.windows(2).all(|w| w[0] < w[1]));
         assert_eq!((chosen[0], chosen.last()), (0, Some(&((m * n) as i64 - 1))));
@@ -96,13 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_are_asked_for_are_kept() {
+    fn no_more_are_taken_than_asked_for() {
         for most in [1, 2, 7, 1000] {
-            let chosen = elements(&matmul(4096, 128, 4096), 4096 * 128, Some(most));
-            assert!(!chosen.is_empty() && chosen.len() as u64 <= most, "{most}");
-            let chosen = elements(&Meaning::Move, 1 << 40, Some(most));
-            assert_eq!(chosen.len() as u64, most);
-            assert!(chosen.windows(2).all(|w| w[0] < w[1]));
+            let chosen = region(&matmul(4096, 128, 4096), 0, &[4096, 128], Some(most)).size();
+            assert!(chosen > 0 && chosen <= most && 4 * chosen > most, "{most}: {chosen}");
+            let chosen = region(&copy(1 << 40), 0, &[1 << 40], Some(most)).size();
+            assert!(chosen > 0 && chosen <= most && 2 * chosen >= most, "{most}: {chosen}");
         }
     }
 }

@@ -3,32 +3,43 @@
 
 use super::Runner;
 use super::blame::{self, Access};
+use super::meaning::selected;
+use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
 use crate::plan::{Checked, Leaf, Mask, Source};
-use crate::state::Who;
+use crate::state::{Tile, Value, Who};
 
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
 pub(super) struct Buffers {
     inputs: Vec<Vec<f64>>,
-    raw: Vec<u64>,
+    exact: Vec<Vec<f64>>,
+    raw: Tile,
     before: Vec<f64>,
-    results: Vec<u64>,
+    exact_before: Vec<f64>,
+    results: Tile,
     starts: Vec<i64>,
 }
 
 impl Runner<'_> {
     /// Executes a leaf for each active thread; the lanes of a warp all read before any writes.
-    pub(super) fn alone(&mut self, leaf: &Leaf, meaning: &Meaning, active: &Mask) -> Checked<()> {
+    pub(super) fn alone(
+        &mut self,
+        i: usize,
+        leaf: &Leaf,
+        meaning: &Meaning,
+        active: &Mask,
+    ) -> Checked<()> {
         let mut buffers = std::mem::take(&mut self.buffers);
-        let done = self.alone_with(leaf, meaning, active, &mut buffers);
+        let done = self.alone_with(i, leaf, meaning, active, &mut buffers);
         self.buffers = buffers;
         done
     }
 
     fn alone_with(
         &mut self,
+        i: usize,
         leaf: &Leaf,
         meaning: &Meaning,
         active: &Mask,
@@ -53,7 +64,9 @@ impl Runner<'_> {
             buffers.starts.push(start);
         }
         let to_start = to.offset.base(&self.env).map_err(bad)?;
+        let on = self.mode.shadows;
         buffers.inputs.resize_with(leaf.inputs.len(), Vec::new);
+        buffers.exact.resize_with(leaf.inputs.len(), Vec::new);
         for warp in 0..kernel.n_warps {
             let lanes = active.0[warp];
             if lanes == 0 {
@@ -66,10 +79,13 @@ impl Runner<'_> {
                 who.thread = thread as u16;
                 let mut kept = Vec::new();
                 for (i, source) in leaf.inputs.iter().enumerate() {
+                    let (numbers, exact) = (&mut buffers.inputs[i], &mut buffers.exact[i]);
+                    numbers.clear();
+                    exact.clear();
                     match source {
-                        Source::Number(v) => {
-                            buffers.inputs[i].clear();
-                            buffers.inputs[i].push(*v);
+                        Source::Number(literal) => {
+                            numbers.push(literal.rounded);
+                            exact.push(literal.exact);
                         }
                         Source::View(v) => {
                             self.read_all(*v, buffers.starts[i], thread, &who, &mut buffers.raw)?;
@@ -77,9 +93,8 @@ impl Runner<'_> {
                                 kept.push(buffers.raw.clone());
                             }
                             let scalar = kernel.scalar(*v);
-                            let numbers = buffers.raw.iter().map(|r| decode(scalar, *r));
-                            buffers.inputs[i].clear();
-                            buffers.inputs[i].extend(numbers);
+                            numbers.extend(buffers.raw.bits.iter().map(|r| decode(scalar, *r)));
+                            exact.extend(&buffers.raw.shadows);
                         }
                     }
                 }
@@ -87,14 +102,16 @@ impl Runner<'_> {
                     buffers.results.extend(&buffers.raw);
                     continue;
                 }
-                if let Some(bits) = meaning.bits(&kept) {
-                    buffers.results.extend(bits);
+                if let (Meaning::Select, [p, x, y]) = (meaning, &kept[..]) {
+                    buffers.results.extend(&selected([p, x, y]));
                     continue;
                 }
                 buffers.before.clear();
+                buffers.exact_before.clear();
                 if meaning.reads_output() {
                     self.read_all(output, to_start, thread, &who, &mut buffers.raw)?;
-                    buffers.before.extend(buffers.raw.iter().map(|r| decode(out, *r)));
+                    buffers.before.extend(buffers.raw.bits.iter().map(|r| decode(out, *r)));
+                    buffers.exact_before.extend(&buffers.raw.shadows);
                 }
                 let rounded = |v: f64| match meaning {
                     Meaning::MatMul { acc, .. } if *acc != out => {
@@ -102,15 +119,16 @@ impl Runner<'_> {
                     }
                     _ => encode(out, v),
                 };
-                match meaning.multiply_add(&buffers.inputs, &buffers.before) {
-                    Some(v) => buffers.results.push(rounded(v)),
-                    None => {
-                        let computed = meaning.compute(&buffers.inputs, &buffers.before, n);
-                        buffers.results.extend(computed.values.into_iter().map(rounded));
-                    }
+                let results = &mut buffers.results;
+                let give = |v| results.bits.push(rounded(v));
+                each_result(meaning, &buffers.inputs, &buffers.before, n, give);
+                if on {
+                    let give = |v| results.shadows.push(settled(out, v));
+                    each_result(meaning, &buffers.exact, &buffers.exact_before, n, give);
                 }
                 self.counts.multiply_adds += meaning.multiply_adds();
             }
+            self.measure(i, self.rounds(leaf, meaning), out, &buffers.results);
             for (j, thread) in threads().enumerate() {
                 who.thread = thread as u16;
                 let base = to.offset.at(to_start, &self.env, thread).map_err(bad)?;
@@ -118,8 +136,8 @@ impl Runner<'_> {
                 self.note_remote(rank, &who);
                 for e in 0..n {
                     let at = base.saturating_add(to.element(e));
-                    let raw = buffers.results[j * n + e];
-                    if let Err(f) = self.blocks[rank].put(to, at, raw, thread, &who, adds) {
+                    let value: Value = buffers.results.get(j * n + e);
+                    if let Err(f) = self.blocks[rank].put(to, at, value, thread, &who, adds) {
                         let access = Access { view: output, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }
@@ -136,7 +154,7 @@ impl Runner<'_> {
         start: i64,
         thread: usize,
         who: &Who,
-        raw: &mut Vec<u64>,
+        raw: &mut Tile,
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
@@ -148,7 +166,7 @@ impl Runner<'_> {
         for e in 0..view.size as usize {
             let at = base.saturating_add(view.element(e));
             match self.blocks[rank].read(view, at, thread, who) {
-                Ok(value) => raw.push(value),
+                Ok(value) => raw.push(value, self.mode.shadows),
                 Err(f) => {
                     let access = Access { view: index, at, write: false, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &f);
@@ -156,5 +174,20 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Gives the results of a meaning one by one, a multiply-add without a list.
+#[inline]
+fn each_result(
+    meaning: &Meaning,
+    inputs: &[Vec<f64>],
+    before: &[f64],
+    n: usize,
+    mut give: impl FnMut(f64),
+) {
+    match meaning.multiply_add(inputs, before) {
+        Some(v) => give(v),
+        None => meaning.compute(inputs, before, n).values.into_iter().for_each(give),
     }
 }

@@ -12,6 +12,7 @@
 //!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
 
 use crate::num::{decode, decode_int, encode, fma, truncate};
+use crate::state::Value;
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
@@ -169,8 +170,19 @@ pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> 
 }
 
 /// What was there and a value, put together.
-pub(crate) fn accumulated(op: AccumulateOp, scalar: Scalar, old: u64, value: u64) -> u64 {
-    binary(op.binary(), scalar, scalar, old, value)
+pub(crate) fn accumulated(
+    op: AccumulateOp,
+    scalar: Scalar,
+    old: Value,
+    value: Value,
+    shadows: bool,
+) -> Value {
+    let bits = binary(op.binary(), scalar, scalar, old.bits, value.bits);
+    let shadow = match shadows {
+        true => super::shadow::binary(op.binary(), scalar, old.shadow, value.shadow),
+        false => 0.0,
+    };
+    Value { bits, shadow }
 }
 
 /// From f32 to tf32, rounded to nearest, and away from zero where two are as near.

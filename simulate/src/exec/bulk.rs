@@ -5,8 +5,8 @@
 use super::Runner;
 use super::blame::{self, Access};
 use crate::plan::{BoundBulk, BoxPlace, Checked, Leaf, Mask, Space, coordinates};
-use crate::state::Pending;
 use crate::state::clock::Proxy;
+use crate::state::{Pending, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
 
 /// A bulk copy into shared memory that has not arrived.
@@ -80,12 +80,12 @@ impl Runner<'_> {
             let within = inside(e as i64);
             let of_target = copy.boxed.as_ref().is_some_and(|b| !b.of_source);
             // Outside of the map's tensor zeros are read, and nothing is written.
-            let mut raw = 0;
+            let mut value = Value { bits: 0, shadow: 0.0 };
             if within || of_target {
                 let at = from.saturating_add(source.element(e));
                 let by = way(source.space);
-                raw = match self.blocks[self.rank].read(source, at, thread, by) {
-                    Ok(raw) => raw,
+                value = match self.blocks[self.rank].read(source, at, thread, by) {
+                    Ok(value) => value,
                     Err(failure) => {
                         let access = Access { view: copy.source, at, write: false, thread };
                         return blame::failed(kernel, self.env.block, by, &access, &failure);
@@ -105,8 +105,8 @@ impl Runner<'_> {
             for (rank, elements) in ranks.iter().zip(&mut elements) {
                 let block = &mut self.blocks[*rank];
                 let done = match copy.adds {
-                    Some(op) => block.accumulate(target, at, raw, thread, by, op).map(|()| None),
-                    None => block.write(target, at, raw, thread, by, later),
+                    Some(op) => block.accumulate(target, at, value, thread, by, op).map(|()| None),
+                    None => block.write(target, at, value, thread, by, later),
                 };
                 match done {
                     Ok(pending) => elements.extend(pending),

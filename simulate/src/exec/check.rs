@@ -4,16 +4,31 @@
 //! whether or not the reader may see it yet (races are found elsewhere). When the body ends every element
 //! of the outputs is compared, copies under way being taken as arrived: they are there after their wait.
 //! Of a replicated element of a distributed tensor every copy is compared.
+//!
+//! Shadows are compared with the meaning of the shadows at the beginning: they must be equal but for rounding
+//! errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the values, where the spec is
+//! one of those that have a tolerance ([`mod@crate::denote`]).
 
+use super::meaning::Numbers;
 use super::{Runner, value_text};
-use crate::denote::{Computed, Meaning, tolerance};
-use crate::num::{decode, encode, ulp};
+use crate::denote::{Computed, Exact, Meaning, Region, tolerance};
+use crate::num::{decode, encode, exact_integers, ulp};
 use crate::plan::{
-    Check, Checked, Kernel, Mask, Source, Squad, coordinates, coordinates_text, line_text,
+    Check, Checked, Kernel, Mask, Reference, Source, Squad, coordinates, coordinates_text,
+    line_text,
 };
-use carbyne_atoms::ErrorBound;
+use crate::state::{Tile, Value};
+use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
+
+/// What an output must be.
+pub(crate) struct Wanted {
+    /// By the values that are read; none of what a `means` block states.
+    pub values: Option<Want>,
+    /// By their shadows; none where shadows are turned off.
+    pub exact: Option<Exact>,
+}
 
 /// The wanted values of an output.
 pub(crate) enum Want {
@@ -30,11 +45,11 @@ pub(crate) struct Near {
     pub error: f64,
     /// The largest that would be right.
     pub allowed: f64,
-    /// The difference from the reference in binary64; nothing where they are not finite.
+    /// The difference from the shadow, or from the reference in binary64; nothing where they are not finite.
     pub distance: f64,
     /// The unit in the last place there.
     pub ulp: f64,
-    /// The reference.
+    /// The shadow, or the reference.
     pub reference: f64,
 }
 
@@ -49,68 +64,105 @@ pub(crate) struct Wrong {
     pub expected: String,
     /// What would have been allowed.
     pub allowed: f64,
+    /// What the body computes without rounding, where that is wrong.
+    pub exact: Option<f64>,
 }
 
 impl Want {
-    /// The first element, rounded as the spec says.
-    pub(crate) fn rounded(&self, meaning: &Meaning, scalar: Scalar) -> u64 {
-        match (self, meaning) {
-            (Want::Bits(bits), _) => bits.first().copied().unwrap_or(0),
-            (Want::Values(c), Meaning::MatMul { acc, .. }) => {
-                let value = c.values.first().copied().unwrap_or(0.0);
-                encode(scalar, decode(*acc, encode(*acc, value)))
+    /// Compares an element: how near it is, or what is wrong.
+    fn compare(
+        &self,
+        reference: &Reference,
+        scalar: Scalar,
+        small_ints: bool,
+        e: usize,
+        bits: Option<u64>,
+    ) -> Result<Near, Wrong> {
+        let wrong = |expected: String, allowed: f64| Wrong { expected, allowed, exact: None };
+        match (self, &reference.meaning) {
+            (Want::Values(computed), Some(meaning)) => {
+                let want = computed.values[e];
+                let magnitude = computed.magnitudes[e];
+                let stated = &reference.stated;
+                let allowed = tolerance(meaning, scalar, want, magnitude, small_ints, stated);
+                if let Some(bits) = bits {
+                    let got = decode(scalar, bits);
+                    // The rounded reference is right by definition: it may be infinite or no number.
+                    let same = bits == encode(scalar, want) || (got.is_nan() && want.is_nan());
+                    let distance = (got - want).abs();
+                    let error = if same { 0.0 } else { distance };
+                    if same || error <= allowed {
+                        return Ok(Near { error, allowed, ..near(scalar, got, want) });
+                    }
+                }
+                Err(wrong(format!("{want}"), allowed))
             }
-            (Want::Values(c), _) => encode(scalar, c.values.first().copied().unwrap_or(0.0)),
+            (Want::Values(_), None) => Ok(Near::EXACT),
+            (Want::Bits(list), _) => match (list[e], bits) {
+                (want, Some(bits)) if want == bits => Ok(Near::EXACT),
+                (want, _) => Err(wrong(value_text(scalar, want), 0.0)),
+            },
         }
     }
+}
 
-    /// Compares an element: how near it is, or what is wrong.
+/// How far a number is from what it should be.
+fn near(scalar: Scalar, got: f64, want: f64) -> Near {
+    let distance = (got - want).abs();
+    match distance.is_finite() {
+        true => Near { distance, ulp: ulp(scalar, want), reference: want, ..Near::EXACT },
+        false => Near::EXACT,
+    }
+}
+
+impl Wanted {
+    /// Compares an element, its value and its shadow.
     ///
     /// # Errors
     /// The element is wrong.
     pub(crate) fn compare(
         &self,
-        meaning: &Meaning,
+        reference: &Reference,
         scalar: Scalar,
         small_ints: bool,
-        stated: &[ErrorBound],
         e: usize,
-        raw: Option<u64>,
+        value: Option<Value>,
     ) -> Result<Near, Wrong> {
-        match self {
-            Want::Bits(bits) => {
-                let want = bits[e];
-                if raw == Some(want) {
-                    return Ok(Near::EXACT);
-                }
-                Err(Wrong { expected: value_text(scalar, want), allowed: 0.0 })
-            }
-            Want::Values(computed) => {
-                let want = computed.values[e];
-                let allowed =
-                    tolerance(meaning, scalar, want, computed.magnitudes[e], small_ints, stated);
-                if let Some(raw) = raw {
-                    let got = decode(scalar, raw);
-                    // The rounded reference is right by definition: it may be infinite or no number.
-                    let same = raw == encode(scalar, want) || (got.is_nan() && want.is_nan());
-                    let distance = (got - want).abs();
-                    let error = if same { 0.0 } else { distance };
-                    if same || error <= allowed {
-                        let near = Near { error, allowed, ..Near::EXACT };
-                        if !distance.is_finite() {
-                            return Ok(near);
-                        }
-                        return Ok(Near {
-                            distance,
-                            ulp: ulp(scalar, want),
-                            reference: want,
-                            ..near
-                        });
-                    }
-                }
-                Err(Wrong { expected: format!("{want}"), allowed })
+        let exact = self.exact.as_ref();
+        let Some(value) = value else {
+            let of_exact = exact.and_then(|x| x.numbers.get(e)).map(|v| format!("{v}"));
+            let of_values = self.values.as_ref().map(|w| match w {
+                Want::Bits(list) => value_text(scalar, list[e]),
+                Want::Values(c) => format!("{}", c.values[e]),
+            });
+            let expected = of_values.or(of_exact).unwrap_or_default();
+            return Err(Wrong { expected, allowed: 0.0, exact: None });
+        };
+        let by_value = match &self.values {
+            Some(want) => Some(want.compare(reference, scalar, small_ints, e, Some(value.bits))?),
+            None => None,
+        };
+        let Some(exact) = exact else { return Ok(by_value.unwrap_or(Near::EXACT)) };
+        let want = exact.numbers.get(e).copied().unwrap_or(f64::NAN);
+        // Integers beyond 53 bits are judged by their bits.
+        let large =
+            !scalar.is_float() && scalar.bits() > 53 && want.abs() >= exact_integers(Scalar::F64);
+        if !large && !exact.is(e, value.shadow) {
+            let (expected, allowed) = (format!("{want}"), 0.0);
+            return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
+        }
+        let got = decode(scalar, value.bits);
+        if by_value.is_none() && value.shadow.is_finite() && !got.is_finite() {
+            // Overflow on the way to a number that the type holds.
+            let largest = decode(scalar, encode(scalar, value.shadow));
+            if largest.is_finite() {
+                let expected = format!("{want}");
+                return Err(Wrong { expected, allowed: 0.0, exact: None });
             }
         }
+        let by_value = by_value.unwrap_or(Near::EXACT);
+        let Near { error, allowed, .. } = by_value;
+        Ok(Near { error, allowed, ..near(scalar, got, value.shadow) })
     }
 }
 
@@ -138,7 +190,7 @@ impl Runner<'_> {
             }
         };
         for group in groups {
-            match (self.reference(of, group)?, group.first()) {
+            match (self.wanted(of, group)?, group.first()) {
                 (Some(want), Some(first)) => {
                     self.expected.insert((self.rank, check, *first), want);
                 }
@@ -150,8 +202,8 @@ impl Runner<'_> {
 
     /// Whether the groups of a squad compute one output, each a part of it.
     fn is_shared(&self, check: usize, squad: &Squad) -> bool {
-        let output = self.kernel.checks[check].outputs[0];
-        squad.groups.len() > 1 && self.kernel.views[output].offset.is_uniform()
+        let shared = |v: &usize| self.kernel.views[*v].offset.is_uniform();
+        squad.groups.len() > 1 && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
 
     /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where
@@ -171,60 +223,120 @@ impl Runner<'_> {
         })
     }
 
-    fn reference(&self, check: &Check, group: &[u16]) -> Checked<Option<Want>> {
-        let kernel = self.kernel;
-        let output = check.outputs[0];
-        let out = kernel.scalar(output);
-        let n = kernel.views[output].size as usize;
-        if self.common_base(output, group, check.site)?.is_none() {
-            return Ok(None);
+    /// What the outputs of a spec must be for a group; none where each thread has its own view of an operand.
+    fn wanted(&self, check: &Check, group: &[u16]) -> Checked<Option<Vec<Wanted>>> {
+        let (kernel, reference) = (self.kernel, &check.reference);
+        for output in &reference.outputs {
+            if self.common_base(*output, group, check.site)?.is_none() {
+                return Ok(None);
+            }
         }
-        let (mut inputs, mut kept) = (Vec::with_capacity(check.inputs.len()), Vec::new());
-        for input in &check.inputs {
-            let view = match input {
-                Source::View(v) => *v,
-                Source::Number(v) => {
-                    if check.meaning == Meaning::Init {
-                        return Ok(Some(Want::Bits(vec![encode(out, *v); n])));
-                    }
-                    inputs.push(vec![*v]);
-                    continue;
+        let mut entry: Vec<Option<Tile>> = Vec::with_capacity(reference.operands.len());
+        for (i, view) in reference.operands.iter().enumerate() {
+            entry.push(match reference.chain.reads(i) {
+                false => None,
+                true => match self.entry_values(check, *view, group)? {
+                    None => return Ok(None),
+                    tile => tile,
+                },
+            });
+        }
+        let values = self.wanted_values(reference, &entry);
+        let exact = |o: usize| -> Option<Exact> {
+            if !self.mode.shadows {
+                return None;
+            }
+            let unchanged = || {
+                let same = |(tile, view): (&Option<Tile>, &usize)| {
+                    let scalar = kernel.scalar(*view);
+                    tile.as_ref().is_none_or(|t| {
+                        let mut numbers = Numbers::default();
+                        numbers.push(scalar, t, true);
+                        numbers.are_exact()
+                    })
+                };
+                entry.iter().zip(&reference.operands).all(same)
+            };
+            match (&reference.meaning, &values) {
+                (Some(Meaning::Move), _) => {
+                    let numbers = entry.first()?.as_ref()?.shadows.clone();
+                    let scales = vec![0.0; numbers.len()];
+                    return Some(Exact { numbers, scales });
+                }
+                // Sums have been added up already.
+                (
+                    Some(Meaning::MatMul { .. } | Meaning::Reduction { op: ReduceOp::Sum, .. }),
+                    Some(Want::Values(c)),
+                ) if kernel.scalar(reference.outputs[0]).is_float() && unchanged() => {
+                    let (numbers, scales) = (c.values.clone(), c.magnitudes.clone());
+                    return Some(Exact { numbers, scales });
+                }
+                _ => {}
+            }
+            let region = Region::whole(&kernel.views[reference.outputs[o]].modes);
+            let mut fetch = |operand: usize, part: &Region| -> Result<Vec<f64>, ()> {
+                let modes = &kernel.views[reference.operands[operand]].modes;
+                let tile = entry[operand].as_ref().ok_or(())?;
+                let of = |e: i64| tile.shadows.get(e as usize).copied().ok_or(());
+                match *part == Region::whole(modes) {
+                    true => Ok(tile.shadows.clone()),
+                    false => part.elements(modes).map(of).collect(),
                 }
             };
-            let Some(raw) = self.entry_values(check, view, group)? else { return Ok(None) };
-            if check.meaning.keeps_bits() {
-                kept.push(raw);
-                continue;
+            reference.chain.evaluate(o, &region, &mut fetch).ok()
+        };
+        let exact: Vec<Option<Exact>> = (0..reference.outputs.len()).map(exact).collect();
+        let mut values = values;
+        Ok(Some(exact.into_iter().map(|exact| Wanted { values: values.take(), exact }).collect()))
+    }
+
+    /// What the values that are read mean, of a spec that is named by what it computes.
+    fn wanted_values(&self, reference: &Reference, entry: &[Option<Tile>]) -> Option<Want> {
+        let (kernel, meaning) = (self.kernel, reference.meaning.as_ref()?);
+        let output = reference.outputs[0];
+        let (out, n) = (kernel.scalar(output), kernel.views[output].size as usize);
+        let mut tiles = entry.iter().zip(&reference.operands);
+        let mut inputs = Vec::with_capacity(reference.inputs.len());
+        let mut kept = Vec::new();
+        for input in &reference.inputs {
+            match input {
+                Source::Number(literal) if *meaning == Meaning::Init => {
+                    return Some(Want::Bits(vec![encode(out, literal.exact); n]));
+                }
+                Source::Number(literal) => inputs.push(vec![literal.rounded]),
+                Source::View(_) => {
+                    let (tile, view) = tiles.next()?;
+                    let tile = tile.as_ref()?;
+                    if meaning.keeps_bits() {
+                        kept.push(tile.bits.clone());
+                        continue;
+                    }
+                    let scalar = kernel.scalar(*view);
+                    inputs.push(tile.bits.iter().map(|r| decode(scalar, *r)).collect());
+                }
             }
-            let scalar = kernel.scalar(view);
-            inputs.push(raw.into_iter().map(|r| decode(scalar, r)).collect::<Vec<f64>>());
         }
-        if let Some(bits) = check.meaning.bits(&kept) {
-            return Ok(Some(Want::Bits(bits)));
+        if let Some(bits) = meaning.bits(&kept) {
+            return Some(Want::Bits(bits));
         }
         let mut before = Vec::new();
-        if check.meaning.reads_output() {
-            let Some(raw) = self.entry_values(check, output, group)? else { return Ok(None) };
-            before = raw.into_iter().map(|r| decode(out, r)).collect();
+        if meaning.reads_output() {
+            let (tile, _) = tiles.next()?;
+            before = tile.as_ref()?.bits.iter().map(|r| decode(out, *r)).collect();
         }
-        Ok(Some(Want::Values(check.meaning.compute(&inputs, &before, n))))
+        Some(Want::Values(meaning.compute(&inputs, &before, n)))
     }
 
     /// The values of an operand for a group; none where each thread has its own view.
-    fn entry_values(
-        &self,
-        check: &Check,
-        index: usize,
-        group: &[u16],
-    ) -> Checked<Option<Vec<u64>>> {
+    fn entry_values(&self, check: &Check, index: usize, group: &[u16]) -> Checked<Option<Tile>> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let Some(base) = self.common_base(index, group, check.site)? else { return Ok(None) };
-        let mut values = Vec::with_capacity(view.size as usize);
+        let mut values = Tile::default();
         for e in 0..view.size as usize {
             let place = self.place(index, base, e, group, 0);
             match place.and_then(|(thread, at)| self.blocks[self.rank].peek(view, at, thread)) {
-                Some(raw) => values.push(raw),
+                Some(value) => values.push(value, self.mode.shadows),
                 None => {
                     let name = kernel.view_name(index);
                     let at = coordinates_text(&coordinates(&view.modes, e as i64));
@@ -272,52 +384,57 @@ impl Runner<'_> {
     pub(super) fn compare(&mut self, check: usize, squad: &Squad, active: &Mask) -> Checked<()> {
         let (kernel, number) = (self.kernel, check);
         let check = &kernel.checks[number];
-        let output = check.outputs[0];
-        let view = &kernel.views[output];
         let mut compared = false;
         for group in &squad.groups {
             if !group.iter().any(|t| active.has(usize::from(*t))) {
                 continue;
             }
-            let Some(want) = self.expected.remove(&(self.rank, number, group[0])) else { continue };
+            let Some(all) = self.expected.remove(&(self.rank, number, group[0])) else { continue };
             if !group.iter().all(|t| active.has(usize::from(*t))) {
                 self.counts.skipped.insert(check.site);
                 continue;
             }
             compared = true;
-            let Some(base) = self.common_base(output, group, check.site)? else { continue };
-            for e in 0..view.size as usize {
-                for copy in 0.. {
-                    let Some((thread, at)) = self.place(output, base, e, group, copy) else {
-                        break;
-                    };
-                    let raw = self.blocks[self.rank].peek(view, at, thread);
-                    let result = want.compare(
-                        &check.meaning,
-                        view.scalar,
-                        self.mode.small_ints,
-                        &check.stated,
-                        e,
-                        raw,
-                    );
-                    match result {
-                        Ok(near) => self.counts.compared(number, &near),
-                        Err(wrong) => {
-                            let element = coordinates_text(&coordinates(&view.modes, e as i64));
-                            let found = Found {
-                                name: format!("{}{element}", kernel.view_name(output)),
-                                value: raw.map(|r| value_text(view.scalar, r)),
-                                block: self.env.block,
-                                writer: self.blocks[self.rank].writer(view, at, thread),
-                            };
-                            return Err(wrong_element(kernel, check.site, &found, &wrong));
-                        }
-                    }
-                }
+            for (output, wanted) in check.reference.outputs.iter().zip(&all) {
+                self.compare_output(number, *output, wanted, group)?;
             }
         }
         self.counts.specs += u64::from(compared);
         self.counts.numerics[number].executions += u64::from(compared);
+        Ok(())
+    }
+
+    fn compare_output(
+        &mut self,
+        number: usize,
+        output: usize,
+        wanted: &Wanted,
+        group: &[u16],
+    ) -> Checked<()> {
+        let kernel = self.kernel;
+        let check = &kernel.checks[number];
+        let view = &kernel.views[output];
+        let Some(base) = self.common_base(output, group, check.site)? else { return Ok(()) };
+        let ints = self.mode.small_ints;
+        for e in 0..view.size as usize {
+            for copy in 0.. {
+                let Some((thread, at)) = self.place(output, base, e, group, copy) else { break };
+                let value = self.blocks[self.rank].peek(view, at, thread);
+                match wanted.compare(&check.reference, view.scalar, ints, e, value) {
+                    Ok(near) => self.counts.compared(number, &near),
+                    Err(wrong) => {
+                        let element = coordinates_text(&coordinates(&view.modes, e as i64));
+                        let found = Found {
+                            name: format!("{}{element}", kernel.view_name(output)),
+                            value: value.map(|v| value_text(view.scalar, v.bits)),
+                            block: self.env.block,
+                            writer: self.blocks[self.rank].writer(view, at, thread),
+                        };
+                        return Err(wrong_element(kernel, check.site, &found, &wrong));
+                    }
+                }
+            }
+        }
         Ok(())
     }
 }
@@ -346,12 +463,21 @@ pub(crate) fn wrong_element(
     let slack =
         if wrong.allowed > 0.0 { format!(" ± {:.1e}", wrong.allowed) } else { String::new() };
     let is = value.as_ref().map_or("undefined".to_owned(), |v| format!("`{v}`"));
-    let mut d = Diagnostic::new(
-        Code::WrongElement,
-        span,
-        format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
-    )
-    .label(format!("block {block}: the body of this spec does not compute what the spec means"));
+    let message = match wrong.exact {
+        Some(exact) => {
+            format!("{name} is `{exact}` before rounding, the spec means `{}`", wrong.expected)
+        }
+        None => format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
+    };
+    let label = "the body of this spec does not compute what the spec means";
+    let mut d =
+        Diagnostic::new(Code::WrongElement, span, message).label(format!("block {block}: {label}"));
+    if wrong.exact.is_some() {
+        d = d.note(format!(
+            "it is {is} as stored; computed in binary64, without rounding, it is another number, so \
+             the body does something else, or a literal in it has too few digits"
+        ));
+    }
     match writer {
         Some((thread, at)) => {
             let from = &kernel.sites[*at as usize];

@@ -9,12 +9,15 @@
 
 use super::Runner;
 use super::blame::{self, Access};
+use super::measure::Rounds;
+use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
 use crate::plan::{Checked, Dist, Leaf, Mask, Source, Squad};
-use crate::state::Who;
+use crate::state::{Tile, Value, Who, same_shadow};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::scalar::Scalar;
 
 /// Who touches the elements of memory.
 enum By<'k> {
@@ -24,9 +27,75 @@ enum By<'k> {
     Owners(&'k Dist),
 }
 
+/// Operands of a meaning: the numbers that they hold, and their shadows where these are other numbers.
+#[derive(Default)]
+pub(super) struct Numbers {
+    /// Of each operand.
+    pub values: Vec<Vec<f64>>,
+    /// Of each operand; as many as there are values, or none where shadows are turned off.
+    pub shadows: Vec<Vec<f64>>,
+}
+
+impl Numbers {
+    /// Appends an operand.
+    pub(super) fn push(&mut self, scalar: Scalar, tile: &Tile, shadows: bool) {
+        self.values.push(tile.bits.iter().map(|r| decode(scalar, *r)).collect());
+        if shadows {
+            self.shadows.push(tile.shadows.clone());
+        }
+    }
+
+    /// Whether every shadow is the number itself.
+    pub(super) fn are_exact(&self) -> bool {
+        let same = |(v, s): (&Vec<f64>, &Vec<f64>)| {
+            v.len() == s.len() && v.iter().zip(s).all(|(v, s)| same_shadow(*v, *s))
+        };
+        self.values.iter().zip(&self.shadows).all(same)
+    }
+}
+
+/// What a meaning that computes numbers gives, rounded to the output's type, and its shadows.
+pub(super) fn results(
+    meaning: &Meaning,
+    out: Scalar,
+    inputs: &Numbers,
+    before: &Numbers,
+    n: usize,
+    shadows: bool,
+) -> Tile {
+    let rounded = |v: &f64| match meaning {
+        // Summed in the accumulator's type, then rounded to the output's.
+        Meaning::MatMul { acc, .. } if *acc != out => encode(out, decode(*acc, encode(*acc, *v))),
+        _ => encode(out, *v),
+    };
+    let none = Vec::new();
+    let old = |of: &[Vec<f64>]| of.first().unwrap_or(&none).clone();
+    let computed = meaning.compute(&inputs.values, &old(&before.values), n);
+    let bits = computed.values.iter().map(rounded).collect();
+    if !shadows {
+        return Tile { bits, shadows: Vec::new() };
+    }
+    let exact = match inputs.are_exact() && before.are_exact() {
+        true => computed.values,
+        false => meaning.compute(&inputs.shadows, &old(&before.shadows), n).values,
+    };
+    Tile { bits, shadows: exact.into_iter().map(|v| settled(out, v)).collect() }
+}
+
+/// The elements that a Select chooses, in bits and in shadows.
+pub(super) fn selected([p, x, y]: [&Tile; 3]) -> Tile {
+    let bits = p.bits.iter().zip(x.bits.iter().zip(&y.bits));
+    let shadows = p.shadows.iter().zip(x.shadows.iter().zip(&y.shadows));
+    Tile {
+        bits: bits.map(|(p, (x, y))| if *p == 0 { *y } else { *x }).collect(),
+        shadows: shadows.map(|(p, (x, y))| if *p == 0.0 { *y } else { *x }).collect(),
+    }
+}
+
 impl<'k> Runner<'k> {
     pub(super) fn meaning(
         &mut self,
+        i: usize,
         leaf: &'k Leaf,
         meaning: &'k Meaning,
         squad: &Squad,
@@ -34,12 +103,13 @@ impl<'k> Runner<'k> {
     ) -> Checked<()> {
         let groups = self.whole_groups(squad, active, leaf.site)?;
         let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
-        let mut results: Vec<(Vec<u64>, i64, By<'k>)> = Vec::with_capacity(groups.len());
+        let mut results: Vec<(Tile, i64, By<'k>)> = Vec::with_capacity(groups.len());
         let output = leaf.outputs[0];
         for group in &groups {
             let by = self.by(leaf, meaning, group);
             let base = self.group_base(output, group, leaf.site)?;
             let values = self.evaluate(leaf, meaning, group, &by, base, &mut whos)?;
+            self.measure(i, self.rounds(leaf, meaning), self.kernel.scalar(output), &values);
             results.push((values, base, by));
             self.counts.multiply_adds += meaning.multiply_adds();
         }
@@ -48,8 +118,8 @@ impl<'k> Runner<'k> {
             _ => None,
         };
         for (values, base, by) in &results {
-            for (e, raw) in values.iter().enumerate() {
-                self.store(output, *base, e, *raw, by, &mut whos, leaf.site, adds)?;
+            for e in 0..values.bits.len() {
+                self.store(output, *base, e, values.get(e), by, &mut whos, leaf.site, adds)?;
             }
         }
         Ok(())
@@ -63,53 +133,71 @@ impl<'k> Runner<'k> {
         by: &By<'k>,
         base: i64,
         whos: &mut [Who],
-    ) -> Checked<Vec<u64>> {
+    ) -> Checked<Tile> {
         let output = leaf.outputs[0];
         let (n, out) = (self.kernel.views[output].size as usize, self.kernel.scalar(output));
-        let mut inputs = Vec::with_capacity(leaf.inputs.len());
+        let on = self.mode.shadows;
         // What is put to the output it gets when it is stored.
         let adds = matches!(meaning, Meaning::Accumulate(..));
-        let (keeps, mut kept) = (adds || meaning.keeps_bits(), Vec::new());
+        let keeps = adds || meaning.keeps_bits();
+        let (mut inputs, mut kept) = (Numbers::default(), Vec::new());
         for input in &leaf.inputs {
             let view = match input {
                 Source::View(v) => *v,
-                Source::Number(v) => {
-                    inputs.push(vec![*v]);
+                Source::Number(literal) => {
+                    inputs.values.push(vec![literal.rounded]);
+                    inputs.shadows.push(vec![literal.exact]);
                     continue;
                 }
             };
             let base = self.group_base(view, group, leaf.site)?;
-            let size = self.kernel.views[view].size as usize;
-            let mut raw = Vec::with_capacity(size);
-            for e in 0..size {
-                raw.push(self.fetch(view, base, e, by, whos)?);
+            let tile = self.fetch_all(view, base, by, whos)?;
+            match keeps {
+                true => kept.push(tile),
+                false => inputs.push(self.kernel.scalar(view), &tile, on),
             }
-            if keeps {
-                kept.push(raw);
-                continue;
-            }
-            let scalar = self.kernel.scalar(view);
-            inputs.push(raw.into_iter().map(|r| decode(scalar, r)).collect());
         }
-        if let Some(bits) = meaning.bits(&kept) {
-            return Ok(bits);
+        if let (Meaning::Select, [p, x, y]) = (meaning, &kept[..]) {
+            return Ok(selected([p, x, y]));
         }
-        if adds {
+        if keeps {
             return Ok(kept.pop().unwrap_or_default());
         }
-        let mut before = Vec::new();
+        let mut before = Numbers::default();
         if meaning.reads_output() {
-            for e in 0..n {
-                before.push(decode(out, self.fetch(output, base, e, by, whos)?));
-            }
+            before.push(out, &self.fetch_all(output, base, by, whos)?, on);
         }
-        let computed = meaning.compute(&inputs, &before, n);
-        let rounded = |v: f64| match meaning {
-            // Summed in the accumulator's type, then rounded to the output's.
-            Meaning::MatMul { acc, .. } => encode(out, decode(*acc, encode(*acc, v))),
-            _ => encode(out, v),
-        };
-        Ok(computed.values.into_iter().map(rounded).collect())
+        Ok(results(meaning, out, &inputs, &before, n, on))
+    }
+
+    /// What a meaning does to values and not to shadows.
+    pub(super) fn rounds(&self, leaf: &Leaf, meaning: &Meaning) -> Rounds {
+        let out = self.kernel.scalar(leaf.outputs[0]);
+        let from = crate::plan::views_of(&leaf.inputs).next();
+        let from = from.map_or(out, |v| self.kernel.scalar(v));
+        match meaning {
+            Meaning::Move | Meaning::Select | Meaning::Init | Meaning::Accumulate(..) => {
+                Rounds::Not
+            }
+            Meaning::Unary(op) => Rounds::unary(*op, from, out),
+            Meaning::Binary(op) | Meaning::Integers(op, _) => Rounds::binary(*op, from),
+            Meaning::MatMul { .. } | Meaning::Reduction { .. } => Rounds::sum(out),
+        }
+    }
+
+    /// All elements of a view.
+    fn fetch_all(
+        &mut self,
+        view: usize,
+        base: i64,
+        by: &By<'k>,
+        whos: &mut [Who],
+    ) -> Checked<Tile> {
+        let mut tile = Tile::default();
+        for e in 0..self.kernel.views[view].size as usize {
+            tile.push(self.fetch(view, base, e, by, whos)?, self.mode.shadows);
+        }
+        Ok(tile)
     }
 
     fn by(&mut self, leaf: &Leaf, meaning: &Meaning, group: &[u16]) -> By<'k> {
@@ -183,11 +271,11 @@ impl<'k> Runner<'k> {
         e: usize,
         by: &By<'k>,
         whos: &mut [Who],
-    ) -> Checked<u64> {
+    ) -> Checked<Value> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let mut access = Access { view: index, at: 0, write: false, thread: 0 };
-        let mut value = 0;
+        let mut value = Value { bits: 0, shadow: 0.0 };
         let owners = match (view.dist, by) {
             (Some(d), _) => &kernel.dists[d].owners(e)[..1],
             (None, By::Owners(dist)) => dist.owners(e),
@@ -195,7 +283,7 @@ impl<'k> Runner<'k> {
                 let at = base.saturating_add(view.element(e));
                 (access.at, access.thread) = (at, *thread);
                 return match self.blocks[self.rank].read(view, at, *thread, who) {
-                    Ok(raw) => Ok(raw),
+                    Ok(value) => Ok(value),
                     Err(f) => blame::failed(kernel, self.env.block, who, &access, &f),
                 };
             }
@@ -209,7 +297,7 @@ impl<'k> Runner<'k> {
             who.thread = *thread;
             (access.at, access.thread) = (at, usize::from(*thread));
             value = match self.blocks[self.rank].read(view, at, access.thread, who) {
-                Ok(raw) => raw,
+                Ok(value) => value,
                 Err(f) => return blame::failed(kernel, self.env.block, who, &access, &f),
             };
         }
@@ -222,7 +310,7 @@ impl<'k> Runner<'k> {
         index: usize,
         base: i64,
         e: usize,
-        raw: u64,
+        value: Value,
         by: &By<'k>,
         whos: &mut [Who],
         site: u32,
@@ -239,7 +327,7 @@ impl<'k> Runner<'k> {
                 if who.thread != u16::MAX {
                     who.thread = *thread as u16;
                 }
-                return match self.blocks[self.rank].put(view, at, raw, *thread, &who, adds) {
+                return match self.blocks[self.rank].put(view, at, value, *thread, &who, adds) {
                     Ok(_) => Ok(()),
                     Err(f) => {
                         let access = Access { view: index, at, write: true, thread: *thread };
@@ -256,7 +344,7 @@ impl<'k> Runner<'k> {
             let who = &mut whos[usize::from(*thread) / 32];
             (who.thread, who.site) = (*thread, site);
             let thread = usize::from(*thread);
-            if let Err(f) = self.blocks[self.rank].put(view, at, raw, thread, who, adds) {
+            if let Err(f) = self.blocks[self.rank].put(view, at, value, thread, who, adds) {
                 let access = Access { view: index, at, write: true, thread };
                 return blame::failed(kernel, self.env.block, who, &access, &f);
             }

@@ -14,15 +14,17 @@ mod bulk;
 mod check;
 mod dice;
 mod meaning;
+mod measure;
 mod row;
 mod schedule;
+mod shadow;
 mod shuffle;
 mod strand;
 mod sync;
 mod trail;
 
 pub(crate) use arith::accumulated;
-pub(crate) use check::{Found, Near, Want, wrong_element};
+pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
 
 use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};
@@ -66,6 +68,10 @@ pub(crate) struct Counts {
     pub syncs: BTreeMap<u32, u64>,
     /// Of each check how near its body came, of the kernel as a whole last.
     pub numerics: Vec<Numerics>,
+    /// Of each leaf how far its results are from their shadows, where that is measured.
+    pub rounding: Vec<Numerics>,
+    /// Comparisons and conversions to integers that value and shadow decide differently, by statement.
+    pub turned: BTreeMap<u32, u64>,
 }
 
 /// How near the body of a spec came to what it means.
@@ -86,6 +92,26 @@ pub(crate) struct Numerics {
 }
 
 impl Numerics {
+    /// Notes an element.
+    #[inline]
+    fn add(&mut self, near: &Near, ratio: f64) {
+        let Near { distance, ulp, reference, .. } = *near;
+        self.elements += 1;
+        self.max_error = self.max_error.max(distance);
+        self.max_ratio = self.max_ratio.max(ratio);
+        self.max_ulp = self.max_ulp.max(distance / ulp);
+        self.squares.0 += distance * distance;
+        self.squares.1 += reference * reference;
+    }
+
+    /// Norm of the differences by the norm of the references; none where that is no number.
+    pub(crate) fn relative_norm(&self) -> Option<f64> {
+        match self.squares {
+            (0.0, _) => Some(0.0),
+            (error, all) => Some((error / all).sqrt()).filter(|r| r.is_finite()),
+        }
+    }
+
     fn merge(&mut self, other: &Numerics) {
         self.executions += other.executions;
         self.elements += other.elements;
@@ -101,7 +127,7 @@ impl Counts {
     /// Notes a compared element of a check.
     #[inline]
     pub(crate) fn compared(&mut self, check: usize, near: &Near) {
-        let Near { error, allowed, distance, ulp, reference } = *near;
+        let Near { error, allowed, .. } = *near;
         self.elements += 1;
         if error > self.max_error {
             self.max_error = error;
@@ -111,12 +137,7 @@ impl Counts {
             self.max_ratio = ratio;
         }
         let Some(of) = self.numerics.get_mut(check) else { return };
-        of.elements += 1;
-        of.max_error = of.max_error.max(distance);
-        of.max_ratio = of.max_ratio.max(ratio);
-        of.max_ulp = of.max_ulp.max(distance / ulp);
-        of.squares.0 += distance * distance;
-        of.squares.1 += reference * reference;
+        of.add(near, ratio);
     }
 
     /// Adds those of another block.
@@ -137,6 +158,11 @@ impl Counts {
             self.numerics.resize(other.numerics.len(), Numerics::default());
         }
         self.numerics.iter_mut().zip(&other.numerics).for_each(|(a, b)| a.merge(b));
+        if self.rounding.len() < other.rounding.len() {
+            self.rounding.resize(other.rounding.len(), Numerics::default());
+        }
+        self.rounding.iter_mut().zip(&other.rounding).for_each(|(a, b)| a.merge(b));
+        other.turned.iter().for_each(|(site, n)| *self.turned.entry(*site).or_default() += n);
     }
 }
 
@@ -182,7 +208,9 @@ fn runner<'k>(
     let readers = clocks.n_readers();
     Runner {
         kernel,
-        blocks: (0..kernel.cluster).map(|_| Block::new(kernel, memory, readers)).collect(),
+        blocks: (0..kernel.cluster)
+            .map(|_| Block::new(kernel, memory, readers, how.shadows))
+            .collect(),
         first,
         clocks,
         cluster: ClusterBarrier::default(),
@@ -198,6 +226,10 @@ fn runner<'k>(
         counts: Counts {
             leaves: vec![LeafCount::default(); kernel.leaves.len()],
             numerics: vec![Numerics::default(); kernel.checks.len() + 1],
+            rounding: vec![
+                Numerics::default();
+                if how.statements { kernel.leaves.len() } else { 0 }
+            ],
             ..Counts::default()
         },
         scratch: row::Scratch::default(),
@@ -216,6 +248,10 @@ pub(crate) struct Mode {
     pub small_ints: bool,
     /// Draws another schedule; none for the one in text order.
     pub schedule: Option<u64>,
+    /// Whether values have shadows.
+    pub shadows: bool,
+    /// Whether the distance of results and their shadows is measured at every statement.
+    pub statements: bool,
 }
 
 struct Runner<'k> {
@@ -239,7 +275,7 @@ struct Runner<'k> {
     /// Executions of leaves so far.
     serial: u32,
     /// What bodies under way must have computed: by block, check and first thread of the group.
-    expected: BTreeMap<(usize, usize, u16), Want>,
+    expected: BTreeMap<(usize, usize, u16), Vec<Wanted>>,
     mode: Mode,
     /// What draws a schedule, where one is drawn.
     dice: Option<Dice>,
@@ -263,13 +299,13 @@ impl<'k> Runner<'k> {
         match &leaf.how {
             How::Row(bound) => self.row(i, leaf, bound, active),
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
-            How::Meaning(meaning) if leaf.alone => self.alone(leaf, meaning, active),
+            How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
                 // What the solver does with a barrier where it decomposes a spec of the whole block.
                 self.synchronize(&Mask::first(self.kernel.n_threads));
-                self.meaning(leaf, meaning, squad, active)
+                self.meaning(i, leaf, meaning, squad, active)
             }
-            How::Meaning(meaning) => self.meaning(leaf, meaning, squad, active),
+            How::Meaning(meaning) => self.meaning(i, leaf, meaning, squad, active),
             How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, squad, active),
         }
     }

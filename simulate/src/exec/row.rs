@@ -1,17 +1,18 @@
 //! Executes a bound row: gathers its tiles from the lanes, computes, scatters the results.
 
 use super::blame::{self, Access};
-use super::{Runner, arith};
+use super::measure::Rounds;
+use super::{Runner, arith, shadow};
 use crate::plan::{BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space};
 use crate::state::clock::Proxy;
-use crate::state::{Issue, Who};
+use crate::state::{Issue, Tile, Value, Who};
 use std::rc::Rc;
 
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
 pub(super) struct Scratch {
-    tiles: Vec<Vec<u64>>,
-    output: Vec<u64>,
+    tiles: Vec<Tile>,
+    output: Tile,
     bases: Vec<i64>,
     addresses: Vec<i64>,
     granules: Vec<u32>,
@@ -93,7 +94,8 @@ impl Runner<'_> {
                 let threads: Vec<u16> = instance.iter().map(|t| base + t).collect();
                 let mut lanes = Lanes { threads: &threads, first_warp, whos: &mut whos };
                 self.gather(i, row, &mut lanes, scratch, true)?;
-                compute(row, scratch);
+                compute(row, scratch, self.mode.shadows);
+                self.measure_row(i, row, &scratch.output);
                 self.scatter(i, row, &mut lanes, scratch, true)?;
                 self.read_on(leaf, &whos, scratch);
                 self.counts.multiply_adds += row.multiply_adds();
@@ -136,6 +138,21 @@ impl Runner<'_> {
         }
     }
 
+    fn measure_row(&mut self, i: usize, row: &BoundRow, results: &Tile) {
+        let (rounds, scalar) = match row.op {
+            RowOp::Unary(op, from, to) => (Rounds::unary(op, from, to), to),
+            RowOp::Binary(op, from, to) => (Rounds::binary(op, from), to),
+            RowOp::MatMul { to, .. } | RowOp::Reduction(_, to) => (Rounds::sum(to), to),
+            RowOp::Tf32Away => (Rounds::Floats, carbyne_ir::scalar::Scalar::Tf32),
+            RowOp::Move
+            | RowOp::Accumulate(_)
+            | RowOp::Select
+            | RowOp::Init(_)
+            | RowOp::Shuffle { .. } => return,
+        };
+        self.measure(i, rounds, scalar, results);
+    }
+
     fn each_alone(
         &mut self,
         i: usize,
@@ -146,20 +163,23 @@ impl Runner<'_> {
         scratch: &mut Scratch,
     ) -> Checked<()> {
         self.count(i, row, threads, scratch)?;
-        let mut results: Vec<u64> = Vec::new();
+        let mut results = Tile::default();
         for thread in threads {
             let alone = [*thread];
             let mut lanes = Lanes { threads: &alone, first_warp, whos: &mut *whos };
             self.gather(i, row, &mut lanes, scratch, false)?;
-            compute(row, scratch);
+            compute(row, scratch, self.mode.shadows);
             results.extend(&scratch.output);
         }
-        let n = results.len() / threads.len().max(1);
+        self.measure_row(i, row, &results);
+        let n = results.bits.len() / threads.len().max(1);
         for (j, thread) in threads.iter().enumerate() {
             let alone = [*thread];
             let mut lanes = Lanes { threads: &alone, first_warp, whos: &mut *whos };
             scratch.output.clear();
-            scratch.output.extend(&results[j * n..(j + 1) * n]);
+            for k in j * n..(j + 1) * n {
+                scratch.output.push(results.get(k), self.mode.shadows);
+            }
             self.scatter(i, row, &mut lanes, scratch, false)?;
             self.counts.multiply_adds += row.multiply_adds();
         }
@@ -179,7 +199,7 @@ impl Runner<'_> {
         let thread = lanes.threads.first().map_or(0, |t| usize::from(*t));
         let site = lanes.whos[0].site;
         let valid = row.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
-        scratch.tiles.resize_with(row.reads.len(), Vec::new);
+        scratch.tiles.resize_with(row.reads.len(), Tile::default);
         for (n, operand) in row.reads.iter().enumerate() {
             let mut tile = std::mem::take(&mut scratch.tiles[n]);
             tile.clear();
@@ -202,13 +222,14 @@ impl Runner<'_> {
         operand: &BoundOperand,
         lanes: &mut Lanes<'_>,
         scratch: &mut Scratch,
-        tile: &mut Vec<u64>,
+        tile: &mut Tile,
         (banks, valid): (bool, Option<i64>),
     ) -> Checked<()> {
         let index = match operand.source {
             Source::View(v) => v,
-            Source::Number(value) => {
-                tile.push(value.to_bits());
+            Source::Number(literal) => {
+                let value = Value { bits: literal.rounded.to_bits(), shadow: literal.exact };
+                tile.push(value, self.mode.shadows);
                 return Ok(());
             }
         };
@@ -225,8 +246,10 @@ impl Runner<'_> {
                     let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
                     registers.get(thread, place(view, &scratch.bases, *slot))
                 };
-                tile.extend(operand.reads.iter().map_while(value));
-                if tile.len() == operand.reads.len() {
+                for value in operand.reads.iter().map_while(value) {
+                    tile.push(value, self.mode.shadows);
+                }
+                if tile.bits.len() == operand.reads.len() {
                     return Ok(());
                 }
                 // What is undefined or outside is found again below.
@@ -236,13 +259,13 @@ impl Runner<'_> {
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
         for slot in &operand.reads {
             if valid.is_some_and(|n| i64::from(slot.element) >= n) {
-                tile.push(0);
+                tile.push(Value { bits: 0, shadow: 0.0 }, self.mode.shadows);
                 continue;
             }
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
             match self.blocks[self.rank].read(view, at, thread, who) {
-                Ok(raw) => tile.push(raw),
+                Ok(value) => tile.push(value, self.mode.shadows),
                 Err(e) => {
                     let access = Access { view: index, at, write: false, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &e);
@@ -259,7 +282,7 @@ impl Runner<'_> {
         index: usize,
         lanes: &mut Lanes<'_>,
         scratch: &mut Scratch,
-        tile: &mut Vec<u64>,
+        tile: &mut Tile,
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
@@ -270,18 +293,18 @@ impl Runner<'_> {
         let warps = lanes.threads.len().div_ceil(32) as u16;
         for slot in &operand.reads {
             let at = place(view, &scratch.bases, *slot);
-            let mut read = 0;
+            let mut read = Value { bits: 0, shadow: 0.0 };
             for warp in 0..warps {
                 let (thread, who) = lanes.who(32 * warp);
                 match self.blocks[self.rank].read(view, at, thread, who) {
-                    Ok(raw) => read = raw,
+                    Ok(value) => read = value,
                     Err(e) => {
                         let access = Access { view: index, at, write: false, thread };
                         return blame::failed(kernel, self.env.block, who, &access, &e);
                     }
                 }
             }
-            tile.push(read);
+            tile.push(read, self.mode.shadows);
             if let Space::Shared(b) = view.space {
                 let buffer = &kernel.shared.buffers[b];
                 self.blocks[self.rank].shared.granules(buffer, at, &mut scratch.granules);
@@ -311,7 +334,7 @@ impl Runner<'_> {
             let mut write = |(slot, from): &(Slot, u32)| {
                 let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
                 let at = place(view, &scratch.bases, *slot);
-                registers.set(thread, at, scratch.output[*from as usize], site)
+                registers.set(thread, at, scratch.output.get(*from as usize), site)
             };
             if !kernel.has_flights && operand.writes.iter().all(|w| write(w).is_some()) {
                 return Ok(());
@@ -322,13 +345,13 @@ impl Runner<'_> {
         for (slot, from) in &operand.writes {
             let at = place(view, &scratch.bases, *slot);
             let (thread, who) = lanes.who(slot.lane);
-            let raw = scratch.output[*from as usize];
+            let value = scratch.output.get(*from as usize);
             let block = &mut self.blocks[self.rank];
             let done = match row.op {
                 RowOp::Accumulate(op) => {
-                    block.accumulate(view, at, raw, thread, who, op).map(|()| None)
+                    block.accumulate(view, at, value, thread, who, op).map(|()| None)
                 }
-                _ => block.write(view, at, raw, thread, who, row.asynchronous),
+                _ => block.write(view, at, value, thread, who, row.asynchronous),
             };
             match done {
                 Ok(None) => {}
@@ -453,61 +476,94 @@ fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
 }
 
 /// Computes the output's tile from the inputs'.
-fn compute(row: &BoundRow, scratch: &mut Scratch) {
+fn compute(row: &BoundRow, scratch: &mut Scratch, shadows: bool) {
     let Scratch { tiles, output, .. } = scratch;
-    match row.op {
-        RowOp::Move | RowOp::Accumulate(_) => {
-            output.clear();
-            output.extend(&tiles[0]);
-        }
-        RowOp::Select => {
-            output.clear();
-            let both = tiles[1].iter().zip(&tiles[2]);
-            output.extend(tiles[0].iter().zip(both).map(|(p, (x, y))| if *p == 0 { y } else { x }));
-        }
-        RowOp::Tf32Away => {
-            output.clear();
-            output.extend(tiles[0].iter().map(|x| arith::tf32_away(*x)));
-        }
-        RowOp::Unary(op, from, to) => {
-            output.clear();
-            output.extend(tiles[0].iter().map(|x| arith::unary(op, from, to, *x)));
-        }
-        RowOp::Binary(op, from, to) => {
-            for (tile, read) in tiles.iter_mut().zip(&row.reads) {
-                if let Source::Number(value) = read.source {
-                    tile.clear();
-                    tile.push(crate::num::encode(from, value));
-                }
+    if let RowOp::Binary(_, from, _) = row.op {
+        for (tile, read) in tiles.iter_mut().zip(&row.reads) {
+            if let Source::Number(literal) = read.source {
+                tile.bits.clear();
+                tile.bits.push(crate::num::encode(from, literal.rounded));
             }
-            output.clear();
-            output.extend(
-                tiles[0].iter().zip(&tiles[1]).map(|(x, y)| arith::binary(op, from, to, *x, *y)),
-            );
-        }
-        RowOp::Init(to) => {
-            let value = tiles.first().and_then(|t| t.first()).map_or(0.0, |v| f64::from_bits(*v));
-            let n = row.writes.first().map_or(0, |w| w.writes.len());
-            output.clear();
-            output.resize(n, crate::num::encode(to, value));
-        }
-        RowOp::Reduction(op, scalar) => {
-            output.clear();
-            output.push(arith::reduce(op, scalar, &tiles[0]));
-        }
-        RowOp::Shuffle { op, lane, n_lanes, per_unit } => {
-            output.clear();
-            output.extend((0..tiles[0].len()).map(|place| {
-                let (unit, part) = (place / per_unit, place % per_unit);
-                let from = arith::source_lane(op, unit % n_lanes, lane, n_lanes);
-                tiles[0][(unit - unit % n_lanes + from) * per_unit + part]
-            }));
-        }
-        RowOp::MatMul { extents, from, to } => {
-            // Of a `MatMul.set` nothing was gathered.
-            let [l, m, n, _] = extents;
-            output.resize(l * m * n, crate::num::encode(to, 0.0));
-            arith::matmul_row(extents, from, to, &tiles[0], &tiles[1], output);
         }
     }
+    compute_bits(row, tiles, &mut output.bits);
+    if shadows {
+        compute_shadows(row, tiles, &mut output.shadows);
+    }
+}
+
+fn compute_bits(row: &BoundRow, tiles: &[Tile], output: &mut Vec<u64>) {
+    let tile = |i: usize| &tiles[i].bits[..];
+    // A MatMul adds to what was gathered, of a `MatMul.set` nothing.
+    if !matches!(row.op, RowOp::MatMul { .. }) {
+        output.clear();
+    }
+    match row.op {
+        RowOp::Move | RowOp::Accumulate(_) => output.extend(tile(0)),
+        RowOp::Select => {
+            let both = tile(1).iter().zip(tile(2));
+            output.extend(tile(0).iter().zip(both).map(|(p, (x, y))| if *p == 0 { y } else { x }));
+        }
+        RowOp::Tf32Away => output.extend(tile(0).iter().map(|x| arith::tf32_away(*x))),
+        RowOp::Unary(op, from, to) => {
+            output.extend(tile(0).iter().map(|x| arith::unary(op, from, to, *x)));
+        }
+        RowOp::Binary(op, from, to) => {
+            let both = tile(0).iter().zip(tile(1));
+            output.extend(both.map(|(x, y)| arith::binary(op, from, to, *x, *y)));
+        }
+        RowOp::Init(to) => {
+            let first = tiles.first().and_then(|t| t.bits.first());
+            let value = first.map_or(0.0, |v| f64::from_bits(*v));
+            output.resize(n_written(row), crate::num::encode(to, value));
+        }
+        RowOp::Reduction(op, scalar) => output.push(arith::reduce(op, scalar, tile(0))),
+        RowOp::Shuffle { .. } => {
+            output.extend((0..tile(0).len()).map(|place| tile(0)[shuffled(&row.op, place)]));
+        }
+        RowOp::MatMul { extents, from, to } => {
+            let [l, m, n, _] = extents;
+            output.resize(l * m * n, crate::num::encode(to, 0.0));
+            arith::matmul_row(extents, from, to, tile(0), tile(1), output);
+        }
+    }
+}
+
+fn compute_shadows(row: &BoundRow, tiles: &[Tile], output: &mut Vec<f64>) {
+    let tile = |i: usize| &tiles[i].shadows[..];
+    if !matches!(row.op, RowOp::MatMul { .. }) {
+        output.clear();
+    }
+    match row.op {
+        RowOp::Move | RowOp::Accumulate(_) => output.extend(tile(0)),
+        RowOp::Select => {
+            let both = tile(1).iter().zip(tile(2));
+            output
+                .extend(tile(0).iter().zip(both).map(|(p, (x, y))| if *p == 0.0 { y } else { x }));
+        }
+        RowOp::Shuffle { .. } => {
+            output.extend((0..tile(0).len()).map(|place| tile(0)[shuffled(&row.op, place)]));
+        }
+        RowOp::Tf32Away
+        | RowOp::Unary(..)
+        | RowOp::Binary(..)
+        | RowOp::Init(_)
+        | RowOp::Reduction(..)
+        | RowOp::MatMul { .. } => {
+            shadow::compute(&row.op, &tile, tiles.len(), n_written(row), output);
+        }
+    }
+}
+
+/// How many scalars of the tile are written.
+fn n_written(row: &BoundRow) -> usize {
+    row.writes.first().map_or(0, |w| w.writes.len())
+}
+
+/// From where a place of a shuffle's tile gets its value.
+fn shuffled(op: &RowOp, place: usize) -> usize {
+    let RowOp::Shuffle { op, lane, n_lanes, per_unit } = *op else { return place };
+    let (unit, part) = (place / per_unit, place % per_unit);
+    let from = arith::source_lane(op, unit % n_lanes, lane, n_lanes);
+    (unit - unit % n_lanes + from) * per_unit + part
 }

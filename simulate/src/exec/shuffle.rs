@@ -48,7 +48,7 @@ impl Runner<'_> {
                 for e in 0..source.size as usize {
                     let at = base.saturating_add(source.element(e));
                     match self.blocks[self.rank].read(source, at, thread, &who) {
-                        Ok(raw) => received.push(raw),
+                        Ok(value) => received.push(value),
                         Err(failure) => {
                             let access = Access { view: from, at, write: false, thread };
                             let block = self.env.block;
@@ -62,10 +62,10 @@ impl Runner<'_> {
                 let thread = usize::from(*t);
                 let who = self.who(thread / 32, leaf.site);
                 let base = self.index(&target.offset, thread, leaf.site)?;
-                for (e, raw) in (0..target.size as usize).zip(&mut values) {
+                for (e, value) in (0..target.size as usize).zip(&mut values) {
                     let at = base.saturating_add(target.element(e));
                     if let Err(failure) =
-                        self.blocks[self.rank].write(target, at, raw, thread, &who, false)
+                        self.blocks[self.rank].write(target, at, value, thread, &who, false)
                     {
                         let access = Access { view: to, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &failure);

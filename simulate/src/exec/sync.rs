@@ -5,7 +5,7 @@ use super::blame::{self, Access};
 use super::strand::Strand;
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::{Message, Part};
-use crate::state::{Misuse, Unmet};
+use crate::state::{Misuse, Unmet, Value};
 use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -365,7 +365,10 @@ impl Runner<'_> {
         let mut who = self.who(thread / 32, site);
         who.thread = thread as u16;
         let accessed = match write {
-            true => self.blocks[rank].write(view, at, 0, thread, &who, false).map(|_| ()),
+            true => {
+                let nothing = Value { bits: 0, shadow: 0.0 };
+                self.blocks[rank].write(view, at, nothing, thread, &who, false).map(|_| ())
+            }
             false => self.blocks[rank].read(view, at, thread, &who).map(|_| ()),
         };
         if let Err(failure) = accessed {

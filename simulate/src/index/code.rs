@@ -78,6 +78,11 @@ pub(super) struct Code {
 }
 
 impl Code {
+    /// Whether the loop of this slot is mentioned.
+    pub(super) fn mentions(&self, slot: usize) -> bool {
+        self.ops.contains(&Op::Loop(slot))
+    }
+
     pub(super) fn constant(v: i64) -> Self {
         Code { ops: vec![Op::Const(v)] }
     }

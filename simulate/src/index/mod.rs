@@ -231,6 +231,11 @@ const MAX_CODE: usize = 1 << 16;
 const MAX_CHAIN: usize = 64;
 
 impl Index {
+    /// Whether the index depends on the loop variable of this slot.
+    pub(crate) fn mentions(&self, slot: usize) -> bool {
+        self.uniform.mentions(slot) || self.mixed.as_ref().is_some_and(|c| c.mentions(slot))
+    }
+
     /// Whether every thread has the same value.
     pub(crate) fn is_uniform(&self) -> bool {
         self.by_thread.is_none() && self.mixed.is_none()

@@ -3,7 +3,8 @@
 //! A step is the reading or writing of one element, or eight multiply-adds. Invariant: the bound saturates,
 //! and every iteration counts at least one, so no loop outruns it.
 
-use super::{Check, How, Kernel, Leaf, Node, Source};
+use super::{Check, How, Kernel, Leaf, Node, Reference, Source};
+use crate::denote::Region;
 
 /// Steps of a block that does nothing.
 const START: u64 = 256;
@@ -68,8 +69,13 @@ fn leaf(kernel: &Kernel<'_>, leaf: &Leaf) -> u64 {
 
 /// Steps of evaluating a check's reference and comparing with it.
 pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
-    let one = (check.meaning.multiply_adds() / 8)
-        .saturating_add(operands(kernel, &check.inputs, &check.outputs).saturating_mul(2));
+    let Reference { chain, inputs, outputs, .. } = &check.reference;
+    let work = outputs
+        .iter()
+        .enumerate()
+        .map(|(i, v)| chain.work(i, &Region::whole(&kernel.views[*v].modes)));
+    let one = (work.fold(0, u64::saturating_add) / 8)
+        .saturating_add(operands(kernel, inputs, outputs).saturating_mul(2));
     one.saturating_mul(kernel.crews[check.crew].n_groups() as u64)
 }
 

@@ -5,7 +5,7 @@
 //! for one thread: a statement that writes all of one without reading it ends its life before, and so does a
 //! spec with a body that means to. Addresses, indices and predicates take more registers than these.
 
-use super::{How, Kernel, Leaf, Node, Space};
+use super::{How, Kernel, Leaf, Node, Reference, Space};
 
 /// Most words of all sets together.
 const MAX_WORDS: usize = 1 << 20;
@@ -121,13 +121,14 @@ impl Live<'_> {
             Node::Body { check, body, .. } => {
                 let (mut reads, mut writes, inner) = self.facts(body);
                 if let Some(check) = check.map(|c| &self.kernel.checks[c])
-                    && !check.meaning.reads_output()
+                    && !check.reference.outputs.iter().any(|v| check.reference.reads(*v))
                 {
                     let mut own = self.none();
-                    for view in check.outputs.iter().filter(|v| self.is_whole(**v)) {
+                    let Reference { inputs, outputs, .. } = &check.reference;
+                    for view in outputs.iter().filter(|v| self.is_whole(**v)) {
                         self.buffer(*view).iter().for_each(|b| insert(&mut own, *b));
                     }
-                    for view in super::lower::views_of(&check.inputs) {
+                    for view in super::lower::views_of(inputs) {
                         self.buffer(view).iter().for_each(|b| remove(&mut own, *b));
                     }
                     subtract(&mut reads, &own);

@@ -2,10 +2,10 @@
 
 use super::row::Operands;
 use super::{
-    BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Node, RootSpec, SharedPlan, Site, Source,
-    Space,
+    BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Literal, Node, Reference, RootSpec,
+    SharedPlan, Site, Source, Space,
 };
-use crate::denote::Meaning;
+use crate::denote::{Chain, Input, Meaning, Shape, Step, StepOp};
 use crate::index::{Compare, Index, Variables};
 use crate::num::{decode, encode};
 use crate::state::RegisterPool;
@@ -15,7 +15,8 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
-    BufferId, Operand, Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
+    BufferId, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt, StmtKind, TensorId,
+    ThreadsId,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -27,6 +28,8 @@ const MAX_ELEMENTS: i64 = 1 << 22;
 const MAX_COMPARE: u64 = 1 << 30;
 /// Most blocks of a cluster; above any hardware's.
 const MAX_CLUSTER: i64 = 64;
+/// Why nothing is compared with a generic spec.
+const UNSTATED: &str = "the generic spec does not say what it means";
 /// Deepest nesting of statements.
 const MAX_DEPTH: usize = 512;
 
@@ -93,6 +96,8 @@ pub(crate) fn lower<'p>(
             registers: Vec::new(),
             globals: Vec::new(),
             root: None,
+            outputs: Vec::new(),
+            roundings: 0.0,
             has_flights: false,
             unchecked: Vec::new(),
         },
@@ -108,13 +113,16 @@ pub(crate) fn lower<'p>(
         Some(body) => lowering.block(body, 0)?,
         None => Vec::new(),
     };
+    lowering.kernel.outputs = lowering.written(id);
     match lowering.root(id) {
         Ok(root) => lowering.kernel.root = Some(root),
         Err(Unchecked::Because(why)) => lowering.kernel.unchecked.push((spec.line, why)),
         Err(Unchecked::Broken(d)) => return Err(d),
     }
-    let Lowering { mut kernel, .. } = lowering;
+    let Lowering { mut kernel, stated, .. } = lowering;
     kernel.body = body;
+    let stated: Vec<ErrorBound> = stated.into_iter().map(|(_, bound)| bound).collect();
+    kernel.roundings = super::rounding::largest_part(&kernel, &stated);
     Ok(kernel)
 }
 
@@ -371,8 +379,8 @@ impl Lowering<'_, '_> {
         stated: Vec<ErrorBound>,
     ) -> Result<Check, Unchecked> {
         let spec = &self.kernel.program.specs[id];
-        if spec.kind == SpecKind::Generic {
-            return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
+        if spec.kind == SpecKind::Generic && spec.means.is_none() {
+            return Err(Unchecked::Because(UNSTATED.to_owned()));
         }
         if matches!(spec.kind, SpecKind::Accumulate(_)) && self.kernel.crews[crew].n_groups() > 1 {
             let why = "other groups may put values to its output meanwhile";
@@ -385,11 +393,9 @@ impl Lowering<'_, '_> {
             let why = "a group of threads has no common registers, only each thread its own";
             return Err(Unchecked::Because(why.to_owned()));
         }
-        let meaning = self
-            .small_enough(&inputs, &outputs)
-            .and_then(|()| self.denote(id, &inputs, &outputs))
-            .map_err(Unchecked::Because)?;
-        let check = Check { site, spec: id, crew, meaning, inputs, outputs, stated };
+        self.small_enough(&inputs, &outputs).map_err(Unchecked::Because)?;
+        let reference = self.reference(id, inputs, outputs, stated)?;
+        let check = Check { site, spec: id, crew, reference };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
             return Err(Unchecked::Because(
                 "comparing it with its meaning would take too long".to_owned(),
@@ -437,22 +443,130 @@ impl Lowering<'_, '_> {
     /// What the kernel as a whole computes.
     fn root(&mut self, id: SpecId) -> Result<RootSpec, Unchecked> {
         let spec = &self.kernel.program.specs[id];
-        if spec.kind == SpecKind::Generic {
-            return Err(Unchecked::Because("a generic spec means what its body does".to_owned()));
+        if spec.kind == SpecKind::Generic && spec.means.is_none() {
+            return Err(Unchecked::Because(UNSTATED.to_owned()));
         }
         let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
-        let meaning = self.denote(id, &inputs, &outputs).map_err(Unchecked::Because)?;
-        let known = |v: usize| {
-            let view = &self.kernel.views[v];
-            matches!(view.space, Space::Global(_)) && view.offset.known().is_some()
-        };
-        if !views_of(&inputs).chain(outputs.iter().copied()).all(known) {
+        let all: Vec<usize> = views_of(&inputs).chain(outputs.iter().copied()).collect();
+        let stated = self.stated.iter().filter(|(kind, _)| computes(*kind, spec.kind));
+        let stated = stated.map(|(_, bound)| *bound).collect();
+        let reference = self.reference(id, inputs, outputs, stated)?;
+        if !all.iter().all(|v| self.is_global(*v)) {
             return Err(Unchecked::Because("its operands are not whole tensors in GL".to_owned()));
         }
         let site = self.site(spec.line, spec.span);
-        let stated = self.stated.iter().filter(|(kind, _)| computes(*kind, spec.kind));
-        let stated = stated.map(|(_, bound)| *bound).collect();
-        Ok(RootSpec { site, meaning, inputs, outputs, stated })
+        Ok(RootSpec { site, reference })
+    }
+
+    /// What the kernel's own spec writes.
+    fn written(&mut self, id: SpecId) -> Vec<(usize, bool)> {
+        let program = self.kernel.program;
+        let spec = &program.specs[id];
+        let is_input = |t: TensorId| {
+            let buffer = program.tensors[t].buffer;
+            spec.input_tensors().any(|i| program.tensors[i].buffer == buffer)
+        };
+        let views = spec.outputs.iter().filter_map(|t| {
+            let view = self.view(*t, spec.span).ok()?;
+            self.is_global(view).then_some((view, is_input(*t)))
+        });
+        views.collect()
+    }
+
+    fn is_global(&self, view: usize) -> bool {
+        let view = &self.kernel.views[view];
+        matches!(view.space, Space::Global(_)) && view.offset.known().is_some()
+    }
+
+    /// What a spec means on its operands.
+    fn reference(
+        &mut self,
+        id: SpecId,
+        inputs: Vec<Source>,
+        outputs: Vec<usize>,
+        stated: Vec<ErrorBound>,
+    ) -> Result<Reference, Unchecked> {
+        if let Some(means) = &self.kernel.program.specs[id].means {
+            let (chain, operands) = self.chain(means)?;
+            return Ok(Reference { meaning: None, chain, operands, inputs, outputs, stated });
+        }
+        let meaning = self.denote(id, &inputs, &outputs).map_err(Unchecked::Because)?;
+        let mut operands = Vec::new();
+        let mut shape = |v: usize| {
+            operands.push(v);
+            let view = &self.kernel.views[v];
+            let operand = Some(operands.len() - 1);
+            Shape { modes: view.modes.clone(), scalar: view.scalar, operand }
+        };
+        let read: Vec<Result<Shape, f64>> = inputs
+            .iter()
+            .map(|source| match source {
+                Source::View(v) => Ok(shape(*v)),
+                Source::Number(literal) => Err(literal.exact),
+            })
+            .collect();
+        let chain = Chain::of(&meaning, &read, shape(outputs[0]));
+        let meaning = Some(meaning);
+        Ok(Reference { meaning, chain, operands, inputs, outputs, stated })
+    }
+
+    /// A `means` block with its sizes known, and the views that its operands are.
+    fn chain(&mut self, means: &Means) -> Result<(Chain, Vec<usize>), Unchecked> {
+        let span = means.steps.first().map_or(Span::default(), |s| s.span);
+        let (mut chain, mut operands) = (Chain::default(), Vec::new());
+        for value in &means.values {
+            let operand = match value.operand {
+                None => None,
+                Some(t) => {
+                    operands.push(self.view(t, span).map_err(Unchecked::Broken)?);
+                    Some(operands.len() - 1)
+                }
+            };
+            let known = |d: &Dim| {
+                self.vars
+                    .constant(*d)
+                    .map_err(|e| Unchecked::Broken(unknown(span, "an extent", &e)))
+            };
+            let modes = value.extents.iter().map(known).collect::<Result<_, _>>()?;
+            chain.values.push(Shape { modes, scalar: value.scalar, operand });
+        }
+        for step in &means.steps {
+            let modes = |i: usize| match step.inputs.get(i) {
+                Some(MeansInput::Value(v)) => chain.values[*v].modes.len(),
+                _ => 0,
+            };
+            let op = match &step.op {
+                MeansOp::View { layout, offset } => {
+                    let broken = |e: String| Unchecked::Broken(unknown(step.span, "a view", &e));
+                    let layout = self.vars.layout(layout).map_err(broken)?;
+                    let offset = self.vars.constant(*offset).map_err(broken)?;
+                    StepOp::View(layout, offset)
+                }
+                MeansOp::Spec { kind, axes } => match kind {
+                    SpecKind::Move => StepOp::Move,
+                    SpecKind::Select => StepOp::Select,
+                    SpecKind::Unary(op) => StepOp::Unary(*op),
+                    SpecKind::Binary(op) => StepOp::Binary(*op),
+                    SpecKind::Reduction(op) => {
+                        StepOp::Reduction(*op, (0..modes(0)).map(|i| axes.contains(&i)).collect())
+                    }
+                    SpecKind::MatMul | SpecKind::MatMulSet => StepOp::MatMul,
+                    SpecKind::Init => StepOp::Init,
+                    SpecKind::Iota => StepOp::Iota(axes.first().copied().unwrap_or(0)),
+                    SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic => {
+                        return Err(Unchecked::Because(format!("a {kind} in a `means` block")));
+                    }
+                },
+            };
+            let input = |i: &MeansInput| match i {
+                MeansInput::Value(v) => Input::Value(*v),
+                MeansInput::Number(v) => Input::Number(*v),
+            };
+            let inputs = step.inputs.iter().map(input).collect();
+            chain.steps.push(Step { op, inputs, output: step.output });
+        }
+        chain.outputs.clone_from(&means.outputs);
+        Ok((chain, operands))
     }
 
     fn is_private(&self, view: usize) -> bool {
@@ -480,12 +594,17 @@ impl Lowering<'_, '_> {
                     self.spread_view(*t, modes, spec.span).map(Source::View)
                 }
                 // A factor of the type that the tensors have.
-                (Operand::Number(v), _) if binary => {
+                (Operand::Number(v), _) => {
                     let program = self.kernel.program;
-                    let beside = spec.input_tensors().next().map(|t| program.scalar_of(t));
-                    Ok(Source::Number(beside.map_or(*v, |s| decode(s, encode(s, *v)))))
+                    let beside = match binary {
+                        true => spec.input_tensors().next(),
+                        false => spec.outputs.first().copied(),
+                    };
+                    let scalar = beside.map_or(Scalar::F64, |t| program.scalar_of(t));
+                    let rounded = decode(scalar, encode(scalar, *v));
+                    let exact = if scalar.is_float() { *v } else { rounded };
+                    Ok(Source::Number(Literal { exact, rounded }))
                 }
-                (Operand::Number(v), _) => Ok(Source::Number(*v)),
             })
             .collect::<Checked<_>>()?;
         Ok((inputs, outputs))
@@ -532,7 +651,7 @@ fn meaningless(span: Span, why: String) -> Box<Diagnostic> {
     )
 }
 
-pub(super) fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
     sources.iter().filter_map(|s| match s {
         Source::View(v) => Some(*v),
         Source::Number(_) => None,

@@ -10,6 +10,7 @@ mod cost;
 mod crew;
 mod live;
 mod lower;
+mod rounding;
 mod row;
 mod storage;
 mod sync;
@@ -19,11 +20,11 @@ pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
 pub(crate) use live::live_registers;
-pub(crate) use lower::{lower, not_decomposed};
+pub(crate) use lower::{lower, not_decomposed, views_of};
 pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
 pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text};
 
-use crate::denote::Meaning;
+use crate::denote::{Chain, Meaning};
 use crate::index::{Compare, Index};
 use crate::state::RegisterPool;
 use carbyne_atoms::{AtomNumber, ErrorBound};
@@ -80,6 +81,10 @@ pub(crate) struct Kernel<'p> {
     pub globals: Vec<GlobalBuffer>,
     /// The meaning of the kernel's own spec, where it has one.
     pub root: Option<RootSpec>,
+    /// How far results may be from those without rounding, as a part of their scale.
+    pub roundings: f64,
+    /// What the kernel's own spec writes, whole tensors in global memory, and whether it reads them too.
+    pub outputs: Vec<(usize, bool)>,
     /// Registers of a block at its start.
     pub pool: RegisterPool,
     /// Whether it has asynchronous MatMuls.
@@ -92,14 +97,32 @@ pub(crate) struct Kernel<'p> {
 pub(crate) struct RootSpec {
     /// Its place.
     pub site: u32,
-    /// What it means.
-    pub meaning: Meaning,
-    /// Read operands, all in global memory.
+    /// What it means, all operands in global memory.
+    pub reference: Reference,
+}
+
+/// What a spec means on its operands.
+pub(crate) struct Reference {
+    /// Of a spec that is named by what it computes; none for what a `means` block states.
+    pub meaning: Option<Meaning>,
+    /// The same as steps.
+    pub chain: Chain,
+    /// The views that the chain's operands are.
+    pub operands: Vec<usize>,
+    /// Read operands.
     pub inputs: Vec<Source>,
-    /// Written operands, all in global memory.
+    /// Written operands, in the order of the chain's outputs.
     pub outputs: Vec<usize>,
-    /// As of a [`Check`].
+    /// Error bounds of the rows in the body that compute the same function.
     pub stated: Vec<ErrorBound>,
+}
+
+impl Reference {
+    /// Whether the value before of a view matters.
+    pub(crate) fn reads(&self, view: usize) -> bool {
+        let operands = self.operands.iter().enumerate();
+        operands.filter(|(_, v)| **v == view).any(|(i, _)| self.chain.reads(i))
+    }
 }
 
 /// A place in the text.
@@ -128,6 +151,8 @@ pub(crate) struct SharedBuffer {
     pub at: usize,
     /// Scalars.
     pub len: i64,
+    /// Of its elements.
+    pub scalar: Scalar,
     /// Bits of a scalar.
     pub bits: u32,
     /// Whether they are mbarriers.
@@ -293,7 +318,16 @@ pub(crate) enum Source {
     /// A view.
     View(usize),
     /// A literal.
-    Number(f64),
+    Number(Literal),
+}
+
+/// A literal among a spec's operands.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Literal {
+    /// As written; of an integer type, as the type has it.
+    pub exact: f64,
+    /// As the type of the tensors beside it has it.
+    pub rounded: f64,
 }
 
 /// What a leaf does.
@@ -322,13 +356,7 @@ pub(crate) struct Check {
     /// Who executes it.
     pub crew: usize,
     /// What it means.
-    pub meaning: Meaning,
-    /// Read operands.
-    pub inputs: Vec<Source>,
-    /// Written operands.
-    pub outputs: Vec<usize>,
-    /// Error bounds of the rows in the body that compute the same function.
-    pub stated: Vec<ErrorBound>,
+    pub reference: Reference,
 }
 
 impl Kernel<'_> {

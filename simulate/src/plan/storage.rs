@@ -212,8 +212,9 @@ impl Lowering<'_, '_> {
         shared.size = shared.size.max(end);
         shared.granule = shared.granule.min((bits as usize / 8).max(1));
         let (bits, swizzle) = (bits as u32, buffer.swizzle);
-        let mbarriers = buffer.scalar == carbyne_ir::scalar::Scalar::Mbarrier;
-        shared.buffers.push(SharedBuffer { at, len, bits, mbarriers, swizzle, names });
+        let scalar = buffer.scalar;
+        let mbarriers = scalar == carbyne_ir::scalar::Scalar::Mbarrier;
+        shared.buffers.push(SharedBuffer { at, len, scalar, bits, mbarriers, swizzle, names });
         Ok(Space::Shared(shared.buffers.len() - 1))
     }
 }

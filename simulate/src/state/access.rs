@@ -3,7 +3,7 @@
 use super::race::Clash;
 use super::registers::RegisterFault;
 use super::shared::Denied;
-use super::{Block, Pending, Shared, Who};
+use super::{Block, Pending, Shared, Value, Who};
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
 use carbyne_ir::ast::AccumulateOp;
@@ -75,7 +75,7 @@ impl Block<'_> {
         at: i64,
         thread: usize,
         who: &Who,
-    ) -> Result<u64, Failure> {
+    ) -> Result<Value, Failure> {
         match view.space {
             Space::Registers(i) => {
                 let value = self.registers[i].read(thread, at, who, &mut self.flights, i)?;
@@ -105,7 +105,7 @@ impl Block<'_> {
         &mut self,
         view: &View,
         at: i64,
-        value: u64,
+        value: Value,
         thread: usize,
         who: &Who,
         later: bool,
@@ -137,7 +137,7 @@ impl Block<'_> {
         &mut self,
         view: &View,
         at: i64,
-        value: u64,
+        value: Value,
         thread: usize,
         who: &Who,
         op: Option<AccumulateOp>,
@@ -153,12 +153,13 @@ impl Block<'_> {
         &mut self,
         view: &View,
         at: i64,
-        value: u64,
+        value: Value,
         thread: usize,
         who: &Who,
         op: AccumulateOp,
     ) -> Result<(), Failure> {
-        let combine = |old| accumulated(op, view.scalar, old, value);
+        let shadows = self.shadows;
+        let combine = |old| accumulated(op, view.scalar, old, value, shadows);
         match view.space {
             Space::Registers(_) => {
                 let old = self.read(view, at, thread, who)?;
@@ -182,7 +183,7 @@ impl Block<'_> {
 
     /// The scalar at an offset as it is or will be after its wait, without trace.
     #[inline]
-    pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<u64> {
+    pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<Value> {
         match view.space {
             Space::Registers(i) => self.registers[i].peek(thread, at),
             Space::Shared(i) => self.shared.peek(&self.kernel.shared.buffers[i], at),

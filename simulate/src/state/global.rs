@@ -6,6 +6,7 @@
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
+use super::value::{Shadows, Value};
 use crate::inputs::Initial;
 use crate::plan::Inverse;
 use carbyne_ir::ast::AccumulateOp;
@@ -24,15 +25,54 @@ pub(crate) const PAGE: usize = 64;
 /// Elements that have been written.
 #[derive(Clone)]
 pub(crate) struct Written {
-    /// As bits.
-    pub values: [u64; PAGE],
+    values: [u64; PAGE],
+    shadows: Shadows,
     /// One bit an element.
     pub mask: u64,
 }
 
-impl Default for Written {
-    fn default() -> Self {
-        Written { values: [0; PAGE], mask: 0 }
+impl Written {
+    /// None yet.
+    pub(crate) fn new(shadows: bool) -> Self {
+        Written { values: [0; PAGE], shadows: Shadows::new(PAGE, shadows), mask: 0 }
+    }
+
+    /// Whether an element has been written.
+    #[inline]
+    pub(crate) fn has(&self, i: usize) -> bool {
+        self.mask >> i & 1 == 1
+    }
+
+    /// What an element was written to be.
+    #[inline]
+    pub(crate) fn get(&self, i: usize) -> Option<Value> {
+        self.has(i).then(|| Value { bits: self.values[i], shadow: self.shadows.get(i) })
+    }
+
+    /// Writes an element.
+    #[inline]
+    pub(crate) fn set(&mut self, i: usize, value: Value) {
+        self.values[i] = value.bits;
+        self.shadows.set(i, value.shadow);
+        self.mask |= 1 << i;
+    }
+
+    /// Takes over what another page holds and this one does not.
+    pub(crate) fn merge_missing(&mut self, other: &Written) {
+        for i in (0..PAGE).filter(|i| !self.has(*i)).collect::<Vec<_>>() {
+            if let Some(value) = other.get(i) {
+                self.set(i, value);
+            }
+        }
+    }
+
+    /// Takes over what another page holds.
+    pub(crate) fn merge(&mut self, other: &Written) {
+        for i in 0..PAGE {
+            if let Some(value) = other.get(i) {
+                self.set(i, value);
+            }
+        }
     }
 }
 
@@ -52,26 +92,29 @@ pub(crate) struct GlobalMemory {
     pub pages: BTreeMap<u64, Written>,
     /// All of it as a device left it, where one computed it; then nothing else counts.
     pub image: Option<Arc<[u8]>>,
+    /// Whether values have shadows.
+    pub shadows: bool,
 }
 
 impl GlobalMemory {
     /// The scalar at an offset; none outside, in gaps and where undefined.
     #[inline]
-    pub(crate) fn read(&self, at: i64) -> Option<u64> {
+    pub(crate) fn read(&self, at: i64) -> Option<Value> {
         if !(0..self.len).contains(&at) {
             return None;
         }
         if !self.pages.is_empty()
             && let Some(page) = self.pages.get(&(at as u64 / PAGE as u64))
-            && page.mask >> (at as usize % PAGE) & 1 == 1
+            && let Some(value) = page.get(at as usize % PAGE)
         {
-            return Some(page.values[at as usize % PAGE]);
+            return Some(value);
         }
         let element = self.inverse.element(at)?;
-        match &self.image {
+        let bits = match &self.image {
             Some(bytes) => crate::device::unpacked(bytes, self.scalar, at),
             None => self.initial.value(self.scalar, element),
-        }
+        };
+        bits.map(|bits| Value::begin(self.scalar, bits, self.shadows))
     }
 }
 
@@ -90,8 +133,8 @@ pub(crate) struct Page {
 pub(crate) struct Sum {
     /// Which.
     pub op: AccumulateOp,
-    /// As bits.
-    pub values: Vec<u64>,
+    /// In the block's order.
+    pub values: Vec<Value>,
 }
 
 impl Page {
@@ -145,10 +188,10 @@ impl<'m> BlockGlobal<'m> {
             Entry::Occupied(page) => page.into_mut(),
             Entry::Vacant(place) => {
                 let shadow = Shadow::new(PAGE, agents);
-                let bytes = shadow.bytes() + size_of::<Page>();
+                let written = Written::new(self.memory.shadows);
+                let bytes = shadow.bytes() + size_of::<Page>() + written.shadows.bytes();
                 *room = room.checked_sub(bytes).ok_or(Denied::TooMuch)?;
-                let (written, sums) = (Written::default(), BTreeMap::new());
-                place.insert(Box::new(Page { written, shadow, sums }))
+                place.insert(Box::new(Page { written, shadow, sums: BTreeMap::new() }))
             }
         };
         Ok((page, room, at as usize % PAGE))
@@ -161,7 +204,7 @@ impl<'m> BlockGlobal<'m> {
 
     /// Reads the scalar at an offset inside; none where undefined.
     #[inline]
-    pub(crate) fn read(&mut self, at: i64, who: &Who) -> Result<Option<u64>, Denied> {
+    pub(crate) fn read(&mut self, at: i64, who: &Who) -> Result<Option<Value>, Denied> {
         if !self.tracked {
             return Ok(self.memory.read(at));
         }
@@ -169,18 +212,18 @@ impl<'m> BlockGlobal<'m> {
         let before = page.shadow.bytes();
         page.shadow.read(i, who).map_err(Denied::Clash)?;
         *room = room.checked_sub(page.shadow.bytes() - before).ok_or(Denied::TooMuch)?;
-        if page.written.mask >> i & 1 == 1 {
-            return Ok(Some(page.written.values[i]));
+        match page.written.get(i) {
+            Some(value) => Ok(Some(value)),
+            None => Ok(self.memory.read(at)),
         }
-        Ok(self.memory.read(at))
     }
 
     /// Writes the scalar at an offset inside.
     #[inline]
-    pub(crate) fn write(&mut self, at: i64, value: u64, who: &Who) -> Result<(), Denied> {
+    pub(crate) fn write(&mut self, at: i64, value: Value, who: &Who) -> Result<(), Denied> {
         let (page, _, i) = self.page(at)?;
         if let Some(neighbor) = page.shadow.neighbor(i, who) {
-            if page.written.values[i] != value {
+            if page.written.get(i).is_none_or(|there| there.bits != value.bits) {
                 return Err(Denied::Overlap(neighbor));
             }
             self.repeated.insert(who.site);
@@ -188,8 +231,7 @@ impl<'m> BlockGlobal<'m> {
         }
         page.shadow.write(i, who).map_err(Denied::Clash)?;
         page.sums.remove(&i);
-        page.written.values[i] = value;
-        page.written.mask |= 1 << i;
+        page.written.set(i, value);
         Ok(())
     }
 
@@ -198,9 +240,9 @@ impl<'m> BlockGlobal<'m> {
     pub(crate) fn accumulate(
         &mut self,
         at: i64,
-        value: u64,
+        value: Value,
         op: AccumulateOp,
-        combine: impl Fn(u64) -> u64,
+        combine: impl Fn(Value) -> Value,
         who: &Who,
     ) -> Result<(), Denied> {
         let memory = self.memory;
@@ -209,10 +251,9 @@ impl<'m> BlockGlobal<'m> {
         page.shadow.accumulate(i, op, who).map_err(Denied::Clash)?;
         let grown = page.shadow.bytes() - before + size_of::<Sum>();
         *room = room.checked_sub(grown).ok_or(Denied::TooMuch)?;
-        let is_written = page.written.mask >> i & 1 == 1;
-        let old = if is_written { Some(page.written.values[i]) } else { memory.read(at) };
-        page.written.values[i] = combine(old.ok_or(Denied::Undefined)?);
-        page.written.mask |= 1 << i;
+        let is_written = page.written.has(i);
+        let old = page.written.get(i).or_else(|| memory.read(at));
+        page.written.set(i, combine(old.ok_or(Denied::Undefined)?));
         match page.sums.get_mut(&i) {
             Some(sum) if sum.op == op => sum.values.push(value),
             // With another operation before, or a plain write, the order counts.
@@ -224,13 +265,13 @@ impl<'m> BlockGlobal<'m> {
     }
 
     /// The scalar at an offset, without trace.
-    pub(crate) fn peek(&self, at: i64) -> Option<u64> {
+    pub(crate) fn peek(&self, at: i64) -> Option<Value> {
         if self.tracked
             && at >= 0
             && let Some(page) = self.pages.get(&(at as u64 / PAGE as u64))
-            && page.written.mask >> (at as usize % PAGE) & 1 == 1
+            && let Some(value) = page.written.get(at as usize % PAGE)
         {
-            return Some(page.written.values[at as usize % PAGE]);
+            return Some(value);
         }
         self.memory.read(at)
     }

@@ -15,6 +15,7 @@ mod pool;
 pub(crate) mod race;
 mod registers;
 mod shared;
+mod value;
 
 pub(crate) use access::Failure;
 pub(crate) use clock::Who;
@@ -24,6 +25,7 @@ pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
+pub(crate) use value::{Tile, Value, same_shadow};
 
 use crate::plan::Kernel;
 use race::LastWrite;
@@ -49,6 +51,8 @@ pub(crate) struct Block<'k> {
     pub mbarriers: BTreeMap<usize, Mbarrier>,
     /// Registers that warps hand over.
     pub pool: RegisterPool,
+    /// Whether values have shadows.
+    pub shadows: bool,
     /// The thread that was denied an access, and the earlier one that it would race with.
     pub accused: Option<(u16, Option<race::Clash>)>,
 }
@@ -74,15 +78,21 @@ pub(crate) struct Bulks {
 
 impl<'k> Block<'k> {
     /// A block at its start.
-    pub(crate) fn new(kernel: &'k Kernel<'k>, memory: &[&'k GlobalMemory], readers: usize) -> Self {
+    pub(crate) fn new(
+        kernel: &'k Kernel<'k>,
+        memory: &[&'k GlobalMemory],
+        readers: usize,
+        shadows: bool,
+    ) -> Self {
         Block {
             kernel,
             registers: kernel
                 .registers
                 .iter()
-                .map(|r| Registers::new(r.len, kernel.n_threads, kernel.has_flights))
+                .map(|r| Registers::new(r.len, kernel.n_threads, kernel.has_flights, shadows))
                 .collect(),
-            shared: Shared::new(&kernel.shared, readers),
+            shared: Shared::new(&kernel.shared, readers, shadows),
+            shadows,
             global: kernel
                 .globals
                 .iter()

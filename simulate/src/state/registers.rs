@@ -6,11 +6,13 @@
 
 use super::clock::Who;
 use super::flight::Flights;
+use super::value::{Shadows, Value};
 
 /// A register buffer of all threads.
 pub(crate) struct Registers {
     len: usize,
     values: Vec<u64>,
+    shadows: Shadows,
     /// One more than the statement that wrote it last; 0 for undefined.
     written: Vec<u32>,
     watched: Option<Box<Watched>>,
@@ -42,12 +44,27 @@ pub(crate) enum RegisterFault {
 impl Registers {
     /// Undefined registers, `len` scalars for each of so many threads; `watched` where asynchronous
     /// MatMuls may use them.
-    pub(crate) fn new(len: usize, n_threads: usize, watched: bool) -> Self {
+    pub(crate) fn new(len: usize, n_threads: usize, watched: bool, shadows: bool) -> Self {
         let n = len * n_threads;
         let none = || vec![0; n];
         let watched =
             watched.then(|| Box::new(Watched { last: none(), writing: none(), reading: none() }));
-        Registers { len, values: vec![0; n], written: vec![0; n], watched }
+        let shadows = Shadows::new(n, shadows);
+        Registers { len, values: vec![0; n], shadows, written: vec![0; n], watched }
+    }
+
+    /// What a slot holds; none while undefined.
+    #[inline]
+    fn value(&self, slot: usize) -> Option<Value> {
+        let value = || Value { bits: self.values[slot], shadow: self.shadows.get(slot) };
+        (self.written[slot] != 0).then(value)
+    }
+
+    #[inline]
+    fn put(&mut self, slot: usize, value: Value, site: u32) {
+        self.values[slot] = value.bits;
+        self.shadows.set(slot, value.shadow);
+        self.written[slot] = site + 1;
     }
 
     #[inline]
@@ -68,7 +85,7 @@ impl Registers {
         who: &Who,
         flights: &mut Flights,
         number: usize,
-    ) -> Result<Option<u64>, RegisterFault> {
+    ) -> Result<Option<Value>, RegisterFault> {
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
         if let Some(watched) = &mut self.watched {
             watched.access(slot, who, flights, false)?;
@@ -77,7 +94,7 @@ impl Registers {
                 flights.uses(issue.flight, number, slot);
             }
         }
-        Ok((self.written[slot] != 0).then(|| self.values[slot]))
+        Ok(self.value(slot))
     }
 
     /// Writes.
@@ -89,7 +106,7 @@ impl Registers {
         &mut self,
         thread: usize,
         at: i64,
-        value: u64,
+        value: Value,
         who: &Who,
         flights: &mut Flights,
         number: usize,
@@ -102,8 +119,7 @@ impl Registers {
                 flights.uses(issue.flight, number, slot);
             }
         }
-        self.values[slot] = value;
-        self.written[slot] = who.site + 1;
+        self.put(slot, value, who.site);
         Ok(())
     }
 
@@ -115,24 +131,21 @@ impl Registers {
 
     /// The value of a plain register; none where undefined or outside.
     #[inline]
-    pub(crate) fn get(&self, thread: usize, at: i64) -> Option<u64> {
-        let slot = self.slot(thread, at)?;
-        (self.written[slot] != 0).then(|| self.values[slot])
+    pub(crate) fn get(&self, thread: usize, at: i64) -> Option<Value> {
+        self.slot(thread, at).and_then(|slot| self.value(slot))
     }
 
     /// Writes a plain register; none outside.
     #[inline]
-    pub(crate) fn set(&mut self, thread: usize, at: i64, value: u64, site: u32) -> Option<()> {
+    pub(crate) fn set(&mut self, thread: usize, at: i64, value: Value, site: u32) -> Option<()> {
         let slot = self.slot(thread, at)?;
-        self.values[slot] = value;
-        self.written[slot] = site + 1;
+        self.put(slot, value, site);
         Some(())
     }
 
     /// The value as it is or will be; none where undefined or outside.
-    pub(crate) fn peek(&self, thread: usize, at: i64) -> Option<u64> {
-        let slot = self.slot(thread, at)?;
-        (self.written[slot] != 0).then(|| self.values[slot])
+    pub(crate) fn peek(&self, thread: usize, at: i64) -> Option<Value> {
+        self.get(thread, at)
     }
 
     /// The statement that wrote it last.

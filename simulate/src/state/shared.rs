@@ -6,8 +6,11 @@
 
 use super::Who;
 use super::race::{LastWrite, Shadow};
+use super::value::{Shadows, Value};
+use crate::num::decode;
 use crate::plan::{SharedBuffer, SharedPlan};
 use carbyne_ir::ast::AccumulateOp;
+use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeSet;
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -30,6 +33,21 @@ pub(crate) struct Shared {
     busy: Vec<(u32, u32)>,
     /// Statements of which several threads wrote the same value to one element.
     pub repeated: BTreeSet<u32>,
+    /// Of what begins at each granule, under way or there.
+    shadows: Shadows,
+    /// What was written last at each granule; empty where there are no shadows.
+    kinds: Vec<Kind>,
+}
+
+/// Of what a granule is a part, as it was written last.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Kind {
+    /// Of nothing that has a shadow.
+    Other,
+    /// The first of a scalar of this type.
+    First(Scalar),
+    /// A later one of the same scalar.
+    Rest,
 }
 
 /// An element under way.
@@ -60,7 +78,7 @@ pub(crate) enum Denied {
 
 impl Shared {
     /// Undefined memory for so many agents.
-    pub(crate) fn new(plan: &SharedPlan, agents: usize) -> Self {
+    pub(crate) fn new(plan: &SharedPlan, agents: usize, shadows: bool) -> Self {
         let granule = plan.granule.max(1);
         Shared {
             bytes: vec![0; plan.size],
@@ -70,7 +88,44 @@ impl Shared {
             granule,
             busy: Vec::new(),
             repeated: BTreeSet::new(),
+            shadows: Shadows::new(plan.size.div_ceil(granule), shadows),
+            kinds: vec![Kind::Other; if shadows { plan.size.div_ceil(granule) } else { 0 }],
         }
+    }
+
+    /// The granules of an element at a byte.
+    fn span(&self, buffer: &SharedBuffer, byte: usize) -> std::ops::RangeInclusive<usize> {
+        let n = buffer.bits.div_ceil(8) as usize;
+        byte / self.granule..=(byte + n - 1) / self.granule
+    }
+
+    /// The bits at a byte with their shadow: that of the scalar that was written there, if it is of the
+    /// buffer's type and nothing was written over it.
+    fn value(&self, buffer: &SharedBuffer, byte: usize, bits: u64) -> Value {
+        if !self.shadows.are_on() {
+            return Value { bits, shadow: 0.0 };
+        }
+        let (first, last) = self.span(buffer, byte).into_inner();
+        let kept = self.kinds[first] == Kind::First(buffer.scalar)
+            && self.kinds[first + 1..=last].iter().all(|k| *k == Kind::Rest);
+        let shadow = if kept { self.shadows.get(first) } else { decode(buffer.scalar, bits) };
+        Value { bits, shadow }
+    }
+
+    /// Keeps the shadow of what is written at a byte.
+    fn keep(&mut self, buffer: &SharedBuffer, byte: usize, shadow: f64) {
+        if !self.shadows.are_on() {
+            return;
+        }
+        let (first, last) = self.span(buffer, byte).into_inner();
+        if buffer.bits < 8 {
+            // Several share a granule.
+            self.kinds[first] = Kind::Other;
+            return;
+        }
+        self.shadows.set(first, shadow);
+        self.kinds[first] = Kind::First(buffer.scalar);
+        self.kinds[first + 1..=last].fill(Kind::Rest);
     }
 
     /// Adds the granules of an element.
@@ -143,7 +198,7 @@ impl Shared {
         buffer: &SharedBuffer,
         at: i64,
         who: &Who,
-    ) -> Result<u64, Denied> {
+    ) -> Result<Value, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
         for granule in byte / self.granule..=(byte + n - 1) / self.granule {
@@ -156,7 +211,7 @@ impl Shared {
                 State::Pending => return Err(self.pending(byte)),
             }
         }
-        Ok(Self::load(&self.bytes, byte, bit, buffer.bits))
+        Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
 
     fn pending(&self, byte: usize) -> Denied {
@@ -169,7 +224,7 @@ impl Shared {
         &mut self,
         buffer: &SharedBuffer,
         at: i64,
-        value: u64,
+        value: Value,
         who: &Who,
         later: bool,
     ) -> Result<Option<Pending>, Denied> {
@@ -177,7 +232,7 @@ impl Shared {
         let n = buffer.bits.div_ceil(8) as usize;
         if let Some(neighbor) = self.shadow.neighbor(byte / self.granule, who) {
             let from = if later { &self.coming } else { &self.bytes };
-            if Self::load(from, byte, bit, buffer.bits) != value {
+            if Self::load(from, byte, bit, buffer.bits) != value.bits {
                 return Err(Denied::Overlap(neighbor));
             }
             self.repeated.insert(who.site);
@@ -196,7 +251,7 @@ impl Shared {
         }
         let states = &mut self.states[byte..byte + n];
         if later && beside && states.contains(&State::Pending) {
-            Self::store(&mut self.coming, byte, bit, buffer.bits, value);
+            Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
             return Ok(None);
         }
         if states.contains(&State::Pending) {
@@ -205,11 +260,14 @@ impl Shared {
         if later {
             states.fill(State::Pending);
             self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
-            Self::store(&mut self.coming, byte, bit, buffer.bits, value);
+            Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
+            // Nobody reads it before it is there.
+            self.keep(buffer, byte, value.shadow);
             return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
         }
         states.fill(State::Defined);
-        Self::store(&mut self.bytes, byte, bit, buffer.bits, value);
+        Self::store(&mut self.bytes, byte, bit, buffer.bits, value.bits);
+        self.keep(buffer, byte, value.shadow);
         Ok(None)
     }
 
@@ -219,7 +277,7 @@ impl Shared {
         buffer: &SharedBuffer,
         at: i64,
         op: AccumulateOp,
-        combine: impl Fn(u64) -> u64,
+        combine: impl Fn(Value) -> Value,
         who: &Who,
     ) -> Result<(), Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
@@ -239,8 +297,10 @@ impl Shared {
                 State::Pending => return Err(self.pending(byte)),
             }
         }
-        let value = combine(Self::load(&self.bytes, byte, bit, buffer.bits));
-        Self::store(&mut self.bytes, byte, bit, buffer.bits, value);
+        let old = Self::load(&self.bytes, byte, bit, buffer.bits);
+        let value = combine(self.value(buffer, byte, old));
+        Self::store(&mut self.bytes, byte, bit, buffer.bits, value.bits);
+        self.keep(buffer, byte, value.shadow);
         Ok(())
     }
 
@@ -257,7 +317,7 @@ impl Shared {
     }
 
     /// What an element is, or will be after its wait; none while undefined or outside.
-    pub(crate) fn peek(&self, buffer: &SharedBuffer, at: i64) -> Option<u64> {
+    pub(crate) fn peek(&self, buffer: &SharedBuffer, at: i64) -> Option<Value> {
         let (byte, bit) = Self::address(buffer, at)?;
         let n = buffer.bits.div_ceil(8) as usize;
         let states = &self.states[byte..byte + n];
@@ -265,7 +325,7 @@ impl Shared {
             return None;
         }
         let from = if states.contains(&State::Pending) { &self.coming } else { &self.bytes };
-        Some(Self::load(from, byte, bit, buffer.bits))
+        Some(self.value(buffer, byte, Self::load(from, byte, bit, buffer.bits)))
     }
 
     /// The last write of an element.

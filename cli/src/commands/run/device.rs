@@ -6,7 +6,7 @@
 use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};
 use crate::args::{MessageFormat, Run};
-use crate::failure::{Failure, Outcome, Source};
+use crate::failure::{Failure, Outcome};
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Usage};
@@ -14,8 +14,7 @@ use carbyne_codegen::{CudaKernel, Param, print_kernel};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, TensorMap};
-use carbyne_simulate::device::{self, Images, POISON, Trial};
-use carbyne_simulate::{Options, Outputs, simulate};
+use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -49,7 +48,6 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     let gpu = Gpu::open(args.gpu).map_err(outside)?;
     let mut trial = Trial::new(&program, &table, &options).map_err(about)?;
     let mut memory = Memory::default();
-    let mut all_compared = true;
     for (id, kernel) in &kernels {
         let (binary, usage) = binary(args, kernel, &table, &gpu)?;
         let mut session = Session { args, gpu: &gpu, program: &program, memory: &mut memory };
@@ -65,40 +63,11 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
                 return Err(about(d));
             }
         };
-        all_compared &= judged.elements > 0;
         output::say(&report::text(format, kernel, &table, &gpu, &ran, Some(&judged)), io);
         trial.advance(ran.after);
     }
     let outputs = trial.into_outputs();
-    if !all_compared {
-        against_simulator(&program, &table, options, &outputs, &source, format, io)?;
-    }
     wanted.iter().try_for_each(|(name, path)| data::save(&outputs, true, name, path, io))
-}
-
-/// Compares what the GPU left behind with what the simulator does, on the same inputs, where a spec means what its
-/// body does.
-fn against_simulator(
-    program: &Program,
-    table: &AtomTable,
-    options: Options,
-    found: &Outputs,
-    source: &Source,
-    format: MessageFormat,
-    io: &mut Io<'_>,
-) -> Outcome {
-    // What bodies mean is compared by `carbyne simulate`.
-    let options = Options { check: false, blocks: None, sample: None, ..options };
-    let ran = simulate(program, table, &options).map_err(|d| Failure::one(source, *d))?;
-    let near = device::near(found, &ran.outputs);
-    output::say(&report::near(format, near.as_ref()), io);
-    let Some((name, at, is, wanted)) = near.and_then(|n| n.first) else { return Ok(()) };
-    let text = format!(
-        "element {at} of %{name}, row by row, is {is} on the GPU, {wanted} in the simulator"
-    );
-    let d = Diagnostic::new(Code::WrongElement, Default::default(), text)
-        .help("`carbyne simulate` compares the bodies with what their specs mean");
-    Err(Failure::one(source, d))
 }
 
 /// The kernel compiled: from a file, or by NVRTC, whose ptxas says what it uses.

@@ -5,7 +5,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
 use carbyne_launch::{Gpu, Launch, Timing};
-use carbyne_simulate::device::{Images, Judged, Near};
+use carbyne_simulate::device::{Images, Judged};
 use serde_json::json;
 
 /// A kernel that ran.
@@ -75,19 +75,18 @@ fn human(
     text.push('\n');
     match judged {
         None => {}
-        Some(j) if j.elements == 0 => {
-            text.push_str(
-                "  the spec has no meaning but its body: compared with the simulator below\n",
-            );
+        Some(j) if j.compared == 0 => {
+            text.push_str("  nothing of its outputs can be compared\n");
         }
         Some(j) => {
+            let with = match j.by_meaning {
+                true => "what it means",
+                false => "the simulator, as it does not say what it means",
+            };
             text.push_str(&match j.compared == j.elements {
-                true => format!("  compared with what it means: all {} elements", j.elements),
+                true => format!("  compared with {with}: all {} elements", j.elements),
                 false => {
-                    format!(
-                        "  compared with what it means: {} of {} elements",
-                        j.compared, j.elements
-                    )
+                    format!("  compared with {with}: {} of {} elements", j.compared, j.elements)
                 }
             });
             text.push_str(&match j.max_error {
@@ -115,35 +114,6 @@ fn human(
         text.push('\n');
     }
     text
-}
-
-/// How all tensors compare with the simulator's.
-pub(super) fn near(format: MessageFormat, near: Option<&Near>) -> String {
-    match (format, near) {
-        (MessageFormat::Human, None) => {
-            "not compared with the simulator: it ran some blocks only, or left elements undefined\n"
-                .to_owned()
-        }
-        (MessageFormat::Human, Some(n)) => {
-            let difference = match n.max_error {
-                0.0 => "no difference".to_owned(),
-                e => format!(
-                    "largest difference {e:.3e}, {:.1} % of what is allowed",
-                    100.0 * n.max_ratio
-                ),
-            };
-            format!("compared with the simulator: {} elements; {difference}\n", n.elements)
-        }
-        (MessageFormat::Json, near) => {
-            let mut object = json!({ "kind": "simulator", "compared": near.is_some() });
-            if let Some(n) = near {
-                object["elements"] = json!(n.elements);
-                object["max_error"] = json!(n.max_error);
-                object["max_error_of_allowed"] = json!(n.max_ratio);
-            }
-            format!("{object}\n")
-        }
-    }
 }
 
 fn json(
@@ -180,6 +150,7 @@ fn json(
     if let Some(j) = judged {
         object["elements"] = json!(j.elements);
         object["elements_compared"] = json!(j.compared);
+        object["compared_with"] = json!(if j.by_meaning { "meaning" } else { "simulator" });
         object["max_error"] = json!(j.max_error);
         object["max_error_of_allowed"] = json!(j.max_ratio);
     }

@@ -97,7 +97,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Words that begin a statement.
-const STARTS: [&str; 15] = [
+const STARTS: [&str; 17] = [
     "let",
     "sym",
     "for",
@@ -111,6 +111,8 @@ const STARTS: [&str; 15] = [
     "Reduction",
     "Shfl",
     "Init",
+    "Iota",
+    "Select",
     "Spec",
     "else",
 ];
@@ -224,7 +226,9 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::let_stmt | Rule::kw_let => "`let`",
         Rule::binding | Rule::ident => "a name",
         Rule::sym_stmt | Rule::kw_sym => "`sym`",
-        Rule::sym_facts | Rule::type_attrs | Rule::lbrace | Rule::body_open => "`{`",
+        Rule::sym_facts | Rule::type_attrs | Rule::lbrace | Rule::body_open | Rule::body_head => {
+            "`{`"
+        }
         Rule::sym_fact => "`min`, `max` or `div`",
         Rule::data_stmt | Rule::data_name | Rule::data_view => "a tensor such as `%A`",
         Rule::thread_stmt | Rule::thread_name | Rule::thread_view => {
@@ -255,6 +259,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::operand => "a tensor or a literal",
         Rule::number => "a literal such as `0.0`",
         Rule::arrow => "`->`",
+        Rule::means_open | Rule::kw_means => "`means`",
         Rule::attr => "an attribute such as `acc=f32`",
         Rule::lone_word | Rule::word => "a word",
         Rule::data_type => "a tensor type such as `[8,8].f16.GL`",

@@ -19,7 +19,7 @@ mod tree;
 
 use super::comments::Comments;
 use super::scan::{scan, too_long};
-use crate::ast::{Block, FORMAT_VERSION, Module, Stmt, StmtKind};
+use crate::ast::{Block, FORMAT_VERSION, Module, Spec, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
@@ -68,12 +68,22 @@ fn only(d: Diagnostic) -> Diagnostics {
     errors
 }
 
-/// A body that is still open.
+/// Which block of a statement a brace opens.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Part {
+    /// The body, or the first branch of an `if`.
+    Body,
+    /// The branch behind `else`.
+    Else,
+    /// What a spec means.
+    Means,
+}
+
+/// A block that is still open.
 struct Frame {
-    /// Whose body it is; none where its head could not be read.
+    /// Whose block it is; none where its head could not be read.
     stmt: Option<Stmt>,
-    /// Whether this is the branch behind `else`.
-    is_else: bool,
+    part: Part,
     /// Its opening brace.
     brace: Span,
     /// What was read so far.
@@ -89,8 +99,8 @@ struct Reader<'s> {
     skipped: bool,
     items: Vec<Stmt>,
     open: Vec<Frame>,
-    /// Whether the last step closed the first branch of an `if`.
-    closed_if: bool,
+    /// What the last step closed, if another block of the same statement may follow.
+    closed: Option<Part>,
 }
 
 impl<'s> Reader<'s> {
@@ -102,7 +112,7 @@ impl<'s> Reader<'s> {
             skipped: false,
             items: vec![],
             open: vec![],
-            closed_if: false,
+            closed: None,
         }
     }
 
@@ -179,7 +189,7 @@ impl<'s> Reader<'s> {
     /// Reads one statement, head or brace, and returns where it ends.
     fn step(&mut self, gap: super::comments::Gap) -> usize {
         let at = gap.end;
-        let closed_if = std::mem::take(&mut self.closed_if);
+        let closed = self.closed.take();
         let pairs = match Grammar::parse(Rule::step, &self.text[at..]) {
             Ok(pairs) => pairs,
             Err(e) => {
@@ -196,20 +206,39 @@ impl<'s> Reader<'s> {
         let end = span.end as usize;
         match rule {
             Rule::block_end => self.close(gap.comments, span),
-            Rule::else_head => {
+            Rule::else_head | Rule::body_head => {
+                let (before, part) = match rule {
+                    Rule::else_head => (Part::Body, Part::Else),
+                    _ => (Part::Means, Part::Body),
+                };
                 let stmts = self.open.last_mut().map_or(&mut self.items, |f| &mut f.stmts);
-                let Some(mut stmt) = stmts.pop_if(|_| closed_if) else {
-                    let word = Span::new(at, at + "else".len());
-                    let d = Diagnostic::new(Code::Syntax, word, "`else` without `if`")
-                        .label("no `if` ends right before this")
-                        .help("put `else` behind the closing brace of an `if`");
+                let Some(mut stmt) = stmts.pop_if(|_| closed == Some(before)) else {
+                    if self.skipped && rule == Rule::body_head {
+                        // Of a head that could not be read.
+                        self.open_body(None, part, end);
+                        return end;
+                    }
+                    let d = match rule {
+                        Rule::else_head => {
+                            let word = Span::new(at, at + "else".len());
+                            Diagnostic::new(Code::Syntax, word, "`else` without `if`")
+                                .label("no `if` ends right before this")
+                                .help("put `else` behind the closing brace of an `if`")
+                        }
+                        _ => Diagnostic::new(Code::Syntax, span, "`{` opens the body of nothing")
+                            .label("no head and no `means` block ends right before this")
+                            .help("write the head of a spec, a loop or an `if` before it"),
+                    };
                     return self.recover(at, d);
                 };
-                if let StmtKind::If { then, .. } = &mut stmt.kind {
-                    then.footer.extend(gap.comments);
-                    then.footer.extend(self.comments.inside(end));
+                let mut above = gap.comments;
+                above.extend(self.comments.inside(end));
+                match &mut stmt.kind {
+                    StmtKind::If { then, .. } => then.footer.extend(above),
+                    StmtKind::Spec(Spec { means: Some(means), .. }) => means.footer.extend(above),
+                    _ => {}
                 }
-                self.open_body(Some(stmt), true, end);
+                self.open_body(Some(stmt), part, end);
                 end
             }
             _ => {
@@ -224,7 +253,11 @@ impl<'s> Reader<'s> {
                 let stmt = Stmt { blank_above: gap.blank && !first, leading, trailing, kind, span };
                 let behind = self.comments.end_after(end);
                 if statement::opens_body(&stmt.kind) {
-                    self.open_body(Some(stmt), false, end);
+                    let part = match &stmt.kind {
+                        StmtKind::Spec(Spec { means: Some(_), .. }) => Part::Means,
+                        _ => Part::Body,
+                    };
+                    self.open_body(Some(stmt), part, end);
                 } else {
                     self.push(stmt);
                 }
@@ -238,9 +271,9 @@ impl<'s> Reader<'s> {
     }
 
     /// Opens a body whose brace ends at `end`.
-    fn open_body(&mut self, stmt: Option<Stmt>, is_else: bool, end: usize) {
+    fn open_body(&mut self, stmt: Option<Stmt>, part: Part, end: usize) {
         let brace = Span::new(end.saturating_sub(1), end);
-        self.open.push(Frame { stmt, is_else, brace, stmts: vec![] });
+        self.open.push(Frame { stmt, part, brace, stmts: vec![] });
     }
 
     /// Closes the innermost body with the brace at `brace`.
@@ -261,12 +294,16 @@ impl<'s> Reader<'s> {
         stmt.span = stmt.span.to(brace);
         let block = Block { stmts: frame.stmts, footer };
         match &mut stmt.kind {
+            StmtKind::Spec(spec) if frame.part == Part::Means => {
+                spec.means = Some(block);
+                self.closed = Some(Part::Means);
+            }
             StmtKind::Spec(spec) => spec.body = Some(block),
             StmtKind::For { body, .. } => *body = block,
-            StmtKind::If { otherwise, .. } if frame.is_else => *otherwise = Some(block),
+            StmtKind::If { otherwise, .. } if frame.part == Part::Else => *otherwise = Some(block),
             StmtKind::If { then, .. } => {
                 *then = block;
-                self.closed_if = true;
+                self.closed = Some(Part::Body);
             }
             _ => {}
         }

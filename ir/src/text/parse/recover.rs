@@ -5,7 +5,7 @@
 //! over open bodies without a head, so that the closing ones still match.
 
 use super::super::scan::is_blank;
-use super::Reader;
+use super::{Part, Reader};
 use crate::ast::SyncOp;
 use crate::diag::Diagnostic;
 use crate::limits::MAX_NESTING;
@@ -23,7 +23,7 @@ impl Reader<'_> {
     pub(super) fn recover_after(&mut self, end: usize, d: Diagnostic) -> usize {
         self.errors.push(d);
         if self.text.as_bytes().get(end.wrapping_sub(1)) == Some(&b'{') {
-            self.open_body(None, false, end);
+            self.open_body(None, Part::Body, end);
         }
         self.recovered(end)
     }
@@ -67,7 +67,7 @@ impl Reader<'_> {
             at += 1;
         }
         for _ in 0..braces.min(MAX_NESTING) {
-            self.open_body(None, false, at);
+            self.open_body(None, Part::Body, at);
         }
         at
     }
@@ -84,7 +84,7 @@ fn starts_statement(rest: &str, in_brackets: bool) -> bool {
         let behind = bytes.iter().skip(1 + len).find(|b| !is_blank(**b));
         return len > 0 && (!in_brackets || matches!(behind, Some(b'=' | b':')));
     }
-    const STARTS: [&str; 14] = [
+    const STARTS: [&str; 16] = [
         "let",
         "sym",
         "for",
@@ -94,6 +94,8 @@ fn starts_statement(rest: &str, in_brackets: bool) -> bool {
         "Move",
         "MatMul",
         "Init",
+        "Iota",
+        "Select",
         "Spec",
         "UnaryPointwise",
         "BinaryPointwise",

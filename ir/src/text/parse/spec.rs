@@ -4,7 +4,7 @@ use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::tuple;
 use super::tensor::view;
-use super::tree::{Answer, Node, internal};
+use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
     AccumulateOp, Attr, AttrValue, BinaryOp, Block, Number, Operand, ReduceOp, ShflOp,
 };
@@ -52,14 +52,18 @@ pub(super) fn spec(node: Node<'_, '_>) -> Answer<Spec> {
         };
         attrs.push(Attr { key, value });
     }
-    let body = parts.take(Rule::body_open).map(|brace| {
-        span.end = brace.span().start;
-        Block::default()
-    });
-    if body.is_some() {
+    let mut open = |parts: &mut Parts<'_, '_>, rule| {
+        parts.take(rule).map(|brace| {
+            span.end = brace.span().start;
+            Block::default()
+        })
+    };
+    let means = open(&mut parts, Rule::means_open);
+    let body = open(&mut parts, Rule::body_open);
+    if means.is_some() || body.is_some() {
         span.end = parts.trimmed(span);
     }
-    Ok(Spec { kind, name, exec, inputs, outputs, attrs, body, span })
+    Ok(Spec { kind, name, exec, inputs, outputs, attrs, means, body, span })
 }
 
 fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {
@@ -76,6 +80,7 @@ fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {
         },
         "Select" => bare(node, SpecKind::Select, op),
         "Init" => bare(node, SpecKind::Init, op),
+        "Iota" => bare(node, SpecKind::Iota, op),
         "Spec" => bare(node, SpecKind::Generic, op),
         "MatMul" => match op {
             None => Ok(SpecKind::MatMul),

@@ -12,7 +12,7 @@ use crate::diag::{Code, Diagnostic};
 /// Whether `{` was read at the statement's end.
 pub(super) fn opens_body(kind: &StmtKind) -> bool {
     match kind {
-        StmtKind::Spec(spec) => spec.body.is_some(),
+        StmtKind::Spec(spec) => spec.means.is_some() || spec.body.is_some(),
         StmtKind::For { .. } | StmtKind::If { .. } => true,
         _ => false,
     }

@@ -29,20 +29,20 @@ struct Open<'m> {
     rest: std::slice::Iter<'m, Stmt>,
     /// The block that they are of; none for a module.
     block: Option<&'m Block>,
-    /// The other branch of an `if`.
-    otherwise: Option<&'m Block>,
+    /// What stands between its braces and those of the statement's other block, and that block.
+    next: Option<(&'static str, &'m Block)>,
 }
 
 fn stmts(out: &mut String, items: &[Stmt]) {
-    let mut stack = vec![Open { rest: items.iter(), block: None, otherwise: None }];
+    let mut stack = vec![Open { rest: items.iter(), block: None, next: None }];
     while let Some(top) = stack.last_mut() {
-        let next = top.rest.next();
-        let (block, otherwise) = (top.block, top.otherwise);
+        let stmt = top.rest.next();
+        let (block, next) = (top.block, top.next);
         let depth = INDENT * (stack.len() - 1);
-        if let Some(stmt) = next {
+        if let Some(stmt) = stmt {
             one(out, depth, stmt);
-            if let Some((block, otherwise)) = bodies(&stmt.kind) {
-                stack.push(Open { rest: block.stmts.iter(), block: Some(block), otherwise });
+            if let Some((block, next)) = blocks(&stmt.kind) {
+                stack.push(Open { rest: block.stmts.iter(), block: Some(block), next });
             }
             continue;
         }
@@ -50,22 +50,27 @@ fn stmts(out: &mut String, items: &[Stmt]) {
         let Some(block) = block else { continue };
         comments(out, depth, &block.footer);
         indent(out, depth.saturating_sub(INDENT));
-        match otherwise {
-            Some(other) => {
-                out.push_str("} else {\n");
-                stack.push(Open { rest: other.stmts.iter(), block: Some(other), otherwise: None });
+        match next {
+            Some((between, other)) => {
+                out.push_str(between);
+                stack.push(Open { rest: other.stmts.iter(), block: Some(other), next: None });
             }
             None => out.push_str("}\n"),
         }
     }
 }
 
-/// The statement's body, and the other one of an `if`.
-fn bodies(kind: &StmtKind) -> Option<(&Block, Option<&Block>)> {
+/// The statement's first block, and how its other one follows.
+fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
     match kind {
-        StmtKind::Spec(spec) => spec.body.as_ref().map(|body| (body, None)),
+        StmtKind::Spec(spec) => match (&spec.means, &spec.body) {
+            (Some(means), body) => Some((means, body.as_ref().map(|body| ("} {\n", body)))),
+            (None, body) => body.as_ref().map(|body| (body, None)),
+        },
         StmtKind::For { body, .. } => Some((body, None)),
-        StmtKind::If { then, otherwise, .. } => Some((then, otherwise.as_ref())),
+        StmtKind::If { then, otherwise, .. } => {
+            Some((then, otherwise.as_ref().map(|other| ("} else {\n", other))))
+        }
         _ => None,
     }
 }

@@ -143,7 +143,11 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
             out.push_str(">>>");
         }
     });
-    let body = if spec.body.is_some() { " {" } else { "" };
+    let body = match (&spec.means, &spec.body) {
+        (Some(_), _) => " means {",
+        (None, Some(_)) => " {",
+        (None, None) => "",
+    };
     arena.text(head).append(operands.nest(CONTINUED)).append(body).group()
 }
 

@@ -1,0 +1,656 @@
+//! `means` blocks: what a generic spec computes, as a chain of specs on whole tensors.
+//!
+//! A value of the block is an operand as it is when the spec begins, or the result of a step. Results have
+//! no memory: extents and types follow, floats being real numbers. A mode of extent 1 is broadcast in a
+//! Move, in pointwise specs and in a Select. An output that is read before it is assigned is read as it was.
+//!
+//! - V0232 every output is assigned once, every result is read, and only operands are named.
+//! - V0221 nothing but specs without executors, views and constants stands in the block.
+//! - V0207, V0208, V0217, V0218 types, extents, operands and attributes fit, as in a body.
+
+use super::exprs::refused;
+use super::scope::Sigil;
+use super::specs::Attributes;
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, ReduceOp, SpecKind, UnaryOp, ViewOp};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::Layout;
+use crate::leaf::Leaf;
+use crate::program::{Means, MeansInput, MeansOp, MeansStep, MeansValue, Operand, Spec, TensorId};
+use crate::scalar::Scalar;
+use crate::span::Span;
+use crate::tuple::IntTuple;
+use std::collections::HashMap;
+
+/// What the block says so far.
+struct Chain {
+    means: Means,
+    /// What a name stands for at this place.
+    names: HashMap<String, usize>,
+    /// Outputs of the spec, by name: their number, and where they were assigned.
+    outputs: HashMap<String, (usize, Option<Span>)>,
+    /// Of each value the place of the name, and whether anything reads it.
+    seen: Vec<(Span, bool)>,
+}
+
+/// The operands of a step.
+struct Found {
+    inputs: Vec<MeansInput>,
+    /// Those of tensors.
+    values: Vec<usize>,
+}
+
+impl Resolver {
+    /// Resolves the block of a spec whose head is resolved.
+    pub(super) fn means(
+        &mut self,
+        spec: &ast::Spec,
+        head: &Spec,
+        block: &ast::Block,
+    ) -> Fallible<Means> {
+        if spec.kind != SpecKind::Generic {
+            return fail(
+                Diagnostic::new(
+                    Code::Meaning,
+                    spec.span,
+                    format!("a {} means what its name says", spec.kind),
+                )
+                .label("only a generic `Spec` states what it means")
+                .help("remove the `means` block, or write `Spec`"),
+            );
+        }
+        self.scopes.enter();
+        let found = self.chain(spec, head, block);
+        self.scopes.leave();
+        found
+    }
+
+    fn chain(&mut self, spec: &ast::Spec, head: &Spec, block: &ast::Block) -> Fallible<Means> {
+        let mut c = Chain {
+            means: Means::default(),
+            names: HashMap::new(),
+            outputs: HashMap::new(),
+            seen: vec![],
+        };
+        for (written, operand) in spec.inputs.iter().zip(&head.inputs) {
+            if let (ast::Operand::View(view), Operand::Tensor(t)) = (written, operand) {
+                self.operand_value(&mut c, view, *t)?;
+            }
+        }
+        for (i, (view, t)) in spec.outputs.iter().zip(&head.outputs).enumerate() {
+            self.operand_value(&mut c, view, *t)?;
+            c.means.outputs.push(usize::MAX);
+            if view.ops.is_empty() {
+                c.outputs.entry(view.base.text.clone()).or_insert((i, None));
+            }
+        }
+        for stmt in &block.stmts {
+            self.means_stmt(&mut c, stmt, head)?;
+        }
+        if let Some(i) = c.means.outputs.iter().position(|v| *v == usize::MAX) {
+            let name = self.p.tensor_name(head.outputs[i]);
+            let named = spec.outputs[i].ops.is_empty();
+            return fail(
+                Diagnostic::new(
+                    Code::Meaning,
+                    spec.outputs[i].span,
+                    format!("the `means` block does not say what {name} becomes"),
+                )
+                .help(match named {
+                    true => format!("end it with a spec that gives {name}"),
+                    false => "name the operand, `%c = ..` before the spec, so that the block can \
+                              speak of it"
+                        .to_owned(),
+                }),
+            );
+        }
+        let unread = c.means.values.iter().zip(&c.seen).enumerate().find(|(i, (value, seen))| {
+            value.operand.is_none() && !seen.1 && !c.means.outputs.contains(i)
+        });
+        if let Some((_, (value, (span, _)))) = unread {
+            return fail(
+                Diagnostic::new(
+                    Code::Meaning,
+                    *span,
+                    format!("nothing reads `%{}`", value.name.clone().unwrap_or_default()),
+                )
+                .help("remove it, or correct the name of what was to read it"),
+            );
+        }
+        Ok(c.means)
+    }
+
+    /// An operand of the spec as it is when the spec begins.
+    fn operand_value(&self, c: &mut Chain, view: &ast::View, t: TensorId) -> Fallible<()> {
+        let name = &view.base.text;
+        if !view.ops.is_empty() || c.names.contains_key(name) {
+            return Ok(());
+        }
+        let tensor = &self.p.tensors[t];
+        let whole = tensor.concat();
+        let extents = whole
+            .modes()
+            .iter()
+            .map(|m| m.size_in(&self.p.arena).map_err(|e| refused(view.span, &e)))
+            .collect::<Fallible<Vec<Dim>>>()?;
+        let scalar = self.p.scalar_of(t);
+        if scalar == Scalar::Mbarrier {
+            return Ok(());
+        }
+        let value = MeansValue { name: Some(name.clone()), scalar, extents, operand: Some(t) };
+        let id = c.push(value, view.span);
+        c.names.insert(name.clone(), id);
+        Ok(())
+    }
+
+    fn means_stmt(&mut self, c: &mut Chain, stmt: &ast::Stmt, head: &Spec) -> Fallible<()> {
+        let misplaced = |span: Span, what: &str, help: &str| {
+            fail(
+                Diagnostic::new(Code::Placement, span, format!("{what} in a `means` block"))
+                    .label("the block holds specs on whole tensors, views and constants")
+                    .help(help),
+            )
+        };
+        match &stmt.kind {
+            ast::StmtKind::Let(_) => self.stmt_kind(stmt).map(drop),
+            ast::StmtKind::DataDef { name, ty: None, view } => {
+                let value = self.means_view(c, view)?;
+                self.name_value(c, name, value)
+            }
+            ast::StmtKind::DataDef { .. } => {
+                misplaced(stmt.span, "a type", "remove it: types follow from the operands")
+            }
+            ast::StmtKind::Spec(spec) => {
+                if let Some((blocks, _)) = &spec.exec {
+                    let help = "remove `<<<..>>>`: nothing executes what a spec means";
+                    return misplaced(blocks.span, "an executor", help);
+                }
+                if spec.means.is_some() || spec.body.is_some() {
+                    return misplaced(
+                        spec.span,
+                        "a body",
+                        "remove it: the block says what, not how",
+                    );
+                }
+                if let Some(name) = &spec.name {
+                    return misplaced(name.span, "a kernel's name", "remove it");
+                }
+                self.means_spec(c, spec, head, self.line(stmt.span))
+            }
+            _ => misplaced(stmt.span, "a statement of a body", "move it into the body"),
+        }
+    }
+
+    /// Binds a name to a result.
+    fn name_value(&self, c: &mut Chain, name: &ast::Name, value: usize) -> Fallible<()> {
+        let taken = c.names.contains_key(&name.text);
+        if taken || self.scopes.get(Sigil::Data, &name.text).is_some() {
+            let text = &name.text;
+            let operand = c.outputs.contains_key(text) || taken;
+            return fail(
+                Diagnostic::new(Code::Redefined, name.span, format!("`%{text}` is defined twice"))
+                    .help(match operand {
+                        true => "choose another name; each is assigned once",
+                        false => "choose another name; names in scope are never hidden",
+                    }),
+            );
+        }
+        c.means.values[value].name.get_or_insert_with(|| name.text.clone());
+        c.names.insert(name.text.clone(), value);
+        Ok(())
+    }
+
+    /// The value that a name stands for.
+    fn value_named(&self, c: &mut Chain, name: &ast::Name) -> Fallible<usize> {
+        if let Some(id) = c.names.get(&name.text) {
+            c.seen[*id].1 = true;
+            return Ok(*id);
+        }
+        if self.scopes.get(Sigil::Data, &name.text).is_some() {
+            return fail(
+                Diagnostic::new(
+                    Code::Meaning,
+                    name.span,
+                    format!("`%{}` is no operand of the spec", name.text),
+                )
+                .help("name it among the inputs of the spec"),
+            );
+        }
+        let mut near: Vec<&String> =
+            c.names.keys().filter(|n| super::scope::distance(n, &name.text) <= 2).collect();
+        near.sort_by_key(|n| (super::scope::distance(n, &name.text), n.as_str()));
+        let mut d = self.unknown(Sigil::Data, &name.text, name.span);
+        if let Some(near) = near.first() {
+            d.help = Some(format!("did you mean `%{near}`?"));
+        }
+        Err(d)
+    }
+
+    /// A name, or a view of what it stands for.
+    fn means_view(&self, c: &mut Chain, view: &ast::View) -> Fallible<usize> {
+        let base = self.value_named(c, &view.base)?;
+        if view.ops.is_empty() {
+            return Ok(base);
+        }
+        let MeansValue { scalar, extents, .. } = c.means.values[base].clone();
+        let shape = IntTuple::Tuple(extents.into_iter().map(IntTuple::Leaf).collect());
+        let whole =
+            Layout::col_major_in(&self.p.arena, shape).map_err(|e| refused(view.span, &e))?;
+        let mut levels = if whole.rank() == 0 { vec![] } else { vec![whole] };
+        let mut offset = Dim::Const(0);
+        for op in &view.ops {
+            match op {
+                ViewOp::Tile(tiler) => {
+                    let level = self.outermost(&levels, view.span)?.clone();
+                    let (rest, tile) = self.tile(&level, tiler, view.span)?;
+                    levels.splice(0..1, [rest, tile]);
+                }
+                ViewOp::Reshape(l) => {
+                    let level = self.outermost(&levels, view.span)?.clone();
+                    levels[0] = self.reshape(&level, l)?;
+                }
+                ViewOp::Index(args) => {
+                    let (at, kept) = self.index(levels.first(), args, view.span)?;
+                    offset = Dim::add(&self.p.arena, offset, at)
+                        .map_err(|e| super::exprs::overflow(view.span, &e))?;
+                    match kept {
+                        Some(level) => levels[0] = level,
+                        None => drop(levels.splice(0..usize::from(!levels.is_empty()), [])),
+                    }
+                }
+                ViewOp::Mine
+                | ViewOp::Tv(..)
+                | ViewOp::Scalar
+                | ViewOp::Elect
+                | ViewOp::Peer(_)
+                | ViewOp::TensorMap { .. } => {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Placement,
+                            view.span,
+                            "a view of threads or memory in a `means` block",
+                        )
+                        .help("whole tensors take `.tile`, `.reshape` and indices"),
+                    );
+                }
+            }
+        }
+        self.check_joined(&levels, view.span)?;
+        let modes: Vec<Layout<Dim>> = levels.iter().flat_map(Layout::modes).collect();
+        let layout = self.joined(&modes, view.span)?;
+        let extents = self.extents(&modes, view.span)?;
+        let id = c.push(MeansValue { name: None, scalar, extents, operand: None }, view.span);
+        c.seen[id].1 = true;
+        c.means.steps.push(MeansStep {
+            op: MeansOp::View { layout, offset },
+            inputs: vec![MeansInput::Value(base)],
+            output: id,
+            span: view.span,
+            line: self.line(view.span),
+        });
+        Ok(id)
+    }
+
+    fn extents(&self, modes: &[Layout<Dim>], span: Span) -> Fallible<Vec<Dim>> {
+        let size = |m: &Layout<Dim>| m.size_in(&self.p.arena).map_err(|e| refused(span, &e));
+        modes.iter().map(size).collect()
+    }
+
+    /// A spec of the block.
+    fn means_spec(
+        &mut self,
+        c: &mut Chain,
+        spec: &ast::Spec,
+        head: &Spec,
+        line: u32,
+    ) -> Fallible<()> {
+        let kind = spec.kind;
+        let attributes = self.attributes(spec)?;
+        self.means_attributes(spec)?;
+        let n_in = match kind {
+            SpecKind::Move
+            | SpecKind::Unary(_)
+            | SpecKind::Reduction(_)
+            | SpecKind::Init
+            | SpecKind::Iota => 1,
+            SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => 2,
+            SpecKind::Select => 3,
+            SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Meaning,
+                        spec.span,
+                        format!("a {kind} in a `means` block"),
+                    )
+                    .help(match kind {
+                        SpecKind::Accumulate(_) => {
+                            "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`"
+                        }
+                        _ => "state what it gives by specs on whole tensors",
+                    }),
+                );
+            }
+        };
+        let (given, wrote) = (spec.inputs.len(), spec.outputs.len());
+        if (given, wrote) != (n_in, 1) {
+            let message =
+                format!("{kind} takes {n_in} and gives 1 operands, here are {given} and {wrote}");
+            return fail(
+                Diagnostic::new(Code::Arity, spec.span, message).help("correct the operands"),
+            );
+        }
+        let found = self.means_inputs(c, spec)?;
+        let to = &spec.outputs[0];
+        if !to.ops.is_empty() {
+            return fail(
+                Diagnostic::new(Code::Meaning, to.span, "a part of a tensor is assigned")
+                    .help("give the whole result a name"),
+            );
+        }
+        let output = c.outputs.get(&to.base.text).copied();
+        if let Some((_, Some(first))) = output {
+            let message = format!("`%{}` is assigned twice", to.base.text);
+            return fail(
+                Diagnostic::new(Code::Meaning, to.span, message)
+                    .related(first, "first assigned here")
+                    .help("give the first result another name"),
+            );
+        }
+        let target = output.map(|(i, _)| {
+            let entry = head.outputs[i];
+            (self.p.scalar_of(entry), entry)
+        });
+        let target = match target {
+            Some((scalar, entry)) => {
+                let modes = self.p.tensors[entry].concat().modes();
+                Some((scalar, self.extents(&modes, to.span)?))
+            }
+            None => None,
+        };
+        let scalar = self.means_scalar(c, spec, &found, &attributes, target.as_ref())?;
+        let axes = attributes.axes();
+        let extents = self.means_extents(c, spec, &found, &axes, target.as_ref())?;
+        let name = Some(to.base.text.clone());
+        let id = c.push(MeansValue { name, scalar, extents, operand: None }, to.span);
+        match output {
+            Some((i, _)) => {
+                c.means.outputs[i] = id;
+                c.outputs.insert(to.base.text.clone(), (i, Some(to.span)));
+                c.names.insert(to.base.text.clone(), id);
+            }
+            None => self.name_value(c, &to.base, id)?,
+        }
+        c.means.steps.push(MeansStep {
+            op: MeansOp::Spec { kind, axes },
+            inputs: found.inputs,
+            output: id,
+            span: spec.span,
+            line,
+        });
+        Ok(())
+    }
+
+    /// Attributes say how a spec is executed, save these.
+    fn means_attributes(&self, spec: &ast::Spec) -> Fallible<()> {
+        match spec.attrs.iter().find(|a| !matches!(a.key.text.as_str(), "axis" | "acc" | "to")) {
+            None => Ok(()),
+            Some(attr) => {
+                let message = format!("`{}` in a `means` block", attr.key.text);
+                fail(
+                    Diagnostic::new(Code::Attribute, attr.key.span, message)
+                        .help("remove it: the block says what is computed, not how"),
+                )
+            }
+        }
+    }
+
+    fn means_inputs(&self, c: &mut Chain, spec: &ast::Spec) -> Fallible<Found> {
+        let mut found = Found { inputs: vec![], values: vec![] };
+        for operand in &spec.inputs {
+            match operand {
+                ast::Operand::View(view) => {
+                    let value = self.means_view(c, view)?;
+                    found.inputs.push(MeansInput::Value(value));
+                    found.values.push(value);
+                }
+                ast::Operand::Number(n) => match n.text.parse::<f64>() {
+                    Ok(v) => found.inputs.push(MeansInput::Number(v)),
+                    Err(_) => {
+                        let message = format!("`{}` is no number", n.text);
+                        return fail(
+                            Diagnostic::new(Code::Syntax, n.span, message)
+                                .help("write a decimal number"),
+                        );
+                    }
+                },
+            }
+        }
+        let tensors = found.values.len();
+        let literals = match spec.kind {
+            SpecKind::Init => tensors == 0,
+            SpecKind::Binary(_) => tensors >= 1,
+            SpecKind::Select => matches!(found.inputs.first(), Some(MeansInput::Value(_))),
+            _ => tensors == found.inputs.len(),
+        };
+        if literals {
+            return Ok(found);
+        }
+        fail(
+            Diagnostic::new(
+                Code::Arity,
+                spec.span,
+                format!("a literal stands where {} takes a tensor, or the reverse", spec.kind),
+            )
+            .help(
+                "Init takes a number, a BinaryPointwise one beside a tensor, a Select as what it \
+                 chooses, every other spec takes tensors",
+            ),
+        )
+    }
+
+    /// The type of a step's result. Results of floats are real numbers.
+    fn means_scalar(
+        &self,
+        c: &Chain,
+        spec: &ast::Spec,
+        found: &Found,
+        attributes: &Attributes,
+        target: Option<&(Scalar, Vec<Dim>)>,
+    ) -> Fallible<Scalar> {
+        let scalars: Vec<Scalar> = found.values.iter().map(|v| c.means.values[*v].scalar).collect();
+        let real = |s: Scalar| if s.is_float() { Scalar::F64 } else { s };
+        let mismatch = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::ScalarMismatch, spec.span, message).help(help))
+        };
+        let kinds: Vec<Scalar> = scalars.iter().copied().map(real).collect();
+        let first = kinds.first().copied();
+        let cast = spec.kind == SpecKind::Unary(UnaryOp::Cast);
+        if attributes.to.is_some() && !cast {
+            return fail(
+                Diagnostic::new(Code::Attribute, spec.span, "`to` belongs to a cast")
+                    .help("write `UnaryPointwise.cast (%x) -> (%y) to=i8`"),
+            );
+        }
+        let same = |list: &[Scalar]| list.windows(2).all(|w| w[0] == w[1]);
+        let result = match spec.kind {
+            SpecKind::Init => target.map_or(Scalar::F64, |t| real(t.0)),
+            SpecKind::Iota => Scalar::I32,
+            SpecKind::Select => {
+                let chosen = kinds.get(1..).unwrap_or_default();
+                if first != Some(Scalar::Bool) || !same(chosen) {
+                    return mismatch(
+                        "a Select of other types".to_owned(),
+                        "the first operand is `bool`, the others have one type",
+                    );
+                }
+                chosen.first().copied().unwrap_or(Scalar::F64)
+            }
+            SpecKind::Unary(UnaryOp::Cast) => match (attributes.to, target) {
+                (Some(to), _) => real(to),
+                (None, Some((to, _))) => real(*to),
+                (None, None) => Scalar::F64,
+            },
+            SpecKind::Unary(op) => {
+                let integral = matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu);
+                if first != Some(Scalar::F64) && !integral {
+                    return mismatch(
+                        format!("a {} of {}", spec.kind, scalars[0]),
+                        "convert with `UnaryPointwise.cast` first",
+                    );
+                }
+                kinds[0]
+            }
+            SpecKind::Binary(_) | SpecKind::MatMul | SpecKind::MatMulSet if !same(&kinds) => {
+                return mismatch(
+                    format!("a {} of {} and {}", spec.kind, scalars[0], scalars[1]),
+                    "convert with `UnaryPointwise.cast`: floats of any width go together, an \
+                     integer with integers of its type",
+                );
+            }
+            SpecKind::Binary(op) if op.compares() => Scalar::Bool,
+            SpecKind::MatMul | SpecKind::MatMulSet if kinds[0] == Scalar::F64 => Scalar::F64,
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                let stated = target.map(|t| t.0).filter(|t| !t.is_float());
+                attributes.acc.or(stated).unwrap_or(Scalar::I32)
+            }
+            SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
+                if kinds[0] == Scalar::F64 =>
+            {
+                return mismatch(
+                    format!("a {} of {}", spec.kind, scalars[0]),
+                    "bits are reduced of integers",
+                );
+            }
+            _ => first.unwrap_or(Scalar::F64),
+        };
+        match target {
+            Some((to, _)) if real(*to) != result => mismatch(
+                format!("a result of {} is assigned to {to}", shown(result)),
+                "convert with `UnaryPointwise.cast` first",
+            ),
+            Some((to, _)) => Ok(*to),
+            None => Ok(result),
+        }
+    }
+
+    /// The extents of a step's result.
+    fn means_extents(
+        &self,
+        c: &Chain,
+        spec: &ast::Spec,
+        found: &Found,
+        axes: &[usize],
+        target: Option<&(Scalar, Vec<Dim>)>,
+    ) -> Fallible<Vec<Dim>> {
+        let of = |i: usize| &c.means.values[found.values[i]].extents[..];
+        let same = |a: &[Dim], b: &[Dim]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.is_equal(*x, *y))
+        };
+        let wanted = target.map(|(_, extents)| &extents[..]);
+        let show = |extents: &[Dim]| {
+            let list: Vec<String> =
+                extents.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
+            format!("[{}]", list.join(","))
+        };
+        let refuse = |help: &str| {
+            let mut all: Vec<String> =
+                found.values.iter().map(|v| show(&c.means.values[*v].extents)).collect();
+            all.extend(wanted.map(show));
+            fail(
+                Diagnostic::new(
+                    Code::ShapeMismatch,
+                    spec.span,
+                    format!("the extents do not fit a {}", spec.kind),
+                )
+                .label(format!("operands have extents {}", all.join(", ")))
+                .help(help),
+            )
+        };
+        let fits = |own: Vec<Dim>, help: &str| match wanted {
+            Some(extents) if !same(&own, extents) => refuse(help),
+            _ => Ok(own),
+        };
+        match spec.kind {
+            SpecKind::Init => match wanted {
+                Some(extents) => Ok(extents.to_vec()),
+                None => refuse(
+                    "an Init gives an output of the spec; write the literal where it is used",
+                ),
+            },
+            SpecKind::Iota | SpecKind::Reduction(_) => {
+                let from = of(0);
+                if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
+                    return refuse("name the mode with `axis=`, counted from 0");
+                }
+                let one = Dim::Const(1);
+                let is_kept = |i: usize| axes.contains(&i) == (spec.kind == SpecKind::Iota);
+                let ones: Vec<Dim> =
+                    (0..from.len()).map(|i| if is_kept(i) { from[i] } else { one }).collect();
+                let kept: Vec<Dim> =
+                    (0..from.len()).filter(|i| is_kept(*i)).map(|i| from[i]).collect();
+                match wanted {
+                    Some(extents) if same(&kept, extents) => Ok(kept),
+                    _ => fits(
+                        ones,
+                        "modes named by `axis=` are removed or become 1; the others stay",
+                    ),
+                }
+            }
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                let help = "A[m,k], B[k,n], C[m,n], with a batch first in all or none; B stored N×K \
+                            is a view, `%B.reshape([K,N]:[N,1])`";
+                let own = match (of(0), of(1)) {
+                    ([m, k], [k2, n]) if self.is_equal(*k, *k2) => vec![*m, *n],
+                    ([l, m, k], [l2, k2, n])
+                        if self.is_equal(*l, *l2) && self.is_equal(*k, *k2) =>
+                    {
+                        vec![*l, *m, *n]
+                    }
+                    _ => return refuse(help),
+                };
+                fits(own, help)
+            }
+            _ => {
+                let help = "all operands have the same extents, mode by mode; an input of as many \
+                            modes may have extent 1 where it is broadcast";
+                let mut own: Vec<Dim> = match wanted {
+                    Some(extents) => extents.to_vec(),
+                    None => of(0).to_vec(),
+                };
+                for i in 0..found.values.len() {
+                    let from = of(i);
+                    if from.len() != own.len() {
+                        return refuse(help);
+                    }
+                    for (mine, theirs) in own.iter_mut().zip(from) {
+                        let is_one = |d: Dim| d == Dim::Const(1);
+                        if is_one(*mine) && wanted.is_none() {
+                            *mine = *theirs;
+                        } else if !is_one(*theirs) && !self.is_equal(*mine, *theirs) {
+                            return refuse(help);
+                        }
+                    }
+                }
+                Ok(own)
+            }
+        }
+    }
+
+    fn is_equal(&self, a: Dim, b: Dim) -> bool {
+        Leaf::eq(&self.p.arena, a, b).is_true()
+    }
+}
+
+impl Chain {
+    fn push(&mut self, value: MeansValue, span: Span) -> usize {
+        self.means.values.push(value);
+        self.seen.push((span, false));
+        self.means.values.len() - 1
+    }
+}
+
+/// A result's type as a person reads it.
+fn shown(scalar: Scalar) -> String {
+    if scalar.is_float() { "real numbers".to_owned() } else { scalar.to_string() }
+}

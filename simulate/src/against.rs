@@ -1,0 +1,299 @@
+//! Compares what a program wrote with what another one, its parent, means.
+//!
+//! Both get the same inputs, by name. Of the parent, kernels that say what they mean are evaluated, on the
+//! elements that the program wrote; others are executed. Shadows are compared, so that what the two round away
+//! does not matter: with the scale of the parent's meaning, or, where it is executed, with the largest
+//! magnitude of the tensor.
+
+use crate::denote::{Exact, SLACK, cover};
+use crate::exec::{Mode, value_text};
+use crate::launch::{Memory, chosen_blocks, execute, meant, merge_into, reads, steps, symbols};
+use crate::options::Options;
+use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
+use crate::report::{OutputTensor, Report};
+use crate::root::{Oracle, offset};
+use crate::state::{GlobalMemory, PAGE, Value, Written};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::span::Span;
+use std::collections::{BTreeMap, HashSet};
+
+/// A tensor of the parent and how many of its elements were compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Without `%`.
+    pub tensor: String,
+    /// Elements compared.
+    pub elements: u64,
+}
+
+/// Compares the tensors that a program wrote with those of its parent. `options` are those that the program
+/// ran with, `report` what it gave.
+///
+/// # Errors
+/// `S0513` where a tensor of the parent is missing, is of another type, or has nothing to compare; `S0501` for
+/// the first element that is another one; what executing the parent gives.
+pub fn against(
+    parent: &Program,
+    atoms: &AtomTable,
+    options: &Options,
+    (program, report): (&Program, &Report),
+) -> Checked<Vec<Compared>> {
+    let side = Side { parent, program, report };
+    side.same_tensors()?;
+    let options = Options { check: true, shadow: true, ..options.clone() };
+    let symbols = symbols(parent, &options)?;
+    let mut memory = Memory::new(parent, &options, &symbols)?;
+    let mut compared: BTreeMap<BufferId, u64> = BTreeMap::new();
+    let mut between = HashSet::new();
+    for (i, id) in parent.kernels.iter().enumerate() {
+        let kernel = lower(parent, *id, atoms, &symbols)?;
+        let later: HashSet<BufferId> =
+            parent.kernels[i + 1..].iter().flat_map(|k| reads(parent, *k)).collect();
+        let needed = outputs(parent, *id).any(|b| later.contains(&b));
+        between.extend(outputs(parent, *id).filter(|b| later.contains(b)));
+        let buffers = memory.of(&kernel)?;
+        for (buffer, n) in side.compare_kernel(&kernel, &buffers, &options, needed)? {
+            *compared.entry(buffer).or_default() += n;
+        }
+        if needed {
+            let written = match kernel.root {
+                Some(_) => meant(&kernel, &buffers, &options)?,
+                None => run(&kernel, &buffers, &options, true)?,
+            };
+            merge_into(&mut memory, &kernel, written);
+        }
+    }
+    let written: Vec<BufferId> = parent
+        .params
+        .iter()
+        .copied()
+        .filter(|b| parent.kernels.iter().any(|k| outputs(parent, *k).any(|o| o == *b)))
+        .collect();
+    let mut out = Vec::new();
+    for buffer in written {
+        let name = &parent.buffers[buffer].name;
+        let elements = compared.get(&buffer).copied().unwrap_or(0);
+        if elements == 0 && !between.contains(&buffer) {
+            let text = format!("nothing of %{name} can be compared with the parent's");
+            return Err(Box::new(
+                Diagnostic::new(Code::OtherSpec, side.writer(name), text)
+                    .label("no element was written that the parent writes, too")
+                    .help("run more blocks, `--blocks all`, or write the tensor"),
+            ));
+        }
+        out.push(Compared { tensor: name.clone(), elements });
+    }
+    if out.iter().all(|c| c.elements == 0) {
+        let text = "nothing can be compared: the parent writes no tensor";
+        let span = program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default();
+        return Err(Box::new(
+            Diagnostic::new(Code::OtherSpec, span, text).help("name a parent with kernels"),
+        ));
+    }
+    Ok(out)
+}
+
+fn outputs(p: &Program, kernel: SpecId) -> impl Iterator<Item = BufferId> + '_ {
+    p.specs[kernel].outputs.iter().map(|t| p.tensors[*t].buffer)
+}
+
+/// Executes a kernel.
+fn run(
+    kernel: &Kernel<'_>,
+    buffers: &[&GlobalMemory],
+    options: &Options,
+    whole: bool,
+) -> Checked<Vec<BTreeMap<u64, Written>>> {
+    let unchecked = Options { check: false, ..options.clone() };
+    let blocks = chosen_blocks(kernel, steps(kernel, &unchecked), options, whole)?;
+    let mode =
+        Mode { check: false, small_ints: false, schedule: None, shadows: true, statements: false };
+    let (_, grid) = execute(kernel, buffers, &blocks, mode, |_, finished| Ok(finished))?;
+    Ok(grid.into_written().collect())
+}
+
+struct Side<'p> {
+    parent: &'p Program,
+    program: &'p Program,
+    report: &'p Report,
+}
+
+impl<'p> Side<'p> {
+    fn tensor(&self, name: &str) -> Option<&'p OutputTensor> {
+        self.report.outputs.tensors.iter().find(|t| t.memory.name == name)
+    }
+
+    /// The kernel of the program that writes a tensor, or its first.
+    fn writer(&self, name: &str) -> Span {
+        let p = self.program;
+        let writes = |k: &&SpecId| outputs(p, **k).any(|b| p.buffers[b].name == name);
+        let kernel = p.kernels.iter().find(writes).or(p.kernels.first());
+        kernel.map(|k| p.specs[*k].span).unwrap_or_default()
+    }
+
+    /// Every tensor that both have is the same, and the program has all that the parent writes, and no input more.
+    fn same_tensors(&self) -> Checked<()> {
+        let (parent, program) = (self.parent, self.program);
+        let refuse = |span: Span, text: String, help: &str| {
+            Err(Box::new(Diagnostic::new(Code::OtherSpec, span, text).help(help)))
+        };
+        let of = |p: &'p Program, name: &str| {
+            p.params.iter().map(|b| &p.buffers[*b]).find(|b| b.name == name)
+        };
+        let show = |p: &Program, b: &carbyne_ir::program::Buffer| {
+            let levels = &p.tensors[b.tensor].levels;
+            format!("{}.{}", carbyne_ir::program::show_levels(&p.arena, levels), b.scalar)
+        };
+        let later: HashSet<BufferId> =
+            parent.kernels.iter().flat_map(|k| reads(parent, *k)).collect();
+        for id in &parent.params {
+            let theirs = &parent.buffers[*id];
+            let name = &theirs.name;
+            let written = parent.kernels.iter().any(|k| outputs(parent, *k).any(|b| b == *id));
+            match of(program, name) {
+                None if written && !later.contains(id) => {
+                    return refuse(
+                        self.writer(name),
+                        format!("%{name}, which the parent writes, is missing"),
+                        "declare and write it: what the parent gives is compared by name",
+                    );
+                }
+                None => {}
+                Some(ours) => {
+                    let (ours_shown, theirs_shown) = (show(program, ours), show(parent, theirs));
+                    if ours_shown != theirs_shown {
+                        return refuse(
+                            ours.span,
+                            format!("%{name} is {ours_shown}, the parent's is {theirs_shown}"),
+                            "keep the types of the caller's tensors; edit the kernels",
+                        );
+                    }
+                }
+            }
+        }
+        let read: HashSet<BufferId> =
+            program.kernels.iter().flat_map(|k| reads(program, *k)).collect();
+        for id in &program.params {
+            let ours = &program.buffers[*id];
+            let own = program.kernels.iter().any(|k| outputs(program, *k).any(|b| b == *id));
+            if read.contains(id) && !own && of(parent, &ours.name).is_none() {
+                return refuse(
+                    ours.span,
+                    format!("%{} is read, and the parent has no such tensor", ours.name),
+                    "read what the parent reads: inputs are the same by name",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what a kernel of the parent writes: elements compared, by buffer of the parent.
+    fn compare_kernel(
+        &self,
+        kernel: &Kernel<'_>,
+        buffers: &[&GlobalMemory],
+        options: &Options,
+        needed: bool,
+    ) -> Checked<Vec<(BufferId, u64)>> {
+        let mut out = Vec::new();
+        let run = match &kernel.root {
+            Some(_) => None,
+            None => Some(run(kernel, buffers, options, needed)?),
+        };
+        for (number, (view, _)) in kernel.outputs.iter().enumerate() {
+            let Space::Global(global) = kernel.views[*view].space else { continue };
+            let buffer = kernel.globals[global].buffer;
+            let name = &self.parent.buffers[buffer].name;
+            let Some(ours) = self.tensor(name) else { continue };
+            let n = match &run {
+                Some(written) => self.with_run(ours, &written[global])?,
+                None => self.with_meaning(kernel, buffers, (number, *view), ours)?,
+            };
+            out.push((buffer, n));
+        }
+        Ok(out)
+    }
+
+    fn with_meaning(
+        &self,
+        kernel: &Kernel<'_>,
+        buffers: &[&GlobalMemory],
+        (number, view): (usize, usize),
+        ours: &OutputTensor,
+    ) -> Checked<u64> {
+        let Some(root) = &kernel.root else { return Ok(0) };
+        let view = &kernel.views[view];
+        let Some(inverse) = Inverse::new(&view.leaves) else { return Ok(0) };
+        let base = view.offset.known().unwrap_or(0);
+        let mut elements: Vec<i64> =
+            written(ours).filter_map(|(at, _)| inverse.element(at - base)).collect();
+        elements.sort_unstable();
+        let oracle = Oracle::new(kernel, buffers, root);
+        let mut compared = 0;
+        for region in cover(&view.modes, &elements) {
+            for part in oracle.parts(number, region) {
+                let Some(exact) = oracle.wanted(number, &part)?.exact else { continue };
+                for (i, e) in part.elements(&view.modes).enumerate() {
+                    let Some(value) = found(ours, offset(view, e)) else { continue };
+                    compared += 1;
+                    if !exact.is(i, value.shadow) {
+                        let at = coordinates_text(&coordinates(&view.modes, e));
+                        return Err(self.differs(ours, &at, value, exact.numbers[i]));
+                    }
+                }
+            }
+        }
+        Ok(compared)
+    }
+
+    /// With a parent that was executed.
+    fn with_run(&self, ours: &OutputTensor, theirs: &BTreeMap<u64, Written>) -> Checked<u64> {
+        let shadows = theirs.values().flat_map(|p| (0..PAGE).filter_map(|i| p.get(i)));
+        let sizes = shadows.map(|v| v.shadow.abs()).filter(|s| s.is_finite());
+        let largest = sizes.fold(0.0, f64::max);
+        let mut compared = 0;
+        for (at, value) in written(ours) {
+            let page = theirs.get(&(at as u64 / PAGE as u64));
+            let Some(theirs) = page.and_then(|p| p.get(at as usize % PAGE)) else { continue };
+            compared += 1;
+            let (numbers, scales) = (vec![theirs.shadow], vec![largest]);
+            if !(Exact { numbers, scales }).is(0, value.shadow) {
+                let e = ours.memory.inverse.element(at).unwrap_or(0);
+                let name = coordinates_text(&coordinates(&ours.modes, e));
+                return Err(self.differs(ours, &name, value, theirs.shadow));
+            }
+        }
+        Ok(compared)
+    }
+
+    fn differs(&self, ours: &OutputTensor, at: &str, value: Value, want: f64) -> Box<Diagnostic> {
+        let GlobalMemory { name, scalar, .. } = &ours.memory;
+        let text =
+            format!("%{name}{at} is `{}` before rounding, the parent means `{want}`", value.shadow);
+        let stored = value_text(*scalar, value.bits);
+        Box::new(
+            Diagnostic::new(Code::WrongElement, self.writer(name), text)
+                .label("the program does not compute what its parent does")
+                .note(format!(
+                    "it is `{stored}` as stored; in binary64, without rounding, the two differ by \
+                     more than 2^-{} of what is added up",
+                    SLACK.log2().abs()
+                )),
+        )
+    }
+}
+
+/// The elements that the program wrote, by offset.
+fn written(tensor: &OutputTensor) -> impl Iterator<Item = (i64, Value)> + '_ {
+    tensor.memory.pages.iter().flat_map(|(number, page)| {
+        let at = move |i: usize| (*number as usize * PAGE + i) as i64;
+        (0..PAGE).filter_map(move |i| Some((at(i), page.get(i)?)))
+    })
+}
+
+fn found(tensor: &OutputTensor, at: i64) -> Option<Value> {
+    let at = u64::try_from(at).ok()?;
+    tensor.memory.pages.get(&(at / PAGE as u64))?.get(at as usize % PAGE)
+}

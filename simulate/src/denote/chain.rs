@@ -1,0 +1,786 @@
+//! Meanings made of several steps: those of `means` blocks, and of single specs as chains of one.
+//!
+//! A chain is evaluated in binary64 on a [`Region`] of an output. Each step is evaluated where later ones
+//! need it, and nowhere else: for a tile of an attention's output the scores of its rows.
+//!
+//! With every number comes its *scale*: the sum of the magnitudes that were added up to make it, carried
+//! through functions by their derivatives. Rounding errors of binary64 are relative to it, in whatever
+//! order a body adds. Of a result in doubt, a comparison of numbers that are equal but for such errors,
+//! either answer lies within its scale.
+
+use super::region::{Axis, Region};
+use super::{Meaning, pointwise};
+use crate::num::{decode, encode, int_range, truncate};
+use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::Scalar;
+
+/// A difference of shadows that is no error, as a part of the scale.
+pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
+
+/// A meaning as a chain of steps.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// Tensors: operands, and results of steps.
+    pub values: Vec<Shape>,
+    /// In order; each reads operands and results of earlier ones.
+    pub steps: Vec<Step>,
+    /// What each output becomes: an index into `values`.
+    pub outputs: Vec<usize>,
+}
+
+/// A tensor of a chain.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Extents.
+    pub modes: Vec<i64>,
+    /// Type; that of results of floats does not matter.
+    pub scalar: Scalar,
+    /// The operand that it is: a number for whoever fetches it.
+    pub operand: Option<usize>,
+}
+
+/// A step of a chain.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What it computes.
+    pub op: StepOp,
+    /// What it reads.
+    pub inputs: Vec<Input>,
+    /// What it makes.
+    pub output: usize,
+}
+
+/// What a step reads.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A tensor: an index into [`Chain::values`].
+    Value(usize),
+    /// A literal.
+    Number(f64),
+}
+
+/// What a step computes. Inputs of pointwise steps are broadcast along modes of extent 1.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepOp {
+    /// The input.
+    Move,
+    /// The second where the first is true, else the third.
+    Select,
+    /// Element by element.
+    Unary(UnaryOp),
+    /// Element by element.
+    Binary(BinaryOp),
+    /// Over the modes that are marked.
+    Reduction(ReduceOp, Vec<bool>),
+    /// A·B, and the third input where there is one.
+    MatMul,
+    /// The literal.
+    Init,
+    /// The coordinate along a mode of the input.
+    Iota(usize),
+    /// Elements of the input by their numbers: from coordinates, and at coordinate zero.
+    View(Layout<i64>, i64),
+}
+
+/// Numbers on a region, with their scales.
+#[derive(Clone, Debug, Default)]
+pub struct Exact {
+    /// In binary64.
+    pub numbers: Vec<f64>,
+    /// What errors are relative to.
+    pub scales: Vec<f64>,
+}
+
+impl Exact {
+    /// Whether a number is the one at an element, but for rounding errors of binary64.
+    #[must_use]
+    pub fn is(&self, e: usize, number: f64) -> bool {
+        let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
+            (Some(want), Some(scale)) => (*want, *scale),
+            _ => return false,
+        };
+        let same = want == number || (want.is_nan() && number.is_nan());
+        same || (want - number).abs() <= SLACK * scale
+    }
+}
+
+/// A number and its scale.
+type Pair = (f64, f64);
+
+impl Chain {
+    /// A single spec of operands with these modes and types, inputs then outputs; `inputs` says which of
+    /// its inputs are literals. None for what has no values: see [`Meaning`].
+    #[must_use]
+    pub fn of(meaning: &Meaning, inputs: &[Result<Shape, f64>], output: Shape) -> Self {
+        let mut chain = Chain::default();
+        let mut read = Vec::new();
+        for input in inputs {
+            read.push(match input {
+                Ok(shape) => {
+                    chain.values.push(shape.clone());
+                    Input::Value(chain.values.len() - 1)
+                }
+                Err(literal) => Input::Number(*literal),
+            });
+        }
+        let before = chain.values.len();
+        if meaning.reads_output() {
+            chain.values.push(output.clone());
+        }
+        let op = match meaning {
+            Meaning::Move => StepOp::Move,
+            Meaning::Select => StepOp::Select,
+            Meaning::Init => StepOp::Init,
+            Meaning::Unary(op) => StepOp::Unary(*op),
+            Meaning::Binary(op) | Meaning::Integers(op, _) => StepOp::Binary(*op),
+            Meaning::Accumulate(op, _) => {
+                read.insert(0, Input::Value(before));
+                StepOp::Binary(match op {
+                    AccumulateOp::Add => BinaryOp::Add,
+                    AccumulateOp::Min => BinaryOp::Min,
+                    AccumulateOp::Max => BinaryOp::Max,
+                })
+            }
+            Meaning::Reduction { op, removed, .. } => StepOp::Reduction(*op, removed.clone()),
+            Meaning::MatMul { set, .. } => {
+                if !set {
+                    read.push(Input::Value(before));
+                }
+                StepOp::MatMul
+            }
+        };
+        chain.values.push(Shape { operand: None, ..output });
+        let output = chain.values.len() - 1;
+        chain.steps.push(Step { op, inputs: read, output });
+        chain.outputs.push(output);
+        chain
+    }
+
+    /// Whether the value before of a tensor among the operands matters.
+    #[must_use]
+    pub fn reads(&self, operand: usize) -> bool {
+        let is = |input: &Input| match input {
+            Input::Value(v) => self.values[*v].operand == Some(operand),
+            Input::Number(_) => false,
+        };
+        let looks = |s: &&Step| !matches!(s.op, StepOp::Init | StepOp::Iota(_));
+        self.steps.iter().filter(looks).any(|s| s.inputs.iter().any(is))
+    }
+
+    /// Multiply-adds of all MatMuls on whole tensors.
+    #[must_use]
+    pub fn multiply_adds(&self) -> u64 {
+        let whole: Vec<Option<Region>> =
+            self.values.iter().map(|v| Some(Region::whole(&v.modes))).collect();
+        let matmuls = self.steps.iter().filter(|s| s.op == StepOp::MatMul);
+        matmuls.fold(0u64, |sum, s| sum.saturating_add(self.step_work(s, &whole)))
+    }
+
+    /// Numbers computed, or multiplied and added, in evaluating an output on a region.
+    #[must_use]
+    pub fn work(&self, output: usize, region: &Region) -> u64 {
+        let Some(value) = self.outputs.get(output) else { return 0 };
+        let needs = self.needs(*value, region);
+        let sizes = needs.iter().flatten().fold(0u64, |sum, r| sum.saturating_add(r.size()));
+        self.steps.iter().fold(sizes, |sum, s| sum.saturating_add(self.step_work(s, &needs)))
+    }
+
+    /// Numbers that are held at once while an output is evaluated on a region.
+    #[must_use]
+    pub fn numbers(&self, output: usize, region: &Region) -> u64 {
+        let Some(value) = self.outputs.get(output) else { return 0 };
+        let needs = self.needs(*value, region);
+        needs.iter().flatten().fold(0u64, |sum, r| sum.saturating_add(r.size()))
+    }
+
+    fn step_work(&self, step: &Step, needs: &[Option<Region>]) -> u64 {
+        let Some(Some(region)) = needs.get(step.output) else { return 0 };
+        let deep = match (&step.op, step.inputs.first()) {
+            (StepOp::MatMul, Some(Input::Value(a))) => {
+                self.values[*a].modes.last().map_or(1, |k| k.unsigned_abs())
+            }
+            _ => 1,
+        };
+        region.size().saturating_mul(deep)
+    }
+
+    /// Where each tensor is needed for a result on a region.
+    fn needs(&self, value: usize, region: &Region) -> Vec<Option<Region>> {
+        let mut needs: Vec<Option<Region>> = vec![None; self.values.len()];
+        needs[value] = Some(region.clone());
+        for step in self.steps.iter().rev() {
+            let Some(wanted) = needs[step.output].clone() else { continue };
+            for (i, input) in step.inputs.iter().enumerate() {
+                let Input::Value(v) = input else { continue };
+                let Some(own) = self.needed(step, i, &wanted) else { continue };
+                needs[*v] = Some(match &needs[*v] {
+                    None => own,
+                    Some(before) => before.union(&own),
+                });
+            }
+        }
+        needs
+    }
+
+    /// Where an input of a step is needed for its output on a region; none where it is not.
+    fn needed(&self, step: &Step, input: usize, wanted: &Region) -> Option<Region> {
+        let Input::Value(v) = step.inputs[input] else { return None };
+        let modes = &self.values[v].modes;
+        Some(match &step.op {
+            StepOp::Init | StepOp::Iota(_) => return None,
+            StepOp::Move | StepOp::Select | StepOp::Unary(_) | StepOp::Binary(_) => {
+                spread(modes, wanted)
+            }
+            StepOp::Reduction(_, removed) => {
+                let axes = kept_axes(removed, wanted, modes);
+                let of = |(i, n): (usize, &i64)| match &axes[i] {
+                    Some(axis) => axis.clone(),
+                    None => Axis::Whole(*n),
+                };
+                Region { axes: modes.iter().enumerate().map(of).collect() }
+            }
+            StepOp::MatMul => {
+                let [batch, m, n] = match &wanted.axes[..] {
+                    [m, n] => [None, Some(m), Some(n)],
+                    [l, m, n] => [Some(l), Some(m), Some(n)],
+                    _ => return Some(spread(modes, wanted)),
+                };
+                let k = |i: usize| modes.get(i).map_or(Axis::Whole(1), |n| Axis::Whole(*n));
+                let inner = modes.len();
+                let axes = match input {
+                    0 => [batch.cloned(), m.cloned(), Some(k(inner.saturating_sub(1)))],
+                    1 => [batch.cloned(), Some(k(inner.saturating_sub(2))), n.cloned()],
+                    _ => [batch.cloned(), m.cloned(), n.cloned()],
+                };
+                Region { axes: axes.into_iter().flatten().collect() }
+            }
+            StepOp::View(layout, offset) => {
+                let own = self.values[step.output].modes.clone();
+                if *wanted == Region::whole(&own) {
+                    return Some(Region::whole(modes));
+                }
+                let mut lists: Vec<Vec<i64>> = modes.iter().map(|_| Vec::new()).collect();
+                for e in wanted.elements(&own) {
+                    let mut at = layout.at(e).saturating_add(*offset);
+                    for (list, n) in lists.iter_mut().zip(modes) {
+                        let c = at % (*n).max(1);
+                        at /= (*n).max(1);
+                        if list.last() != Some(&c) {
+                            list.push(c);
+                        }
+                    }
+                }
+                Region { axes: lists.into_iter().map(Axis::of).collect() }
+            }
+        })
+    }
+
+    /// Evaluates an output on a region. `fetch` gives the numbers of an operand on a region, in the order of
+    /// its elements.
+    ///
+    /// # Errors
+    /// Those of `fetch`.
+    pub fn evaluate<E>(
+        &self,
+        output: usize,
+        region: &Region,
+        fetch: &mut impl FnMut(usize, &Region) -> Result<Vec<f64>, E>,
+    ) -> Result<Exact, E> {
+        let Some(value) = self.outputs.get(output).copied() else { return Ok(Exact::default()) };
+        let needs = self.needs(value, region);
+        let mut found: Vec<Option<Exact>> = vec![None; self.values.len()];
+        for (i, need) in needs.iter().enumerate() {
+            if let (Some(region), Some(operand)) = (need, self.values[i].operand) {
+                let numbers = fetch(operand, region)?;
+                let scales = vec![0.0; numbers.len()];
+                found[i] = Some(Exact { numbers, scales });
+            }
+        }
+        for step in &self.steps {
+            if let Some(wanted) = &needs[step.output] {
+                found[step.output] = Some(self.step(step, wanted, &needs, &found));
+            }
+        }
+        Ok(found[value].take().unwrap_or_default())
+    }
+
+    fn step(
+        &self,
+        step: &Step,
+        wanted: &Region,
+        needs: &[Option<Region>],
+        found: &[Option<Exact>],
+    ) -> Exact {
+        let n = usize::try_from(wanted.size()).unwrap_or(0);
+        let scalar = self.values[step.output].scalar;
+        // An input where the step needs it.
+        let input = |i: usize| -> Exact {
+            match step.inputs.get(i) {
+                Some(Input::Number(v)) => Exact { numbers: vec![*v; n], scales: vec![0.0; n] },
+                Some(Input::Value(v)) => {
+                    let (Some(region), Some(own), Some(need)) =
+                        (&needs[*v], &found[*v], self.needed(step, i, wanted))
+                    else {
+                        return Exact { numbers: vec![0.0; n], scales: vec![0.0; n] };
+                    };
+                    Exact {
+                        numbers: region.gather(&own.numbers, &need),
+                        scales: region.gather(&own.scales, &need),
+                    }
+                }
+                None => Exact::default(),
+            }
+        };
+        // The same, broadcast to the output's elements.
+        let wide = |i: usize| -> Exact {
+            let own = input(i);
+            match step.inputs.get(i) {
+                Some(Input::Value(_)) => match self.needed(step, i, wanted) {
+                    Some(need) if need.size() != wanted.size() => Exact {
+                        numbers: need.gather(&own.numbers, wanted),
+                        scales: need.gather(&own.scales, wanted),
+                    },
+                    _ => own,
+                },
+                _ => own,
+            }
+        };
+        let type_of = |i: usize| match step.inputs.get(i) {
+            Some(Input::Value(v)) => Some(self.values[*v].scalar),
+            _ => None,
+        };
+        let from = type_of(0).or_else(|| type_of(1)).unwrap_or(scalar);
+        let pairs = |e: Exact| e.numbers.into_iter().zip(e.scales);
+        match &step.op {
+            StepOp::Move => wide(0),
+            StepOp::Init => input(0),
+            StepOp::Unary(op) => collect(pairs(wide(0)).map(|x| unary(*op, from, scalar, x))),
+            StepOp::Binary(op) => {
+                let both = pairs(wide(0)).zip(pairs(wide(1)));
+                collect(both.map(|(x, y)| binary(*op, from, x, y)))
+            }
+            StepOp::Select => {
+                let chosen = pairs(wide(1)).zip(pairs(wide(2)));
+                collect(pairs(wide(0)).zip(chosen).map(|(p, (x, y))| select(p, x, y)))
+            }
+            StepOp::Reduction(op, removed) => {
+                let Some(need) = self.needed(step, 0, wanted) else { return Exact::default() };
+                reduce(*op, from, removed, &need, n, &input(0))
+            }
+            StepOp::MatMul => {
+                let before = (step.inputs.len() > 2).then(|| input(2));
+                let deep = match step.inputs.first() {
+                    Some(Input::Value(a)) => self.values[*a].modes.last().copied().unwrap_or(1),
+                    _ => 1,
+                };
+                matmul(wanted, deep, scalar, &input(0), &input(1), before)
+            }
+            StepOp::Iota(axis) => {
+                let modes = &self.values[step.output].modes;
+                let inner: i64 = modes.iter().take(*axis).product();
+                let extent = modes.get(*axis).copied().unwrap_or(1);
+                let at = |e: i64| (e / inner.max(1) % extent.max(1)) as f64;
+                collect(wanted.elements(modes).map(|e| (at(e), 0.0)))
+            }
+            StepOp::View(layout, offset) => {
+                let (Some(Input::Value(v)), Some(need)) =
+                    (step.inputs.first(), self.needed(step, 0, wanted))
+                else {
+                    return Exact::default();
+                };
+                let (modes, own) = (&self.values[*v].modes, input(0));
+                let place = |e: i64| {
+                    let mut at = layout.at(e).saturating_add(*offset);
+                    let (mut place, mut weight) = (0usize, 1usize);
+                    for (axis, n) in need.axes.iter().zip(modes) {
+                        let c = at % (*n).max(1);
+                        at /= (*n).max(1);
+                        place += axis.position_of(c) * weight;
+                        weight *= axis.len().max(1);
+                    }
+                    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
+                    (pick(&own.numbers), pick(&own.scales))
+                };
+                let shape = self.values[step.output].modes.clone();
+                collect(wanted.elements(&shape).map(place))
+            }
+        }
+    }
+}
+
+impl Axis {
+    fn position_of(&self, index: i64) -> usize {
+        match self {
+            Axis::Whole(_) => usize::try_from(index).unwrap_or(0),
+            Axis::Some(list) => list.binary_search(&index).unwrap_or(0),
+        }
+    }
+}
+
+fn collect(pairs: impl Iterator<Item = Pair>) -> Exact {
+    let (numbers, scales) = pairs.map(|(v, g)| (v, scale(v, g))).unzip();
+    Exact { numbers, scales }
+}
+
+/// A scale as it is kept: none of what is no finite number.
+fn scale(v: f64, g: f64) -> f64 {
+    if v.is_finite() && !g.is_nan() { g } else { 0.0 }
+}
+
+/// The region of an input that is broadcast to another one.
+fn spread(modes: &[i64], wanted: &Region) -> Region {
+    if modes.len() != wanted.axes.len() {
+        // The same elements, numbered alike, in modes of extent 1 more or less.
+        return matched(modes, wanted);
+    }
+    let of = |(n, axis): (&i64, &Axis)| if *n == 1 { Axis::Whole(1) } else { axis.clone() };
+    Region { axes: modes.iter().zip(&wanted.axes).map(of).collect() }
+}
+
+/// The same elements in other modes, where they differ in modes of extent 1; else all.
+fn matched(modes: &[i64], wanted: &Region) -> Region {
+    let mut real = wanted.axes.iter().filter(|a| **a != Axis::Whole(1));
+    let axes: Vec<Axis> = modes
+        .iter()
+        .map(|n| match n {
+            1 => Axis::Whole(1),
+            _ => real.next().cloned().unwrap_or(Axis::Whole(*n)),
+        })
+        .collect();
+    let region = Region { axes };
+    if region.size() == wanted.size() { region } else { Region::whole(modes) }
+}
+
+/// For each mode of a reduction's input the axis of the output that it stays as; none of those removed.
+fn kept_axes(removed: &[bool], wanted: &Region, modes: &[i64]) -> Vec<Option<Axis>> {
+    let stays = wanted.axes.len() == modes.len();
+    let mut kept = wanted.axes.iter();
+    let of = |(i, gone): (usize, &bool)| match (gone, stays) {
+        (true, _) => None,
+        (false, true) => wanted.axes.get(i).cloned(),
+        (false, false) => kept.next().cloned(),
+    };
+    removed.iter().enumerate().map(of).collect()
+}
+
+/// Whether a value of a type is a float.
+fn is_float(scalar: Scalar) -> bool {
+    scalar.is_float()
+}
+
+fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
+    if op == UnaryOp::Cast {
+        return cast(from, to, (x, g));
+    }
+    let v = pointwise::unary(op, x);
+    if !is_float(from) {
+        let wrapped = decode(to, truncate(to, v as i128));
+        return (wrapped, g);
+    }
+    let size = v.abs();
+    let g = match op {
+        UnaryOp::Cast | UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu => g,
+        UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Sigmoid => size * (1.0 + x.abs() + g),
+        UnaryOp::Log => size + 1.0 + g / x.abs(),
+        UnaryOp::Sqrt => size + (g / (2.0 * size)).min((g / SLACK).sqrt()),
+        UnaryOp::Rsqrt => size * (1.0 + g / (2.0 * x.abs())),
+        UnaryOp::Rcp => size * (1.0 + size * g),
+        UnaryOp::Tanh => size + g,
+        UnaryOp::Gelu | UnaryOp::Silu => size + x.abs() + 1.2 * g,
+    };
+    (v, g)
+}
+
+fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
+    match (from, to) {
+        (_, Scalar::Bool) => (f64::from(x != 0.0), if x.abs() <= SLACK * g { g } else { 0.0 }),
+        (_, to) if to.is_float() => (x, g),
+        (from, to) => {
+            let v = decode(to, encode(to, x));
+            // Half way between two integers, either may be meant.
+            let tie = ((x - x.floor()) - 0.5).abs();
+            let doubt = from.is_float() && g > 0.0 && tie <= SLACK * g;
+            (
+                v,
+                if doubt {
+                    1.0 / SLACK
+                } else if from.is_float() {
+                    0.0
+                } else {
+                    g
+                },
+            )
+        }
+    }
+}
+
+fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -> Pair {
+    let both = gx + gy;
+    if op.compares() {
+        let v = pointwise::binary(op, x, y);
+        // Too near to tell.
+        return (v, if both > 0.0 && (x - y).abs() <= SLACK * both { 1.0 } else { 0.0 });
+    }
+    if !is_float(from) {
+        let v = pointwise::integers(op, from, x, y);
+        let large = int_range(from).1 > 1 << 53 && v.abs() >= (1u64 << 53) as f64;
+        let g = match op {
+            BinaryOp::Add | BinaryOp::Sub => both,
+            BinaryOp::Mul => x.abs() * gy + y.abs() * gx,
+            BinaryOp::Min | BinaryOp::Max => gx.max(gy),
+            _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / SLACK,
+            _ => 0.0,
+        };
+        return (v, if large { g + v.abs() } else { g });
+    }
+    let v = pointwise::binary(op, x, y);
+    let g = match op {
+        BinaryOp::Add | BinaryOp::Sub => x.abs() + y.abs() + both,
+        BinaryOp::Mul => v.abs() + times(x, gy) + times(y, gx),
+        BinaryOp::Div => v.abs() + (gx + times(v, gy)) / y.abs(),
+        _ => gx.max(gy),
+    };
+    (v, g)
+}
+
+/// The part of an error that a factor passes on.
+fn times(factor: f64, g: f64) -> f64 {
+    if g == 0.0 { 0.0 } else { factor.abs() * g }
+}
+
+fn select((p, doubt): Pair, x: Pair, y: Pair) -> Pair {
+    let chosen = if p == 0.0 { y } else { x };
+    if doubt == 0.0 {
+        return chosen;
+    }
+    (chosen.0, x.1.max(y.1) + (x.0 - y.0).abs() / SLACK)
+}
+
+fn reduce(
+    op: ReduceOp,
+    from: Scalar,
+    removed: &[bool],
+    need: &Region,
+    n: usize,
+    input: &Exact,
+) -> Exact {
+    let mut values: Vec<Option<f64>> = vec![None; n];
+    let (mut sizes, mut scales) = (vec![0.0f64; n], vec![0.0f64; n]);
+    let lens: Vec<usize> = need.axes.iter().map(|a| a.len().max(1)).collect();
+    for (e, (x, g)) in input.numbers.iter().zip(&input.scales).enumerate() {
+        let (mut rest, mut at, mut weight) = (e, 0, 1);
+        for (len, gone) in lens.iter().zip(removed) {
+            if !gone {
+                at += rest % len * weight;
+                weight *= len;
+            }
+            rest /= len;
+        }
+        let Some(value) = values.get_mut(at) else { continue };
+        *value = Some(match value {
+            None => *x,
+            Some(v) if from.is_float() || op.combining().is_none() => pointwise::fold(op, *v, *x),
+            Some(v) => op.combining().map_or(*v, |op| pointwise::integers(op, from, *v, *x)),
+        });
+        sizes[at] += x.abs();
+        match op {
+            ReduceOp::Sum => scales[at] += g,
+            ReduceOp::Prod => scales[at] += 1.0 + if *g == 0.0 { 0.0 } else { g / x.abs() },
+            ReduceOp::Min | ReduceOp::Max => scales[at] = scales[at].max(*g),
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = f64::INFINITY,
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {}
+        }
+    }
+    let of = |(i, v): (usize, Option<f64>)| {
+        let v = v.unwrap_or(0.0);
+        let g = match op {
+            ReduceOp::Sum if from.is_float() => scales[i] + sizes[i],
+            ReduceOp::Prod if from.is_float() => scales[i] * v.abs(),
+            ReduceOp::Prod => 0.0,
+            _ => scales[i],
+        };
+        (v, g)
+    };
+    collect(values.into_iter().enumerate().map(of))
+}
+
+/// A·B on a region of the output, and what was there before.
+fn matmul(
+    wanted: &Region,
+    deep: i64,
+    to: Scalar,
+    a: &Exact,
+    b: &Exact,
+    before: Option<Exact>,
+) -> Exact {
+    let lens: Vec<usize> = wanted.axes.iter().map(Axis::len).collect();
+    let (l, m, n) = match lens[..] {
+        [m, n] => (1, m, n),
+        [l, m, n] => (l, m, n),
+        _ => (1, lens.iter().product(), 1),
+    };
+    let (rows, k) = (l * m, usize::try_from(deep).unwrap_or(0));
+    let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
+    // What errors of the factors do to the product counts only where they have any.
+    let carried = a.scales.iter().chain(&b.scales).any(|g| *g != 0.0);
+    for column in 0..n {
+        let (sums, scales) = (
+            &mut out.numbers[column * rows..(column + 1) * rows],
+            &mut out.scales[column * rows..(column + 1) * rows],
+        );
+        for i in 0..k {
+            let left = &a.numbers[i * rows..(i + 1) * rows];
+            let of_left = &a.scales[i * rows..(i + 1) * rows];
+            if l == 1 && !carried {
+                let factor = b.numbers[i + k * column];
+                for ((s, g), x) in sums.iter_mut().zip(scales.iter_mut()).zip(left) {
+                    let product = x * factor;
+                    *s += product;
+                    *g += product.abs();
+                }
+                continue;
+            }
+            for r in 0..rows {
+                let at = r % l + l * (i + k * column);
+                let (x, y) = (left[r], b.numbers[at]);
+                sums[r] += x * y;
+                scales[r] += (x * y).abs() + times(x, b.scales[at]) + times(y, of_left[r]);
+            }
+        }
+    }
+    if let Some(before) = before {
+        let old = before.numbers.iter().zip(&before.scales);
+        let both = out.numbers.iter_mut().zip(&mut out.scales).zip(old);
+        both.for_each(|((s, g), (c, gc))| (*s, *g) = (*s + c, *g + c.abs() + gc));
+    }
+    if !to.is_float() {
+        let wrapped = |v: f64| pointwise::integers(BinaryOp::Add, to, v, 0.0);
+        out.numbers.iter_mut().for_each(|v| *v = wrapped(*v));
+        // Products of integers are exact.
+        if !carried {
+            out.scales.fill(0.0);
+        }
+    }
+    let scales = out.numbers.iter().zip(&out.scales).map(|(v, g)| scale(*v, *g)).collect();
+    Exact { numbers: out.numbers, scales }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(modes: &[i64], operand: Option<usize>) -> Shape {
+        Shape { modes: modes.to_vec(), scalar: Scalar::F64, operand }
+    }
+
+    /// Softmax of each row of a matrix.
+    fn softmax(m: i64, n: i64) -> Chain {
+        let values = vec![
+            shape(&[m, n], Some(0)),
+            shape(&[m, 1], None),
+            shape(&[m, n], None),
+            shape(&[m, n], None),
+            shape(&[m, 1], None),
+            shape(&[m, n], None),
+        ];
+        let rows = || vec![false, true];
+        let step = |op, inputs: &[usize], output| Step {
+            op,
+            inputs: inputs.iter().map(|v| Input::Value(*v)).collect(),
+            output,
+        };
+        let steps = vec![
+            step(StepOp::Reduction(ReduceOp::Max, rows()), &[0], 1),
+            step(StepOp::Binary(BinaryOp::Sub), &[0, 1], 2),
+            step(StepOp::Unary(UnaryOp::Exp), &[2], 3),
+            step(StepOp::Reduction(ReduceOp::Sum, rows()), &[3], 4),
+            step(StepOp::Binary(BinaryOp::Div), &[3, 4], 5),
+        ];
+        Chain { values, steps, outputs: vec![5] }
+    }
+
+    #[test]
+    fn a_part_is_what_it_is_of_the_whole() {
+        let (m, n) = (5i64, 7i64);
+        let chain = softmax(m, n);
+        let x = |e: i64| ((e * 37 % 11) as f64 - 5.0) / 3.0;
+        let mut fetched = 0;
+        let mut fetch = |_: usize, r: &Region| -> Result<Vec<f64>, ()> {
+            fetched += r.size();
+            Ok(r.elements(&[m, n]).map(x).collect())
+        };
+        let whole = chain.evaluate(0, &Region::whole(&[m, n]), &mut fetch).unwrap();
+        let part = Region { axes: vec![Axis::of(vec![1, 3]), Axis::of(vec![0, 2, 6])] };
+        let of_part = chain.evaluate(0, &part, &mut fetch).unwrap();
+        for (i, e) in part.elements(&[m, n]).enumerate() {
+            assert_eq!(of_part.numbers[i], whole.numbers[e as usize]);
+        }
+        // Two rows, whole, were read for the part.
+        assert_eq!(fetched, 35 + 14);
+        let row: f64 = (0..n).map(|j| whole.numbers[(j * m) as usize]).sum();
+        assert!((row - 1.0).abs() < 1e-12);
+        assert!(chain.work(0, &part) < chain.work(0, &Region::whole(&[m, n])));
+    }
+
+    #[test]
+    fn scales_grow_with_what_cancels() {
+        // (x + y) - x of a large x: its scale is that of x.
+        let values =
+            vec![shape(&[1], Some(0)), shape(&[1], Some(1)), shape(&[1], None), shape(&[1], None)];
+        let step = |op, a, b, output| Step {
+            op: StepOp::Binary(op),
+            inputs: vec![Input::Value(a), Input::Value(b)],
+            output,
+        };
+        let steps = vec![step(BinaryOp::Add, 0, 1, 2), step(BinaryOp::Sub, 2, 0, 3)];
+        let chain = Chain { values, steps, outputs: vec![3] };
+        let mut fetch = |i: usize, _: &Region| -> Result<Vec<f64>, ()> {
+            Ok(vec![if i == 0 { 1e9 } else { 1.0 }])
+        };
+        let found = chain.evaluate(0, &Region::whole(&[1]), &mut fetch).unwrap();
+        assert_eq!(found.numbers, [1.0]);
+        assert!(found.is(0, 1.5) && !found.is(0, 10.0), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_in_doubt_allows_both() {
+        // Select (x < y, 1, 5) where x and y are one sum.
+        let values = vec![
+            shape(&[1], Some(0)),
+            shape(&[1], None),
+            Shape { modes: vec![1], scalar: Scalar::Bool, operand: None },
+            shape(&[1], None),
+        ];
+        let two = |op, a: Input, b: Input, output| Step {
+            op: StepOp::Binary(op),
+            inputs: vec![a, b],
+            output,
+        };
+        let steps = vec![
+            two(BinaryOp::Add, Input::Value(0), Input::Number(1.0), 1),
+            two(BinaryOp::Lt, Input::Value(1), Input::Number(1.5), 2),
+            Step {
+                op: StepOp::Select,
+                inputs: vec![Input::Value(2), Input::Number(1.0), Input::Number(5.0)],
+                output: 3,
+            },
+        ];
+        let chain = Chain { values, steps, outputs: vec![3] };
+        let at = |x: f64| {
+            let mut fetch = |_: usize, _: &Region| -> Result<Vec<f64>, ()> { Ok(vec![x]) };
+            chain.evaluate(0, &Region::whole(&[1]), &mut fetch).unwrap()
+        };
+        let sure = at(0.25);
+        assert!(sure.is(0, 1.0) && !sure.is(0, 5.0));
+        let doubtful = at(0.5);
+        assert!(doubtful.is(0, 1.0) && doubtful.is(0, 5.0));
+    }
+
+    #[test]
+    fn masked_scores_have_no_weight() {
+        let exp = unary(UnaryOp::Exp, Scalar::F64, Scalar::F64, (f64::NEG_INFINITY, 3.0));
+        assert_eq!(collect([exp].into_iter()).scales, [0.0]);
+        assert_eq!(exp.0, 0.0);
+    }
+}

@@ -1,0 +1,76 @@
+//! How far the results of a statement are from their shadows.
+
+use super::{Near, Runner};
+use crate::num::{decode, ulp};
+use crate::state::{Tile, same_shadow};
+use carbyne_ir::ast::{BinaryOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+
+/// What a statement may do to values that it does not do to their shadows.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Rounds {
+    /// Nothing: it moves them, or they are integers.
+    Not,
+    /// It rounds floats.
+    Floats,
+    /// It decides: the result of a comparison, or an integer made of a float.
+    Decides,
+}
+
+impl Rounds {
+    /// A function of one operand.
+    pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar) -> Self {
+        match op {
+            _ if to.is_float() => Rounds::Floats,
+            UnaryOp::Cast if from.is_float() => Rounds::Decides,
+            _ => Rounds::Not,
+        }
+    }
+
+    /// A function of two operands of a type.
+    pub(super) fn binary(op: BinaryOp, from: Scalar) -> Self {
+        match from.is_float() {
+            true if op.compares() => Rounds::Decides,
+            true => Rounds::Floats,
+            false => Rounds::Not,
+        }
+    }
+
+    /// A sum of this type.
+    pub(super) fn sum(to: Scalar) -> Self {
+        if to.is_float() { Rounds::Floats } else { Rounds::Not }
+    }
+}
+
+impl Runner<'_> {
+    /// Looks at the results of a leaf.
+    pub(super) fn measure(&mut self, leaf: usize, rounds: Rounds, scalar: Scalar, results: &Tile) {
+        if rounds == Rounds::Not || results.shadows.is_empty() {
+            return;
+        }
+        let both = results.bits.iter().zip(&results.shadows);
+        if rounds == Rounds::Decides {
+            let turned = both.filter(|(b, s)| !same_shadow(decode(scalar, **b), **s)).count();
+            if turned > 0 {
+                let site = self.kernel.leaves[leaf].site;
+                *self.counts.turned.entry(site).or_default() += turned as u64;
+            }
+            return;
+        }
+        let Some(of) = self.counts.rounding.get_mut(leaf) else { return };
+        of.executions += 1;
+        for (bits, shadow) in both {
+            let distance = (decode(scalar, *bits) - shadow).abs();
+            if distance.is_finite() {
+                let near = Near {
+                    error: 0.0,
+                    allowed: 0.0,
+                    distance,
+                    ulp: ulp(scalar, *shadow),
+                    reference: *shadow,
+                };
+                of.add(&near, 0.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Shadows of what instructions compute: the same functions of the operands' shadows, in binary64, nothing
+//! rounded to any type. See [`crate::state::Value`].
+//!
+//! Integers keep to their types here as everywhere; what makes an integer of a float rounds the shadow.
+
+use crate::denote;
+use crate::num::{decode, encode, truncate};
+use crate::plan::RowOp;
+use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+
+/// A result as its type has it: floats are kept as they are, integers made whole.
+#[inline]
+pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
+    match to {
+        _ if to.is_float() => shadow,
+        Scalar::Bool => f64::from(shadow != 0.0),
+        _ => decode(to, encode(to, shadow)),
+    }
+}
+
+/// One operand.
+#[inline]
+fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: f64) -> f64 {
+    let exact = denote::unary(op, x);
+    match op {
+        UnaryOp::Cast => settled(to, exact),
+        _ if from.is_float() => exact,
+        _ => decode(to, truncate(to, exact as i128)),
+    }
+}
+
+/// Two operands of one type.
+#[inline]
+pub(super) fn binary(op: BinaryOp, from: Scalar, x: f64, y: f64) -> f64 {
+    match from.is_float() || op.compares() {
+        true => denote::binary(op, x, y),
+        false => denote::integers(op, from, x, y),
+    }
+}
+
+/// All elements to one, in their order.
+fn reduce(op: ReduceOp, scalar: Scalar, tile: &[f64]) -> f64 {
+    let pick = |x: f64, y: f64| match op.combining() {
+        Some(op) => binary(op, scalar, x, y),
+        None => denote::bits(op, x, y),
+    };
+    tile.iter().copied().reduce(pick).unwrap_or(0.0)
+}
+
+/// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
+pub(super) fn matmul([l, m, _, k]: [usize; 4], to: Scalar, a: &[f64], b: &[f64], d: &mut [f64]) {
+    let rows = l * m;
+    for (i, sums) in d.chunks_exact_mut(rows.max(1)).enumerate() {
+        for x in 0..k {
+            let column = &a[x * rows..(x + 1) * rows];
+            if l == 1 {
+                let factor = b[x + k * i];
+                sums.iter_mut().zip(column).for_each(|(s, p)| *s += p * factor);
+            } else {
+                let factors = &b[l * (x + k * i)..l * (x + k * i) + l];
+                for (r, (s, p)) in sums.iter_mut().zip(column).enumerate() {
+                    *s += p * factors[r % l];
+                }
+            }
+        }
+    }
+    if !to.is_float() {
+        d.iter_mut().for_each(|s| *s = denote::integers(BinaryOp::Add, to, *s, 0.0));
+    }
+}
+
+/// The shadows of a row's results from those of its tiles, by number. `output` holds the accumulator's, for a
+/// row that reads it. What only moves values is not computed here.
+pub(super) fn compute<'t>(
+    op: &RowOp,
+    tile: &impl Fn(usize) -> &'t [f64],
+    n_tiles: usize,
+    n_written: usize,
+    output: &mut Vec<f64>,
+) {
+    match *op {
+        RowOp::Tf32Away => output.extend_from_slice(tile(0)),
+        RowOp::Unary(op, from, to) => {
+            output.extend(tile(0).iter().map(|x| unary(op, from, to, *x)));
+        }
+        RowOp::Binary(op, from, _) => {
+            output.extend(tile(0).iter().zip(tile(1)).map(|(x, y)| binary(op, from, *x, *y)));
+        }
+        RowOp::Init(to) => {
+            let value = if n_tiles > 0 { tile(0).first().copied() } else { None };
+            output.resize(n_written, settled(to, value.unwrap_or(0.0)));
+        }
+        RowOp::Reduction(op, scalar) => output.push(reduce(op, scalar, tile(0))),
+        RowOp::MatMul { extents, to, .. } => {
+            let [l, m, n, _] = extents;
+            output.resize(l * m * n, 0.0);
+            matmul(extents, to, tile(0), tile(1), output);
+        }
+        RowOp::Move | RowOp::Accumulate(_) | RowOp::Select | RowOp::Shuffle { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_rounded_but_to_integers() {
+        use Scalar::{Bool, F16, F32, I8, I32};
+        let x = 1.0 + 0.5f64.powi(40);
+        assert_eq!(unary(UnaryOp::Cast, F32, F16, x), x);
+        assert_eq!(unary(UnaryOp::Cast, F32, I8, 3.7), 4.0);
+        assert_eq!(unary(UnaryOp::Cast, F32, I8, 1e9), 127.0);
+        assert_eq!(unary(UnaryOp::Cast, I32, Bool, -7.0), 1.0);
+        assert_eq!(unary(UnaryOp::Neg, I8, I8, -128.0), -128.0);
+        assert_eq!(binary(BinaryOp::Add, I8, 127.0, 1.0), -128.0);
+        assert_eq!(binary(BinaryOp::Lt, F16, x, 1.0), 0.0);
+        assert_eq!(binary(BinaryOp::Div, I32, 7.0, -2.0), -3.0);
+    }
+
+    #[test]
+    fn products_of_batches_keep_apart() {
+        // l = 2, m = n = k = 1: two products.
+        let mut d = [1.0, 2.0];
+        matmul([2, 1, 1, 1], Scalar::F16, &[3.0, 5.0], &[7.0, 11.0], &mut d);
+        assert_eq!(d, [22.0, 57.0]);
+        // m = 2, n = 1, k = 2.
+        let mut d = [0.0, 0.0];
+        matmul([1, 2, 1, 2], Scalar::F32, &[1.0, 2.0, 3.0, 4.0], &[10.0, 100.0], &mut d);
+        assert_eq!(d, [310.0, 420.0]);
+        let mut d = [127.0];
+        matmul([1, 1, 1, 1], Scalar::I8, &[1.0], &[1.0], &mut d);
+        assert_eq!(d, [-128.0]);
+    }
+}

@@ -1,0 +1,105 @@
+//! How far what a kernel computes may be from what it would compute without rounding, from the types of its
+//! tensors and the number of its operations alone.
+//!
+//! A result is rounded by every operation on the way to it, to the type of a tensor or of an accumulator. Let
+//! u be the largest unit roundoff of the types of the floats that the kernel computes, v that of its sums, n the
+//! number of operations that may follow each other on one element: executions of leaves in loops that return
+//! to the same element, for sums as often as terms are added. To first order the result differs by at most
+//! (4·u + 2·v·n + e) of its scale ([`crate::denote::Exact`]), where e adds up the errors that approximating
+//! instructions state: 4 roundings to the coarsest type, of factors, of probabilities, and of the result,
+//! all others to the type of sums; 2 as tensor cores may cut addends instead of rounding them.
+
+use super::{How, Kernel, Leaf, Node, RowOp, Source, Space};
+use crate::denote::Meaning;
+use crate::num::unit_roundoff;
+use carbyne_atoms::ErrorBound;
+
+/// What is counted.
+#[derive(Default)]
+struct Count {
+    coarsest: f64,
+    of_sums: f64,
+    /// Operations on one element.
+    steps: f64,
+    /// Part of the scale that approximations take.
+    stated: f64,
+}
+
+/// The largest difference, as a part of the scale. `stated` are the errors of the rows that it uses.
+pub(super) fn largest_part(kernel: &Kernel<'_>, stated: &[ErrorBound]) -> f64 {
+    let mut count = Count::default();
+    nodes(kernel, &kernel.body, &mut Vec::new(), &mut count);
+    for bound in stated {
+        count.stated += bound.relative + bound.slope + bound.absolute + bound.per_product;
+    }
+    let sums = if count.of_sums > 0.0 { count.of_sums } else { unit_roundoff_of_f32() };
+    4.0 * count.coarsest + 2.0 * sums * count.steps + count.stated
+}
+
+fn unit_roundoff_of_f32() -> f64 {
+    unit_roundoff(carbyne_ir::scalar::Scalar::F32)
+}
+
+/// `loops` are those around: slot and trips.
+fn nodes(kernel: &Kernel<'_>, list: &[Node], loops: &mut Vec<(usize, u64)>, count: &mut Count) {
+    for node in list {
+        match node {
+            Node::Leaf(i) => leaf(kernel, &kernel.leaves[*i], loops, count),
+            Node::Body { body, .. } => nodes(kernel, body, loops, count),
+            Node::For { slot, trips, body, .. } => {
+                loops.push((*slot, *trips));
+                nodes(kernel, body, loops, count);
+                loops.pop();
+            }
+            Node::If { then, otherwise, .. } => {
+                nodes(kernel, then, loops, count);
+                nodes(kernel, otherwise, loops, count);
+            }
+            Node::Allocate(_) | Node::Barrier { .. } | Node::Sync(_) => {}
+        }
+    }
+}
+
+fn leaf(kernel: &Kernel<'_>, leaf: &Leaf, loops: &[(usize, u64)], count: &mut Count) {
+    // Terms that one execution adds to an element; none of what only moves.
+    let terms = match &leaf.how {
+        How::Row(row) => match row.op {
+            RowOp::Move | RowOp::Select | RowOp::Init(_) | RowOp::Shuffle { .. } => return,
+            RowOp::MatMul { extents, .. } => Some(extents[3] as f64),
+            RowOp::Reduction(..) => Some(row.reads.first().map_or(1, |r| r.reads.len()) as f64),
+            RowOp::Accumulate(_) => Some(kernel.n_blocks as f64),
+            RowOp::Unary(..) | RowOp::Binary(..) | RowOp::Tf32Away => None,
+        },
+        How::Meaning(meaning) => match meaning {
+            Meaning::Move | Meaning::Select | Meaning::Init => return,
+            Meaning::MatMul { k, .. } => Some(*k as f64),
+            Meaning::Reduction { modes, removed, .. } => {
+                let gone = modes.iter().zip(removed).filter(|(_, r)| **r);
+                Some(gone.map(|(n, _)| *n as f64).product())
+            }
+            Meaning::Accumulate(..) => Some(kernel.n_blocks as f64),
+            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Integers(..) => None,
+        },
+        How::Bulk(copy) if copy.adds.is_some() => Some(kernel.n_blocks as f64),
+        How::Bulk(_) | How::Shuffle { .. } => return,
+    };
+    for output in &leaf.outputs {
+        let view = &kernel.views[*output];
+        if !view.scalar.is_float() {
+            continue;
+        }
+        let u = unit_roundoff(view.scalar);
+        count.coarsest = count.coarsest.max(u);
+        if terms.is_some() {
+            count.of_sums = count.of_sums.max(u);
+        }
+        // Turns of a loop that lead to other registers are of other elements.
+        let again = |(slot, _): &&(usize, u64)| {
+            !(matches!(view.space, Space::Registers(_)) && view.offset.mentions(*slot))
+        };
+        let turns: f64 = loops.iter().filter(again).map(|(_, trips)| *trips as f64).product();
+        count.steps += turns * terms.unwrap_or(1.0);
+    }
+    let literal = leaf.inputs.iter().any(|s| matches!(s, Source::Number(_)));
+    count.steps += f64::from(literal);
+}
