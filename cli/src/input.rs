@@ -75,6 +75,9 @@ pub(crate) fn reason(e: &io::Error) -> String {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission is denied".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::QuotaExceeded => "no more may be stored there".to_owned(),
+        io::ErrorKind::FileTooLarge => "the file would be too large".to_owned(),
         _ => e.to_string(),
     }
 }

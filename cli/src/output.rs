@@ -1,15 +1,24 @@
 //! Writes a result to standard output or to a file.
+//!
+//! A file is written beside its place and renamed, so that whoever reads it finds the whole old text or the whole new
+//! one, and a full disk takes nothing away.
 
 use crate::Io;
 use crate::failure::{Failure, Outcome};
 use crate::input::{is_stdin, reason};
-use std::path::Path;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Symbolic links that are followed from one to the next, as many as Linux follows.
+const MAX_LINKS: usize = 40;
 
 /// Writes `bytes` to the file, or to standard output where there is none or it is `-`.
 pub(crate) fn write(to: Option<&Path>, bytes: &[u8], io: &mut Io<'_>) -> Outcome {
     match to.filter(|p| !is_stdin(p)) {
         None => io.stdout.write_all(bytes).map_err(Failure::written),
-        Some(path) => std::fs::write(path, bytes).map_err(|e| {
+        Some(path) => save(path, bytes).map_err(|e| {
             Failure::usage(format!("`{}` cannot be written: {}", path.display(), reason(&e)))
         }),
     }
@@ -18,4 +27,133 @@ pub(crate) fn write(to: Option<&Path>, bytes: &[u8], io: &mut Io<'_>) -> Outcome
 /// Writes text about a result to standard error. A closed stream is no error of the program.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) {
     let _ = io.stderr.write_all(text.as_bytes());
+}
+
+/// Makes the file hold `bytes`, or leaves it as it was. Devices, pipes and the like are written to as they are.
+fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let Some((file, old)) = regular(path)? else { return std::fs::write(path, bytes) };
+    if old.is_some() {
+        // A file that is protected against writing is not replaced either.
+        OpenOptions::new().write(true).open(&file)?;
+    }
+    let mut new = match beside(&file, old.as_ref()) {
+        Ok(new) => new,
+        Err(_) if old.is_some() => return overwrite(&file, bytes),
+        Err(e) => return Err(e),
+    };
+    new.write_all(bytes)?;
+    // Some file systems notice only here that they are full.
+    new.as_file().sync_all()?;
+    match new.persist(&file) {
+        Ok(_) => Ok(()),
+        // A file that is mounted by itself, as into a container, cannot be renamed to.
+        Err(_) if old.is_some() => overwrite(&file, bytes),
+        Err(e) => Err(e.error),
+    }
+}
+
+/// Where links lead, and the file that is there, if any; none for what is not an ordinary file.
+fn regular(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        // What ends with a separator can be a folder only.
+        let ends = path.as_os_str().as_encoded_bytes().last().copied().map(char::from);
+        let (Some(name), false) = (path.file_name(), ends.is_some_and(std::path::is_separator))
+        else {
+            return Ok(None);
+        };
+        let file = parent(&path).canonicalize()?.join(name);
+        // `/dev/stdout` and its like: a file that somebody has open and goes on writing to.
+        if file.starts_with("/proc") || file.starts_with("/dev/fd") {
+            return Ok(None);
+        }
+        match file.symlink_metadata() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Some((file, None))),
+            Err(e) => return Err(e),
+            Ok(at) if at.is_symlink() => path = parent(&file).join(file.read_link()?),
+            Ok(at) if at.is_file() => return Ok(Some((file, Some(at)))),
+            Ok(_) => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// The folder of a file.
+fn parent(file: &Path) -> &Path {
+    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// An empty file in the folder of `file` that has the rights and the owner of the old one. Dropped, it is removed.
+fn beside(file: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".carbyne-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The umask takes its part of these, as of any new file's.
+        let mode = old.map_or(0o666, |old| old.permissions().mode());
+        builder.permissions(std::fs::Permissions::from_mode(mode));
+    }
+    let new = builder.tempfile_in(parent(file))?;
+    if let Some(old) = old {
+        keep_owner(new.as_file(), old)?;
+        new.as_file().set_permissions(old.permissions())?;
+    }
+    Ok(new)
+}
+
+/// Gives `new` the owner and the group of `old`.
+#[cfg(unix)]
+fn keep_owner(new: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let at = new.metadata()?;
+    if (at.uid(), at.gid()) == (old.uid(), old.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid()))
+}
+
+/// Elsewhere a new file belongs to the folder's owner.
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Writes over a file beside which none can be made or that cannot be renamed to. What the file grows by comes first,
+/// since that may find the disk full; what it holds is then written over in the space that it has.
+fn overwrite(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(file)?;
+    let old = file.metadata()?.len();
+    let (over, more) =
+        bytes.split_at(usize::try_from(old).map_or(bytes.len(), |n| n.min(bytes.len())));
+    let grown = file
+        .seek(SeekFrom::Start(old))
+        .and_then(|_| file.write_all(more))
+        .and_then(|()| file.sync_all());
+    if let Err(e) = grown {
+        file.set_len(old)?;
+        return Err(e);
+    }
+    file.rewind()?;
+    file.write_all(over)?;
+    file.set_len(bytes.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overwriting_grows_and_shrinks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a");
+        for (old, new) in
+            [("", "abc"), ("abc", "abcdef"), ("abcdef", "xy"), ("xy", ""), ("ab", "cd")]
+        {
+            std::fs::write(&file, old).expect("writable");
+            overwrite(&file, new.as_bytes()).expect("writable");
+            assert_eq!(std::fs::read_to_string(&file).expect("readable"), new);
+        }
+        assert!(overwrite(&folder.path().join("b"), b"").is_err());
+    }
 }

@@ -123,7 +123,7 @@ fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
             seeds.extend((0..26).chain(200..216).map(|k: u8| [vec![k], bytes(k)].concat()));
         }
         "layout_text_never_panics" => {
-            for text in files("ir/tests", ".rs") {
+            for text in files("ir/tests/all", ".rs") {
                 let quoted = text.split('"').skip(1).step_by(2);
                 let layout = |t: &&str| {
                     t.contains(':') && t.bytes().all(|b| b"0123456789(),:- ".contains(&b))

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{Io, output};
 use carbyne_ir::diag::Code;
 
-/// Generated; `cli/tests/docs.rs` keeps it fresh.
+/// Generated; `cli/tests/all/docs.rs` keeps it fresh.
 const PAGE: &str = include_str!("../../../docs/errors.md");
 
 pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {

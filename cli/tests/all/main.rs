@@ -15,6 +15,7 @@ mod explain;
 mod filetests;
 mod golden;
 mod numpy;
+mod outputs;
 mod run;
 mod streams;
 mod support;

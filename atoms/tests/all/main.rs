@@ -1,0 +1,6 @@
+//! Tests of the atom table, one program so that they link once.
+
+mod descriptors;
+mod fragments;
+mod golden;
+mod sweep;

@@ -1,0 +1,165 @@
+//! What cannot be printed is refused with a code, a place and a way out.
+
+use crate::support;
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_codegen::print_kernel;
+use carbyne_ir::diag::Diagnostics;
+use expect_test::{Expect, expect};
+
+const HEAD: &str = "carbyne 1
+%A:[4096].f16.GL
+%B:[4096].f16.GL
+#grid:[4].block
+#cta:[128].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {
+  @t = #cta.indices()
+";
+
+/// The errors of a kernel with this body, as `text: code: message; label`.
+fn check(body: &str, want: Expect) {
+    let text = format!("{HEAD}{body}\n}}\n");
+    let errors = support::print(&text, Arch::Sm80).expect_err("it must not print");
+    want.assert_eq(&show(&errors, &text));
+}
+
+fn show(errors: &Diagnostics, text: &str) -> String {
+    let one = |d: &carbyne_ir::diag::Diagnostic| {
+        let place = text.get(d.span.start as usize..d.span.end as usize).unwrap_or("");
+        assert!(!place.is_empty(), "{d:?} has no place");
+        assert!(d.help.is_some(), "{d:?} shows no way out");
+        format!("{place}\n  {d}\n")
+    };
+    errors.iter().map(one).collect()
+}
+
+#[test]
+fn leaves_must_name_an_atom_that_exists() {
+    check(
+        "Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t])
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=ldmatrx.x4.b16",
+        expect![[r#"
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t])
+              D0305: this Move has neither a body nor an atom
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=ldmatrx.x4.b16
+              V0225: sm_80 has no atom `ldmatrx.x4.b16`
+        "#]],
+    );
+}
+
+#[test]
+fn atoms_must_fit() {
+    check(
+        "Allocate %r:[8].f16.RF
+        Allocate %f:[8].f32.RF
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=mov.b16
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([8])[@t]) -> (%r) atom=ld.global.b64
+        Init <<<#grid.scalar(), #cta.scalar()>>> (1.0) -> (%f[0]) atom=init.f16
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16",
+        expect![[r#"
+            %A[@t]
+              D0302: operand S cannot lie in GL, as view of %A does
+            %A.tile([8])[@t]
+              D0302: operand S has 4 values a thread; those of view of %A are 8
+            %f[0]
+              D0302: operand D is f16, view of %f is f32
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16
+              D0302: inputs and outputs of `fma.f16` are 2 and 1, those of the spec 1 and 1
+        "#]],
+    );
+}
+
+#[test]
+fn vectors_must_be_aligned_neighbors() {
+    check(
+        "Allocate %r:[8].f16.RF
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[1,8])[_,@t]) -> (%r) atom=ld.global.b128
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r) atom=ld.global.b128
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([2])[@t]) -> (%r.reshape([2,4]:[1,2])[_,1]) atom=ld.global.b32
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32",
+        expect![[r#"
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r) atom=ld.global.b128
+              C0401: values 0 and 1 of view of %A are 512 elements apart, accessed together
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32
+              C0401: view of %A is accessed 4 bytes at a time and not known to be so aligned
+        "#]],
+    );
+}
+
+#[test]
+fn swizzles_must_keep_vectors_together() {
+    check(
+        "Allocate %s:[1024].f16.SH{swizzle=(3,3,3)}
+        Allocate %r:[8].f16.RF
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128",
+        expect![[r#"
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128
+              C0401: the swizzle of view of %s keeps 4 neighbors together, 8 are accessed at once
+        "#]],
+    );
+}
+
+#[test]
+fn shared_memory_has_a_limit() {
+    check(
+        "Allocate %s:[65536].f16.SH
+        Allocate %t:[65536].f16.SH
+        Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%t[@t]) atom=init.f16",
+        expect![[r#"
+            [65536].f16.SH
+              X0004: shared memory 262144 > 166912 bytes for sm_80
+        "#]],
+    );
+}
+
+#[test]
+fn open_layouts_and_unplaced_values_are_for_the_solver() {
+    check(
+        "Allocate %s:[8,8].f16.SH{?}
+        Allocate %r:[16,8].f32.RF{?}
+        Allocate %v:[16,8].f32",
+        expect![[r#"
+            [8,8].f16.SH{?}
+              V0216: the layout of `%s` is still open
+            [16,8].f32.RF{?}
+              V0216: the layout of `%r` is still open
+            [16,8].f32
+              D0305: `%v` has no memory yet
+        "#]],
+    );
+}
+
+#[test]
+fn a_kernel_must_be_configured() {
+    let text = "carbyne 1\n%A:[8].f16.GL\n%B:[8].f16.GL\nMove @k (%A) -> (%B)\n";
+    let errors = support::print(text, Arch::Sm80).unwrap_err();
+    expect![[r#"
+        Move @k (%A) -> (%B)
+          D0305: the kernel Move is not configured
+    "#]]
+    .assert_eq(&show(&errors, text));
+}
+
+#[test]
+fn names_of_builders_cannot_inject_code() {
+    let text = format!(
+        "{HEAD}Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%B[@t]) atom=init.f16\n}}\n"
+    );
+    let mut program = support::resolve(&text);
+    let evil = "x;} asm(\"trap;\"); /*\n#include \"/etc/passwd\"\n*/ {\\";
+    for &id in &program.params.clone() {
+        program.buffers[id].name = evil.to_owned();
+    }
+    for i in 0..program.tensors.len() {
+        program.tensors[carbyne_ir::program::TensorId::from(i)].name = Some(evil.to_owned());
+    }
+    let kernel = program.kernels[0];
+    program.specs[kernel].name = Some(evil.to_owned());
+    let printed = print_kernel(&program, kernel, &AtomTable::new(Arch::Sm80)).unwrap();
+    let code: Vec<&str> =
+        printed.source.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
+    let code = code.join("\n");
+    for bad in ["asm(", "trap;", "/*", "passwd\"", "\\"] {
+        assert!(!code.contains(bad), "{}", printed.source);
+    }
+    support::compile(&printed, Arch::Sm80);
+}

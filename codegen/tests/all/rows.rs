@@ -1,0 +1,179 @@
+//! Every row of every architecture prints as a leaf and compiles there.
+
+use crate::support;
+use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, BarrierScope, docs};
+use carbyne_codegen::nvrtc::{Compiled, Emit, Options, n_instructions};
+use carbyne_codegen::testing::require_nvrtc;
+use carbyne_codegen::{CudaKernel, print_clocked, print_kernels};
+use carbyne_ir::program::Program;
+use carbyne_ir::scalar::Memory;
+use std::sync::Arc;
+
+/// A program that executes the row, of a kernel that is numbered where the row has no probe.
+fn text_of(row: &Atom, table: &AtomTable, choice: Choice, number: usize) -> String {
+    match probe(row, table, choice) {
+        Ok(made) => made.text,
+        Err(Unobservable::Statement(_) | Unobservable::Shadowed(_)) => {
+            let name = format!("statement{number}");
+            match row.op {
+                AtomOp::Sync(op) => statement(&name, &with_numbers(row, op.usage())),
+                AtomOp::Barrier(scope) => statement(&name, barrier(scope)),
+                AtomOp::Elect => statement(&name, "fence.async").replace(
+                    "<<<#grid, #cta>>> (%b)",
+                    "<<<#grid, #cta.tile([32])[1].elect()>>> (%b)",
+                ),
+                op => panic!("{op} is no statement"),
+            }
+        }
+        Err(e) => panic!("{}: {e}", row.name),
+    }
+}
+
+/// Compiles programs of one kernel each, many at a time; none without NVRTC. Answers are in their order: the
+/// kernel's name and what it was compiled to with others.
+fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Compiled>)>> {
+    let nvrtc = require_nvrtc()?;
+    let mut out = vec![];
+    for batch in texts.chunks(32) {
+        let programs: Vec<Program> = batch.iter().map(|t| support::resolve(t)).collect();
+        let kernels: Vec<_> = programs.iter().map(|p| (p, p.kernels[0])).collect();
+        let (source, kernels) =
+            print_kernels(&kernels, table).unwrap_or_else(|e| panic!("{}: {e:#?}", table.arch));
+        let name = table.arch.nvrtc_name();
+        let made = nvrtc.compile(&source, name, Emit::Cubin, &Options::default());
+        let made = made.unwrap_or_else(|d| panic!("{name}: {d}\n{}\n{source}", d.notes.join("\n")));
+        let made = Arc::new(made);
+        out.extend(kernels.into_iter().map(|k| (k.name, Arc::clone(&made))));
+    }
+    Some(out)
+}
+
+#[test]
+fn every_row_compiles() {
+    for &arch in Arch::ALL {
+        let table = AtomTable::new(arch);
+        let tables = [table.clone()];
+        let mut texts = vec![];
+        for series in docs::series(&tables) {
+            for (i, row) in series.rows.iter().enumerate() {
+                // Of rows that differ in the number of columns alone the first is compiled with every choice.
+                let n = if i == 0 { n_picks(row) } else { 1 };
+                let sets: &[bool] = if row.sets && i == 0 { &[false, true] } else { &[false] };
+                for (pick, set) in (0..n).flat_map(|pick| sets.iter().map(move |set| (pick, *set)))
+                {
+                    let choice = Choice { pick, set, ..Choice::default() };
+                    let text = text_of(row, &table, choice, texts.len());
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+            }
+        }
+        let Some(kernels) = compiled(&texts, &table) else { return };
+        for (kernel, made) in &kernels {
+            let n = n_instructions(&made.cubin, kernel);
+            assert!(n.is_some_and(|n| n > 0), "{arch} {kernel}");
+        }
+        for (_, made) in kernels.iter().step_by(32) {
+            assert_eq!(support::injected_waits(made, "probe"), [""; 0], "{arch}");
+        }
+    }
+}
+
+fn barrier(scope: BarrierScope) -> &'static str {
+    match scope {
+        BarrierScope::Block => "barrier",
+        BarrierScope::Warp => "barrier(#cta.tile([32])[0])",
+        BarrierScope::Lanes => "barrier(#cta.tile([8])[1])",
+        BarrierScope::Warps => "barrier(#cta.tile([64])[1])",
+    }
+}
+
+/// The statement with the smallest number that the row takes.
+fn with_numbers(row: &Atom, mut usage: String) -> String {
+    for n in &row.numbers {
+        let least = (n.least + n.multiple - 1) / n.multiple * n.multiple;
+        usage = usage.replace(&format!("{})", n.name), &format!("{least})"));
+    }
+    usage
+}
+
+/// A kernel of that name and one statement.
+fn statement(name: &str, usage: &str) -> String {
+    let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
+    let threads = threads.unwrap_or("#cta");
+    format!(
+        "carbyne 1\n%X:[64].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
+         Spec @{name} <<<#grid, #cta>>> (%X) -> () {{\n  Allocate %b:[1].mbarrier.SH\n  \
+         %map = %X.tensormap([16])\n  \
+         Spec <<<#grid, {threads}>>> (%b) -> () {{\n    {usage}\n  }}\n}}\n"
+    )
+}
+
+/// The program with the row, all of whose operands come and go.
+fn kept(row: &Atom, table: &AtomTable) -> String {
+    text_of(row, table, Choice { give_back: true, ..Choice::default() }, 0)
+}
+
+/// The program without the row: its operands come and go.
+fn idle(row: &Atom, table: &AtomTable) -> String {
+    let leaf = format!(" atom={}", row.name);
+    let text = kept(row, table).replace("@probe", "@idle");
+    text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
+}
+
+#[test]
+fn rows_are_emulated_where_the_table_says_so() {
+    for &arch in Arch::ALL {
+        let table = AtomTable::new(arch);
+        // Those that read shared memory are on units that nothing stands in for.
+        let registers = |r: &Atom| r.operands.iter().all(|o| o.allows(Memory::Rf));
+        let of_units =
+            |r: &&Atom| matches!(r.op, AtomOp::MatMul { .. }) && r.is_collective() && registers(r);
+        let rows: Vec<&Atom> = table.rows().iter().filter(of_units).collect();
+        let both = |r: &&Atom| [kept(r, &table), idle(r, &table)];
+        let texts: Vec<String> = rows.iter().flat_map(both).collect();
+        let Some(kernels) = compiled(&texts, &table) else { return };
+        for (row, pair) in rows.iter().zip(kernels.chunks(2)) {
+            let n = |i: usize| n_instructions(&pair[i].1.cubin, &pair[i].0).unwrap() as i64;
+            // A unit takes one to four steps for a row.
+            let own = n(0) - n(1);
+            assert!(own > 0, "{arch} {}: nothing is left of it", row.name);
+            assert_eq!(row.cost.emulated, own > 6, "{arch} {}: {own} instructions", row.name);
+        }
+    }
+}
+
+#[test]
+fn chains_compile_with_clocks_around_them() {
+    let table = AtomTable::new(Arch::Sm90a);
+    let Some(nvrtc) = require_nvrtc() else { return };
+    let mut chains = vec![];
+    for row in table.rows() {
+        for times in [2, 6] {
+            let Ok(made) = chain(row, &table, 1024, Repeat { rounds: 4, times }) else { continue };
+            chains.push((row, support::resolve(&made.text)));
+        }
+    }
+    let mut grows = 0;
+    for batch in chains.chunks(32) {
+        let programs: Vec<_> = batch.iter().map(|(_, p)| (p, p.kernels[0])).collect();
+        let printed = print_clocked(&programs, &table);
+        let (source, kernels) = printed.unwrap_or_else(|e| panic!("{e:#?}"));
+        assert_eq!(source.matches("clock64()").count(), 2 * batch.len());
+        let arch = table.arch.nvrtc_name();
+        let made = nvrtc.compile(&source, arch, Emit::Cubin, &Options::default());
+        let made = made.unwrap_or_else(|d| panic!("{d}\n{}", d.notes.join("\n")));
+        for (pair, rows) in kernels.chunks(2).zip(batch.chunks(2)) {
+            let n = |k: &CudaKernel| n_instructions(&made.cubin, &k.name).unwrap();
+            // Emulation may be a subroutine.
+            let row = rows[0].0;
+            let unit = matches!(row.op, AtomOp::MatMul { .. }) && !row.cost.emulated;
+            let more = n(&pair[1]) >= n(&pair[0]) + 4;
+            assert!(more || !unit, "{} is folded", row.name);
+            grows += usize::from(more);
+        }
+    }
+    assert!(grows > 150, "{grows} chains of {}", chains.len() / 2);
+}

@@ -1,0 +1,55 @@
+//! What the tests of this crate share: text to kernel.
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_codegen::nvrtc::{Compiled, Emit, Options};
+use carbyne_codegen::testing::require_nvrtc;
+use carbyne_codegen::{CudaKernel, print_kernel};
+use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::program::Program;
+
+/// The program of a text that has no errors.
+pub(crate) fn resolve(text: &str) -> Program {
+    let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{e:#?}"));
+    let program = carbyne_ir::resolve::resolve(&module, text).unwrap_or_else(|e| panic!("{e:#?}"));
+    let errors = carbyne_ir::verify::verify(&program);
+    assert!(errors.is_empty(), "{errors:#?}");
+    program
+}
+
+/// Its first kernel.
+pub(crate) fn print(text: &str, arch: Arch) -> Result<CudaKernel, Diagnostics> {
+    let program = resolve(text);
+    print_kernel(&program, program.kernels[0], &AtomTable::new(arch))
+}
+
+/// Its first kernel, which prints.
+pub(crate) fn kernel(text: &str, arch: Arch) -> CudaKernel {
+    print(text, arch).unwrap_or_else(|e| panic!("{e:#?}"))
+}
+
+/// Compiles a kernel to machine code and demands that there are no warnings.
+pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
+    let compiled = compile_as(kernel, arch, Emit::Cubin)?;
+    // That sm_70 will go one day is no fault of the source.
+    let warns = |l: &str| l.contains("warning") && !l.contains("Architectures prior");
+    assert!(!compiled.log.lines().any(warns), "{arch}: {}\n{}", compiled.log, kernel.source);
+    assert_eq!(injected_waits(&compiled, &kernel.name), [""; 0], "{}", kernel.source);
+    Some(compiled)
+}
+
+/// The waits and fences for `wgmma` that ptxas has put into kernels whose names begin so (its messages C75..),
+/// which it does where registers are touched too early.
+pub(crate) fn injected_waits(compiled: &Compiled, name: &str) -> Vec<String> {
+    let function = format!("in function '{name}");
+    let of = |l: &&str| l.contains("(C75") && l.contains(&function);
+    compiled.log.lines().filter(of).map(str::to_owned).collect()
+}
+
+/// Compiles a kernel.
+pub(crate) fn compile_as(kernel: &CudaKernel, arch: Arch, emit: Emit) -> Option<Compiled> {
+    let nvrtc = require_nvrtc()?;
+    let compiled = nvrtc
+        .compile(&kernel.source, arch.nvrtc_name(), emit, &Options::default())
+        .unwrap_or_else(|d| panic!("{arch}: {d}\n{}\n{}", d.notes.join("\n"), kernel.source));
+    Some(compiled)
+}

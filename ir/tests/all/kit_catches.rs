@@ -1,0 +1,27 @@
+//! The kit finds the bugs of the example, and shows them on small layouts.
+
+#[expect(dead_code, unreachable_pub, reason = "the example is a program of its own")]
+#[path = "../../examples/broken_layout.rs"]
+mod broken_layout;
+
+use carbyne_ir::layout::Layout;
+
+#[test]
+fn bugs_are_found_and_shown_small() {
+    let broken = broken_layout::broken(1000);
+    let mut laws: Vec<_> = broken.iter().map(|report| report.law).collect();
+    laws.sort_unstable();
+    assert_eq!(laws, ["complement", "complement_any", "composition", "composition_any"]);
+    for report in &broken {
+        let failure = report.failure.as_ref().expect("a failure");
+        let error = failure.error.as_ref().expect("no panic");
+        assert!(report.law.starts_with(error.law), "{error}");
+        for (name, operand) in &error.inputs {
+            let Ok(layout) = operand.parse::<Layout>() else {
+                assert_eq!(*name, "cotarget");
+                continue;
+            };
+            assert!(layout.leaves().len() <= 2 && layout.size() <= 24, "{error}");
+        }
+    }
+}

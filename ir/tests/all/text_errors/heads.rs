@@ -1,0 +1,193 @@
+//! Wrong specs, loops and branches.
+
+use super::check;
+use expect_test::expect;
+
+#[test]
+fn loops_and_branches() {
+    check(
+        "for (k = 0; k <= 8; k += 1) { barrier }",
+        expect![[r#"
+        P0001 2:15 "<=" expected `<`, found `<=` (a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`)
+    "#]],
+    );
+    check(
+        "for (k = 0; j < 8; k += 1) { barrier }",
+        expect![[r#"
+        P0001 2:13 "j" `j` is not the variable of this loop [2:6 the loop's variable] (write `k` in all three places)
+    "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k++) {\n  barrier\n}\nlet = 3",
+        expect![[r#"
+        P0001 2:21 "+" expected `+=`, found `+`
+        P0001 5:5 "=" expected a name, found `=`
+    "#]],
+    );
+    check(
+        "for (k = 0, k < 8, k += 1) {}",
+        expect![[r#"
+        P0001 2:11 "," expected an operator or `;`, found `,`
+    "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k += 1) unrol {}",
+        expect![[r#"
+            P0001 2:28 "unrol" expected `unroll`, `nounroll` or `{`, found `unrol` (did you mean `unroll`?)
+        "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k += 1)",
+        expect![[r#"
+        P0001 2:27 "" expected `unroll`, `nounroll` or `{`, found the end of the text
+    "#]],
+    );
+    check(
+        "if (k) {}",
+        expect![[r#"
+            P0001 2:6 ")" expected a comparison such as `<` or an operator, found `)`
+        "#]],
+    );
+    check(
+        "if (k < 8 || k > 3) {}",
+        expect![[r#"
+        P0001 2:11 "|" expected `&&`, an operator or `)`, found `|`
+    "#]],
+    );
+    check(
+        "if k < 8 {}",
+        expect![[r#"
+        P0001 2:4 "k" expected `(`, found `k`
+    "#]],
+    );
+    check(
+        "if (k < 8) {} else if (k < 9) {}",
+        expect![[r#"
+        P0001 2:20 "if" expected `{`, found `if`
+    "#]],
+    );
+    check(
+        "else {}",
+        expect![[r#"
+        P0001 2:1 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+    "#]],
+    );
+    check(
+        "Spec () -> () {} else {}",
+        expect![[r#"
+        P0001 2:18 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+    "#]],
+    );
+    check(
+        "if (k < 8) {} else {} else {}",
+        expect![[r#"
+        P0001 2:23 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+    "#]],
+    );
+}
+
+#[test]
+fn specs() {
+    check(
+        "Move (%a)",
+        expect![[r#"
+        P0001 2:10 "" expected `->`, found the end of the text
+    "#]],
+    );
+    check(
+        "Move %a -> %b",
+        expect![[r#"
+            P0001 2:6 "%a" expected `<<<`, `(` or a kernel's name such as `@gemm`, found `%a`
+        "#]],
+    );
+    check(
+        "Move (%a -> (%b)",
+        expect![[r#"
+            P0001 2:10 "->" expected `[`, `)`, `,` or `.`, found `->`
+        "#]],
+    );
+    check(
+        "Move (#a) -> (%b)",
+        expect![[r##"
+        P0001 2:7 "#a" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `#a`
+    "##]],
+    );
+    check(
+        "Move (%a) -> (0.0)",
+        expect![[r#"
+        P0001 2:15 "0" expected a tensor such as `%A` or `)`, found `0`
+    "#]],
+    );
+    check(
+        "Move <<<#a>>> (%a) -> (%b)",
+        expect![[r#"
+            P0001 2:11 ">>>" expected `[`, `,` or `.`, found `>>>`
+        "#]],
+    );
+    check(
+        "Move <<<#a, #b>> (%a) -> (%b)",
+        expect![[r#"
+            P0001 2:15 ">" expected `>>>`, `[` or `.`, found `>`
+        "#]],
+    );
+    check(
+        "Move (%a) -> (%b) acc",
+        expect![[r#"
+            P0001 2:19 "acc" expected a statement, found `acc` (an attribute is written `key=value`)
+        "#]],
+    );
+    check(
+        "Move (%a) -> (%b) acc=",
+        expect![[r#"
+            P0001 2:19 "acc" expected a statement, found `acc` (an attribute is written `key=value`)
+        "#]],
+    );
+    check(
+        "Move (%a) -> (%b) acc=f32.",
+        expect![[r#"
+            P0001 2:26 "." expected `{`, a name or the next statement, found `.`
+        "#]],
+    );
+    check(
+        "Move.fast (%a) -> (%b)",
+        expect![[r#"
+            P0001 2:1 "Move.fast" `Move` has no operation `fast` (use `add`, `min` or `max`)
+        "#]],
+    );
+    check(
+        "MatMul.add (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "MatMul.add" `MatMul` has no operation `add` (use `set`)
+    "#]],
+    );
+    check(
+        "UnaryPointwise (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "UnaryPointwise" `UnaryPointwise` needs an operation, as in `UnaryPointwise.cast` (use `cast`, `neg`, `abs`, `exp`, `exp2`, `log`, `sqrt`, `rsqrt`, `rcp`, `tanh`, `sigmoid`, `relu`, `gelu` or `silu`)
+    "#]],
+    );
+    check(
+        "UnaryPointwise.exq (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "UnaryPointwise.exq" `UnaryPointwise` has no operation `exq` (did you mean `exp`?)
+    "#]],
+    );
+    check(
+        "UnaryPointwise.frobnicate (%a) -> (%b)",
+        expect![[r#"
+        P0001 2:1 "UnaryPointwise.frobnicat" `UnaryPointwise` has no operation `frobnicate` (use `cast`, `neg`, `abs`, `exp`, `exp2`, `log`, `sqrt`, `rsqrt`, `rcp`, `tanh`, `sigmoid`, `relu`, `gelu` or `silu`)
+    "#]],
+    );
+    check(
+        "Init (.5) -> (%b)",
+        expect![[r#"
+        P0001 2:7 "." expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `.`
+    "#]],
+    );
+    check(
+        "Init (1e) -> (%b)",
+        expect![[r#"
+        P0001 2:7 "1e" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `1e`
+    "#]],
+    );
+}

@@ -1,0 +1,146 @@
+//! Wrong types and views.
+
+use super::check;
+use expect_test::expect;
+
+#[test]
+fn types_and_views() {
+    check(
+        "%A:[8].f17.GL",
+        expect![[r#"
+        P0001 2:8 "f17" unknown scalar type `f17` (did you mean `f16`?)
+    "#]],
+    );
+    check(
+        "%A:[8].f16.SM",
+        expect![[r#"
+        P0001 2:12 "SM" unknown memory `SM` (use `GL`, `SH` or `RF`)
+    "#]],
+    );
+    check(
+        "%A:[8]",
+        expect![[r#"
+        P0001 2:7 "" expected `.`, found the end of the text
+    "#]],
+    );
+    check(
+        "%A:f16.GL",
+        expect![[r#"
+        P0001 2:4 "f16" expected `[`, found `f16`
+    "#]],
+    );
+    check(
+        "%A:[8,].f16",
+        expect![[r#"
+        P0001 2:7 "]" expected a number, found `]`
+    "#]],
+    );
+    check(
+        "%A:[8",
+        expect![[r#"
+        P0001 2:6 "" expected `:`, an operator, `]` or `,`, found the end of the text
+    "#]],
+    );
+    check(
+        "%A:[8,8:1,8].f16",
+        expect![[r#"
+        P0001 2:8 ":" expected an operator, `]` or `,`, found `:`
+    "#]],
+    );
+    check(
+        "%A:[(8,8):(1,8,3)].f16",
+        expect![[r#"
+        P0001 2:4 "[(8,8):(1,8,3)]" shape and strides do not match [2:11 the stride is a tuple of 3] (give every mode one stride: `[8:1]`, `[(8,8):(8,1)]`)
+    "#]],
+    );
+    check(
+        "%A:[(8,8):1].f16",
+        expect![[r#"
+        P0001 2:4 "[(8,8):1]" shape and strides do not match [2:11 the stride is a number] (give every mode one stride: `[8:1]`, `[(8,8):(8,1)]`)
+    "#]],
+    );
+    check(
+        "%A:[8].f16.SH{swizle=(3,4,3)}",
+        expect![[r#"
+            P0001 2:15 "swizle" expected a type attribute or `}`, found `swizle` (did you mean `swizzle`?)
+        "#]],
+    );
+    check(
+        "%A:[8].f16.SH{swizzle=(3,4)}",
+        expect![[r#"
+        P0001 2:27 ")" expected `,`, found `)`
+    "#]],
+    );
+    check(
+        "%A:[8].f16.SH{swizzle=(3,4,4294967296)}",
+        expect![[r#"
+        P0004 2:28 "4294967296" `4294967296` does not fit 32 bits
+    "#]],
+    );
+    check(
+        "%A:[8].f16.RF{tv=(4,8) over #w}",
+        expect![[r#"
+        P0001 2:24 "over" expected an operator or `:`, found `over`
+    "#]],
+    );
+    check(
+        "%A:[8].f16.RF{tv=4:8}",
+        expect![[r#"
+        P0001 2:21 "}" expected `over` or an operator, found `}`
+    "#]],
+    );
+    check(
+        "%a = A",
+        expect![[r#"
+        P0001 2:6 "A" expected a tensor such as `%A`, found `A`
+    "#]],
+    );
+    check(
+        "%a = %A.tiel([8])",
+        expect![[r#"
+            P0001 2:9 "tiel" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `tiel` (did you mean `tile`?)
+        "#]],
+    );
+    check(
+        "%a = %A.tile(8)",
+        expect![[r#"
+        P0001 2:14 "8" expected `[`, `_` or `)`, found `8`
+    "#]],
+    );
+    check(
+        "%a = %A.tile([8], [4:1])",
+        expect![[r#"
+        P0001 2:16 "]" expected an operator, `,` or `:`, found `]`
+    "#]],
+    );
+    check(
+        "%a = %A.reshape([8])",
+        expect![[r#"
+        P0001 2:20 ")" expected `:`, found `)`
+    "#]],
+    );
+    check(
+        "%a = %A.frob()",
+        expect![[r#"
+            P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `frob`
+        "#]],
+    );
+    check(
+        "%a = %A.mines",
+        expect![[r#"
+            P0001 2:9 "mines" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `mines` (did you mean `mine`?)
+        "#]],
+    );
+    check(
+        "%a = %A[",
+        expect![[r#"
+        P0001 2:9 "" expected `_`, a number or `]`, found the end of the text
+    "#]],
+    );
+    check(
+        "%a = %A[(1,2)]",
+        expect![[r#"
+        P0001 2:9 "(1,2)" a tuple stands where a number is due
+    "#]],
+    );
+}

@@ -1,0 +1,57 @@
+//! One kernel at three levels: as a single spec, as specs of whole blocks without bodies, as instructions.
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
+use carbyne_ir::{resolve, text, verify};
+use carbyne_simulate::{Inputs, Options, simulate};
+
+const GEMM: &str = include_str!("../../../examples/ampere_gemm_by_hand.cby");
+
+/// Leaves specs that stand in more than so many others without a body.
+fn cut(stmts: &mut [Stmt], depth: usize) {
+    for stmt in stmts {
+        let blocks: Vec<&mut Block> = match &mut stmt.kind {
+            StmtKind::Spec(spec) if depth == 0 => {
+                spec.body = None;
+                continue;
+            }
+            StmtKind::Spec(spec) => {
+                spec.body.iter_mut().for_each(|b| cut(&mut b.stmts, depth - 1));
+                continue;
+            }
+            StmtKind::For { body, .. } => vec![body],
+            StmtKind::If { then, otherwise, .. } => {
+                std::iter::once(then).chain(otherwise.iter_mut()).collect()
+            }
+            _ => continue,
+        };
+        blocks.into_iter().for_each(|b| cut(&mut b.stmts, depth));
+    }
+}
+
+/// The output as bits, and how many bodies were compared.
+fn product(module: &Module) -> (Vec<u64>, u64) {
+    let src = text::print(module);
+    let program = resolve::resolve(module, &src).expect("resolves");
+    let errors = verify::verify(&program).into_vec();
+    assert!(errors.is_empty(), "{errors:?}\n{src}");
+    let options = Options { inputs: Inputs::Ints(3), ..Options::default() };
+    let report = simulate(&program, &AtomTable::new(Arch::Sm80), &options);
+    let report = report.unwrap_or_else(|e| panic!("{e}: {} {:?}\n{src}", e.label, e.related));
+    (report.outputs.get("C").expect("all blocks ran").values, report.kernels[0].specs)
+}
+
+#[test]
+fn every_level_computes_the_same() {
+    let atomic = text::parse(GEMM).expect("parses");
+    let level = |depth| {
+        let mut module = atomic.clone();
+        cut(&mut module.items, depth);
+        product(&module)
+    };
+    let (kernel, tiles, instructions) = (level(0), level(1), product(&atomic));
+    assert!(kernel.0.iter().any(|v| *v != 0));
+    assert_eq!((kernel.1, tiles.1), (0, 0), "there are no bodies inside to compare");
+    assert!(instructions.1 > 0);
+    assert!(kernel.0 == tiles.0 && tiles.0 == instructions.0);
+}

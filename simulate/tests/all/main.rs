@@ -1,0 +1,20 @@
+//! Tests of the simulator, one program so that they link once.
+
+mod accumulate;
+mod broadcast;
+mod cluster;
+mod conformance;
+mod device;
+mod examples;
+mod levels;
+mod memory;
+mod mutants;
+mod programs;
+mod refusals;
+mod report;
+mod robust;
+mod rows;
+mod schedules;
+mod support;
+mod sync;
+mod wgmma;

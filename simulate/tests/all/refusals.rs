@@ -1,0 +1,162 @@
+//! What cannot be executed is refused with its reason, and results never depend on chance.
+
+use crate::support::{bad, bad_with, good, run, unverified};
+use carbyne_ir::diag::Code;
+use carbyne_simulate::Options;
+
+/// A kernel of 64 threads on `%A` and `%B` of 64 f32.
+fn kernel(body: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  @t = #cta.indices()
+  #one:[].thread = #cta.scalar()
+  {body}
+}}
+"
+    )
+}
+
+#[test]
+fn a_swizzle_that_leaves_its_buffer() {
+    // Bytes 128 to 143 move to 144 to 159, where the buffer has ended.
+    let text = kernel(
+        "Allocate %s:[72].f16.SH{swizzle=(1,4,3)}
+  Allocate %h:[1].f16.RF
+  Init <<<#grid, #one>>> (1) -> (%h)
+  Move <<<#grid, #one>>> (%h[0]) -> (%s[8 + @t]) // HERE",
+    );
+    let e = bad(&text, Code::SimOutOfBounds);
+    assert!(e.label.contains("thread 56: %s[64]"), "{}", e.label);
+}
+
+#[test]
+fn groups_without_common_operands_have_no_meaning() {
+    let private = kernel("Allocate %x:[64].f32.RF\n  Move <<<#grid, #cta>>> (%A) -> (%x) // HERE");
+    assert!(bad(&private, Code::NoDenotation).label.contains("only each thread its own"));
+    let views = kernel("Move <<<#grid, #cta>>> (%A[@t]) -> (%B[@t]) // HERE");
+    assert!(
+        bad(&views, Code::NoDenotation).label.contains("each thread of the group has its own view")
+    );
+}
+
+#[test]
+fn atoms_must_fit() {
+    for (atom, code, label) in [
+        ("ld.shared.b32", Code::AtomMismatch, "operand S lies in GL, it may lie in SH"),
+        (
+            "ld.global.b64",
+            Code::AtomMismatch,
+            "operand S holds 1 elements a thread, the row takes 2",
+        ),
+        ("fma.f32", Code::AtomMismatch, "it computes MatMul"),
+        ("ldmatrix.x4.b16", Code::AtomMismatch, "operand S lies in GL"),
+        ("ld.golbal.b32", Code::UnknownAtom, ""),
+    ] {
+        let text = kernel(&format!(
+            "Allocate %x:[1].f32.RF\n  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom={atom} // HERE"
+        ));
+        let e = bad(&text, code);
+        assert!(e.label.contains(label), "{atom}: {}", e.label);
+        if code == Code::UnknownAtom {
+            assert_eq!(e.help.as_deref(), Some("did you mean `ld.global.b32`?"));
+        }
+    }
+}
+
+#[test]
+fn warps_execute_their_rows_whole() {
+    let text = kernel(
+        "Allocate %s:[16,16].f16.SH
+  Allocate %x:[8].f16.RF
+  Init <<<#grid, #cta>>> (1) -> (%s)
+  barrier
+  if (@t != 40) {
+    #warps:[2].[32].thread = #cta.tile([32])
+    Move <<<#grid, #warps>>> (%s.tile([1,8])[@t % 16, @t / 16 % 2]) -> (%x) atom=ldmatrix.x4.b16 // HERE
+  }",
+    );
+    let e = unverified(&text).err().unwrap();
+    assert_eq!((e.code, e.span.line_col(&text).0), (Code::Deadlock, 15), "{e}");
+    assert_eq!(e.label, "1 lanes are absent, and its membermask names them");
+    let all = text.replace("@t != 40", "@t < 64");
+    let e = unverified(&all).err().unwrap();
+    assert!(
+        e.message.contains("%B[0] is never written"),
+        "the row runs, the kernel does nothing: {e}"
+    );
+}
+
+#[test]
+fn collectives_and_threads_need_barriers_between() {
+    let text = |barrier: &str| {
+        kernel(&format!(
+            "Allocate %s:[64].f32.SH
+  Move <<<#grid, #cta>>> (%A) -> (%s)
+  {barrier}
+  Move <<<#grid, #one>>> (%s[63 - @t]) -> (%B[63 - @t])"
+        ))
+    };
+    good(&text("barrier"), &Options::default());
+    let e = run(&text(""), &Options::default()).err().unwrap();
+    assert_eq!(e.code, Code::Race);
+    assert!(e.message.starts_with("a group of warps writes %s[63]"), "{e}");
+}
+
+#[test]
+fn bodies_of_generic_specs_and_fragments_are_reported_as_not_compared() {
+    let text = kernel(
+        "#warps:[2].[32].thread = #cta.tile([32])
+  Move <<<#grid, #warps>>> (%A[@t]) -> (%B[@t]) {
+    Move <<<#grid, #one>>> (%A[@t]) -> (%B[@t])
+  }",
+    );
+    let report = good(&text, &Options::default());
+    let k = &report.kernels[0];
+    assert_eq!((k.specs, k.elements), (0, 64));
+    assert_eq!(
+        k.unchecked,
+        [(10, "each thread of a group has its own view of an operand".to_owned())]
+    );
+}
+
+#[test]
+fn runs_are_repeatable() {
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/ampere_gemm_by_hand.cby"
+    ));
+    let text = text.unwrap();
+    let reports: Vec<_> = (0..2).map(|_| good(&text, &Options::default())).collect();
+    assert_eq!(reports[0].kernels, reports[1].kernels);
+    assert_eq!(reports[0].outputs.get("C"), reports[1].outputs.get("C"));
+    // The same mistake is found at the same place, whichever block comes to it first.
+    let wrong = text.replace("s * 2 + @half", "s * 2 + 1 - @half");
+    let errors: Vec<_> = (0..2).map(|_| run(&wrong, &Options::default()).err().unwrap()).collect();
+    assert_eq!(errors[0], errors[1]);
+    assert_eq!(errors[0].code, Code::WrongElement);
+    assert!(errors[0].label.starts_with("block 0"), "{}", errors[0].label);
+}
+
+#[test]
+fn symbols_need_values() {
+    let text = "carbyne 1
+sym N{min=32, max=4096, div=32}
+%A:[32,N].f32.GL
+%B:[32,N].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
+  @t = #cta.indices()
+  Move <<<#grid, #cta.scalar()>>> (%A[@t, _]) -> (%B[@t, _])
+}
+";
+    bad(text, Code::Symbolic);
+    let options = |n| Options { symbols: [("N".to_owned(), n)].into(), ..Options::default() };
+    assert_eq!(good(text, &options(96)).kernels[0].elements, 32 * 96);
+    bad_with(text, Code::BadInput, &options(97));
+}

@@ -1,0 +1,145 @@
+//! What is counted and how near results are, on programs small enough to count by hand.
+
+use crate::support::good;
+use carbyne_simulate::{Inputs, KernelReport, Options};
+
+fn only(text: &str, options: &Options) -> KernelReport {
+    good(text, options).kernels.remove(0)
+}
+
+/// 64 threads on vectors of 64 numbers a block.
+fn kernel(blocks: usize, body: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[{n}].f32.GL
+%B:[{n}].f16.GL
+#grid:[{blocks}].block
+#cta:[64].thread
+UnaryPointwise.cast @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  @b = #grid.indices()
+  @t = #cta.indices()
+  #one:[].thread = #cta.scalar()
+  {body}
+}}
+",
+        n = blocks * 64
+    )
+}
+
+const CAST: &str = "UnaryPointwise.cast <<<#grid, #one>>> (%A[@b * 64 + @t]) -> (%B[@b * 64 + @t])";
+
+#[test]
+fn a_cast_is_half_a_unit_away() {
+    let report = only(&kernel(4, CAST), &Options::default());
+    let own = &report.numerics[0];
+    assert_eq!((own.kind.as_str(), own.executions, own.elements), ("UnaryPointwise.cast", 4, 256));
+    assert!(own.max_ulp > 0.4 && own.max_ulp <= 0.5, "{own:?}");
+    let norm = own.relative_norm.unwrap();
+    assert!(norm > 1e-5 && norm < 0.5f64.powi(11), "{own:?}");
+    let ints = Options { inputs: Inputs::Ints(1), ..Options::default() };
+    let exact = &only(&kernel(4, CAST), &ints).numerics[0];
+    assert_eq!((exact.max_ulp, exact.max_error, exact.relative_norm), (0.0, 0.0, Some(0.0)));
+}
+
+#[test]
+fn nothing_is_said_of_what_is_not_compared() {
+    let options = Options { check: false, ..Options::default() };
+    assert!(only(&kernel(4, CAST), &options).numerics.is_empty());
+}
+
+#[test]
+fn bytes_and_sectors_of_an_atom_are_counted() {
+    let body = "Allocate %x:[1].f32.RF
+  Allocate %h:[1].f16.RF
+  Move <<<#grid, #one>>> (%A[@b * 64 + (@t * 8 + @t / 8) % 64]) -> (%x[0]) atom=ld.global.b32
+  UnaryPointwise.cast <<<#grid, #one>>> (%x[0]) -> (%h[0])
+  Move <<<#grid, #one>>> (%h[0]) -> (%B[@b * 64 + (@t * 8 + @t / 8) % 64])";
+    let report = only(&kernel(4, body), &Options::default());
+    let read = report.leaves[0].count;
+    // Eight warps; 32 lanes are 32 bytes apart, four in each of eight sectors.
+    assert_eq!((read.executions, read.global.accesses, read.global.bytes), (8, 8, 8 * 128));
+    assert_eq!((read.global.sectors, read.global.ideal), (64, 32));
+    assert_eq!(read.shared.bytes, 0);
+}
+
+#[test]
+fn the_same_value_twice_is_a_warning() {
+    let body = CAST.replace("@t]", "@t / 2 * 2]");
+    let text = kernel(1, &body).replace("UnaryPointwise.cast @k", "Spec @k");
+    let line = text.lines().position(|l| l.contains("@t / 2")).unwrap() as u32 + 1;
+    assert_eq!(only(&text, &Options::default()).repeated, [line]);
+    let text = kernel(1, CAST);
+    assert!(only(&text, &Options::default()).repeated.is_empty());
+}
+
+#[test]
+fn registers_live_while_they_are_needed() {
+    // %x is dead behind the sum, %y begins there; %z is carried around the loop; %u is read by nobody.
+    let body = "Allocate %x:[4].f32.RF
+  Allocate %y:[1].f32.RF
+  Allocate %z:[2].f32.RF
+  Allocate %u:[8].f32.RF
+  Init <<<#grid, #one>>> (1) -> (%x)
+  Init <<<#grid, #one>>> (2) -> (%u)
+  Init <<<#grid, #one>>> (0) -> (%z)
+  for (i = 0; i < 3; i += 1) {
+    BinaryPointwise.add <<<#grid, #one>>> (%x[0], %z[0]) -> (%z[1])
+    BinaryPointwise.add <<<#grid, #one>>> (%z[1], %z[1]) -> (%z[0])
+  }
+  Move <<<#grid, #one>>> (%A[@b * 64 + @t]) -> (%y[0])
+  UnaryPointwise.cast <<<#grid, #one>>> (%y[0]) -> (%B[@b * 64 + @t])";
+    let report = only(&kernel(1, body), &Options::default());
+    let live: Vec<u64> = report.leaves.iter().map(|l| l.registers.unwrap()).collect();
+    //           x  x+u z+x  loop  y  y
+    assert_eq!(live, [4, 12, 6, 6, 6, 1, 1]);
+}
+
+#[test]
+fn half_registers_are_packed() {
+    let body = "Allocate %h:[3].f16.RF
+  Init <<<#grid, #one>>> (1) -> (%h)
+  Move <<<#grid, #one>>> (%h[1]) -> (%B[@b * 64 + @t])";
+    let text = kernel(1, body).replace("UnaryPointwise.cast @k", "Spec @k");
+    let live: Vec<_> =
+        only(&text, &Options::default()).leaves.iter().map(|l| l.registers).collect();
+    assert_eq!(live, [Some(2), Some(2)]);
+}
+
+#[test]
+fn synchronizations_are_counted_by_warps() {
+    let report = only(&kernel(4, &format!("barrier\n  {CAST}")), &Options::default());
+    let counts: Vec<_> = report.leaves.iter().map(|l| (&*l.kind, l.count.executions)).collect();
+    assert_eq!(counts, [("barrier", 8), ("UnaryPointwise.cast", 8)]);
+}
+
+#[test]
+fn a_sample_is_as_large_as_its_steps() {
+    let all = only(&kernel(16, CAST), &Options::default());
+    assert!(all.complete && !all.sampled);
+    let steps = all.steps_per_block;
+    for (sample, n) in [(0, 1), (5 * steps, 5), (5 * steps + steps / 2, 5), (100 * steps, 16)] {
+        let options = Options { sample: Some(sample), ..Options::default() };
+        let some = only(&kernel(16, CAST), &options);
+        assert_eq!((some.blocks_run.len(), some.sampled), (n, n < 16), "{sample}");
+    }
+    // Who asks for blocks gets these.
+    let options = Options { sample: Some(0), blocks: Some(3), ..Options::default() };
+    let some = only(&kernel(16, CAST), &options);
+    assert_eq!((some.blocks_run, some.sampled), (vec![0, 5, 10], false));
+}
+
+#[test]
+fn what_a_later_kernel_reads_is_computed_whole() {
+    let second = "
+%C:[1024].f32.GL
+UnaryPointwise.cast @l <<<#grid, #cta>>> (%B) -> (%C) {
+  @b = #grid.indices()
+  @t = #cta.indices()
+  UnaryPointwise.cast <<<#grid, #cta.scalar()>>> (%B[@b * 64 + @t]) -> (%C[@b * 64 + @t])
+}
+";
+    let options = Options { sample: Some(0), ..Options::default() };
+    let report = good(&format!("{}{second}", kernel(16, CAST)), &options);
+    let ran: Vec<_> = report.kernels.iter().map(|k| k.blocks_run.len()).collect();
+    assert_eq!(ran, [16, 1]);
+}

@@ -1,0 +1,215 @@
+//! Every row of every architecture computes what its spec means, on random data; and no operand's layout
+//! can be exchanged for another without that being noticed.
+//!
+//! A row's probe brings operands where the row wants them and runs it as the body of the spec that it
+//! implements; the simulator compares the two.
+
+use crate::support;
+use carbyne_atoms::probe::{Choice, Probe, Unobservable, corrupted, n_picks, probe};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Elem, Extent, docs};
+use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
+use carbyne_simulate::conformance;
+use carbyne_simulate::{Array, Inputs, Options, simulate};
+
+/// The row's probe; none for statements, and bulk copies, which are no tile of a spec.
+fn of(row: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
+    match probe(row, table, Choice { pick, set, ..Choice::default() }) {
+        // Those are below, with statements.
+        Ok(_) if row.extent != Extent::Tile || row.op.spec_kind().is_none() => None,
+        Ok(made) => Some(made),
+        Err(Unobservable::Statement(_) | Unobservable::Shadowed(_)) => None,
+        Err(e) => panic!("{}: {e}", row.name),
+    }
+}
+
+/// The different probes of a row. Of rows that differ in the number of columns alone the first has all.
+fn probes(row: &Atom, table: &AtomTable, first: bool) -> Vec<Probe> {
+    let sets: &[bool] = if row.sets && first { &[false, true] } else { &[false] };
+    let n = if first { n_picks(row) } else { 1 };
+    sets.iter().flat_map(|set| (0..n).filter_map(|pick| of(row, table, pick, *set))).collect()
+}
+
+/// Every row, and whether it is the first of those that differ in the number of columns alone.
+fn rows(table: &AtomTable) -> Vec<(Atom, bool)> {
+    let tables = [table.clone()];
+    let series = docs::series(&tables);
+    let numbered = |s: &docs::Series<'_>| -> Vec<(Atom, bool)> {
+        s.rows.iter().enumerate().map(|(i, r)| ((*r).clone(), i == 0)).collect()
+    };
+    series.iter().flat_map(numbered).collect()
+}
+
+#[test]
+fn every_row_computes_what_its_spec_means() {
+    let mut n = 0;
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        for (row, first) in rows(&table) {
+            for made in probes(&row, &table, first) {
+                let text = made.text;
+                let program = support::program(&text);
+                for inputs in [Inputs::Seed(5), Inputs::Ints(5)] {
+                    let options = Options { inputs, ..Options::default() };
+                    let report = simulate(&program, &table, &options).unwrap_or_else(|e| {
+                        panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label)
+                    });
+                    let k = &report.kernels[0];
+                    // A shuffle means no more than itself, nor does a part of a Move.
+                    let alone = matches!(row.op, AtomOp::Shfl(_)) || row.number("valid").is_some();
+                    assert_eq!(
+                        (k.specs, k.unchecked.len()),
+                        (u64::from(!alone), 1),
+                        "{arch} {}\n{text}",
+                        row.name
+                    );
+                    if inputs == Inputs::Ints(5) {
+                        // Two ways to compute a function of f64, of at most 2, round differently.
+                        let double = row.writes().all(|o| o.elem == Elem::Scalar(Scalar::F64));
+                        let near = double && row.error_bound().is_some();
+                        let most = if near { 4.0 * f64::EPSILON } else { 0.0 };
+                        assert!(k.max_error <= most, "{arch} {}: {}", row.name, k.max_error);
+                    }
+                    n += 1;
+                }
+            }
+        }
+    }
+    assert!(n > 1000, "{n} runs");
+}
+
+#[test]
+fn every_bulk_row_copies() {
+    let mut n = 0;
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        for row in table.rows().iter().filter(|r| r.extent != Extent::Tile) {
+            for pick in 0..n_picks(row) {
+                let made = probe(row, &table, Choice { pick, ..Choice::default() });
+                let text = made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text;
+                let report = simulate(&support::program(&text), &table, &Options::default())
+                    .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label));
+                let k = &report.kernels[0];
+                assert!(k.checked && k.complete && k.max_error == 0.0, "{}\n{text}", row.name);
+                n += 1;
+            }
+        }
+    }
+    assert!(n > 300, "{n} runs");
+}
+
+/// The litmus of a statement without the statement.
+fn without(row: &Atom, text: &str) -> String {
+    let lines = |is: &dyn Fn(&str) -> bool| -> String {
+        text.lines().filter(|l| !is(l.trim())).map(|l| format!("{l}\n")).collect()
+    };
+    match row.op {
+        AtomOp::Sync(op) => {
+            let own = |l: &str| l.split('(').next() == Some(op.as_str());
+            lines(&own)
+        }
+        // All lanes do what the elected one does.
+        AtomOp::Elect => text.replace("#e:[].thread = #w.elect()", "#e:[].thread = #w.scalar()"),
+        _ => lines(&|l| l.starts_with("barrier")),
+    }
+}
+
+#[test]
+fn every_litmus_passes_and_needs_its_statement() {
+    let (mut n, mut unnoticed) = (0, vec![]);
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        for row in table.rows().iter().filter(|r| r.op.spec_kind().is_none()) {
+            let made = match probe(row, &table, Choice::default()) {
+                Ok(made) => made,
+                Err(Unobservable::Statement(why)) => {
+                    assert!(why.len() > 10, "{}", row.name);
+                    continue;
+                }
+                Err(Unobservable::Shadowed(better)) => {
+                    assert!(table.get(better).is_some_and(|r| r.op == row.op), "{}", row.name);
+                    continue;
+                }
+                Err(e) => panic!("{arch} {}: {e}", row.name),
+            };
+            for case in conformance::cases(row) {
+                let arrays = conformance::given(&made, case);
+                let of = |text: &str| {
+                    let program = support::program(text);
+                    conformance::expected(&program, &made, &table, &arrays)
+                };
+                let right = of(&made.text).unwrap_or_else(|e| {
+                    panic!("{arch} {}: {e}: {}\n{}", row.name, e.label, made.text)
+                });
+                assert!(!right.is_empty(), "{}", row.name);
+                assert!(right.values().flatten().all(Option::is_some), "{}", row.name);
+                let text = without(row, &made.text);
+                assert_ne!(text, made.text, "{}", row.name);
+                if of(&text).is_ok_and(|other| other == right) {
+                    unnoticed.push(row.name);
+                }
+                n += 1;
+            }
+        }
+    }
+    unnoticed.dedup();
+    assert_eq!(unnoticed, [""; 0]);
+    assert!(n > 100, "{n} runs");
+}
+
+/// What a program writes, tensor by tensor; none where it is refused.
+fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
+    let report = simulate(&support::program(text), table, &Options::default()).ok()?;
+    Some(report.outputs.names().map(|n| report.outputs.get(n)).collect())
+}
+
+#[test]
+fn shuffles_do_what_the_leaf_without_a_row_does() {
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        let mut n = 0;
+        for row in table.rows().iter().filter(|r| matches!(r.op, AtomOp::Shfl(_))) {
+            let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
+            let by_meaning = text.replace(&format!(" atom={}", row.name), "");
+            assert_ne!(text, by_meaning);
+            let right = written(&by_meaning, &table);
+            assert!(right.as_ref().is_some_and(|r| r.iter().all(Option::is_some)), "{text}");
+            assert_eq!(written(&text, &table), right, "{arch} {}", row.name);
+            for wrong in corrupted(row) {
+                let name = format!("{arch}/{wrong:?}");
+                assert_ne!(written(&text, &table.clone().with(wrong)), right, "{name}");
+            }
+            n += 1;
+        }
+        assert!(n > 0, "{arch}");
+    }
+}
+
+#[test]
+fn every_wrong_layout_is_noticed() {
+    let (mut n, mut by_value) = (0, 0);
+    for arch in Arch::ALL {
+        let table = AtomTable::new(*arch);
+        // Of rows that differ in the number of columns alone two are enough.
+        let tables = [table.clone()];
+        for row in docs::series(&tables).iter().flat_map(|s| s.rows.iter().take(2).copied()) {
+            // Shuffles are above.
+            if let AtomOp::Shfl(_) = row.op {
+                continue;
+            }
+            let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
+            let program = support::program(&text);
+            for wrong in corrupted(row) {
+                let name = format!("{arch}/{wrong:?}");
+                let table = table.clone().with(wrong);
+                let Err(e) = simulate(&program, &table, &Options::default()) else {
+                    panic!("{name} is not noticed\n{text}")
+                };
+                assert!(matches!(e.code, Code::WrongElement | Code::AtomMismatch), "{name}: {e}");
+                by_value += usize::from(e.code == Code::WrongElement);
+                n += 1;
+            }
+        }
+    }
+    assert!(n > 100 && by_value > 100, "{n} layouts, {by_value} noticed by a value");
+}
