@@ -273,7 +273,7 @@ fn compare<'p>(
     output: &Output,
     elements: &[i64],
     found: impl Fn(i64) -> Option<(Value, Option<(Option<u16>, u32)>)> + 'p,
-    (block, small_ints): (i64, bool),
+    (block, small_ints): (Option<i64>, bool),
     counts: &mut Counts,
 ) -> Checked<()> {
     let (kernel, root) = (oracle.kernel, oracle.root);
@@ -344,7 +344,7 @@ pub(crate) fn check_block(
         let last = page.shadow.last_write(i);
         Some((value, last.map(|w| ((w.thread != u16::MAX).then_some(w.thread), w.site))))
     };
-    compare(oracle, output, &elements, found, (block, small_ints), counts)
+    compare(oracle, output, &elements, found, (Some(block), small_ints), counts)
 }
 
 /// Compares what all blocks together put to elements of an output.
@@ -367,7 +367,7 @@ pub(crate) fn check_sums(
         let i = all.binary_search_by_key(&e, |(e, _)| *e).ok()?;
         Some((all[i].1, None))
     };
-    compare(oracle, output, &elements, found, (0, small_ints), counts)
+    compare(oracle, output, &elements, found, (None, small_ints), counts)
 }
 
 /// Where an element of a caller's tensor is.

@@ -44,7 +44,9 @@ fn strip(module: &mut Module) -> Vec<String> {
             all.append(&mut stmt.leading);
             all.extend(stmt.trailing.take());
             match &mut stmt.kind {
-                StmtKind::Spec(spec) => spec.body.iter_mut().for_each(|b| block(all, b)),
+                StmtKind::Spec(spec) => {
+                    spec.means.iter_mut().chain(&mut spec.body).for_each(|b| block(all, b));
+                }
                 StmtKind::For { body, .. } => block(all, body),
                 StmtKind::If { then, otherwise, .. } => {
                     block(all, then);

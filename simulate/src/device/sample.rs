@@ -9,7 +9,7 @@ use crate::denote::{Axis, Chain, Region};
 /// Most work of comparing one output.
 const MAX_WORK: u64 = 1 << 31;
 /// Most numbers of operands that are kept while comparing.
-const MAX_NUMBERS: u64 = 1 << 22;
+const MAX_NUMBERS: u64 = 1 << 23;
 /// Most elements without being asked for more.
 const MAX_ELEMENTS: u64 = 1 << 24;
 

@@ -427,7 +427,7 @@ impl Runner<'_> {
                         let found = Found {
                             name: format!("{}{element}", kernel.view_name(output)),
                             value: value.map(|v| value_text(view.scalar, v.bits)),
-                            block: self.env.block,
+                            block: Some(self.env.block),
                             writer: self.blocks[self.rank].writer(view, at, thread),
                         };
                         return Err(wrong_element(kernel, check.site, &found, &wrong));
@@ -445,8 +445,8 @@ pub(crate) struct Found {
     pub name: String,
     /// Its value; none while undefined.
     pub value: Option<String>,
-    /// In which block.
-    pub block: i64,
+    /// In which block; none of what several blocks put to it.
+    pub block: Option<i64>,
     /// Thread and statement of its last write.
     pub writer: Option<(Option<u16>, u32)>,
 }
@@ -470,8 +470,8 @@ pub(crate) fn wrong_element(
         None => format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
     };
     let label = "the body of this spec does not compute what the spec means";
-    let mut d =
-        Diagnostic::new(Code::WrongElement, span, message).label(format!("block {block}: {label}"));
+    let by = block.map_or("all blocks together".to_owned(), |block| format!("block {block}"));
+    let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
     if wrong.exact.is_some() {
         d = d.note(format!(
             "it is {is} as stored; computed in binary64, without rounding, it is another number, so \
@@ -483,6 +483,9 @@ pub(crate) fn wrong_element(
             let from = &kernel.sites[*at as usize];
             let who = thread.map_or("a group of warps".to_owned(), |t| format!("thread {t}"));
             d = d.related(from.span, format!("last written here by {who}, {}", line_text(from)));
+        }
+        None if block.is_none() => {
+            d = d.help("look at what each block adds to it: each part once, and no part twice");
         }
         None => d = d.note("nothing in the block wrote it"),
     }

@@ -7,6 +7,7 @@ mod conformance;
 mod device;
 mod examples;
 mod levels;
+mod meanings;
 mod memory;
 mod mutants;
 mod programs;

@@ -200,7 +200,7 @@ fn corner(load: &str, after: &str) -> String {
 %back:[20,24].f32.GL
 #grid:[1].block
 #cta:[32].thread
-Spec @corner <<<#grid, #cta>>> (%in) -> (%out, %back) {{
+Spec @corner <<<#grid, #cta>>> (%in, %back) -> (%out, %back) {{
   #one:[].thread = #cta[0]
   %from = %in.tensormap([16,16], swizzle=(2,4,3))
   %to = %back.tensormap([16,16], swizzle=(2,4,3))

@@ -134,8 +134,9 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     };
     let mut wanted: Vec<String> = Vec::new();
     for &rule in &rules {
-        // `else` may only follow a brace; the help says so where it stands alone.
-        if rule == Rule::block_end && !in_body || at == base && rule == Rule::kw_else {
+        // `else` and a body may only follow a brace; the help says so where one stands alone.
+        let behind_brace = matches!(rule, Rule::kw_else | Rule::body_head);
+        if rule == Rule::block_end && !in_body || at == base && behind_brace {
             continue;
         }
         let words = describe(rule).to_owned();

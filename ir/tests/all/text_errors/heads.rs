@@ -145,7 +145,7 @@ fn specs() {
     check(
         "Move (%a) -> (%b) acc=f32.",
         expect![[r#"
-            P0001 2:26 "." expected `{`, a name or the next statement, found `.`
+            P0001 2:26 "." expected `means`, `{`, a name or the next statement, found `.`
         "#]],
     );
     check(
