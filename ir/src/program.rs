@@ -356,7 +356,7 @@ pub enum MeansOp {
     /// The elements of the input at these column-major indices.
     View {
         /// From coordinates to indices.
-        layout: Layout<Dim>,
+        layout: Box<Layout<Dim>>,
         /// The index of coordinate zero.
         offset: Dim,
     },

@@ -283,7 +283,7 @@ impl Resolver {
         let id = c.push(MeansValue { name: None, scalar, extents, operand: None }, view.span);
         c.seen[id].1 = true;
         c.means.steps.push(MeansStep {
-            op: MeansOp::View { layout, offset },
+            op: MeansOp::View { layout: Box::new(layout), offset },
             inputs: vec![MeansInput::Value(base)],
             output: id,
             span: view.span,

@@ -80,7 +80,7 @@ pub enum StepOp {
     /// The coordinate along a mode of the input.
     Iota(usize),
     /// Elements of the input by their numbers: from coordinates, and at coordinate zero.
-    View(Layout<i64>, i64),
+    View(Box<Layout<i64>>, i64),
 }
 
 /// Numbers on a region, with their scales.

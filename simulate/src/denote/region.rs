@@ -258,7 +258,7 @@ mod tests {
         // Two tiles in opposite corners.
         let far: Vec<i64> = (12..16).flat_map(|c| (6..8).map(move |r| r + 8 * c)).collect();
         let both: Vec<i64> =
-            (0..2).map(|r| r).chain((8..10).chain(16..18)).chain(far.iter().copied()).collect();
+            (0..2).chain((8..10).chain(16..18)).chain(far.iter().copied()).collect();
         let regions = cover(&modes, &both);
         let mut covered: Vec<i64> =
             regions.iter().flat_map(|r| r.elements(&modes).collect::<Vec<_>>()).collect();

@@ -540,7 +540,7 @@ impl Lowering<'_, '_> {
                     let broken = |e: String| Unchecked::Broken(unknown(step.span, "a view", &e));
                     let layout = self.vars.layout(layout).map_err(broken)?;
                     let offset = self.vars.constant(*offset).map_err(broken)?;
-                    StepOp::View(layout, offset)
+                    StepOp::View(Box::new(layout), offset)
                 }
                 MeansOp::Spec { kind, axes } => match kind {
                     SpecKind::Move => StepOp::Move,
