@@ -14,6 +14,7 @@ mod bulk;
 mod check;
 mod dice;
 mod meaning;
+mod private;
 mod row;
 mod schedule;
 mod shuffle;

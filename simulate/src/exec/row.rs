@@ -10,8 +10,8 @@ use std::rc::Rc;
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
 pub(super) struct Scratch {
-    tiles: Vec<Vec<u64>>,
-    output: Vec<u64>,
+    pub(super) tiles: Vec<Vec<u64>>,
+    pub(super) output: Vec<u64>,
     bases: Vec<i64>,
     addresses: Vec<i64>,
     granules: Vec<u32>,
@@ -45,7 +45,16 @@ impl Runner<'_> {
         active: &Mask,
     ) -> Checked<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let done = self.row_with(i, leaf, row, active, &mut scratch);
+        let plain = row.private && !self.kernel.has_flights;
+        let done = match plain && self.privately(row, leaf.site, active, &mut scratch).is_some() {
+            true => {
+                self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
+                let threads = active.threads().count() as u64;
+                self.counts.multiply_adds += threads * row.multiply_adds();
+                Ok(())
+            }
+            false => self.row_with(i, leaf, row, active, &mut scratch),
+        };
         self.scratch = scratch;
         done
     }
@@ -453,7 +462,7 @@ fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
 }
 
 /// Computes the output's tile from the inputs'.
-fn compute(row: &BoundRow, scratch: &mut Scratch) {
+pub(super) fn compute(row: &BoundRow, scratch: &mut Scratch) {
     let Scratch { tiles, output, .. } = scratch;
     match row.op {
         RowOp::Move | RowOp::Accumulate(_) => {

@@ -182,7 +182,7 @@ impl<'k> Runner<'k> {
             }
             Node::Allocate(buffer) => {
                 if let Some(i) = buffer {
-                    mask.threads().for_each(|t| self.blocks[self.rank].registers[*i].clear(t));
+                    self.blocks[self.rank].registers[*i].clear(&mask);
                 }
             }
             Node::For { slot, start, end, site, body, blocking, .. } => {
