@@ -4,7 +4,7 @@
 //! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
 //! taken in order, and the first error in that order is reported.
 
-use crate::exec::{Counts, Finished, Mode, Numerics, run_cluster};
+use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
@@ -34,7 +34,7 @@ pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Chec
     let mut memory = Memory::new(program, options, &symbols)?;
     let mut kernels = Vec::new();
     for (i, id) in program.kernels.iter().enumerate() {
-        let kernel = lower(program, *id, atoms, &symbols)?;
+        let kernel = lower(program, *id, atoms, &symbols, elected_lane(options.schedule))?;
         let later = touched(program, &program.kernels[i + 1..]);
         let needed = touched(program, &[*id]).iter().any(|b| later.contains(b));
         let sample = options.sample.filter(|_| !needed);

@@ -13,7 +13,8 @@
 //!
 //! The *group* of a spec is the innermost level of its thread tensor; outer levels repeat it. `[4].[32]`
 //! is four groups of 32. `.scalar()`, or a tensor without levels, makes every thread a group of its own.
-//! A group is active as a whole or not at all; else the run ends with `S0505`.
+//! A group is active as a whole or not at all; else the run ends with `S0505`. `.elect()` takes the same lane of
+//! every warp throughout a run: the last, under a drawn schedule any but the first.
 //!
 //! # Where elements are
 //! A view's element `e` (column-major over the modes of all levels, outermost level first) is at

@@ -22,7 +22,7 @@ pub use near::{Near, near};
 
 use crate::Inputs;
 use crate::denote::Meaning;
-use crate::exec::{Counts, value_text};
+use crate::exec::{Counts, elected_lane, value_text};
 use crate::launch::{Memory, symbols};
 use crate::options::Options;
 use crate::plan::{
@@ -81,7 +81,7 @@ impl<'p> Trial<'p> {
         let kernels = program
             .kernels
             .iter()
-            .map(|id| lower(program, *id, atoms, &symbols))
+            .map(|id| lower(program, *id, atoms, &symbols, elected_lane(options.schedule)))
             .collect::<Checked<Vec<_>>>()?;
         let small_ints = matches!(options.inputs, Inputs::Ints(_));
         let trial = Trial { program, kernels, memory, symbols, small_ints };

@@ -24,6 +24,7 @@ mod trail;
 
 pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Near, Want, wrong_element};
+pub(crate) use dice::elected_lane;
 
 use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};

@@ -71,7 +71,7 @@ impl Runner<'_> {
         zero: u64,
         fma: impl Fn(u64, u64, u64) -> u64,
     ) -> Option<()> {
-        let (&[ref a, ref b], [d]) = (&row.reads[..], &row.writes[..]) else { return None };
+        let ([a, b], [d]) = (&row.reads[..], &row.writes[..]) else { return None };
         let reads_output = !d.reads.is_empty();
         let (a, b, d) = (
             (Place::of(self, a)?, *a.reads.first()?),

@@ -1,0 +1,116 @@
+//! What goes wrong on hardware only now and then: each program is run right and wrong, in the usual schedule and
+//! under others, and the wrong one is reported under all of them.
+
+mod common;
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_simulate::{Inputs, Options, simulate};
+
+const SCHEDULES: u64 = 8;
+
+fn under(text: &str, schedule: Option<u64>) -> Result<(), Box<Diagnostic>> {
+    let options = Options { schedule, inputs: Inputs::Seed(5), ..Options::default() };
+    simulate(&common::program(text), &AtomTable::new(Arch::Sm90a), &options).map(drop)
+}
+
+fn schedules() -> impl Iterator<Item = Option<u64>> {
+    std::iter::once(None).chain((0..SCHEDULES).map(Some))
+}
+
+#[track_caller]
+fn right(text: &str) {
+    for schedule in schedules() {
+        if let Err(e) = under(text, schedule) {
+            panic!("{schedule:?}: {} {e}: {} {:?}\n{text}", e.code.as_str(), e.label, e.related);
+        }
+    }
+}
+
+/// Reported with this code and these words, under drawn schedules with any code of the simulator.
+#[track_caller]
+fn wrong(text: &str, code: Code, part: &str) -> Box<Diagnostic> {
+    for schedule in schedules().skip(1) {
+        let e = under(text, schedule).expect_err(text);
+        assert!(e.code.as_str().starts_with("S05"), "{schedule:?}: {e}\n{text}");
+    }
+    let e = under(text, None).expect_err(text);
+    let all = format!("{e} {} {:?} {:?}", e.label, e.related, e.help);
+    assert!(e.code == code && all.contains(part), "{} {all}\n{text}", e.code.as_str());
+    e
+}
+
+/// One thread writes to shared memory, one reads it, both of one warp.
+fn elected(writer: &str, reader: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #writer:[].thread = {writer}
+  #reader:[].thread = {reader}
+  Allocate %s:[1].f32.SH
+  Spec <<<#grid, #writer>>> (%A) -> (%s) {{
+    Allocate %x:[1].f32.RF
+    Move <<<#grid, #writer>>> (%A[0]) -> (%x[0])
+    Move <<<#grid, #writer>>> (%x[0]) -> (%s[0])
+  }}
+  Spec <<<#grid, #reader>>> (%s) -> (%B) {{
+    Allocate %x:[1].f32.RF
+    Move <<<#grid, #reader>>> (%s[0]) -> (%x[0])
+    Move <<<#grid, #reader>>> (%x[0]) -> (%B[0])
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn which_lane_is_elected_is_not_said() {
+    let first = "#cta.tile([32])[0].elect()";
+    right(&elected(first, first));
+    let e = wrong(&elected(first, "#cta[0]"), Code::Race, "thread 31 writes %s[0]");
+    assert!(e.message.contains("thread 0 reads"), "{e}");
+    // Counting on the last is no better.
+    let text = elected(first, "#cta[31]");
+    let found = (0..SCHEDULES).filter(|seed| under(&text, Some(*seed)).is_err()).count();
+    assert!(found + 2 > SCHEDULES as usize, "only {found} of {SCHEDULES} schedules elect another");
+    // Whichever numbers its threads have in the tensor.
+    let turned = "#cta.tile([32])[0].reshape([2,16]:[16,1]).elect()";
+    right(&elected(turned, first));
+}
+
+#[test]
+fn who_elected_waits_must_have_issued() {
+    let text = |waiter: &str| {
+        format!(
+            "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0])
+  Move <<<#grid, #one>>> (%x[0]) -> (%s[@t])
+  fence.async
+  barrier
+  Spec <<<#grid, #cta.tile([32])[0].elect()>>> (%s) -> (%B) {{
+    Move <<<#grid, #cta.tile([32])[0].elect()>>> (%s) -> (%B) atom=cp.async.bulk.global.shared
+    bulk.commit
+  }}
+  Spec <<<#grid, {waiter}>>> () -> () {{
+    bulk.wait_read(0)
+  }}
+}}
+"
+        )
+    };
+    right(&text("#cta.tile([32])[0].elect()"));
+    wrong(&text("#cta[0]"), Code::Race, "may end while");
+}
