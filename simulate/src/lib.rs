@@ -39,7 +39,8 @@
 //!   a BinaryPointwise; group by group, in binary64, rounded to the accumulator's type and
 //!   then to the output's. Operands in memory must be one view for the whole group, and plain registers
 //!   have a meaning for single threads only (`S0506`). A Shfl moves each lane's own registers within a
-//!   group of at most 32; a lane whose source does not exist keeps its own values.
+//!   group of at most 32; a lane whose source does not exist keeps its own values. Of `lane=`, which the verifier
+//!   bounds by the group, a row takes the low bits.
 //!
 //! All lanes of a warp read before any of them writes. Two lanes that write different values to one element
 //! in one execution are an error (`S0511`); the same value is counted as a warning.

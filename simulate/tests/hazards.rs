@@ -114,3 +114,30 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
     right(&text("#cta.tile([32])[0].elect()"));
     wrong(&text("#cta[0]"), Code::Race, "may end while");
 }
+
+#[test]
+fn of_a_lane_the_low_five_bits_count() {
+    let text = |lane: i64| {
+        format!(
+            "carbyne 1
+%A:[64].i32.GL
+%B:[64].i32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  @t = #cta.indices()
+  Allocate %x:[1].i32.RF
+  Allocate %y:[1].i32.RF
+  Move <<<#grid, #cta.scalar()>>> (%A[@t]) -> (%x[0])
+  Shfl.bfly <<<#grid, #cta.tile([32])>>> (%x) -> (%y) lane={lane} atom=shfl.bfly.b32
+  Move <<<#grid, #cta.scalar()>>> (%y[0]) -> (%B[@t])
+}}
+"
+        )
+    };
+    right(&text(8));
+    let report = common::unverified(&text(40)).unwrap_or_else(|e| panic!("{e}"));
+    let get = |name| report.outputs.get(name).map(|a| a.values).unwrap_or_default();
+    let (a, b) = (get("A"), get("B"));
+    assert!((0..64).all(|t| b[t] == a[t ^ 8]), "{a:?} {b:?}");
+}

@@ -28,6 +28,7 @@
 //! computes what its spec means (`simulate`).
 
 mod cluster;
+mod exchange;
 mod operands;
 mod places;
 mod storage;
