@@ -74,7 +74,8 @@
 //! begins. A wait for a parity passes while the current phase has the other one; else its warps wait, and the
 //! others go on. Every use must come after the init (`S0502`, `S0503`), and a copy's after a fence behind it
 //! (`S0510`). A second init, more arrivals than a phase takes, and an arrival that nothing orders behind the
-//! bytes of an earlier phase are errors (`S0510`).
+//! bytes of an earlier phase are errors (`S0510`). So is data where an mbarrier is, once it has been made ready:
+//! nothing ends it (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier).
 //!
 //! The blocks of a cluster run side by side, statement by statement; each may arrive at the mbarriers of the
 //! others, copy to their shared memory, and read and write it by single threads. Some thread of a block must come

@@ -141,3 +141,73 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
     let (a, b) = (get("A"), get("B"));
     assert!((0..64).all(|t| b[t] == a[t ^ 8]), "{a:?} {b:?}");
 }
+
+#[test]
+fn a_live_mbarrier_is_no_place_for_data() {
+    let text = |reuses: &str, early: &str| {
+        format!(
+            "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %full:[2].mbarrier.SH
+  Allocate %s:[64].f32.SH{{{reuses}}}
+  Allocate %x:[1].f32.RF
+  {early}
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 64)
+  }}
+  barrier
+  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0])
+  Move <<<#grid, #one>>> (%x[0]) -> (%s[@t])
+  mbarrier.arrive(%full[1])
+  mbarrier.wait(%full[1], 0)
+  Move <<<#grid, #one>>> (%s[63 - @t]) -> (%x[0])
+  Move <<<#grid, #one>>> (%x[0]) -> (%B[@t])
+}}
+"
+        )
+    };
+    right(&text("align=128", ""));
+    let e = wrong(&text("reuses=%full", ""), Code::BarrierMisuse, "written over %full[0]");
+    assert!(e.message.starts_with("%s[0]"), "{e}");
+    let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32
+  async.commit
+  async.wait(0)";
+    // An mbarrier may be made where data was, as soon as nobody needs it.
+    let before = format!("{copy}\n  barrier");
+    let reused = text("", &before).replace("Allocate %full:[2].mbarrier.SH\n", "").replace(
+        "  Allocate %x:",
+        "  Allocate %full:[2].mbarrier.SH{reuses=%s}\n  Allocate %more:[64].f32.SH\n  Allocate %x:",
+    );
+    let (head, tail) = reused.split_once("mbarrier.init").unwrap_or_default();
+    right(&format!("{head}mbarrier.init{}", tail.replace("%s[", "%more[")));
+    wrong(&reused, Code::BarrierMisuse, "live");
+}
+
+#[test]
+fn lanes_beside_the_one_that_inits_an_mbarrier_wait_for_it() {
+    let text = |between: &str| {
+        format!(
+            "carbyne 1
+%A:[32].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 1)
+  }}
+  {between}
+  mbarrier.wait(%full, 1)
+}}
+"
+        )
+    };
+    right(&text("barrier"));
+    wrong(&text(""), Code::Race, "no barrier stands between");
+}

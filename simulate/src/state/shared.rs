@@ -15,6 +15,8 @@ enum State {
     Undefined,
     Defined,
     Pending,
+    /// Part of an mbarrier that has been made ready; nothing ends it.
+    Mbarrier,
 }
 
 /// Shared memory of one block.
@@ -56,6 +58,8 @@ pub(crate) enum Denied {
     Overlap(u16),
     /// An asynchronous instruction, issued by the statement, still reads it.
     Busy(u32),
+    /// A live mbarrier is there, and the access is one of data.
+    Mbarrier,
 }
 
 impl Shared {
@@ -154,6 +158,8 @@ impl Shared {
                 State::Defined => {}
                 State::Undefined => return Err(Denied::Undefined),
                 State::Pending => return Err(self.pending(byte)),
+                State::Mbarrier if buffer.mbarriers => {}
+                State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
         Ok(Self::load(&self.bytes, byte, bit, buffer.bits))
@@ -202,13 +208,16 @@ impl Shared {
         if states.contains(&State::Pending) {
             return Err(self.pending(byte));
         }
+        if !buffer.mbarriers && states.contains(&State::Mbarrier) {
+            return Err(Denied::Mbarrier);
+        }
         if later {
             states.fill(State::Pending);
             self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
             Self::store(&mut self.coming, byte, bit, buffer.bits, value);
             return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
         }
-        states.fill(State::Defined);
+        states.fill(if buffer.mbarriers { State::Mbarrier } else { State::Defined });
         Self::store(&mut self.bytes, byte, bit, buffer.bits, value);
         Ok(None)
     }
@@ -237,6 +246,7 @@ impl Shared {
                 State::Defined => {}
                 State::Undefined => return Err(Denied::Undefined),
                 State::Pending => return Err(self.pending(byte)),
+                State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
         let value = combine(Self::load(&self.bytes, byte, bit, buffer.bits));
