@@ -211,3 +211,78 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
     right(&text("barrier"));
     wrong(&text(""), Code::Race, "no barrier stands between");
 }
+
+/// A ring of two stages from a warp to a warp; `consume` reads a stage and gives it back.
+fn ring(consume: &str, count: u32) -> String {
+    format!(
+        "carbyne 1
+%in:[6,32].f32.GL
+%out:[6,32].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @ring <<<#grid, #cta>>> (%in) -> (%out) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  #first:[].thread = #w[0].scalar()
+  #second:[].thread = #w[1].scalar()
+  @t = #cta.indices()
+  Allocate %s:[2].[32].f32.SH
+  Allocate %full:[2].mbarrier.SH
+  Allocate %empty:[2].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full, %empty) {{
+    mbarrier.init(%full, 32)
+    mbarrier.init(%empty, {count})
+  }}
+  barrier
+  Spec <<<#grid, #w[0]>>> (%in, %full, %empty) -> (%s) {{
+    Allocate %x:[1].f32.RF
+    for (k = 0; k < 6; k += 1) {{
+      mbarrier.wait(%empty[k % 2], (k / 2 + 1) % 2)
+      Move <<<#grid, #first>>> (%in[k, @t % 32]) -> (%x[0])
+      Move <<<#grid, #first>>> (%x[0]) -> (%s[k % 2][@t % 32])
+      mbarrier.arrive(%full[k % 2])
+    }}
+  }}
+  Spec <<<#grid, #w[1]>>> (%s, %full, %empty) -> (%out) {{
+    Allocate %y:[1].f32.RF
+    for (k = 0; k < 6; k += 1) {{
+      mbarrier.wait(%full[k % 2], k / 2 % 2)
+      {consume}
+      Move <<<#grid, #second>>> (%y[0]) -> (%out[k, @t % 32])
+    }}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn each_lane_gives_back_what_it_has_read_itself() {
+    let read = "Move <<<#grid, #second>>> (%s[k % 2][31 - @t % 32]) -> (%y[0])";
+    let arrive = "mbarrier.arrive(%empty[k % 2])";
+    let low = format!("if (@t % 32 < 16) {{ {arrive} }}");
+    let high = format!("if (@t % 32 >= 16) {{ {arrive} }}");
+    right(&ring(&format!("{read} {arrive}"), 32));
+    right(&ring(&format!("{read} {low} {high}"), 32));
+    right(&ring(&format!("{read} {high} {low}"), 32));
+    // Half the lanes tell that they have read before they have.
+    let e = wrong(&ring(&format!("{low} {read} {high}"), 32), Code::Race, "thread 47 reads");
+    assert!(e.message.contains("%s[0,16]"), "{e}");
+    wrong(&ring(&format!("{high} {read} {low}"), 32), Code::Race, "no barrier stands between");
+    // Each half reads for itself, the same elements or others, and gives them back at once.
+    let both = |index: &str| {
+        let read = read.replace("31 - @t % 32", index);
+        format!("if (@t % 32 < 16) {{ {read} {arrive} }} else {{ {read} {arrive} }}")
+    };
+    right(&ring(&both("31 - @t % 32"), 32));
+    right(&ring(&both("@t % 16"), 32));
+    right(&ring(&both("0"), 32));
+    // Of a stage that half the lanes read half the lanes tell.
+    let half = |of: &str| {
+        let read = read.replace("31 - @t % 32", of);
+        format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {read} {arrive} }}")
+    };
+    right(&ring(&half("@t % 2"), 16));
+    let late =
+        format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {arrive} {read} }}");
+    wrong(&ring(&late, 16), Code::Race, "no barrier stands between");
+}
