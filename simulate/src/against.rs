@@ -6,7 +6,7 @@
 //! magnitude of the tensor.
 
 use crate::denote::{Exact, SLACK, cover};
-use crate::exec::{Mode, value_text};
+use crate::exec::{Mode, elected_lane, value_text};
 use crate::launch::{Memory, chosen_blocks, execute, meant, merge_into, reads, steps, symbols};
 use crate::options::Options;
 use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
@@ -48,7 +48,7 @@ pub fn against(
     let mut compared: BTreeMap<BufferId, u64> = BTreeMap::new();
     let mut between = HashSet::new();
     for (i, id) in parent.kernels.iter().enumerate() {
-        let kernel = lower(parent, *id, atoms, &symbols)?;
+        let kernel = lower(parent, *id, atoms, &symbols, elected_lane(None))?;
         let later: HashSet<BufferId> =
             parent.kernels[i + 1..].iter().flat_map(|k| reads(parent, *k)).collect();
         let needed = outputs(parent, *id).any(|b| later.contains(&b));

@@ -5,7 +5,7 @@
 //! taken in order, and the first error in that order is reported.
 
 use crate::denote::Region;
-use crate::exec::{Counts, Finished, Mode, Numerics, run_cluster};
+use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
 use crate::options::Options;
@@ -38,7 +38,7 @@ pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Chec
     let mut memory = Memory::new(program, options, &symbols)?;
     let mut kernels = Vec::new();
     for (i, id) in program.kernels.iter().enumerate() {
-        let kernel = lower(program, *id, atoms, &symbols)?;
+        let kernel = lower(program, *id, atoms, &symbols, elected_lane(options.schedule))?;
         let later = read(program, &program.kernels[i + 1..]);
         let needed =
             program.specs[*id].outputs.iter().any(|t| later.contains(&buffer(program, *t)));

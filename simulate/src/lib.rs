@@ -13,7 +13,8 @@
 //!
 //! The *group* of a spec is the innermost level of its thread tensor; outer levels repeat it. `[4].[32]`
 //! is four groups of 32. `.scalar()`, or a tensor without levels, makes every thread a group of its own.
-//! A group is active as a whole or not at all; else the run ends with `S0505`.
+//! A group is active as a whole or not at all; else the run ends with `S0505`. `.elect()` takes the same lane of
+//! every warp throughout a run: the last, under a drawn schedule any but the first.
 //!
 //! # Where elements are
 //! A view's element `e` (column-major over the modes of all levels, outermost level first) is at
@@ -38,7 +39,8 @@
 //!   a BinaryPointwise; group by group, in binary64, rounded to the accumulator's type and
 //!   then to the output's. Operands in memory must be one view for the whole group, and plain registers
 //!   have a meaning for single threads only (`S0506`). A Shfl moves each lane's own registers within a
-//!   group of at most 32; a lane whose source does not exist keeps its own values.
+//!   group of at most 32; a lane whose source does not exist keeps its own values. Of `lane=`, which the verifier
+//!   bounds by the group, a row takes the low bits.
 //!
 //! All lanes of a warp read before any of them writes. Two lanes that write different values to one element
 //! in one execution are an error (`S0511`); the same value is counted as a warning.
@@ -72,7 +74,8 @@
 //! begins. A wait for a parity passes while the current phase has the other one; else its warps wait, and the
 //! others go on. Every use must come after the init (`S0502`, `S0503`), and a copy's after a fence behind it
 //! (`S0510`). A second init, more arrivals than a phase takes, and an arrival that nothing orders behind the
-//! bytes of an earlier phase are errors (`S0510`).
+//! bytes of an earlier phase are errors (`S0510`). So is data where an mbarrier is, once it has been made ready:
+//! nothing ends it (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier).
 //!
 //! The blocks of a cluster run side by side, statement by statement; each may arrive at the mbarriers of the
 //! others, copy to their shared memory, and read and write it by single threads. Some thread of a block must come

@@ -29,6 +29,7 @@
 //! computes what its spec means (`simulate`).
 
 mod cluster;
+mod exchange;
 mod operands;
 mod places;
 mod storage;

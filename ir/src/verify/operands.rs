@@ -78,6 +78,7 @@ impl Verifier<'_> {
         self.scalars(id);
         self.shapes(id);
         self.valid(id);
+        self.lane(id);
     }
 
     /// V0218 for the `valid=` of a Move: a number of its elements, whatever the indices are.

@@ -23,7 +23,7 @@ mod sample;
 
 use crate::Inputs;
 use crate::denote::{Region, SLACK};
-use crate::exec::{Mode, value_text};
+use crate::exec::{Mode, elected_lane, value_text};
 use crate::launch::{Memory, chosen_blocks, execute, steps, symbols};
 use crate::num::{decode, encode, ulp};
 use crate::options::{DEFAULT_BUDGET, Options};
@@ -86,7 +86,7 @@ impl<'p> Trial<'p> {
         let kernels = program
             .kernels
             .iter()
-            .map(|id| lower(program, *id, atoms, &symbols))
+            .map(|id| lower(program, *id, atoms, &symbols, elected_lane(options.schedule)))
             .collect::<Checked<Vec<_>>>()?;
         let small_ints = matches!(options.inputs, Inputs::Ints(_));
         let trial = Trial { program, kernels, memory, symbols, small_ints };

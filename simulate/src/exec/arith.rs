@@ -157,16 +157,18 @@ pub(super) fn reduce(op: ReduceOp, scalar: Scalar, tile: &[u64]) -> u64 {
     reduced.unwrap_or(0)
 }
 
-/// The lane from which a lane receives; its own where the exchange names none.
+/// The lane from which a lane receives; its own where there is no such lane. Of the lane, distance or mask the low bits
+/// count (PTX ISA, Data Movement and Conversion Instructions: shfl.sync).
 pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> usize {
-    let n = n_lanes as i64;
+    let (n, own) = (n_lanes.max(1) as i64, own as i64);
+    let lane = lane.rem_euclid(n);
     let other = match op {
-        ShflOp::Idx => lane.rem_euclid(n.max(1)),
-        ShflOp::Up => (own as i64).saturating_sub(lane),
-        ShflOp::Down => (own as i64).saturating_add(lane),
-        ShflOp::Bfly => own as i64 ^ lane,
+        ShflOp::Idx => lane,
+        ShflOp::Up => own - lane,
+        ShflOp::Down => own + lane,
+        ShflOp::Bfly => own ^ lane,
     };
-    if (0..n).contains(&other) { other as usize } else { own }
+    if (0..n).contains(&other) { other as usize } else { own as usize }
 }
 
 /// What was there and a value, put together.

@@ -1,10 +1,14 @@
 //! Turns a failed access into an error that says which element, which thread, which lines.
 
 use crate::index::BadIndex;
-use crate::plan::{Checked, Kernel, Mask, Site, Space};
+use crate::plan::{Checked, Kernel, Mask, SharedBuffer, Site, Space};
 use crate::state::race::Clash;
-use crate::state::{Failure, Who};
+use crate::state::{Failure, Shared, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
+
+/// Size of an mbarrier (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier, Size and
+/// alignment of mbarrier object).
+const MBARRIER_BYTES: usize = 8;
 
 pub(super) fn bad_index(kernel: &Kernel<'_>, site: u32, e: BadIndex) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Code::Overflow, kernel.sites[site as usize].span, e.to_string()))
@@ -99,6 +103,7 @@ pub(super) fn failed<T>(
         )
         .label(by)
         .help("write `wgmma.fence` before the MatMul, after what reads or writes its registers"),
+        Failure::Mbarrier => over_mbarrier(kernel, site, &element, by, access),
         Failure::Overlap(other) => Diagnostic::new(
             Code::Overlap,
             site.span,
@@ -108,6 +113,34 @@ pub(super) fn failed<T>(
         .help("let one thread own each element: compare the view's strides with the threads'"),
     };
     Err(Box::new(diagnostic))
+}
+
+/// Data is accessed where an mbarrier is live.
+fn over_mbarrier(
+    kernel: &Kernel<'_>,
+    site: Site,
+    element: &str,
+    by: String,
+    access: &Access,
+) -> Diagnostic {
+    let byte = match kernel.views[access.view].space {
+        Space::Shared(i) => Shared::address(&kernel.shared.buffers[i], access.at),
+        Space::Global(_) | Space::Registers(_) => None,
+    };
+    let there = byte.and_then(|(byte, _)| {
+        let n = |b: &SharedBuffer| usize::try_from(b.len).unwrap_or(0) * MBARRIER_BYTES;
+        let holds = |b: &&SharedBuffer| b.mbarriers && (b.at..b.at + n(b)).contains(&byte);
+        let buffer = kernel.shared.buffers.iter().find(holds)?;
+        Some(buffer.names.element(((byte - buffer.at) / MBARRIER_BYTES) as i64))
+    });
+    let there = there.unwrap_or_else(|| "an mbarrier".to_owned());
+    let verb = if access.write { "written over" } else { "read where" };
+    let end = if access.write { ", which is live" } else { " is, a live mbarrier" };
+    Diagnostic::new(Code::BarrierMisuse, site.span, format!("{element} is {verb} {there}{end}"))
+        .label(by)
+        .help(
+            "give one of them memory of its own: nothing ends an mbarrier that has been made ready",
+        )
 }
 
 /// A thread ends while a copy that it issued may still read shared memory.

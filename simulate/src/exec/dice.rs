@@ -6,6 +6,9 @@ use super::Runner;
 use super::strand::Strand;
 use crate::inputs::{GOLDEN, mix};
 
+/// Lanes of a warp.
+const LANES: usize = 32;
+
 /// A sequence of numbers.
 pub(super) struct Dice(u64);
 
@@ -20,6 +23,13 @@ impl Dice {
         self.0 = self.0.wrapping_add(GOLDEN);
         (mix(self.0) % n.max(1) as u64) as usize
     }
+}
+
+/// The lane that `.elect()` takes of every warp. Hardware takes the same one each time and does not say which (PTX
+/// ISA, Parallel Synchronization and Communication Instructions: elect.sync). Here it is never the first, so that
+/// whatever counts on the first is found: the last in the usual schedule, any other in one that is drawn.
+pub(crate) fn elected_lane(schedule: Option<u64>) -> usize {
+    schedule.map_or(LANES - 1, |seed| 1 + Dice::new(seed, i64::MIN).below(LANES - 1))
 }
 
 impl<'k> Runner<'k> {

@@ -15,6 +15,7 @@ mod check;
 mod dice;
 mod meaning;
 mod measure;
+mod private;
 mod row;
 mod schedule;
 mod shadow;
@@ -25,6 +26,7 @@ mod trail;
 
 pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
+pub(crate) use dice::elected_lane;
 
 use crate::index::Env;
 use crate::plan::{Checked, How, Kernel, Mask, Squad};

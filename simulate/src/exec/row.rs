@@ -6,13 +6,14 @@ use super::{Runner, arith, shadow};
 use crate::plan::{BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space};
 use crate::state::clock::Proxy;
 use crate::state::{Issue, Tile, Value, Who};
+use carbyne_ir::scalar::Scalar;
 use std::rc::Rc;
 
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
 pub(super) struct Scratch {
-    tiles: Vec<Tile>,
-    output: Tile,
+    pub(super) tiles: Vec<Tile>,
+    pub(super) output: Tile,
     bases: Vec<i64>,
     addresses: Vec<i64>,
     granules: Vec<u32>,
@@ -46,7 +47,18 @@ impl Runner<'_> {
         active: &Mask,
     ) -> Checked<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let done = self.row_with(i, leaf, row, active, &mut scratch);
+        // What a statement does to its results is measured where they are made.
+        let measured = self.mode.statements || rounds(row).0 == Rounds::Decides;
+        let plain = row.private && !self.kernel.has_flights && !(measured && self.mode.shadows);
+        let done = match plain && self.privately(row, leaf.site, active, &mut scratch).is_some() {
+            true => {
+                self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
+                let threads = active.threads().count() as u64;
+                self.counts.multiply_adds += threads * row.multiply_adds();
+                Ok(())
+            }
+            false => self.row_with(i, leaf, row, active, &mut scratch),
+        };
         self.scratch = scratch;
         done
     }
@@ -139,17 +151,7 @@ impl Runner<'_> {
     }
 
     fn measure_row(&mut self, i: usize, row: &BoundRow, results: &Tile) {
-        let (rounds, scalar) = match row.op {
-            RowOp::Unary(op, from, to) => (Rounds::unary(op, from, to), to),
-            RowOp::Binary(op, from, to) => (Rounds::binary(op, from), to),
-            RowOp::MatMul { to, .. } | RowOp::Reduction(_, to) => (Rounds::sum(to), to),
-            RowOp::Tf32Away => (Rounds::Floats, carbyne_ir::scalar::Scalar::Tf32),
-            RowOp::Move
-            | RowOp::Accumulate(_)
-            | RowOp::Select
-            | RowOp::Init(_)
-            | RowOp::Shuffle { .. } => return,
-        };
+        let (rounds, scalar) = rounds(row);
         self.measure(i, rounds, scalar, results);
     }
 
@@ -228,8 +230,7 @@ impl Runner<'_> {
         let index = match operand.source {
             Source::View(v) => v,
             Source::Number(literal) => {
-                let value = Value { bits: literal.rounded.to_bits(), shadow: literal.exact };
-                tile.push(value, self.mode.shadows);
+                tile.push(Value::literal(&literal), self.mode.shadows);
                 return Ok(());
             }
         };
@@ -476,7 +477,7 @@ fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
 }
 
 /// Computes the output's tile from the inputs'.
-fn compute(row: &BoundRow, scratch: &mut Scratch, shadows: bool) {
+pub(super) fn compute(row: &BoundRow, scratch: &mut Scratch, shadows: bool) {
     let Scratch { tiles, output, .. } = scratch;
     if let RowOp::Binary(_, from, _) = row.op {
         for (tile, read) in tiles.iter_mut().zip(&row.reads) {
@@ -552,6 +553,21 @@ fn compute_shadows(row: &BoundRow, tiles: &[Tile], output: &mut Vec<f64>) {
         | RowOp::MatMul { .. } => {
             shadow::compute(&row.op, &tile, tiles.len(), n_written(row), output);
         }
+    }
+}
+
+/// What a row does to values and not to shadows, and the type of its results.
+fn rounds(row: &BoundRow) -> (Rounds, Scalar) {
+    match row.op {
+        RowOp::Unary(op, from, to) => (Rounds::unary(op, from, to), to),
+        RowOp::Binary(op, from, to) => (Rounds::binary(op, from), to),
+        RowOp::MatMul { to, .. } | RowOp::Reduction(_, to) => (Rounds::sum(to), to),
+        RowOp::Tf32Away => (Rounds::Floats, Scalar::Tf32),
+        RowOp::Move
+        | RowOp::Accumulate(_)
+        | RowOp::Select
+        | RowOp::Init(_)
+        | RowOp::Shuffle { .. } => (Rounds::Not, Scalar::F32),
     }
 }
 

@@ -182,7 +182,7 @@ impl<'k> Runner<'k> {
             }
             Node::Allocate(buffer) => {
                 if let Some(i) = buffer {
-                    mask.threads().for_each(|t| self.blocks[self.rank].registers[*i].clear(t));
+                    self.blocks[self.rank].registers[*i].clear(&mask);
                 }
             }
             Node::For { slot, start, end, site, body, blocking, .. } => {
@@ -266,6 +266,8 @@ impl<'k> Runner<'k> {
                 }
             }
             Node::Sync(sync) => {
+                // What it does to mbarriers is no part of what was executed before.
+                self.serial = self.serial.wrapping_add(1);
                 let absent = self.absent(sync, &mask);
                 if !absent.is_empty() && self.may_come(strand, &absent) {
                     strand.status = Status::Meeting;

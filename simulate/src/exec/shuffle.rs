@@ -1,6 +1,7 @@
 //! Exchange of registers between the lanes of a group, within a warp.
 
 use super::Runner;
+use super::arith::source_lane;
 use super::blame::{self, Access};
 use crate::plan::{Checked, Leaf, Mask, Source, Squad};
 use carbyne_ir::ast::ShflOp;
@@ -32,17 +33,9 @@ impl Runner<'_> {
                     "a group of more than 32 threads exchanges nothing",
                 ));
             }
-            let n = group.len() as i64;
             let mut received = Vec::new();
-            for j in 0..n {
-                let other = match op {
-                    ShflOp::Idx => lane.rem_euclid(n),
-                    ShflOp::Up => j.saturating_sub(lane),
-                    ShflOp::Down => j.saturating_add(lane),
-                    ShflOp::Bfly => j ^ lane,
-                };
-                let other = if (0..n).contains(&other) { other } else { j };
-                let thread = usize::from(group[other as usize]);
+            for j in 0..group.len() {
+                let thread = usize::from(group[source_lane(op, j, lane, group.len())]);
                 let who = self.who(thread / 32, leaf.site);
                 let base = self.index(&source.offset, thread, leaf.site)?;
                 for e in 0..source.size as usize {

@@ -10,6 +10,7 @@ use carbyne_ir::scalar::Scalar;
 
 /// `a * b + c` rounded once. `a` and `b` are of type `from`, `c` and the result of type `to`, all as bits.
 #[must_use]
+#[inline]
 pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
     if !to.is_float() {
         return truncate(to, decode_int(from, a) * decode_int(from, b) + decode_int(to, c));

@@ -7,6 +7,8 @@
 use super::{Checked, Site};
 use crate::index::{Index, Variables};
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, ThreadsId};
 use std::sync::Arc;
 
@@ -112,7 +114,7 @@ pub(crate) struct Squad {
 }
 
 impl Crew {
-    /// Lowers a thread tensor of a kernel with so many threads.
+    /// Lowers a thread tensor of a kernel with so many threads, in which this lane is elected of every warp.
     ///
     /// # Errors
     /// `D0306` where its shape is not known, `V0214` where it is no set of distinct threads.
@@ -121,6 +123,7 @@ impl Crew {
         vars: &Variables<'_>,
         id: ThreadsId,
         n_threads: usize,
+        elected: usize,
     ) -> Checked<Self> {
         let threads = &program.threads[id];
         let site = Site { line: 0, span: threads.span };
@@ -132,13 +135,21 @@ impl Crew {
             )
         };
         let single = threads.each.is_some();
-        let mut outer = vec![0i64];
+        let layout = |level: &Layout<Dim>| {
+            let layout = level.eval(&program.arena, &|v| vars.constant_of(v));
+            layout.map_err(|e| unknown(e.to_string()))
+        };
+        // The lowest thread of a group stands for the one that is elected of it.
+        let of = threads.elect.and_then(|of| program.threads[of].levels.last());
+        let first = match of {
+            Some(group) => nth_thread(&layout(group)?, elected),
+            None => 0,
+        };
+        let mut outer = vec![first];
         let mut inner = vec![0i64];
         let last = threads.levels.len().checked_sub(1);
         for (depth, level) in threads.levels.iter().enumerate() {
-            let layout = level
-                .eval(&program.arena, &|v| vars.constant_of(v))
-                .map_err(|e| unknown(e.to_string()))?;
+            let layout = layout(level)?;
             let known = if Some(depth) == last && !single { &mut inner } else { &mut outer };
             let size = layout.size();
             if size > 1024 || known.len() as i64 * size > 1024 {
@@ -226,6 +237,13 @@ impl Crew {
         }
         Ok(Squad { groups, mask })
     }
+}
+
+/// The thread of a group at this place, in the order of the hardware, relative to the group's offset.
+fn nth_thread(group: &Layout<i64>, n: usize) -> i64 {
+    let mut all: Vec<i64> = (0..group.size().min(1024)).map(|i| group.at(i)).collect();
+    all.sort_unstable();
+    all.get(n.min(all.len().saturating_sub(1))).copied().unwrap_or(0)
 }
 
 fn not_a_set(site: Site, why: &str) -> Box<Diagnostic> {

@@ -33,7 +33,7 @@ const UNSTATED: &str = "the generic spec does not say what it means";
 /// Deepest nesting of statements.
 const MAX_DEPTH: usize = 512;
 
-/// Lowers a kernel. One without a body keeps its meaning only.
+/// Lowers a kernel for runs in which this lane of a warp is elected. One without a body keeps its meaning only.
 ///
 /// # Errors
 /// The first reason in text order why it cannot run.
@@ -42,6 +42,7 @@ pub(crate) fn lower<'p>(
     id: SpecId,
     atoms: &AtomTable,
     symbols: &HashMap<VarId, i64>,
+    elected: usize,
 ) -> Checked<Kernel<'p>> {
     let spec = &program.specs[id];
     let site = Site { line: spec.line, span: spec.span };
@@ -103,6 +104,7 @@ pub(crate) fn lower<'p>(
         },
         vars: Variables::new(program, symbols, n_threads),
         atoms,
+        elected,
         stated: Vec::new(),
         spaces: HashMap::new(),
         views: HashMap::new(),
@@ -153,6 +155,8 @@ pub(super) struct Lowering<'p, 'a> {
     pub(super) kernel: Kernel<'p>,
     pub(super) vars: Variables<'a>,
     pub(super) atoms: &'a AtomTable,
+    /// The lane that is elected.
+    pub(super) elected: usize,
     /// What rows bound so far state of their errors, with the specs that they implement.
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
@@ -619,7 +623,8 @@ impl Lowering<'_, '_> {
             let n = groups.levels.last().and_then(|l| l.to_fixed()).map(|l| l.size());
             self.atoms.elect(n, self.kernel.program.threads[id].span)?;
         }
-        let crew = Crew::new(self.kernel.program, &self.vars, id, self.kernel.n_threads)?;
+        let (program, n) = (self.kernel.program, self.kernel.n_threads);
+        let crew = Crew::new(program, &self.vars, id, n, self.elected)?;
         self.kernel.crews.push(crew);
         self.crews.insert(id, self.kernel.crews.len() - 1);
         Ok(self.kernel.crews.len() - 1)

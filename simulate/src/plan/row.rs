@@ -44,6 +44,8 @@ pub(crate) struct BoundRow {
     pub in_flight: bool,
     /// How many elements a thread reads of its source; the others are 0. All where it is none.
     pub valid: Option<Index>,
+    /// Whether it is of one thread and touches nothing but the thread's own registers, one after the other.
+    pub private: bool,
 }
 
 /// An operand of a bound row.
@@ -196,7 +198,27 @@ impl BoundRow {
             let what = if valid.is_some() { "knows no" } else { "takes a number of elements," };
             return Err(refuse(format!("it {what} `valid=`")));
         }
-        Ok(BoundRow { window, instances, group, reads, writes, op, asynchronous, in_flight, valid })
+        let own = |o: &BoundOperand| match o.source {
+            Source::View(v) => {
+                let view = &operands.views[v];
+                matches!(view.space, Space::Registers(_)) && view.dist.is_none()
+            }
+            Source::Number(_) => true,
+        };
+        let own = reads.iter().chain(&writes).all(own) && valid.is_none();
+        let private = group == 1 && own && !matches!(op, RowOp::Accumulate(_));
+        Ok(BoundRow {
+            window,
+            instances,
+            group,
+            reads,
+            writes,
+            op,
+            asynchronous,
+            in_flight,
+            valid,
+            private,
+        })
     }
 
     /// How many elements one group touches.

@@ -44,7 +44,8 @@ impl Lowering<'_, '_> {
                     return Ok(self.kernel.views.len() - 1);
                 };
                 let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
-                let crew = Crew::new(program, &self.vars, threads, self.kernel.n_threads)?;
+                let (n, elected) = (self.kernel.n_threads, self.elected);
+                let crew = Crew::new(program, &self.vars, threads, n, elected)?;
                 let Some(squad) = crew.known() else {
                     return Err(unknown(
                         span,

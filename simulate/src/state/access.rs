@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Busy(u32),
     /// A register that was accessed since the warp's last fence.
     Unfenced,
+    /// Data where a live mbarrier is.
+    Mbarrier,
 }
 
 impl From<RegisterFault> for Failure {
@@ -50,6 +52,7 @@ impl From<Denied> for Failure {
             Denied::Clash(clash) => Failure::Clash(clash),
             Denied::Overlap(thread) => Failure::Overlap(thread),
             Denied::Busy(site) => Failure::Busy(site),
+            Denied::Mbarrier => Failure::Mbarrier,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A warp's accesses carry its *time*, which passes whenever something may order what came before with what
 //! comes after: at a synchronization of its lanes, and when lanes release what they did to others. What a
-//! thread knows of a warp is one [`Entry`]: all lanes up to one time, and some lanes up to a later one. The
+//! thread knows of a warp is one [`Entry`]: all lanes up to one time, and some lanes up to later ones. The
 //! lanes of a warp share one clock while they agree; where only some of them learn something, each gets its
 //! own until the next synchronization of them all.
 //!
@@ -15,8 +15,7 @@
 //! after only where a proxy fence stands between: a second clock holds what was known at the last one, and is
 //! passed on with the first (PTX ISA, Memory Consistency Model: Proxies, Causality order).
 //!
-//! Invariant: nothing is known that no synchronization taught, save that several lanes of one warp that
-//! release at different times between two synchronizations of the warp count as having released at the last.
+//! Invariant: nothing is known that no synchronization taught.
 
 use super::flight::Issue;
 use std::rc::Rc;
@@ -24,8 +23,11 @@ use std::rc::Rc;
 /// Stands for several lanes, or for the collective.
 pub(crate) const MANY: u8 = u8::MAX;
 
+/// Lanes of a warp.
+pub(crate) const LANES: usize = 32;
+
 /// What is known of a warp: every access of its lanes up to a time.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The time for all lanes.
     all: u32,
@@ -33,28 +35,80 @@ pub(crate) struct Entry {
     some: u32,
     /// Those lanes.
     lanes: u32,
+    /// Instead of both, where they are known up to different times: a time for each lane.
+    each: Option<Rc<[u32; LANES]>>,
 }
 
 impl Entry {
     fn up_to(all: u32) -> Self {
-        Entry { all, some: 0, lanes: 0 }
+        Entry { all, ..Entry::default() }
+    }
+
+    /// All lanes up to a time, some up to a later one.
+    fn of(all: u32, lanes: u32, some: u32) -> Self {
+        match lanes {
+            u32::MAX => Entry::up_to(all.max(some)),
+            _ => Entry { all, some, lanes, each: None },
+        }
     }
 
     #[inline]
-    fn knows(self, time: u32, lane: u8) -> bool {
-        time <= self.all || time <= self.some && lane < 32 && self.lanes >> lane & 1 == 1
+    fn knows(&self, time: u32, lane: u8) -> bool {
+        time <= self.all || lane < LANES as u8 && time <= self.time(usize::from(lane))
     }
 
-    fn join(&mut self, other: Entry) {
-        let all = self.all.max(other.all);
-        let (mut some, mut lanes) = (0, 0);
-        for e in [*self, other] {
-            if e.some > all {
-                some = some.max(e.some);
-                lanes |= e.lanes;
+    /// Whether it knows all that these lanes did up to a time.
+    #[inline]
+    fn knows_all(&self, time: u32, lanes: u32) -> bool {
+        time <= self.all
+            || match &self.each {
+                None => time <= self.some && lanes & !self.lanes == 0,
+                Some(each) => {
+                    each.iter().enumerate().all(|(l, t)| lanes >> l & 1 == 0 || time <= *t)
+                }
             }
+    }
+
+    /// Up to which time it knows a lane.
+    fn time(&self, lane: usize) -> u32 {
+        let some = || if self.lanes >> lane & 1 == 1 { self.some } else { 0 };
+        self.each.as_ref().map_or_else(some, |each| each[lane]).max(self.all)
+    }
+
+    #[inline]
+    fn join(&mut self, other: &Entry) {
+        let all = self.all.max(other.all);
+        let later = |e: &Entry| e.each.is_some() || e.some > all;
+        match (later(self), later(other)) {
+            (false, false) => *self = Entry::up_to(all),
+            (true, false) => self.all = all,
+            (false, true) => *self = Entry { all, ..other.clone() },
+            (true, true) => self.join_lanes(other, all),
         }
-        *self = Entry { all, some, lanes };
+    }
+
+    /// Both know more of some lanes than of all.
+    fn join_lanes(&mut self, other: &Entry, all: u32) {
+        let (first, last) = if self.some <= other.some { (&*self, other) } else { (other, &*self) };
+        let at_once = first.some == last.some;
+        if self.each.is_none()
+            && other.each.is_none()
+            && (at_once || first.lanes & !last.lanes == 0)
+        {
+            let lanes = if at_once { first.lanes | last.lanes } else { last.lanes };
+            *self = Entry::of(all, lanes, last.some);
+            return;
+        }
+        let each: [u32; LANES] = std::array::from_fn(|l| self.time(l).max(other.time(l)));
+        let (least, most) = each.iter().fold((u32::MAX, 0), |(a, b), t| (a.min(*t), b.max(*t)));
+        let all = all.max(least);
+        *self = match each.iter().all(|t| *t <= all || *t == most) {
+            true => {
+                let latest = each.iter().enumerate().filter(|(_, t)| **t == most);
+                Entry::of(all, latest.fold(0, |bits, (l, _)| bits | 1 << l), most)
+            }
+            false => Entry { all, each: Some(Rc::new(each)), ..Entry::default() },
+        };
     }
 }
 
@@ -66,7 +120,7 @@ fn join(into: &mut Clock, other: &[Entry]) {
     if into.is_empty() {
         into.extend_from_slice(other);
     } else {
-        into.iter_mut().zip(other).for_each(|(a, b)| a.join(*b));
+        into.iter_mut().zip(other).for_each(|(a, b)| a.join(b));
     }
 }
 
@@ -82,7 +136,7 @@ impl Message {
     pub(crate) fn add(&mut self, agent: u16, time: u32) {
         for clock in [&mut self.seen, &mut self.fenced] {
             if let Some(entry) = clock.get_mut(usize::from(agent)) {
-                entry.join(Entry::up_to(time));
+                entry.join(&Entry::up_to(time));
             }
         }
     }
@@ -187,19 +241,48 @@ impl Who {
         self.holds(&self.seen, agent, time, lane)
     }
 
+    /// Whether it comes after accesses of several lanes up to a time; of a collective after all.
+    #[inline]
+    pub(crate) fn knows_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
+        let own = match (agent == self.agent, self.thread) {
+            (false, _) => 0,
+            (true, u16::MAX) => return true,
+            (true, thread) => 1 << (thread % 32),
+        };
+        let others = lanes & !own;
+        others == 0 || self.entry(&self.seen, agent).is_some_and(|e| e.knows_all(time, others))
+    }
+
+    /// Its lane as a bit; of a collective all.
+    #[inline]
+    pub(crate) fn lanes(&self) -> u32 {
+        if self.thread == u16::MAX { u32::MAX } else { 1 << (self.thread % 32) }
+    }
+
     /// Whether a proxy fence stands between it and an access that it comes after.
     #[inline]
     pub(crate) fn is_fenced_from(&self, agent: u16, time: u32, lane: u8) -> bool {
         self.holds(&self.fenced, agent, time, lane)
     }
 
+    /// As [`Who::is_fenced_from`] of several lanes.
+    #[inline]
+    pub(crate) fn is_fenced_from_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
+        self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes))
+    }
+
     #[inline]
     fn holds(&self, known: &Known, agent: u16, time: u32, lane: u8) -> bool {
+        self.entry(known, agent).is_some_and(|e| e.knows(time, lane))
+    }
+
+    #[inline]
+    fn entry<'a>(&self, known: &'a Known, agent: u16) -> Option<&'a Entry> {
         let clock = match self.thread {
             u16::MAX => &known.together,
             thread => known.of(usize::from(thread) % 32),
         };
-        clock.get(usize::from(agent)).is_some_and(|e| e.knows(time, lane))
+        clock.get(usize::from(agent))
     }
 }
 
@@ -334,7 +417,7 @@ impl Clocks {
             let collective = &mut self.collectives[rank];
             if warps != 0 && collective.members & !warps == 0 {
                 if let Some(entry) = all.seen.get_mut(self.warps.len() + rank) {
-                    entry.join(Entry::up_to(collective.time));
+                    entry.join(&Entry::up_to(collective.time));
                 }
                 collective.time += 1;
                 collective.members = 0;
@@ -360,7 +443,7 @@ impl Clocks {
         let warp = &mut self.warps[agent];
         let lanes = part.lanes & warp.threads;
         let (mut seen, fenced) = (warp.seen.all(lanes), warp.fenced.all(lanes));
-        seen[agent].join(warp.own(lanes));
+        seen[agent].join(&warp.own(lanes));
         warp.time = warp.time.saturating_add(1);
         Message { seen, fenced }
     }
@@ -395,12 +478,12 @@ impl Clocks {
         let lanes = part.lanes & warp.threads;
         if lanes == warp.threads && warp.seen.apart.is_none() {
             let mut clock = warp.seen.all(lanes);
-            clock[agent].join(warp.own(lanes));
+            clock[agent].join(&warp.own(lanes));
             warp.fenced.learn(lanes, warp.threads, &clock);
         } else {
             for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
                 let mut clock = warp.seen.all(1 << lane);
-                clock[agent].join(warp.own(1 << lane));
+                clock[agent].join(&warp.own(1 << lane));
                 warp.fenced.learn(1 << lane, warp.threads, &clock);
             }
         }
@@ -411,9 +494,49 @@ impl Clocks {
 impl Warp {
     /// What these lanes did so far.
     fn own(&self, lanes: u32) -> Entry {
-        match lanes == self.threads {
-            true => Entry::up_to(self.time),
-            false => Entry { all: 0, some: self.time, lanes },
+        // Lanes that a partial warp does not have do nothing.
+        Entry::of(0, lanes | !self.threads, self.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_lanes_is_exact() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |n: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 11) % n
+        };
+        for _ in 0..2000 {
+            let (mut entry, mut plain) = (Entry::default(), [0u32; LANES]);
+            for _ in 0..below(6) {
+                let (mut other, mut of_other) = (Entry::default(), [0u32; LANES]);
+                for _ in 0..=below(3) {
+                    let half = 0xffff << (below(2) * 16);
+                    let lanes = [u32::MAX, half, 1 << below(32), below(1 << 32) as u32];
+                    let (lanes, time) = (lanes[below(4) as usize], below(5) as u32);
+                    other.join(&Entry::of(0, lanes, time));
+                    let known = of_other.iter_mut().enumerate();
+                    known.filter(|(l, _)| lanes >> l & 1 == 1).for_each(|(_, t)| *t = time.max(*t));
+                }
+                entry.join(&other);
+                plain.iter_mut().zip(of_other).for_each(|(a, b)| *a = b.max(*a));
+            }
+            let of_all = plain.iter().fold(u32::MAX, |a, b| a.min(*b));
+            for time in 0..6 {
+                for (lane, last) in plain.iter().enumerate() {
+                    assert_eq!(entry.knows(time, lane as u8), time <= *last, "{entry:?}");
+                }
+                assert_eq!(entry.knows(time, MANY), time <= of_all, "{entry:?}");
+                let lanes = below(1 << 32) as u32;
+                let wanted = (0..LANES).all(|l| lanes >> l & 1 == 0 || time <= plain[l]);
+                assert_eq!(entry.knows_all(time, lanes), wanted, "{entry:?} {lanes:#x} {time}");
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod global;
 mod mbarrier;
 mod pool;
 pub(crate) mod race;
+mod reads;
 mod registers;
 mod shared;
 mod value;

@@ -8,6 +8,7 @@
 //! they come, the result is the same but for rounding. With plain accesses, and by different operations, they do. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
 
 use super::clock::{MANY, Proxy, Who};
+use super::reads::LastReads;
 use carbyne_ir::ast::AccumulateOp;
 
 /// An earlier access that a new one conflicts with.
@@ -63,35 +64,12 @@ impl LastWrite {
     }
 }
 
-/// An agent's last read of a granule.
-#[derive(Copy, Clone, Default)]
-struct LastRead {
-    time: u32,
-    serial: u32,
-    site: u32,
-    lane: u8,
-}
-
-/// Notes an access by an agent.
-#[inline]
-fn note(last: &mut LastRead, who: &Who) {
-    // Of several lanes since they last synchronized none is forgotten.
-    let lane = match last.time == 0 || who.knows(who.agent, last.time, last.lane) {
-        true => who.lane(),
-        false => MANY,
-    };
-    *last = LastRead { time: who.time, serial: who.serial, site: who.site, lane };
-}
-
 /// The accesses of some granules of memory.
 pub(crate) struct Shadow {
-    agents: usize,
     writes: Vec<LastWrite>,
-    granules: usize,
-    /// `granule * agents + agent`. Empty until there is one: what is only written needs none of it.
-    reads: Vec<LastRead>,
+    reads: LastReads,
     /// As `reads`, each agent's last accumulation.
-    sums: Vec<LastRead>,
+    sums: LastReads,
     /// The operation of a granule's accumulations; empty until there is one.
     ops: Vec<Option<AccumulateOp>>,
 }
@@ -100,8 +78,8 @@ impl Shadow {
     /// Nothing has been accessed.
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
         let writes = vec![LastWrite::default(); granules];
-        let (reads, sums, ops) = (Vec::new(), Vec::new(), Vec::new());
-        Shadow { agents, writes, granules, reads, sums, ops }
+        let none = || LastReads::new(agents);
+        Shadow { writes, reads: none(), sums: none(), ops: Vec::new() }
     }
 
     #[inline]
@@ -127,11 +105,8 @@ impl Shadow {
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
-        self.after_sums(granule, who)?;
-        if self.reads.is_empty() {
-            self.reads = vec![LastRead::default(); self.granules * self.agents];
-        }
-        note(&mut self.reads[granule * self.agents + usize::from(who.agent)], who);
+        self.sums.after(granule, who, true)?;
+        self.reads.note(granule, self.writes.len(), who);
         Ok(())
     }
 
@@ -143,84 +118,38 @@ impl Shadow {
         who: &Who,
     ) -> Result<(), Clash> {
         self.after_write(granule, who)?;
-        self.after_reads(granule, who)?;
-        if self.sums.is_empty() {
-            self.sums = vec![LastRead::default(); self.granules * self.agents];
-            self.ops = vec![None; self.granules];
+        self.reads.after(granule, who, false)?;
+        if self.ops.is_empty() {
+            self.ops = vec![None; self.writes.len()];
         }
         if self.ops[granule].is_some_and(|other| other != op) {
-            self.after_sums(granule, who)?;
+            self.sums.after(granule, who, true)?;
         }
         self.ops[granule] = Some(op);
-        note(&mut self.sums[granule * self.agents + usize::from(who.agent)], who);
-        Ok(())
-    }
-
-    /// Whether it comes after all accumulations.
-    #[inline]
-    fn after_sums(&self, granule: usize, who: &Who) -> Result<(), Clash> {
-        let of = |agents: usize| granule * agents..(granule + 1) * agents;
-        for (agent, last) in self.sums.get(of(self.agents)).unwrap_or(&[]).iter().enumerate() {
-            let agent = agent as u16;
-            let together = agent == who.agent && last.serial == who.serial;
-            if last.time == 0 || together {
-                continue;
-            }
-            let LastRead { lane, site, serial, .. } = *last;
-            let known = who.knows(agent, last.time, lane);
-            let fenced = who.proxy == Proxy::Generic || who.is_fenced_from(agent, last.time, lane);
-            if !known || !fenced {
-                return Err(Clash { agent, lane, site, serial, wrote: true, unfenced: known });
-            }
-        }
+        self.sums.note(granule, self.writes.len(), who);
         Ok(())
     }
 
     /// Notes that a read which began earlier ends now.
     pub(crate) fn note_read(&mut self, granule: usize, who: &Who) {
-        if let Some(last) = self.reads.get_mut(granule * self.agents + usize::from(who.agent)) {
-            *last = LastRead {
-                time: who.time,
-                serial: who.serial,
-                site: last.site,
-                lane: if last.time == 0 || last.lane == who.lane() { who.lane() } else { MANY },
-            };
-        }
+        self.reads.note_end(granule, who);
     }
 
     /// Notes a write by a thread, or says what it conflicts with.
     #[inline]
     pub(crate) fn write(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
-        self.after_reads(granule, who)?;
-        self.after_sums(granule, who)?;
+        self.reads.after(granule, who, false)?;
+        self.sums.after(granule, who, true)?;
         self.writes[granule] = LastWrite::by(who);
         Ok(())
     }
 
-    /// Whether it comes after all reads.
-    #[inline]
-    fn after_reads(&self, granule: usize, who: &Who) -> Result<(), Clash> {
-        for (agent, last) in self.reads_of(granule).iter().enumerate() {
-            let agent = agent as u16;
-            let together = agent == who.agent && last.serial == who.serial;
-            if last.time > 0 && !together && !who.knows(agent, last.time, last.lane) {
-                let LastRead { lane, site, serial, .. } = *last;
-                return Err(Clash { agent, lane, site, serial, wrote: false, unfenced: false });
-            }
-        }
-        Ok(())
-    }
-
-    fn reads_of(&self, granule: usize) -> &[LastRead] {
-        self.reads.get(granule * self.agents..(granule + 1) * self.agents).unwrap_or(&[])
-    }
-
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
-        let by_agent = self.reads.len() + self.sums.len();
         self.writes.len() * size_of::<LastWrite>()
-            + by_agent * size_of::<LastRead>()
+            + self.reads.bytes()
+            + self.sums.bytes()
             + self.ops.len() * size_of::<Option<AccumulateOp>>()
     }
 
@@ -244,8 +173,7 @@ impl Shadow {
 
     /// An accumulation of the granule, if any: its statement.
     pub(crate) fn any_sum(&self, granule: usize) -> Option<u32> {
-        let of = granule * self.agents..(granule + 1) * self.agents;
-        self.sums.get(of)?.iter().find(|r| r.time > 0).map(|r| r.site)
+        self.sums.any(granule)
     }
 
     /// Whether the thread wrote the granule last, in the same execution of a statement.
@@ -257,7 +185,7 @@ impl Shadow {
 
     /// A read of the granule, if any: its statement.
     pub(crate) fn any_read(&self, granule: usize) -> Option<u32> {
-        self.reads_of(granule).iter().find(|r| r.time > 0).map(|r| r.site)
+        self.reads.any(granule)
     }
 }
 

@@ -7,10 +7,13 @@
 use super::clock::Who;
 use super::flight::Flights;
 use super::value::{Shadows, Value};
+use crate::plan::Mask;
 
 /// A register buffer of all threads.
 pub(crate) struct Registers {
     len: usize,
+    n_threads: usize,
+    /// Register by register, of each the threads' one after the other: lanes are executed together.
     values: Vec<u64>,
     shadows: Shadows,
     /// One more than the statement that wrote it last; 0 for undefined.
@@ -50,7 +53,7 @@ impl Registers {
         let watched =
             watched.then(|| Box::new(Watched { last: none(), writing: none(), reading: none() }));
         let shadows = Shadows::new(n, shadows);
-        Registers { len, values: vec![0; n], shadows, written: vec![0; n], watched }
+        Registers { len, n_threads, values: vec![0; n], shadows, written: vec![0; n], watched }
     }
 
     /// What a slot holds; none while undefined.
@@ -70,7 +73,7 @@ impl Registers {
     #[inline]
     fn slot(&self, thread: usize, at: i64) -> Option<usize> {
         let at = usize::try_from(at).ok().filter(|at| *at < self.len)?;
-        Some(thread * self.len + at)
+        (thread < self.n_threads).then(|| at * self.n_threads + thread)
     }
 
     /// The value; `Ok(None)` where undefined.
@@ -153,9 +156,18 @@ impl Registers {
         self.slot(thread, at).and_then(|s| self.written[s].checked_sub(1))
     }
 
-    /// Makes a thread's registers undefined again.
-    pub(crate) fn clear(&mut self, thread: usize) {
-        self.written[thread * self.len..(thread + 1) * self.len].fill(0);
+    /// Makes some threads' registers undefined again.
+    pub(crate) fn clear(&mut self, threads: &Mask) {
+        for register in self.written.chunks_mut(self.n_threads.max(1)) {
+            for (lanes, of_warp) in threads.0.iter().zip(register.chunks_mut(32)) {
+                if *lanes == u32::MAX {
+                    of_warp.fill(0);
+                    continue;
+                }
+                let own = of_warp.iter_mut().enumerate().filter(|(l, _)| lanes >> l & 1 == 1);
+                own.for_each(|(_, written)| *written = 0);
+            }
+        }
     }
 
     /// A MatMul that uses the register is complete.

@@ -18,6 +18,8 @@ enum State {
     Undefined,
     Defined,
     Pending,
+    /// Part of an mbarrier that has been made ready; nothing ends it.
+    Mbarrier,
 }
 
 /// Shared memory of one block.
@@ -74,6 +76,8 @@ pub(crate) enum Denied {
     Overlap(u16),
     /// An asynchronous instruction, issued by the statement, still reads it.
     Busy(u32),
+    /// A live mbarrier is there, and the access is one of data.
+    Mbarrier,
 }
 
 impl Shared {
@@ -209,6 +213,8 @@ impl Shared {
                 State::Defined => {}
                 State::Undefined => return Err(Denied::Undefined),
                 State::Pending => return Err(self.pending(byte)),
+                State::Mbarrier if buffer.mbarriers => {}
+                State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
@@ -257,6 +263,9 @@ impl Shared {
         if states.contains(&State::Pending) {
             return Err(self.pending(byte));
         }
+        if !buffer.mbarriers && states.contains(&State::Mbarrier) {
+            return Err(Denied::Mbarrier);
+        }
         if later {
             states.fill(State::Pending);
             self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
@@ -265,7 +274,7 @@ impl Shared {
             self.keep(buffer, byte, value.shadow);
             return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
         }
-        states.fill(State::Defined);
+        states.fill(if buffer.mbarriers { State::Mbarrier } else { State::Defined });
         Self::store(&mut self.bytes, byte, bit, buffer.bits, value.bits);
         self.keep(buffer, byte, value.shadow);
         Ok(None)
@@ -295,6 +304,7 @@ impl Shared {
                 State::Defined => {}
                 State::Undefined => return Err(Denied::Undefined),
                 State::Pending => return Err(self.pending(byte)),
+                State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
         let old = Self::load(&self.bytes, byte, bit, buffer.bits);

@@ -7,6 +7,7 @@
 //! comparison or a conversion that rounding has turned is seen.
 
 use crate::num::decode;
+use crate::plan::Literal;
 use carbyne_ir::scalar::Scalar;
 
 /// The bits of an element and its shadow. Where shadows are turned off they are 0 and mean nothing.
@@ -19,6 +20,11 @@ pub(crate) struct Value {
 }
 
 impl Value {
+    /// A literal, whose number stands for its bits: the type is that of what it meets.
+    pub(crate) fn literal(literal: &Literal) -> Self {
+        Value { bits: literal.rounded.to_bits(), shadow: literal.exact }
+    }
+
     /// Bits that the shadow begins from.
     #[inline]
     pub(crate) fn begin(scalar: Scalar, bits: u64, shadows: bool) -> Self {

@@ -6,6 +6,7 @@ mod cluster;
 mod conformance;
 mod device;
 mod examples;
+mod hazards;
 mod levels;
 mod meanings;
 mod memory;

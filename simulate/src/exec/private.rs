@@ -1,0 +1,150 @@
+//! Rows of one thread that touch nothing but the thread's own registers: what a kernel without tensor cores
+//! mostly executes. No other thread sees them, so each thread reads, computes and writes before the next.
+//!
+//! Invariant: whatever is not plain, an undefined register or an index that leaves 64 bits, ends nothing here. The
+//! leaf is then executed again by [`super::row`], which finds it too and says what it is.
+
+use super::Runner;
+use super::row::{Scratch, compute};
+use crate::index::Index;
+use crate::num::{encode, fma};
+use crate::plan::{BoundOperand, BoundRow, Kernel, Mask, RowOp, Slot, Source, Space, View};
+use crate::state::{Tile, Value};
+use carbyne_ir::scalar::Scalar::{F32, F64};
+
+/// Where an operand's registers are, for the threads of one execution.
+struct Place<'k> {
+    view: &'k View,
+    registers: usize,
+    offset: &'k Index,
+    /// Of the offset, what all threads share.
+    base: i64,
+}
+
+impl<'k> Place<'k> {
+    fn register(&self, at: i64, slot: Slot) -> i64 {
+        at.saturating_add(self.view.element(usize::from(slot.element)))
+    }
+
+    fn of(runner: &Runner<'k>, operand: &BoundOperand) -> Option<Self> {
+        let Source::View(index) = operand.source else { return None };
+        let kernel: &'k Kernel<'k> = runner.kernel;
+        let view = &kernel.views[index];
+        let Space::Registers(registers) = view.space else { return None };
+        let base = view.offset.base(&runner.env).ok()?;
+        Some(Place { view, registers, offset: &view.offset, base })
+    }
+}
+
+impl Runner<'_> {
+    /// Executes a row that is [`BoundRow::private`] for the active threads. None where one of them cannot.
+    pub(super) fn privately(
+        &mut self,
+        row: &BoundRow,
+        site: u32,
+        active: &Mask,
+        scratch: &mut Scratch,
+    ) -> Option<()> {
+        match row.op {
+            RowOp::MatMul { extents: [1, 1, 1, 1], from: [a, b], to }
+                if a == b && to.is_float() =>
+            {
+                let zero = Value { bits: encode(to, 0.0), shadow: 0.0 };
+                // With types that are known it is one instruction of this machine.
+                match (a, to) {
+                    (F32, F32) => {
+                        self.multiply_add(row, site, active, zero, |x, y, z| fma(F32, F32, x, y, z))
+                    }
+                    (F64, F64) => {
+                        self.multiply_add(row, site, active, zero, |x, y, z| fma(F64, F64, x, y, z))
+                    }
+                    _ => self.multiply_add(row, site, active, zero, |x, y, z| fma(a, to, x, y, z)),
+                }
+            }
+            _ => self.tile_by_tile(row, site, active, scratch),
+        }
+    }
+
+    /// One multiply-add a thread. Shadows are products and sums of floats.
+    fn multiply_add(
+        &mut self,
+        row: &BoundRow,
+        site: u32,
+        active: &Mask,
+        zero: Value,
+        fma: impl Fn(u64, u64, u64) -> u64,
+    ) -> Option<()> {
+        let ([a, b], [d]) = (&row.reads[..], &row.writes[..]) else { return None };
+        let reads_output = !d.reads.is_empty();
+        let (a, b, d) = (
+            (Place::of(self, a)?, *a.reads.first()?),
+            (Place::of(self, b)?, *b.reads.first()?),
+            (Place::of(self, d)?, d.writes.first()?.0),
+        );
+        let (env, block, on) = (&self.env, &mut self.blocks[self.rank], self.mode.shadows);
+        for thread in active.threads() {
+            let register = |(place, slot): &(Place<'_>, Slot)| -> Option<i64> {
+                Some(place.register(place.offset.at(place.base, env, thread).ok()?, *slot))
+            };
+            let x = block.registers[a.0.registers].get(thread, register(&a)?)?;
+            let y = block.registers[b.0.registers].get(thread, register(&b)?)?;
+            let (to, output) = (register(&d)?, &mut block.registers[d.0.registers]);
+            let z = if reads_output { output.get(thread, to)? } else { zero };
+            let shadow = if on { x.shadow * y.shadow + z.shadow } else { 0.0 };
+            let value = Value { bits: fma(x.bits, y.bits, z.bits), shadow };
+            output.set(thread, to, value, site)?;
+        }
+        Some(())
+    }
+
+    /// Any row: a thread's tiles, what it makes of them, its results.
+    fn tile_by_tile(
+        &mut self,
+        row: &BoundRow,
+        site: u32,
+        active: &Mask,
+        scratch: &mut Scratch,
+    ) -> Option<()> {
+        let on = self.mode.shadows;
+        scratch.tiles.resize_with(row.reads.len(), Tile::default);
+        let mut places = Vec::with_capacity(row.reads.len());
+        for operand in &row.reads {
+            places.push(match operand.source {
+                Source::View(_) => Ok(Place::of(self, operand)?),
+                Source::Number(literal) => Err(literal),
+            });
+        }
+        let written = row.writes.first()?;
+        let to = Place::of(self, written)?;
+        let (env, block) = (&self.env, &mut self.blocks[self.rank]);
+        for thread in active.threads() {
+            for ((operand, place), tile) in row.reads.iter().zip(&places).zip(&mut scratch.tiles) {
+                tile.clear();
+                let place = match place {
+                    Ok(place) => place,
+                    Err(literal) => {
+                        tile.push(Value::literal(literal), on);
+                        continue;
+                    }
+                };
+                let at = place.offset.at(place.base, env, thread).ok()?;
+                for slot in &operand.reads {
+                    let register = place.register(at, *slot);
+                    tile.push(block.registers[place.registers].get(thread, register)?, on);
+                }
+            }
+            let at = to.offset.at(to.base, env, thread).ok()?;
+            let output = &mut block.registers[to.registers];
+            scratch.output.clear();
+            for slot in &written.reads {
+                scratch.output.push(output.get(thread, to.register(at, *slot))?, on);
+            }
+            compute(row, scratch, on);
+            for (slot, from) in &written.writes {
+                let value = scratch.output.get(*from as usize);
+                output.set(thread, to.register(at, *slot), value, site)?;
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,286 @@
+//! What goes wrong on hardware only now and then: each program is run right and wrong, in the usual schedule and
+//! under others, and the wrong one is reported under all of them.
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_simulate::{Inputs, Options, simulate};
+
+const SCHEDULES: u64 = 8;
+
+fn under(text: &str, schedule: Option<u64>) -> Result<(), Box<Diagnostic>> {
+    let options = Options { schedule, inputs: Inputs::Seed(5), ..Options::default() };
+    simulate(&crate::support::program(text), &AtomTable::new(Arch::Sm90a), &options).map(drop)
+}
+
+fn schedules() -> impl Iterator<Item = Option<u64>> {
+    std::iter::once(None).chain((0..SCHEDULES).map(Some))
+}
+
+#[track_caller]
+fn right(text: &str) {
+    for schedule in schedules() {
+        if let Err(e) = under(text, schedule) {
+            panic!("{schedule:?}: {} {e}: {} {:?}\n{text}", e.code.as_str(), e.label, e.related);
+        }
+    }
+}
+
+/// Reported with this code and these words, under drawn schedules with any code of the simulator.
+#[track_caller]
+fn wrong(text: &str, code: Code, part: &str) -> Box<Diagnostic> {
+    for schedule in schedules().skip(1) {
+        let e = under(text, schedule).expect_err(text);
+        assert!(e.code.as_str().starts_with("S05"), "{schedule:?}: {e}\n{text}");
+    }
+    let e = under(text, None).expect_err(text);
+    let all = format!("{e} {} {:?} {:?}", e.label, e.related, e.help);
+    assert!(e.code == code && all.contains(part), "{} {all}\n{text}", e.code.as_str());
+    e
+}
+
+/// One thread writes to shared memory, one reads it, both of one warp.
+fn elected(writer: &str, reader: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A, %B) -> (%B) {{
+  #writer:[].thread = {writer}
+  #reader:[].thread = {reader}
+  Allocate %s:[1].f32.SH
+  Spec <<<#grid, #writer>>> (%A) -> (%s) {{
+    Allocate %x:[1].f32.RF
+    Move <<<#grid, #writer>>> (%A[0]) -> (%x[0])
+    Move <<<#grid, #writer>>> (%x[0]) -> (%s[0])
+  }}
+  Spec <<<#grid, #reader>>> (%s) -> (%B) {{
+    Allocate %x:[1].f32.RF
+    Move <<<#grid, #reader>>> (%s[0]) -> (%x[0])
+    Move <<<#grid, #reader>>> (%x[0]) -> (%B[0])
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn which_lane_is_elected_is_not_said() {
+    let first = "#cta.tile([32])[0].elect()";
+    right(&elected(first, first));
+    let e = wrong(&elected(first, "#cta[0]"), Code::Race, "thread 31 writes %s[0]");
+    assert!(e.message.contains("thread 0 reads"), "{e}");
+    // Counting on the last is no better.
+    let text = elected(first, "#cta[31]");
+    let found = (0..SCHEDULES).filter(|seed| under(&text, Some(*seed)).is_err()).count();
+    assert!(found + 2 > SCHEDULES as usize, "only {found} of {SCHEDULES} schedules elect another");
+    // Whichever numbers its threads have in the tensor.
+    let turned = "#cta.tile([32])[0].reshape([2,16]:[16,1]).elect()";
+    right(&elected(turned, first));
+}
+
+#[test]
+fn who_elected_waits_must_have_issued() {
+    let text = |waiter: &str| {
+        format!(
+            "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0])
+  Move <<<#grid, #one>>> (%x[0]) -> (%s[@t])
+  fence.async
+  barrier
+  Spec <<<#grid, #cta.tile([32])[0].elect()>>> (%s) -> (%B) {{
+    Move <<<#grid, #cta.tile([32])[0].elect()>>> (%s) -> (%B) atom=cp.async.bulk.global.shared
+    bulk.commit
+  }}
+  Spec <<<#grid, {waiter}>>> () -> () {{
+    bulk.wait_read(0)
+  }}
+}}
+"
+        )
+    };
+    right(&text("#cta.tile([32])[0].elect()"));
+    wrong(&text("#cta[0]"), Code::Race, "may end while");
+}
+
+#[test]
+fn of_a_lane_the_low_five_bits_count() {
+    let text = |lane: i64| {
+        format!(
+            "carbyne 1
+%A:[64].i32.GL
+%B:[64].i32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  @t = #cta.indices()
+  Allocate %x:[1].i32.RF
+  Allocate %y:[1].i32.RF
+  Move <<<#grid, #cta.scalar()>>> (%A[@t]) -> (%x[0])
+  Shfl.bfly <<<#grid, #cta.tile([32])>>> (%x) -> (%y) lane={lane} atom=shfl.bfly.b32
+  Move <<<#grid, #cta.scalar()>>> (%y[0]) -> (%B[@t])
+}}
+"
+        )
+    };
+    right(&text(8));
+    let report = crate::support::unverified(&text(40)).unwrap_or_else(|e| panic!("{e}"));
+    let get = |name| report.outputs.get(name).map(|a| a.values).unwrap_or_default();
+    let (a, b) = (get("A"), get("B"));
+    assert!((0..64).all(|t| b[t] == a[t ^ 8]), "{a:?} {b:?}");
+}
+
+#[test]
+fn a_live_mbarrier_is_no_place_for_data() {
+    let text = |reuses: &str, early: &str| {
+        format!(
+            "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %full:[2].mbarrier.SH
+  Allocate %s:[64].f32.SH{{{reuses}}}
+  Allocate %x:[1].f32.RF
+  {early}
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 64)
+  }}
+  barrier
+  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0])
+  Move <<<#grid, #one>>> (%x[0]) -> (%s[@t])
+  mbarrier.arrive(%full[1])
+  mbarrier.wait(%full[1], 0)
+  Move <<<#grid, #one>>> (%s[63 - @t]) -> (%x[0])
+  Move <<<#grid, #one>>> (%x[0]) -> (%B[@t])
+}}
+"
+        )
+    };
+    right(&text("align=128", ""));
+    let e = wrong(&text("reuses=%full", ""), Code::BarrierMisuse, "written over %full[0]");
+    assert!(e.message.starts_with("%s[0]"), "{e}");
+    let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32
+  async.commit
+  async.wait(0)";
+    // An mbarrier may be made where data was, as soon as nobody needs it.
+    let before = format!("{copy}\n  barrier");
+    let reused = text("", &before).replace("Allocate %full:[2].mbarrier.SH\n", "").replace(
+        "  Allocate %x:",
+        "  Allocate %full:[2].mbarrier.SH{reuses=%s}\n  Allocate %more:[64].f32.SH\n  Allocate %x:",
+    );
+    let (head, tail) = reused.split_once("mbarrier.init").unwrap_or_default();
+    right(&format!("{head}mbarrier.init{}", tail.replace("%s[", "%more[")));
+    wrong(&reused, Code::BarrierMisuse, "live");
+}
+
+#[test]
+fn lanes_beside_the_one_that_inits_an_mbarrier_wait_for_it() {
+    let text = |between: &str| {
+        format!(
+            "carbyne 1
+%A:[32].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 1)
+  }}
+  {between}
+  mbarrier.wait(%full, 1)
+}}
+"
+        )
+    };
+    right(&text("barrier"));
+    wrong(&text(""), Code::Race, "no barrier stands between");
+}
+
+/// A ring of two stages from a warp to a warp; `consume` reads a stage and gives it back.
+fn ring(consume: &str, count: u32) -> String {
+    format!(
+        "carbyne 1
+%in:[6,32].f32.GL
+%out:[6,32].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @ring <<<#grid, #cta>>> (%in) -> (%out) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  #first:[].thread = #w[0].scalar()
+  #second:[].thread = #w[1].scalar()
+  @t = #cta.indices()
+  Allocate %s:[2].[32].f32.SH
+  Allocate %full:[2].mbarrier.SH
+  Allocate %empty:[2].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full, %empty) {{
+    mbarrier.init(%full, 32)
+    mbarrier.init(%empty, {count})
+  }}
+  barrier
+  Spec <<<#grid, #w[0]>>> (%in, %full, %empty) -> (%s) {{
+    Allocate %x:[1].f32.RF
+    for (k = 0; k < 6; k += 1) {{
+      mbarrier.wait(%empty[k % 2], (k / 2 + 1) % 2)
+      Move <<<#grid, #first>>> (%in[k, @t % 32]) -> (%x[0])
+      Move <<<#grid, #first>>> (%x[0]) -> (%s[k % 2][@t % 32])
+      mbarrier.arrive(%full[k % 2])
+    }}
+  }}
+  Spec <<<#grid, #w[1]>>> (%s, %full, %empty) -> (%out) {{
+    Allocate %y:[1].f32.RF
+    for (k = 0; k < 6; k += 1) {{
+      mbarrier.wait(%full[k % 2], k / 2 % 2)
+      {consume}
+      Move <<<#grid, #second>>> (%y[0]) -> (%out[k, @t % 32])
+    }}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn each_lane_gives_back_what_it_has_read_itself() {
+    let read = "Move <<<#grid, #second>>> (%s[k % 2][31 - @t % 32]) -> (%y[0])";
+    let arrive = "mbarrier.arrive(%empty[k % 2])";
+    let low = format!("if (@t % 32 < 16) {{ {arrive} }}");
+    let high = format!("if (@t % 32 >= 16) {{ {arrive} }}");
+    right(&ring(&format!("{read} {arrive}"), 32));
+    right(&ring(&format!("{read} {low} {high}"), 32));
+    right(&ring(&format!("{read} {high} {low}"), 32));
+    // Half the lanes tell that they have read before they have.
+    let e = wrong(&ring(&format!("{low} {read} {high}"), 32), Code::Race, "thread 47 reads");
+    assert!(e.message.contains("%s[0,16]"), "{e}");
+    wrong(&ring(&format!("{high} {read} {low}"), 32), Code::Race, "no barrier stands between");
+    // Each half reads for itself, the same elements or others, and gives them back at once.
+    let both = |index: &str| {
+        let read = read.replace("31 - @t % 32", index);
+        format!("if (@t % 32 < 16) {{ {read} {arrive} }} else {{ {read} {arrive} }}")
+    };
+    right(&ring(&both("31 - @t % 32"), 32));
+    right(&ring(&both("@t % 16"), 32));
+    right(&ring(&both("0"), 32));
+    // Of a stage that half the lanes read half the lanes tell.
+    let half = |of: &str| {
+        let read = read.replace("31 - @t % 32", of);
+        format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {read} {arrive} }}")
+    };
+    right(&ring(&half("@t % 2"), 16));
+    let late =
+        format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {arrive} {read} }}");
+    wrong(&ring(&late, 16), Code::Race, "no barrier stands between");
+}
