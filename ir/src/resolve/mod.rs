@@ -24,14 +24,20 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
 use crate::program::{Program, Stmt, StmtKind, Table, VarKind};
 use crate::span::Span;
+use crate::text;
 use scope::{Binding, Scopes, Sigil};
 use std::collections::HashMap;
 
 /// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is none.
 ///
 /// # Errors
-/// Every error found, in text order, up to [`crate::limits::MAX_ERRORS`].
+/// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`]. Else every
+/// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
+    let unwritable = text::well_formed(module);
+    if !unwritable.is_empty() {
+        return Err(unwritable);
+    }
     let mut r = Resolver::new(src);
     r.module(module);
     if r.errors.is_empty() { Ok(r.p) } else { Err(r.errors) }
