@@ -57,7 +57,8 @@ struct Resolver {
     line_starts: Vec<u32>,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
-    /// What the `if`s around the statement ask for: differences that are at least zero there.
+    /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
+    /// differences that are at least zero there.
     holds: Vec<Dim>,
 }
 
@@ -118,6 +119,7 @@ impl Resolver {
 
     fn block(&mut self, block: &ast::Block) -> Vec<Stmt> {
         self.scopes.enter();
+        let outside = self.holds.len();
         let mut out = vec![];
         for stmt in &block.stmts {
             if self.errors.is_full() {
@@ -125,6 +127,7 @@ impl Resolver {
             }
             self.stmt(stmt, &mut out);
         }
+        self.holds.truncate(outside);
         self.scopes.leave();
         out
     }
@@ -266,7 +269,10 @@ impl Resolver {
         let (dim, id) = self.variable(info, VarKind::Loop, span)?;
         self.scopes.enter();
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
+        let outside = self.holds.len();
+        self.stays_below(dim, end);
         let body = self.block(body);
+        self.holds.truncate(outside);
         self.scopes.leave();
         bound?;
         Ok(StmtKind::For { var: id, start, end, step, unroll, body })
