@@ -12,6 +12,7 @@ pub use crate::mismatch::Mismatch;
 use crate::relation;
 use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
 use carbyne_atoms::descriptor;
+use carbyne_atoms::threads::{ThreadsMismatch, executed_by, executors};
 use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable, Elem, Extent, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -48,7 +49,8 @@ pub fn match_atom(
         }
     }
     literals_fit(spec, atom)?;
-    threads_fit(p, spec, atom)?;
+    executed_by(p, spec, atom)
+        .map_err(|ThreadsMismatch { want, found }| Mismatch::Threads { want, found })?;
     if atom.extent != Extent::Tile {
         bulk_copy(p, spec, atom).map_err(Mismatch::Bulk)?;
         return Ok(Match { atom: atom.name, operands: tensors });
@@ -176,16 +178,8 @@ fn describe(p: &Program, spec: &Spec) -> String {
         })
         .collect();
     let outs: Vec<String> = spec.outputs.iter().map(|t| one(*t)).collect();
-    let who = spec.exec.map_or(String::new(), |e| format!(", by {}", group_text(p, e.threads)));
+    let who = spec.exec.map_or(String::new(), |e| format!(", by {}", executors(p, e.threads)));
     format!("{} -> {}{who}", ins.join(", "), outs.join(", "))
-}
-
-fn group_text(p: &Program, threads: carbyne_ir::program::ThreadsId) -> String {
-    let t = &p.threads[threads];
-    if t.each.is_some() {
-        return "each thread".to_owned();
-    }
-    carbyne_ir::program::show_levels(&p.arena, &t.levels) + ".thread"
 }
 
 /// The kind whose rows are compared with a spec: those that only add are near to setting.
@@ -254,57 +248,6 @@ fn memory_fits(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mi
         want: want.join(" or "),
         found: found.map_or("no memory", Memory::as_str).to_owned(),
     })
-}
-
-fn threads_fit(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    let Some(exec) = spec.exec else {
-        return Err(Mismatch::Threads {
-            want: format!("{} threads", atom.group),
-            found: "nobody".into(),
-        });
-    };
-    let threads = &p.threads[exec.threads];
-    let found = || group_text(p, exec.threads);
-    if atom.group == 1 {
-        let one = threads.each.is_some()
-            || threads.levels.last().and_then(|l| l.to_fixed()).is_none_or(|l| l.size() == 1);
-        return if one {
-            Ok(())
-        } else {
-            Err(Mismatch::Threads {
-                want: "each thread for itself, `.scalar()`".to_owned(),
-                found: found(),
-            })
-        };
-    }
-    let want = || format!("whole groups of {} threads, {}", atom.group, atom.thread_layout);
-    let wrong = || Mismatch::Threads { want: want(), found: found() };
-    if threads.each.is_some() {
-        return Err(wrong());
-    }
-    // The set of threads must be a union of aligned groups.
-    let layout = threads.concat().to_fixed().ok_or_else(wrong)?;
-    // A run of threads that groups fill; where those of a group are apart, whole warps.
-    let reach = atom.thread_layout.cosize().max(atom.group);
-    let apart = reach != atom.group;
-    let run = if apart { (reach + 31) / 32 * 32 } else { reach };
-    let offset = match threads.offset {
-        Dim::Const(o) => o,
-        d if p.arena.divisor(d) % run == 0 => 0,
-        Dim::Expr(_) => return Err(wrong()),
-    };
-    let mut set: Vec<i64> = (0..layout.size()).map(|i| offset + layout.at(i)).collect();
-    set.sort_unstable();
-    let whole = set.len() as i64 % run == 0
-        && set.chunks(run as usize).all(|c| c[0] % run == 0 && c.last() == Some(&(c[0] + run - 1)));
-    // Which threads are a group must be said where neighbors are not.
-    let inner = threads.levels.last().and_then(|l| l.to_fixed()).ok_or_else(wrong)?;
-    let grouped = !apart
-        || threads.levels.len() == 1
-        || (inner.size() == atom.group
-            && (0..atom.group).all(|t| inner.at(t) == atom.thread_layout.at(t)));
-    let whole = whole && grouped;
-    if whole { Ok(()) } else { Err(wrong()) }
 }
 
 /// Scalars that one thread gives to the operand.

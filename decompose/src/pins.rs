@@ -49,14 +49,17 @@ pub(crate) fn blame(
     search: Search,
     errors: Diagnostics,
 ) -> Diagnostics {
-    let pins = list(module);
     let solver = |d: &Diagnostic| {
         matches!(
             d.code,
             Code::NoAtom | Code::AtomMismatch | Code::PinsConflict | Code::NotDecomposed
         ) || d.code == Code::NoStrategy
     };
-    if pins.is_empty() || pins.len() > MOST || !errors.iter().all(solver) {
+    if !errors.iter().all(solver) {
+        return errors;
+    }
+    let pins = list(module);
+    if pins.is_empty() || pins.len() > MOST {
         return errors;
     }
     let each = (BUDGET / pins.len() as u64).clamp(100, 1_000);

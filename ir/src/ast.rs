@@ -7,6 +7,8 @@
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every module; spans do not take part in equality.
+//! - What no text could say is refused by [`crate::text::well_formed()`], which [`crate::resolve`] asks first.
+//! - Dropping and printing never recurse. Cloning, comparing and `{:?}` recurse as deep as a tree nests.
 //! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
 //!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
 
@@ -80,6 +82,26 @@ pub struct Block {
     pub stmts: Vec<Stmt>,
     /// Comment lines before the closing brace.
     pub footer: Vec<String>,
+}
+
+impl Drop for Block {
+    /// One body after the other, however deep a tree built in memory is.
+    fn drop(&mut self) {
+        let mut rest = std::mem::take(&mut self.stmts);
+        while let Some(mut stmt) = rest.pop() {
+            match &mut stmt.kind {
+                StmtKind::Spec(Spec { means, body, .. }) => {
+                    rest.extend(means.iter_mut().chain(body).flat_map(|b| b.stmts.drain(..)));
+                }
+                StmtKind::For { body, .. } => rest.append(&mut body.stmts),
+                StmtKind::If { then, otherwise, .. } => {
+                    rest.append(&mut then.stmts);
+                    rest.extend(otherwise.iter_mut().flat_map(|b| b.stmts.drain(..)));
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// What a statement says.
@@ -216,6 +238,27 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Drop for Expr {
+    /// One operator after the other, however deep a tree built in memory is.
+    fn drop(&mut self) {
+        let mut rest = vec![];
+        operands(&mut self.kind, &mut rest);
+        while let Some(mut kind) = rest.pop() {
+            operands(&mut kind, &mut rest);
+        }
+    }
+}
+
+/// Moves the operators below `kind` to `into`.
+fn operands(kind: &mut ExprKind, into: &mut Vec<ExprKind>) {
+    let ExprKind::Bin(_, a, b) = kind else { return };
+    for operand in [a, b] {
+        if matches!(operand.kind, ExprKind::Bin(..)) {
+            into.push(std::mem::replace(&mut operand.kind, ExprKind::Int(0)));
+        }
+    }
+}
+
 impl Expr {
     /// A literal.
     pub fn int(v: i64) -> Self {
@@ -301,6 +344,23 @@ pub enum TupleExpr {
     Leaf(Expr),
     /// `(a, b)`
     Tuple(Vec<TupleExpr>),
+}
+
+impl Drop for TupleExpr {
+    /// One tuple after the other, however deep a tree built in memory is.
+    fn drop(&mut self) {
+        let nested = |t: &TupleExpr| matches!(t, TupleExpr::Tuple(modes) if !modes.is_empty());
+        let TupleExpr::Tuple(modes) = self else { return };
+        if !modes.iter().any(nested) {
+            return;
+        }
+        let mut rest = std::mem::take(modes);
+        while let Some(mut t) = rest.pop() {
+            if let TupleExpr::Tuple(modes) = &mut t {
+                rest.append(modes);
+            }
+        }
+    }
 }
 
 impl TupleExpr {

@@ -143,6 +143,7 @@ codes! {
     TensorMapUse = "V0230" "A tensor has no tensor map, or its map is used otherwise than box by box by a Move.",
     Peer = "V0231" "A view of another block's shared memory does not name a block of the cluster, or stands where none may.",
     Meaning = "V0232" "A `means` block does not say what its spec computes, or stands where none may.",
+    EmptyBody = "V0233" "The body of a spec is empty.",
     LayoutRefused = "L0101" "A layout operation has no exact result.",
     LayoutOverflow = "L0102" "A size or an index of a layout does not fit 64 bits.",
     LayoutIncongruent = "L0103" "A shape and its stride or coordinate are nested differently.",

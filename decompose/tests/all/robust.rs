@@ -6,6 +6,7 @@
 use crate::support::sm_80;
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::decompose;
+use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, Operand, Stmt, StmtKind, Unroll, View};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::text;
 use carbyne_simulate::{Inputs, Options, simulate};
@@ -186,4 +187,39 @@ fn blocks_and_tensors_beyond_the_hardware_are_refused_first() {
         let errors = errors.expect_err("must be refused").into_vec();
         assert!(errors[0].code.as_str().starts_with('X'), "{errors:?}");
     }
+}
+
+/// Trees built in memory that no text says are refused before anything is made of them.
+#[test]
+fn built_trees_that_no_text_says_are_refused() {
+    let parsed = text::parse(EXAMPLES[0]).expect("an example parses");
+    let refused = |module: &Module| {
+        let errors = decompose(module, "", &sm_80()).expect_err("no text says it").into_vec();
+        errors[0].code
+    };
+    for name in ["", "a b", "%A", "@A", "A.b", "A-b"] {
+        let mut module = parsed.clone();
+        for stmt in &mut module.items {
+            match &mut stmt.kind {
+                StmtKind::DataDecl { name: of, .. } if of.text == "A" => of.text = name.to_owned(),
+                StmtKind::Spec(spec) => spec.inputs[0] = Operand::View(View::of(name)),
+                _ => {}
+            }
+        }
+        assert_eq!(refused(&module), Code::Syntax, "`{name}`");
+    }
+    let mut module = parsed.clone();
+    let deep = (0..20_000).fold(Expr::int(1), |e, _| Expr::bin(BinOp::Add, e, Expr::int(1)));
+    module.items.insert(0, Stmt::new(StmtKind::Let(vec![(Name::new("n"), deep)])));
+    assert_eq!(refused(&module), Code::ExprTooLong);
+    let mut module = parsed;
+    let inner = module.items.pop().expect("a kernel");
+    let deep = (0..20_000).fold(inner, |inner, _| {
+        let body = Block { stmts: vec![inner], footer: vec![] };
+        let [start, end, step] = [0, 1, 1].map(Expr::int);
+        let (var, unroll) = (Name::new("k"), Unroll::Default);
+        Stmt::new(StmtKind::For { var, start, end, step, unroll, body })
+    });
+    module.items.push(deep);
+    assert_eq!(refused(&module), Code::TooDeep);
 }

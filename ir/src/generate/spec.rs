@@ -3,7 +3,7 @@
 use super::expr::tuple;
 use super::tensor::{data_view, thread_view};
 use super::words::{ident, named, number, word};
-use crate::ast::{AccumulateOp, SpecKind, TupleExpr, UnaryOp};
+use crate::ast::{AccumulateOp, Expr, SpecKind, TupleExpr, UnaryOp};
 use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::span::Span;
 use proptest::collection::vec;
@@ -60,13 +60,12 @@ fn attr() -> impl Strategy<Value = Attr> {
     let value = prop_oneof![
         word().prop_map(AttrValue::Word),
         data_view().prop_map(AttrValue::View),
-        tuple().prop_map(|t| match t {
+        tuple().prop_map(|t| match &t {
             // A lone name is a word; only one with `@` can be nothing else.
-            TupleExpr::Leaf(e) => match e.kind {
-                ExprKind::Name(name) if !name.starts_with('@') => AttrValue::Word(name),
-                _ => AttrValue::Tuple(TupleExpr::Leaf(e)),
-            },
-            tuple => AttrValue::Tuple(tuple),
+            TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) if !name.starts_with('@') => {
+                AttrValue::Word(name.clone())
+            }
+            _ => AttrValue::Tuple(t),
         }),
     ];
     (named(ident()), value).prop_map(|(key, value)| Attr { key, value })

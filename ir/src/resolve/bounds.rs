@@ -1,5 +1,5 @@
-//! Whether indices stay in their modes: by the ranges of what they are made of, or because the `if`s around
-//! them say so.
+//! Whether indices stay in their modes: by the ranges of what they are made of, or because the loops,
+//! coordinates and `if`s around them say so.
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::CmpOp;
@@ -7,6 +7,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::{Dim, ExprArena};
 use crate::leaf::Leaf;
 use crate::span::Span;
+
+/// Conditions that are looked at for one index, the innermost first.
+const MAX_LOOKED_AT: usize = 256;
 
 impl Resolver {
     /// An index must be proven to lie in its mode.
@@ -19,10 +22,11 @@ impl Resolver {
         if inside {
             return Ok(());
         }
-        // Or by what the `if`s around it ask for: what is at least a difference of at least zero is, too.
+        // Or by what the `if`s around it ask for, and symbolic extents of loops and coordinates: what is at least a difference of at least zero is, too.
         let below =
             |n: i64| Dim::sub(cx, size, i).and_then(|room| Dim::sub(cx, room, Dim::Const(n)));
-        let holds = |d: Dim| self.holds.iter().any(|h| at_least(cx, d, *h));
+        let near = self.holds.iter().rev().take(MAX_LOOKED_AT);
+        let holds = |d: Dim| near.clone().any(|h| at_least(cx, d, *h));
         let from_zero = lo.is_some_and(|l| l >= 0) || holds(i);
         let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
             || below(1).is_ok_and(holds);
@@ -46,6 +50,13 @@ impl Resolver {
                 "bound the loop or the coordinate by the extent of the mode, or ask with an `if`",
             ),
         )
+    }
+
+    /// Notes that a coordinate or a loop variable stays below an extent of which only the name is known.
+    pub(super) fn stays_below(&mut self, i: Dim, extent: Dim) {
+        if let Dim::Expr(_) = extent {
+            self.assume(i, CmpOp::Lt, extent);
+        }
     }
 
     /// Notes what holds where a condition does.

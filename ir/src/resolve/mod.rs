@@ -25,14 +25,20 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
 use crate::program::{Program, Stmt, StmtKind, Table, VarKind};
 use crate::span::Span;
+use crate::text;
 use scope::{Binding, Scopes, Sigil};
 use std::collections::HashMap;
 
 /// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is none.
 ///
 /// # Errors
-/// Every error found, in text order, up to [`crate::limits::MAX_ERRORS`].
+/// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`]. Else every
+/// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
+    let unwritable = text::well_formed(module);
+    if !unwritable.is_empty() {
+        return Err(unwritable);
+    }
     let mut r = Resolver::new(src);
     r.module(module);
     if r.errors.is_empty() { Ok(r.p) } else { Err(r.errors) }
@@ -52,7 +58,8 @@ struct Resolver {
     line_starts: Vec<u32>,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
-    /// What the `if`s around the statement ask for: differences that are at least zero there.
+    /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
+    /// differences that are at least zero there.
     holds: Vec<Dim>,
 }
 
@@ -113,6 +120,7 @@ impl Resolver {
 
     fn block(&mut self, block: &ast::Block) -> Vec<Stmt> {
         self.scopes.enter();
+        let outside = self.holds.len();
         let mut out = vec![];
         for stmt in &block.stmts {
             if self.errors.is_full() {
@@ -120,6 +128,7 @@ impl Resolver {
             }
             self.stmt(stmt, &mut out);
         }
+        self.holds.truncate(outside);
         self.scopes.leave();
         out
     }
@@ -261,7 +270,10 @@ impl Resolver {
         let (dim, id) = self.variable(info, VarKind::Loop, span)?;
         self.scopes.enter();
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
+        let outside = self.holds.len();
+        self.stays_below(dim, end);
         let body = self.block(body);
+        self.holds.truncate(outside);
         self.scopes.leave();
         bound?;
         Ok(StmtKind::For { var: id, start, end, step, unroll, body })

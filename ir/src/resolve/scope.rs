@@ -13,6 +13,8 @@ pub(super) enum Sigil {
     Data,
     Thread,
     Index,
+    /// Names of kernels are bound to nothing; only that they differ matters.
+    Kernel,
 }
 
 impl Sigil {
@@ -21,6 +23,7 @@ impl Sigil {
             Sigil::Data => "%",
             Sigil::Thread => "#",
             Sigil::Index => "",
+            Sigil::Kernel => "@",
         }
     }
 }

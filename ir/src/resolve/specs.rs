@@ -1,5 +1,6 @@
 //! Specs: operands, execution configuration, attributes, bodies.
 
+use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, AttrValue, CacheHint, Operand as A, SpecKind, TupleExpr};
 use crate::diag::{Code, Diagnostic};
@@ -33,6 +34,9 @@ impl Resolver {
                 Diagnostic::new(Code::Placement, name.span, "only kernels have names")
                     .help("remove the name, or move the spec to the top"),
             );
+        }
+        if let Some(name) = &spec.name {
+            self.bind(Sigil::Kernel, name, Binding::Broken)?;
         }
         let exec = match &spec.exec {
             Some((b, t)) => {
@@ -112,6 +116,20 @@ impl Resolver {
             self.p.specs[id].means = Some(self.means(spec, &head, block)?);
         }
         if let Some(body) = &spec.body {
+            if body.stmts.is_empty() {
+                self.errors.push(
+                    Diagnostic::new(
+                        Code::EmptyBody,
+                        spec.span,
+                        format!("the body of this {} is empty", spec.kind),
+                    )
+                    .label("nothing stands between its braces")
+                    .help(match spec.kind {
+                        SpecKind::Generic => "write what it does: a generic `Spec` means its body",
+                        _ => "write what implements it, or remove the braces: the solver writes the body then",
+                    }),
+                );
+            }
             self.depth += 1;
             let body = self.block(body);
             self.depth -= 1;
@@ -211,15 +229,16 @@ impl Resolver {
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
             AttrValue::View(_) => vec![],
         };
+        let least = if key == "axis" { 0 } else { 1 };
         let constants: Option<Vec<i64>> =
-            leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= 0)).collect();
+            leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= least)).collect();
         match constants.filter(|_| !matches!(value, AttrValue::View(_))) {
             Some(list) => Ok(list),
             None => fail(
                 Diagnostic::new(
                     Code::Attribute,
                     attr.key.span,
-                    format!("`{key}` takes constants of at least 0"),
+                    format!("`{key}` takes constants of at least {least}"),
                 )
                 .help("write numbers or `let` constants"),
             ),

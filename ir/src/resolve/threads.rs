@@ -234,6 +234,7 @@ impl Resolver {
                     let info = VarInfo { name: name.text.clone(), lo: 0, hi, div: 1 };
                     let (dim, id) = self.variable(info, VarKind::Index(def), span)?;
                     vars.push(id);
+                    self.stays_below(dim, size);
                     Binding::Index(dim)
                 }
                 Err(_) => Binding::Broken,

@@ -8,7 +8,8 @@
 //! A module is well formed when it could have come from a text: names, words and numbers spelled as
 //! the grammar says, integers not negative, no list empty that the grammar wants filled, strides as
 //! many as modes, and comments without line breaks or blanks at their end. [`print()`] writes something
-//! for the others, too, but not always what reads back to the same tree.
+//! for the others, too, but not always what reads back to the same tree. [`well_formed()`] says why a tree that was
+//! built in memory is none of them; [`crate::resolve`] asks it, so that nothing else is ever looked at.
 
 mod comments;
 mod parse;
@@ -16,4 +17,4 @@ mod print;
 mod scan;
 
 pub use parse::{parse, parse_bytes};
-pub use print::print;
+pub use print::{print, well_formed};

@@ -11,7 +11,7 @@
 //! - V0214 thread tensors hold distinct threads, and coordinates can be computed from the index.
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
 //! - V0217 the number of operands fits the spec.
-//! - V0218 attributes have values that the spec can use.
+//! - V0218 attributes have values that the spec can use, and that its body does not contradict.
 //! - V0220 barriers stand where the whole block, or all named threads, pass.
 //! - V0222 pinned allocations do not overlap unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
@@ -28,6 +28,7 @@
 //! Not checked here: whether an atom exists (`decompose`), races between threads and whether a body
 //! computes what its spec means (`simulate`).
 
+mod attributes;
 mod cluster;
 mod exchange;
 mod operands;
@@ -44,7 +45,7 @@ use std::collections::HashSet;
 /// Every violation of the invariants above, in text order; empty for a well-formed program.
 #[must_use]
 pub fn verify(program: &Program) -> Diagnostics {
-    let mut v = Verifier { p: program, errors: Diagnostics::default() };
+    let mut v = Verifier { p: program, errors: Diagnostics::default(), tiles: None };
     v.thread_tensors();
     v.storage();
     for &kernel in &program.kernels {
@@ -56,6 +57,8 @@ pub fn verify(program: &Program) -> Diagnostics {
 struct Verifier<'p> {
     p: &'p Program,
     errors: Diagnostics,
+    /// Made when it is asked for.
+    tiles: Option<attributes::Tiles>,
 }
 
 /// What surrounds a statement.
@@ -88,6 +91,7 @@ impl Verifier<'_> {
             diverged: None,
         };
         self.operands(id);
+        self.attributes(id);
         self.peers(id);
         if spec.body.is_some() {
             self.body(id, &around);
@@ -115,6 +119,7 @@ impl Verifier<'_> {
                 StmtKind::Spec(id) => {
                     self.nested_exec(*id, around);
                     self.operands(*id);
+                    self.attributes(*id);
                     self.access(*id, around);
                     self.completes_on(*id, around);
                     self.peers(*id);

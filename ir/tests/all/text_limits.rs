@@ -1,8 +1,16 @@
-//! Hostile texts: too long, too deep, not text at all. Each gets a coded error or a module, no panic.
+//! Hostile texts and trees: too long, too deep, not text at all. Each gets a coded error or a module, no panic.
 
+use carbyne_ir::ast::{
+    Attr, AttrValue, BinOp, Block, CmpOp, Compare, Dims, Expr, LayoutExpr, Module, Name, Number,
+    Operand, Spec, SpecKind, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorType, ThreadScalar,
+    ThreadType, Tiler, TupleExpr, TypeAttr, Unroll, View, ViewOp,
+};
 use carbyne_ir::diag::Code;
 use carbyne_ir::limits::{MAX_ERRORS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
-use carbyne_ir::text::{parse, parse_bytes, print};
+use carbyne_ir::resolve::resolve;
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+use carbyne_ir::text::{parse, parse_bytes, print, well_formed};
 
 /// `head`, as many `unit` as fit, `tail`: a text of the greatest length.
 fn fill(head: &str, unit: &str, tail: &str) -> String {
@@ -185,4 +193,363 @@ fn unterminated() {
             first_error(&format!("{text}{tail}"));
         }
     }
+}
+
+// Trees built in memory: what could not be written as text is refused, and none exhausts the stack.
+
+fn module(items: Vec<StmtKind>) -> Module {
+    let items = items.into_iter().map(Stmt::new).collect();
+    Module { header: vec![], version: 1, items, footer: vec![] }
+}
+
+fn spec(kind: SpecKind, body: Option<Vec<StmtKind>>) -> Spec {
+    let body =
+        body.map(|b| Block { stmts: b.into_iter().map(Stmt::new).collect(), footer: vec![] });
+    Spec {
+        kind,
+        name: None,
+        exec: None,
+        inputs: vec![],
+        outputs: vec![],
+        attrs: vec![],
+        means: None,
+        body,
+        span: Span::default(),
+    }
+}
+
+fn layout(shape: TupleExpr, stride: TupleExpr) -> LayoutExpr {
+    LayoutExpr { shape, stride, span: Span::default() }
+}
+
+fn flat(e: Expr) -> LayoutExpr {
+    layout(TupleExpr::Leaf(e), TupleExpr::Leaf(Expr::int(1)))
+}
+
+fn dims(modes: Vec<TupleExpr>, strides: Option<Vec<TupleExpr>>) -> Dims {
+    Dims { modes, strides, span: Span::default() }
+}
+
+fn data(levels: Vec<Dims>, attrs: Vec<TypeAttr>) -> TensorType {
+    let (scalar, memory) = (Scalar::F16, Some(Memory::Gl));
+    TensorType { levels, scalar, memory, attrs, span: Span::default() }
+}
+
+fn attr(key: &str, value: AttrValue) -> StmtKind {
+    let mut spec = spec(SpecKind::Move, None);
+    spec.attrs = vec![Attr { key: Name::new(key), value }];
+    StmtKind::Spec(spec)
+}
+
+fn view(ops: Vec<ViewOp>) -> StmtKind {
+    let view = View { base: Name::new("A"), ops, span: Span::default() };
+    StmtKind::DataDef { name: Name::new("B"), ty: None, view }
+}
+
+fn with_type(ty: TensorType) -> StmtKind {
+    StmtKind::DataDecl { name: Name::new("A"), ty }
+}
+
+fn one() -> Expr {
+    Expr::int(1)
+}
+
+fn eight() -> Vec<Dims> {
+    vec![dims(vec![TupleExpr::Leaf(Expr::int(8))], None)]
+}
+
+/// Whether a tree is refused exactly where no text says it; the code of the first reason.
+fn agrees(m: &Module) -> Option<Code> {
+    let errors = well_formed(m).into_vec();
+    let printed = print(m);
+    assert_eq!(parse(&printed).as_ref() == Ok(m), errors.is_empty(), "{printed}{errors:?}");
+    let refused = resolve(m, "").err().is_some_and(|e| e.into_vec() == errors);
+    assert!(errors.is_empty() || refused, "{errors:?}");
+    for e in &errors {
+        assert!(e.help.is_some() && !e.label.is_empty() && e.message.len() < 120, "{e:?}");
+    }
+    errors.first().map(|e| e.code)
+}
+
+/// A statement with a name somewhere.
+type Place<'a> = &'a dyn Fn(&str) -> StmtKind;
+
+#[test]
+fn names_of_built_trees() {
+    let expr = |n: &str| StmtKind::Let(vec![(Name::new("a"), Expr::name(n))]);
+    let threads = |n: &str| Some((View::of(n), View::of("cta")));
+    let places: [(&str, Place<'_>); 22] = [
+        ("let", &|n| StmtKind::Let(vec![(Name::new(n), one())])),
+        ("expression", &expr),
+        ("sum", &|n| {
+            let sum = Expr::bin(BinOp::Mul, Expr::bin(BinOp::Add, one(), Expr::name(n)), one());
+            StmtKind::Let(vec![(Name::new("a"), sum)])
+        }),
+        ("sym", &|n| {
+            StmtKind::Sym(SymDecl { name: Name::new(n), min: None, max: Some(7), div: None })
+        }),
+        ("declared tensor", &|n| StmtKind::DataDecl {
+            name: Name::new(n),
+            ty: data(eight(), vec![]),
+        }),
+        ("view", &|n| StmtKind::DataDef { name: Name::new(n), ty: None, view: View::of("A") }),
+        ("viewed tensor", &|n| StmtKind::DataDef {
+            name: Name::new("a"),
+            ty: None,
+            view: View::of(n),
+        }),
+        ("declared threads", &|n| StmtKind::ThreadDecl {
+            name: Name::new(n),
+            ty: ThreadType { levels: eight(), scalar: ThreadScalar::Thread, span: Span::default() },
+        }),
+        ("threads", &|n| StmtKind::ThreadDef {
+            name: Name::new(n),
+            ty: None,
+            view: View::of("cta"),
+        }),
+        ("index", &|n| StmtKind::Indices { names: vec![Name::new(n)], threads: View::of("cta") }),
+        ("allocated", &|n| StmtKind::Allocate { name: Name::new(n), ty: data(eight(), vec![]) }),
+        ("kernel", &|n| {
+            StmtKind::Spec(Spec { name: Some(Name::new(n)), ..spec(SpecKind::Move, None) })
+        }),
+        ("executor", &|n| StmtKind::Spec(Spec { exec: threads(n), ..spec(SpecKind::Move, None) })),
+        ("output", &|n| {
+            StmtKind::Spec(Spec { outputs: vec![View::of(n)], ..spec(SpecKind::Move, None) })
+        }),
+        ("key", &|n| attr(n, AttrValue::Word("f32".into()))),
+        ("word", &|n| attr("acc", AttrValue::Word(n.into()))),
+        ("bar", &|n| attr("bar", AttrValue::View(View::of(n)))),
+        ("loop", &|n| StmtKind::For {
+            var: Name::new(n),
+            start: Expr::int(0),
+            end: one(),
+            step: one(),
+            unroll: Unroll::Default,
+            body: Block::default(),
+        }),
+        ("tv", &|n| with_type(data(eight(), vec![TypeAttr::Tv(flat(one()), Name::new(n))]))),
+        ("reuses", &|n| with_type(data(eight(), vec![TypeAttr::Reuses(Name::new(n))]))),
+        (".tv", &|n| view(vec![ViewOp::Tv(flat(one()), Name::new(n))])),
+        ("number", &|n| {
+            let number = Operand::Number(Number { text: n.into(), span: Span::default() });
+            StmtKind::Spec(Spec { inputs: vec![number], ..spec(SpecKind::Init, None) })
+        }),
+    ];
+    let names = [
+        "", " ", "a b", "%a", "#a", "@a", "@", "@@a", "@_", "@1", "a%", "1a", "12", "_", "__",
+        "a.b", "a.", ".a", "1.5", "-1", "-1.5e-7", "1e", "1.", "+1", "0x1", "é", "a\n", "a//b",
+        "a\0", "let", "sym", "for", "if", "else", "min", "ceil_div", "carbyne", "Move", "Spec",
+        "barrier", "async", "inf", "-inf", "nan", "-nan", "over", "tile", "f16", "GL", "thread",
+        "unroll", "tv", "A9_z",
+    ];
+    for (place, make) in places {
+        let refused: Vec<&str> =
+            names.into_iter().filter(|n| agrees(&module(vec![make(n)])).is_some()).collect();
+        assert!(refused.contains(&"a b") && refused.contains(&""), "{place}: {refused:?}");
+        // And with something behind it, with which it must not be taken together.
+        for n in names {
+            agrees(&module(vec![make(n), expr("b"), make(n)]));
+        }
+    }
+}
+
+#[test]
+fn lists_and_numbers_of_built_trees() {
+    let (leaf, pair) = (
+        || TupleExpr::Leaf(Expr::int(4)),
+        || TupleExpr::Tuple(vec![TupleExpr::Leaf(one()), TupleExpr::Leaf(one())]),
+    );
+    let sym = |min| StmtKind::Sym(SymDecl { name: Name::new("n"), min, max: None, div: None });
+    let index = |e: Expr| view(vec![ViewOp::Index(vec![Some(e)])]);
+    let typed = |d: Dims| with_type(data(vec![d], vec![]));
+    let good = [
+        StmtKind::Let(vec![(Name::new("a"), one()), (Name::new("b"), one())]),
+        sym(Some(0)),
+        index(Expr::int(i64::MAX)),
+        typed(dims(vec![], None)),
+        typed(dims(vec![], Some(vec![]))),
+        typed(dims(vec![leaf()], Some(vec![leaf()]))),
+        typed(dims(vec![leaf()], Some(vec![pair()]))),
+        typed(dims(vec![pair(), leaf()], Some(vec![leaf(), pair()]))),
+        attr("tile", AttrValue::Tuple(pair())),
+        attr("tile", AttrValue::Tuple(TupleExpr::Leaf(Expr::name("@i")))),
+        attr("tile", AttrValue::Tuple(TupleExpr::Tuple(vec![]))),
+        view(vec![ViewOp::Tile(Tiler::Modes(vec![]))]),
+        view(vec![ViewOp::Reshape(layout(pair(), leaf()))]),
+        StmtKind::Sync { op: SyncOp::ALL[0], args: vec![SyncArg::Number(one())] },
+        StmtKind::Spec(spec(SpecKind::Generic, Some(vec![]))),
+    ];
+    for stmt in good {
+        assert_eq!(agrees(&module(vec![stmt])), None);
+    }
+    let bad = [
+        StmtKind::Let(vec![]),
+        sym(Some(-1)),
+        index(Expr::int(-1)),
+        index(Expr::int(i64::MIN)),
+        with_type(data(vec![], vec![])),
+        typed(dims(vec![leaf()], Some(vec![]))),
+        typed(dims(vec![leaf(), leaf()], Some(vec![pair()]))),
+        attr("tile", AttrValue::Tuple(TupleExpr::Leaf(Expr::name("n")))),
+        StmtKind::Indices { names: vec![], threads: View::of("cta") },
+        StmtKind::If { cond: vec![], then: Block::default(), otherwise: None },
+    ];
+    for stmt in bad {
+        assert_eq!(agrees(&module(vec![stmt.clone()])), Some(Code::Syntax), "{stmt:?}");
+    }
+    let versions = Module { version: 2, ..module(vec![]) };
+    assert_eq!(agrees(&versions), Some(Code::Version));
+    let comment = Module { header: vec!["a\0b".to_owned()], ..module(vec![]) };
+    assert_eq!(agrees(&comment), Some(Code::NulByte));
+}
+
+/// `f` applied `n` times.
+fn times<T>(n: usize, first: T, f: impl Fn(T) -> T) -> T {
+    (0..n).fold(first, |t, _| f(t))
+}
+
+/// Statements that nest `n` deep, by what they nest.
+fn nested(n: usize) -> Vec<(&'static str, StmtKind)> {
+    let let_a = |e| StmtKind::Let(vec![(Name::new("a"), e)]);
+    let block = |s: StmtKind| Block { stmts: vec![Stmt::new(s)], footer: vec![] };
+    let compare = || Compare { lhs: one(), op: CmpOp::Lt, rhs: one() };
+    let name = || Name::new("k");
+    let tuple = || times(n, TupleExpr::Leaf(one()), |t| TupleExpr::Tuple(vec![t]));
+    let right = || times(n, one(), |e| Expr::bin(BinOp::Sub, one(), e));
+    let min = || times(n, one(), |e| Expr::bin(BinOp::Min, one(), e));
+    vec![
+        ("right", let_a(right())),
+        (
+            "mixed",
+            let_a(times(n, one(), |e| {
+                Expr::bin(BinOp::Mul, Expr::bin(BinOp::Add, one(), e), one())
+            })),
+        ),
+        ("min", let_a(min())),
+        ("index", view(vec![ViewOp::Index(vec![Some(min())])])),
+        ("tile", view(vec![ViewOp::Tile(Tiler::Sizes(vec![Some(right())]))])),
+        ("tiles", view(vec![ViewOp::Tile(Tiler::Modes(vec![Some(layout(tuple(), tuple()))]))])),
+        ("reshape", view(vec![ViewOp::Reshape(layout(tuple(), tuple()))])),
+        ("peer", view(vec![ViewOp::Peer(min())])),
+        ("map", view(vec![ViewOp::TensorMap { sizes: vec![min()], swizzle: Some((1, 2, 3)) }])),
+        ("view tv", view(vec![ViewOp::Tv(layout(tuple(), tuple()), name())])),
+        ("tuple", attr("tile", AttrValue::Tuple(tuple()))),
+        ("type", with_type(data(vec![dims(vec![tuple()], None)], vec![]))),
+        ("strides", with_type(data(vec![dims(vec![tuple()], Some(vec![tuple()]))], vec![]))),
+        ("align", with_type(data(eight(), vec![TypeAttr::Align(min())]))),
+        ("tv", with_type(data(eight(), vec![TypeAttr::Tv(layout(tuple(), tuple()), name())]))),
+        ("sync", StmtKind::Sync { op: SyncOp::ALL[0], args: vec![SyncArg::Number(min())] }),
+        (
+            "spec",
+            times(n, let_a(one()), |s| {
+                StmtKind::Spec(Spec { body: Some(block(s)), ..spec(SpecKind::Generic, None) })
+            }),
+        ),
+        (
+            "for",
+            times(n, let_a(one()), |s| StmtKind::For {
+                var: name(),
+                start: one(),
+                end: one(),
+                step: one(),
+                unroll: Unroll::Full,
+                body: block(s),
+            }),
+        ),
+        (
+            "if",
+            times(n, let_a(one()), |s| StmtKind::If {
+                cond: vec![compare()],
+                then: block(s),
+                otherwise: Some(Block::default()),
+            }),
+        ),
+        (
+            "else",
+            times(n, let_a(one()), |s| StmtKind::If {
+                cond: vec![compare()],
+                then: Block::default(),
+                otherwise: Some(block(s)),
+            }),
+        ),
+        (
+            "elect",
+            times(n, view(vec![ViewOp::Elect]), |s| {
+                StmtKind::Spec(Spec { body: Some(block(s)), ..spec(SpecKind::Generic, None) })
+            }),
+        ),
+        (
+            "operand",
+            times(n, StmtKind::Barrier(Some(View::of("cta"))), |s| {
+                StmtKind::Spec(Spec { body: Some(block(s)), ..spec(SpecKind::Generic, None) })
+            }),
+        ),
+        (
+            "swizzle",
+            times(n, with_type(data(eight(), vec![TypeAttr::Swizzle(1, 2, 3)])), |s| {
+                StmtKind::Spec(Spec { body: Some(block(s)), ..spec(SpecKind::Generic, None) })
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn built_trees_nest_as_deep_as_texts() {
+    let mut refused = 0;
+    for n in MAX_NESTING - 4..=MAX_NESTING + 2 {
+        for (what, stmt) in nested(n) {
+            let code = agrees(&module(vec![stmt]));
+            let mixed = what == "mixed" && code == Some(Code::ExprTooLong);
+            assert!(code.is_none_or(|c| c == Code::TooDeep) || mixed, "{what}: {code:?}");
+            assert!(n <= MAX_NESTING + 1 || code.is_some(), "{what} {n}");
+            refused += usize::from(code.is_some());
+        }
+    }
+    assert!(refused > 40);
+    let sum = |n| times(n, one(), |e| Expr::bin(BinOp::Add, e, one()));
+    let of = |e| module(vec![StmtKind::Let(vec![(Name::new("a"), e)])]);
+    assert_eq!(agrees(&of(sum(MAX_EXPR_OPERATORS))), None);
+    assert_eq!(agrees(&of(sum(MAX_EXPR_OPERATORS + 1))), Some(Code::ExprTooLong));
+}
+
+#[test]
+fn built_trees_of_any_depth_are_refused_printed_and_dropped() {
+    const DEEP: usize = 50_000;
+    for (what, stmt) in nested(DEEP) {
+        let module = module(vec![stmt]);
+        let errors = resolve(&module, "").map(drop).expect_err("too deep").into_vec();
+        let codes = [Code::TooDeep, Code::ExprTooLong];
+        assert!(codes.contains(&errors[0].code), "{what}: {errors:?}");
+        if matches!(what, "right" | "min" | "tuple" | "if" | "else") {
+            // No line is indented without bound.
+            assert!(print(&module).len() < DEEP * 1000, "{what}");
+        }
+    }
+    let sum = times(DEEP, one(), |e| Expr::bin(BinOp::Add, e, one()));
+    let sum = module(vec![StmtKind::Let(vec![(Name::new("a"), sum)])]);
+    let errors = resolve(&sum, "").map(drop).expect_err("too long").into_vec();
+    assert_eq!(errors[0].code, Code::ExprTooLong);
+    assert_eq!(print(&sum).len(), "carbyne 1\nlet a = 1\n".len() + DEEP * " + 1".len());
+    drop(sum);
+    // Wide and nested at once.
+    let wide = times(2000, TupleExpr::Leaf(one()), |t| {
+        TupleExpr::Tuple((0..100).map(|_| TupleExpr::Leaf(one())).chain([t]).collect())
+    });
+    drop(wide);
+}
+
+#[test]
+fn built_trees_are_no_longer_than_texts() {
+    let long = "a".repeat(MAX_TEXT_BYTES);
+    for items in [
+        vec![StmtKind::Let(vec![(Name::new(long.clone()), one())])],
+        vec![view(vec![ViewOp::Mine; MAX_TEXT_BYTES + 1])],
+        (0..=MAX_TEXT_BYTES / 64).map(|i| view(vec![ViewOp::Mine; 64 + i % 2])).collect(),
+    ] {
+        let errors = well_formed(&module(items)).into_vec();
+        assert_eq!(errors.first().map(|e| e.code), Some(Code::TextTooLong));
+        assert_eq!(errors.len(), 1);
+    }
+    let comment = Module { footer: vec![long + "a"], ..module(vec![]) };
+    assert_eq!(well_formed(&comment).into_vec()[0].code, Code::TextTooLong);
 }

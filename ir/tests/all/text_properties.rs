@@ -3,7 +3,7 @@
 use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
 use carbyne_ir::generate;
 use carbyne_ir::limits::MAX_ERRORS;
-use carbyne_ir::text::{parse, parse_bytes, print};
+use carbyne_ir::text::{parse, parse_bytes, print, well_formed};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -16,6 +16,7 @@ fn reread(text: &str) -> Result<Module, TestCaseError> {
 fn answers(text: &str) -> Result<bool, TestCaseError> {
     match parse(text) {
         Ok(module) => {
+            prop_assert!(well_formed(&module).is_empty(), "{:?}", well_formed(&module));
             let printed = print(&module);
             let again = reread(&printed)?;
             prop_assert_eq!(&again, &module, "{}", printed);

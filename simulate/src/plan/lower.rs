@@ -9,6 +9,7 @@ use crate::denote::{Chain, Input, Meaning, Shape, Step, StepOp};
 use crate::index::{Compare, Index, Variables};
 use crate::num::{decode, encode};
 use crate::state::RegisterPool;
+use carbyne_atoms::threads::{ThreadsMismatch, executed_by};
 use carbyne_atoms::{AtomTable, ErrorBound, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -316,6 +317,19 @@ impl Lowering<'_, '_> {
                 d.help = nearest.first().map(|n| format!("did you mean `{n}`?"));
                 return Err(Box::new(d));
             };
+            executed_by(self.kernel.program, spec, atom).map_err(
+                |ThreadsMismatch { want, found }| {
+                    Box::new(
+                        Diagnostic::new(
+                            Code::AtomMismatch,
+                            spec.span,
+                            format!("`{}` does not implement this {}", atom.name, spec.kind),
+                        )
+                        .label(format!("needs {want}, found {found}"))
+                        .help(format!("run the spec on {want}")),
+                    )
+                },
+            )?;
             if atom.extent != Extent::Tile {
                 let site = self.kernel.sites[site as usize];
                 return self.bulk(id, atom, site, inputs, outputs).map(How::Bulk);

@@ -136,7 +136,11 @@ impl Operators {
                 let span = node.span();
                 let mut parts = node.parts();
                 match (parts.take(Rule::value), parts.any()) {
-                    (Some(value), None) => Ok(Expr { span, ..self.inner(value)? }),
+                    (Some(value), None) => {
+                        let mut inner = self.inner(value)?;
+                        inner.span = span;
+                        Ok(inner)
+                    }
                     _ => Err(Box::new(
                         Diagnostic::new(Code::Syntax, span, "a tuple stands where a number is due")
                             .label("expected a number, found a tuple"),

@@ -73,18 +73,19 @@ fn dims(node: Node<'_, '_>) -> Answer<Dims> {
     let Some(rest) = parts.take(Rule::level_rest) else {
         return Ok(Dims { modes, strides: None, span });
     };
-    let shape = modes.pop().ok_or_else(|| internal(span, "a shape"))?;
+    let mut shape = modes.pop().ok_or_else(|| internal(span, "a shape"))?;
     let stride = rest.parts().next(Rule::value)?;
     let stride_span = stride.span();
-    let (count, strides) = match (shape, tuple(stride)?) {
-        (TupleExpr::Leaf(mode), TupleExpr::Leaf(stride)) => {
-            let (modes, strides) = (vec![TupleExpr::Leaf(mode)], vec![TupleExpr::Leaf(stride)]);
-            return Ok(Dims { modes, strides: Some(strides), span });
+    let mut stride = tuple(stride)?;
+    let (count, strides) = match (&mut shape, &mut stride) {
+        (TupleExpr::Leaf(_), TupleExpr::Leaf(_)) => {
+            return Ok(Dims { modes: vec![shape], strides: Some(vec![stride]), span });
         }
         (TupleExpr::Tuple(modes), TupleExpr::Tuple(strides)) if modes.len() == strides.len() => {
+            let (modes, strides) = (std::mem::take(modes), std::mem::take(strides));
             return Ok(Dims { modes, strides: Some(strides), span });
         }
-        (shape, strides) => (count(&shape), count(&strides)),
+        (shape, strides) => (count(shape), count(strides)),
     };
     Err(Box::new(
         Diagnostic::new(Code::Syntax, span, "shape and strides do not match")

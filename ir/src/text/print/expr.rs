@@ -86,7 +86,7 @@ fn int(out: &mut String, v: i64, above: u8) {
 }
 
 /// How tight an operator binds; none for functions.
-fn rank(op: BinOp) -> Option<u8> {
+pub(super) fn rank(op: BinOp) -> Option<u8> {
     match op {
         BinOp::Add | BinOp::Sub => Some(1),
         BinOp::Mul | BinOp::Div | BinOp::Mod => Some(2),

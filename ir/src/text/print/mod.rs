@@ -1,13 +1,17 @@
 //! From [`Module`] to text: one statement a line, two spaces a body, at most 100 columns where it can.
 //!
 //! Invariant: the same module always gives the same text, which ends with a line break. Nothing here
-//! recurses, whatever the depth of the tree.
+//! recurses, whatever the depth of the tree, and no line is indented for more bodies than a text may nest.
 
 mod expr;
 mod statement;
 mod tensor;
+mod well_formed;
+
+pub use well_formed::well_formed;
 
 use crate::ast::{Block, Module, Stmt, StmtKind};
+use crate::limits::MAX_NESTING;
 
 /// Columns a line should have at most.
 const WIDTH: usize = 100;
@@ -38,7 +42,7 @@ fn stmts(out: &mut String, items: &[Stmt]) {
     while let Some(top) = stack.last_mut() {
         let stmt = top.rest.next();
         let (block, next) = (top.block, top.next);
-        let depth = INDENT * (stack.len() - 1);
+        let depth = columns(stack.len() - 1);
         if let Some(stmt) = stmt {
             one(out, depth, stmt);
             if let Some((block, next)) = blocks(&stmt.kind) {
@@ -49,7 +53,7 @@ fn stmts(out: &mut String, items: &[Stmt]) {
         stack.pop();
         let Some(block) = block else { continue };
         comments(out, depth, &block.footer);
-        indent(out, depth.saturating_sub(INDENT));
+        indent(out, columns(stack.len() - 1));
         match next {
             Some((between, other)) => {
                 out.push_str(between);
@@ -58,6 +62,11 @@ fn stmts(out: &mut String, items: &[Stmt]) {
             None => out.push_str("}\n"),
         }
     }
+}
+
+/// Where statements within so many bodies begin.
+fn columns(bodies: usize) -> usize {
+    INDENT * bodies.min(MAX_NESTING)
 }
 
 /// The statement's first block, and how its other one follows.

@@ -1,0 +1,472 @@
+//! Whether a module could have been read from a text: for trees that were built in memory.
+//!
+//! Names, words and numbers are spelled as `grammar.pest` says, no list is empty that it wants filled, and
+//! [`crate::limits`] hold for what would be printed. Nothing here recurses, whatever the depth of the tree.
+
+use super::expr::rank;
+use crate::ast::{
+    AttrValue, Block, Dims, Expr, ExprKind, FORMAT_VERSION, LayoutExpr, Module, Name, Operand,
+    Spec, Stmt, StmtKind, SyncArg, TensorType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
+};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
+use crate::span::Span;
+
+/// Why a module could not have been read from a text; empty for one that could, as every parsed one.
+///
+/// Blank lines and the layout of comments are not looked at: they change no meaning.
+#[must_use]
+pub fn well_formed(module: &Module) -> Diagnostics {
+    let mut walk = Walk { errors: Diagnostics::default(), bytes: 0, too_long: false };
+    if module.version != FORMAT_VERSION {
+        let message =
+            format!("format version `{}` is not one that this build reads", module.version);
+        let help = format!("this build reads version {FORMAT_VERSION}");
+        walk.error(Code::Version, Span::default(), message, "of a tree built in memory", &help);
+    }
+    walk.comments(module.header.iter().chain(&module.footer), Span::default());
+    walk.stmts(&module.items);
+    walk.errors
+}
+
+/// A word of the grammar.
+#[derive(Copy, Clone)]
+enum Word {
+    /// Of a constant, a symbol, an attribute, a kernel: `ident`.
+    Plain,
+    /// `index_name`
+    Index,
+    /// Either: `name`.
+    Either,
+    /// Behind `%` or `#`: `data_name`, `thread_name`.
+    Tensor,
+}
+
+fn is_letter(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+/// The rule `ident`.
+fn is_ident(text: &str) -> bool {
+    text != "_" && !text.starts_with(|c: char| c.is_ascii_digit()) && is_tensor(text)
+}
+
+/// The rules `data_name` and `thread_name` without their sigil.
+fn is_tensor(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_letter)
+}
+
+/// The rule `word`.
+fn is_word(text: &str) -> bool {
+    let mut parts = text.split('.');
+    let first = |p: &str| is_tensor(p) && !p.starts_with(|c: char| c.is_ascii_digit());
+    parts.next().is_some_and(first) && parts.all(is_tensor)
+}
+
+/// The rule `number`.
+fn is_number(text: &str) -> bool {
+    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    let text = match text {
+        "nan" => return true,
+        _ => text.strip_prefix('-').unwrap_or(text),
+    };
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let (whole, part) = match mantissa.split_once('.') {
+        Some((whole, part)) => (whole, Some(part)),
+        None => (mantissa, None),
+    };
+    let unsigned = |e: &str| digits(e.strip_prefix(['+', '-']).unwrap_or(e));
+    text == "inf" || digits(whole) && part.is_none_or(digits) && exponent.is_none_or(unsigned)
+}
+
+struct Walk {
+    errors: Diagnostics,
+    /// At most what the text would have: names, signs, comments.
+    bytes: usize,
+    too_long: bool,
+}
+
+impl Walk {
+    fn error(&mut self, code: Code, span: Span, message: String, label: &str, help: &str) {
+        self.errors.push(Diagnostic::new(code, span, message).label(label).help(help));
+    }
+
+    /// Counts what is printed; whether all of it still fits.
+    fn count(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_TEXT_BYTES && !self.too_long {
+            self.too_long = true;
+            let message = format!("the text of this tree has more than {MAX_TEXT_BYTES} bytes");
+            let help = "split it into several modules";
+            self.error(Code::TextTooLong, Span::default(), message, "built in memory", help);
+        }
+        !self.too_long && !self.errors.is_full()
+    }
+
+    /// Whether brackets may nest so deep.
+    fn deep(&mut self, depth: usize, span: Span) -> bool {
+        if depth <= MAX_NESTING {
+            return true;
+        }
+        let message = format!("brackets nest deeper than {MAX_NESTING}");
+        let help = "name inner parts with `let` or a view of their own";
+        self.error(Code::TooDeep, span, message, "as this would be printed", help);
+        false
+    }
+
+    fn comments<'a>(&mut self, texts: impl Iterator<Item = &'a String>, span: Span) {
+        for text in texts {
+            if !self.count(text.len()) {
+                return;
+            }
+            if text.contains('\0') {
+                let (label, help) = ("in a comment", "remove the byte");
+                self.error(Code::NulByte, span, "the text holds a NUL byte".into(), label, help);
+            }
+        }
+    }
+
+    fn name(&mut self, text: &str, span: Span, word: Word) {
+        self.count(text.len());
+        let (fits, what, wanted) = match word {
+            Word::Plain => {
+                (is_ident(text), "name", "write letters, digits and `_`, no digit first")
+            }
+            Word::Index => (
+                text.strip_prefix('@').is_some_and(is_ident),
+                "name of an index",
+                "write `@`, then letters, digits and `_`",
+            ),
+            Word::Either => (
+                is_ident(text.strip_prefix('@').unwrap_or(text)),
+                "name of a number",
+                "write letters, digits and `_`, with `@` before them for an index",
+            ),
+            Word::Tensor => (
+                is_tensor(text),
+                "name of a tensor",
+                "write letters, digits and `_`, without the sigil",
+            ),
+        };
+        if !fits {
+            let shown: String = text.chars().take(32).flat_map(char::escape_debug).collect();
+            let message = format!("`{shown}` is no {what}");
+            self.error(Code::Syntax, span, message, "cannot be written in a text", wanted);
+        }
+    }
+
+    fn named(&mut self, name: &Name, word: Word) {
+        self.name(&name.text, name.span, word);
+    }
+
+    /// A list that the grammar wants filled.
+    fn filled(&mut self, n: usize, span: Span, what: &str) {
+        if n == 0 {
+            let message = format!("a list of {what} is empty");
+            self.error(Code::Syntax, span, message, "cannot be written in a text", "fill it");
+        }
+    }
+
+    fn stmts(&mut self, items: &[Stmt]) {
+        let mut open = vec![(items.iter(), 0)];
+        while let Some((rest, depth)) = open.last_mut() {
+            let (next, depth) = (rest.next(), *depth);
+            let Some(stmt) = next else {
+                open.pop();
+                continue;
+            };
+            if !self.count(1) {
+                return;
+            }
+            self.comments(stmt.leading.iter().chain(&stmt.trailing), stmt.span);
+            self.stmt(stmt, depth);
+            let (block, otherwise) = match &stmt.kind {
+                StmtKind::Spec(Spec { means: Some(means), body, .. }) => (Some(means), body.as_ref()),
+                StmtKind::Spec(Spec { body, .. }) => (body.as_ref(), None),
+                StmtKind::For { body, .. } => (Some(body), None),
+                StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
+                _ => continue,
+            };
+            let blocks: Vec<&Block> = block.into_iter().chain(otherwise).collect();
+            if blocks.is_empty() || !self.deep(depth + 1, stmt.span) {
+                continue;
+            }
+            for block in blocks.into_iter().rev() {
+                self.comments(block.footer.iter(), stmt.span);
+                open.push((block.stmts.iter(), depth + 1));
+            }
+        }
+    }
+
+    /// A statement without its bodies.
+    fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+        match &stmt.kind {
+            StmtKind::Let(bindings) => {
+                self.filled(bindings.len(), stmt.span, "`let` bindings");
+                for (name, e) in bindings {
+                    self.named(name, Word::Plain);
+                    self.expr(e, depth);
+                }
+            }
+            StmtKind::Sym(sym) => {
+                self.named(&sym.name, Word::Plain);
+                self.deep(depth + 1, sym.name.span);
+                for fact in [sym.min, sym.max, sym.div].into_iter().flatten() {
+                    self.int(fact, sym.name.span);
+                }
+            }
+            StmtKind::DataDecl { name, ty } | StmtKind::Allocate { name, ty } => {
+                self.named(name, Word::Tensor);
+                self.data_type(ty, depth);
+            }
+            StmtKind::DataDef { name, ty, view } => {
+                self.named(name, Word::Tensor);
+                if let Some(ty) = ty {
+                    self.data_type(ty, depth);
+                }
+                self.view(view, depth);
+            }
+            StmtKind::ThreadDecl { name, ty } => {
+                self.named(name, Word::Tensor);
+                self.levels(&ty.levels, ty.span, depth);
+            }
+            StmtKind::ThreadDef { name, ty, view } => {
+                self.named(name, Word::Tensor);
+                if let Some(ty) = ty {
+                    self.levels(&ty.levels, ty.span, depth);
+                }
+                self.view(view, depth);
+            }
+            StmtKind::Indices { names, threads } => {
+                self.filled(names.len(), stmt.span, "indices");
+                names.iter().for_each(|name| self.named(name, Word::Index));
+                self.view(threads, depth);
+                self.deep(depth + 1, threads.span);
+            }
+            StmtKind::Spec(spec) => self.spec(spec, depth),
+            StmtKind::For { var, start, end, step, unroll: _, body: _ } => {
+                self.named(var, Word::Either);
+                [start, end, step].into_iter().for_each(|e| self.expr(e, depth + 1));
+            }
+            StmtKind::If { cond, then: _, otherwise: _ } => {
+                self.filled(cond.len(), stmt.span, "conditions");
+                for c in cond {
+                    self.expr(&c.lhs, depth + 1);
+                    self.expr(&c.rhs, depth + 1);
+                }
+            }
+            StmtKind::Barrier(threads) => {
+                if let Some(threads) = threads {
+                    self.deep(depth + 1, stmt.span);
+                    self.view(threads, depth + 1);
+                }
+            }
+            StmtKind::Sync { op: _, args } => {
+                if !args.is_empty() {
+                    self.deep(depth + 1, stmt.span);
+                }
+                for arg in args {
+                    match arg {
+                        SyncArg::View(view) => self.view(view, depth + 1),
+                        SyncArg::Number(e) => self.expr(e, depth + 1),
+                    }
+                }
+            }
+        }
+    }
+
+    fn spec(&mut self, spec: &Spec, depth: usize) {
+        if let Some(name) = &spec.name {
+            self.named(name, Word::Plain);
+        }
+        if let Some((blocks, threads)) = &spec.exec {
+            self.view(blocks, depth);
+            self.view(threads, depth);
+        }
+        self.deep(depth + 1, spec.span);
+        for input in &spec.inputs {
+            match input {
+                Operand::View(view) => self.view(view, depth + 1),
+                Operand::Number(n) => {
+                    self.count(n.text.len());
+                    if !is_number(&n.text) {
+                        let shown: String = n.text.chars().take(32).collect();
+                        let message = format!("`{}` is no number", shown.escape_debug());
+                        let label = "cannot be written in a text";
+                        let help = "write a decimal number, `inf`, `-inf` or `nan`";
+                        self.error(Code::Syntax, n.span, message, label, help);
+                    }
+                }
+            }
+        }
+        spec.outputs.iter().for_each(|view| self.view(view, depth + 1));
+        for attr in &spec.attrs {
+            self.named(&attr.key, Word::Plain);
+            match &attr.value {
+                AttrValue::Word(word) => {
+                    self.count(word.len());
+                    if !is_word(word) {
+                        let shown: String = word.chars().take(32).collect();
+                        let message = format!("`{}` is no word", shown.escape_debug());
+                        let label = "cannot be written in a text";
+                        let help = "write letters, digits, `_` and `.`, no digit first";
+                        self.error(Code::Syntax, attr.key.span, message, label, help);
+                    }
+                }
+                AttrValue::Tuple(t) => {
+                    if let TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) = t
+                        && !name.starts_with('@')
+                    {
+                        let message = format!("`{}={name}` is written as a tuple", attr.key.text);
+                        let label = "a text cannot tell it from a word";
+                        let help = "make it a word: it may name a constant";
+                        self.error(Code::Syntax, attr.key.span, message, label, help);
+                    }
+                    self.tuple(t, depth);
+                }
+                AttrValue::View(view) => self.view(view, depth),
+            }
+        }
+    }
+
+    fn data_type(&mut self, ty: &TensorType, depth: usize) {
+        self.levels(&ty.levels, ty.span, depth);
+        for attr in &ty.attrs {
+            self.deep(depth + 1, ty.span);
+            match attr {
+                TypeAttr::Open => {}
+                TypeAttr::Swizzle(..) => drop(self.deep(depth + 2, ty.span)),
+                TypeAttr::Tv(layout, threads) => {
+                    self.layout(layout, depth + 1);
+                    self.named(threads, Word::Tensor);
+                }
+                TypeAttr::Align(e) | TypeAttr::At(e) => self.expr(e, depth + 1),
+                TypeAttr::Reuses(name) => self.named(name, Word::Tensor),
+            }
+        }
+    }
+
+    fn levels(&mut self, levels: &[Dims], span: Span, depth: usize) {
+        self.filled(levels.len(), span, "levels");
+        for dims in levels {
+            let strides = dims.strides.as_deref();
+            let inner = match (&dims.modes[..], strides) {
+                (_, None) | ([TupleExpr::Leaf(_)], Some([TupleExpr::Leaf(_)])) => depth + 1,
+                _ => depth + 2,
+            };
+            if strides.is_some_and(|s| s.len() != dims.modes.len()) {
+                let message = "shape and strides do not match".to_owned();
+                let label = "cannot be written in a text";
+                self.error(Code::Syntax, dims.span, message, label, "give every mode one stride");
+            }
+            self.deep(inner, dims.span);
+            self.tuples(dims.modes.iter().chain(strides.unwrap_or(&[])), inner);
+        }
+    }
+
+    fn view(&mut self, view: &View, depth: usize) {
+        self.named(&view.base, Word::Tensor);
+        for op in &view.ops {
+            if !self.count(1) {
+                return;
+            }
+            let brackets = match op {
+                ViewOp::Mine => 0,
+                ViewOp::Tile(_) | ViewOp::TensorMap { .. } => 2,
+                _ => 1,
+            };
+            if !self.deep(depth + brackets, view.span) {
+                return;
+            }
+            match op {
+                ViewOp::Tile(Tiler::Sizes(sizes)) => {
+                    sizes.iter().flatten().for_each(|e| self.expr(e, depth + 2));
+                }
+                ViewOp::Tile(Tiler::Modes(modes)) => {
+                    modes.iter().flatten().for_each(|l| self.layout(l, depth + 2));
+                }
+                ViewOp::Reshape(l) => self.layout(l, depth + 1),
+                ViewOp::Index(index) => {
+                    index.iter().flatten().for_each(|e| self.expr(e, depth + 1));
+                }
+                ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
+                ViewOp::Tv(layout, threads) => {
+                    self.layout(layout, depth + 1);
+                    self.named(threads, Word::Tensor);
+                }
+                ViewOp::Peer(rank) => self.expr(rank, depth + 1),
+                ViewOp::TensorMap { sizes, swizzle: _ } => {
+                    sizes.iter().for_each(|e| self.expr(e, depth + 2));
+                }
+            }
+        }
+    }
+
+    fn layout(&mut self, layout: &LayoutExpr, depth: usize) {
+        self.tuples([&layout.shape, &layout.stride].into_iter(), depth);
+    }
+
+    fn tuple(&mut self, t: &TupleExpr, depth: usize) {
+        self.tuples(std::iter::once(t), depth);
+    }
+
+    fn tuples<'t>(&mut self, all: impl Iterator<Item = &'t TupleExpr>, depth: usize) {
+        let mut todo: Vec<(&TupleExpr, usize)> = all.map(|t| (t, depth)).collect();
+        while let Some((t, depth)) = todo.pop() {
+            match t {
+                TupleExpr::Leaf(e) => self.expr(e, depth),
+                TupleExpr::Tuple(modes) => {
+                    if !self.count(1) || !self.deep(depth + 1, Span::default()) {
+                        return;
+                    }
+                    todo.extend(modes.iter().map(|mode| (mode, depth + 1)));
+                }
+            }
+        }
+    }
+
+    fn expr(&mut self, whole: &Expr, depth: usize) {
+        let mut operators = 0;
+        let mut todo = vec![(whole, depth, 0)];
+        while let Some((e, depth, above)) = todo.pop() {
+            if !self.deep(depth, whole.span) {
+                return;
+            }
+            match &e.kind {
+                ExprKind::Int(v) => self.int(*v, e.span),
+                ExprKind::Name(name) => self.name(name, e.span, Word::Either),
+                ExprKind::Bin(op, a, b) => {
+                    operators += 1;
+                    if !self.count(1) {
+                        return;
+                    }
+                    if operators > MAX_EXPR_OPERATORS {
+                        let message =
+                            format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
+                        let help = "name parts of it with `let`";
+                        self.error(Code::ExprTooLong, whole.span, message, "this expression", help);
+                        return;
+                    }
+                    let (inner, left, right) = match rank(*op) {
+                        None => (depth + 1, 0, 0),
+                        Some(rank) => (depth + usize::from(rank < above), rank, rank + 1),
+                    };
+                    todo.extend([(&**b, inner, right), (&**a, inner, left)]);
+                }
+            }
+        }
+    }
+
+    fn int(&mut self, v: i64, span: Span) {
+        self.count(1);
+        if v < 0 {
+            let message = format!("`{v}` is no literal");
+            let label = "cannot be written in a text";
+            let help = format!("write the difference `0 - {}`", v.unsigned_abs());
+            self.error(Code::Syntax, span, message, label, &help);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! V0207, V0218: attributes that the body, or the type of the output, contradicts.
+//!
+//! A body decides who computes what. `tile=` and `warps=` beside it say what a strategy chose, and `acc=`
+//! what the spec means: they must agree with it. What only an instruction obeys stands at the leaf.
+
+use super::Verifier;
+use crate::ast::SpecKind;
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::Layout;
+use crate::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+use std::collections::HashSet;
+
+/// Extents of the innermost level of every tensor, by the buffer.
+pub(super) type Tiles = HashSet<(BufferId, Vec<i64>)>;
+
+/// What a leaf says to its instruction, and what to do with it where there is a body.
+const OF_LEAVES: [(&str, &str); 4] = [
+    ("atom", "remove the body, or name the atoms of its leaves"),
+    ("bar", "give it to the Moves of the body"),
+    ("multicast", "give it to the Moves of the body"),
+    ("cache", "give it to the Moves of the body"),
+];
+
+impl Verifier<'_> {
+    pub(super) fn attributes(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        let Some(body) = &spec.body else { return self.accumulates(spec) };
+        for (key, help) in OF_LEAVES {
+            if let Some(span) = at(spec, key) {
+                self.errors.push(
+                    Diagnostic::new(
+                        Code::Attribute,
+                        span,
+                        format!("`{key}=` stands at a {} with a body", spec.kind),
+                    )
+                    .label("the body says what is done, and this would be ignored")
+                    .help(help),
+                );
+            }
+        }
+        self.warps(spec);
+        self.tiles(spec);
+        if let (Some(span), Some(acc)) = (at(spec, "acc"), spec.acc)
+            && let Some((other, found)) = other_acc(self.p, spec, acc, body)
+        {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::Attribute,
+                    span,
+                    format!("`acc={acc}` stands at a MatMul whose body accumulates in {found}"),
+                )
+                .label(format!("says {acc}"))
+                .related(other, format!("accumulates in {found}"))
+                .help(format!("write `acc={found}`, or accumulate in {acc} in the body")),
+            );
+        }
+    }
+
+    /// A leaf that adds to registers accumulates in their type.
+    fn accumulates(&mut self, spec: &Spec) {
+        let (Some(span), Some(acc), Some(&out)) = (at(spec, "acc"), spec.acc, spec.outputs.first())
+        else {
+            return;
+        };
+        let found = self.p.scalar_of(out);
+        let registers = self.p.buffer_of(out).memory == Some(Memory::Rf);
+        let one = self.p.is_private(out) && spec.atom.is_some();
+        let adds = registers && (spec.kind == SpecKind::MatMul || one);
+        if adds && acc != found {
+            let name = self.p.tensor_name(out);
+            self.errors.push(
+                Diagnostic::new(
+                    Code::ScalarMismatch,
+                    span,
+                    format!(
+                        "`acc={acc}` stands at a MatMul that accumulates in {name}, of {found}"
+                    ),
+                )
+                .label(format!("says {acc}"))
+                .help(format!(
+                    "write `acc={found}`, or allocate {name} of {acc} and cast it later"
+                )),
+            );
+        }
+    }
+
+    fn warps(&mut self, spec: &Spec) {
+        let (Some(span), Some(warps)) = (at(spec, "warps"), spec.ints("warps")) else { return };
+        let Some(threads) = spec.exec.map(|e| &self.p.threads[e.threads]) else { return };
+        let n = match threads.each {
+            Some(_) => Some(1),
+            None => threads.concat().to_fixed().map(|l| l.size()),
+        };
+        let said = warps.iter().fold(1i64, |n, w| n.saturating_mul(*w));
+        let Some(n) = n.filter(|n| (n + 31) / 32 != said) else { return };
+        let written = tuple(warps);
+        self.errors.push(
+            Diagnostic::new(
+                Code::Attribute,
+                span,
+                format!("`warps={written}` are {said} warps, and {n} threads execute the body"),
+            )
+            .label(format!("{n} threads are {} warps", (n + 31) / 32))
+            .help("correct `warps=`, or remove it: with a body it decides nothing"),
+        );
+    }
+
+    /// The body takes tiles of these extents of the operands, and they divide them.
+    fn tiles(&mut self, spec: &Spec) {
+        let (Some(span), Some(tile)) = (at(spec, "tile"), spec.ints("tile")) else { return };
+        let wrong = |label: String| {
+            let message = format!("`tile={}` is not how the body tiles", tuple(tile));
+            Diagnostic::new(Code::Attribute, span, message)
+                .label(label)
+                .help("correct `tile=`, or remove it: with a body it decides nothing")
+        };
+        let ins: Vec<TensorId> = spec.input_tensors().collect();
+        let operands: Vec<(TensorId, Vec<i64>)> = match (spec.kind, &ins[..], &spec.outputs[..]) {
+            (SpecKind::MatMul | SpecKind::MatMulSet, &[a, b], &[c]) => {
+                let &[m, n, k] = tile else {
+                    let label = format!("{} extents, a MatMul has m, n and k", tile.len());
+                    return self.errors.push(wrong(label));
+                };
+                vec![(a, vec![m, k]), (b, vec![k, n]), (c, vec![m, n])]
+            }
+            (SpecKind::Reduction(_), &[from], _) => vec![(from, tile.to_vec())],
+            (_, _, &[to]) => vec![(to, tile.to_vec())],
+            _ => return,
+        };
+        for (t, tile) in operands {
+            let Some(extents) = extents(self.p, &self.p.tensors[t].concat()) else { continue };
+            let name = self.p.tensor_name(t);
+            let divides = |(n, by): (&i64, &i64)| n % by == 0;
+            let label = if extents.len() != tile.len() {
+                format!("{} extents for {} modes of {name}", tile.len(), extents.len())
+            } else if !extents.iter().zip(&tile).all(divides) {
+                format!("{} does not divide {name}, which is {}", tuple(&tile), tuple(&extents))
+            } else if !self.tiles_of(t, &tile) {
+                format!("the body takes no tile of {} of {name}", tuple(&tile))
+            } else {
+                continue;
+            };
+            return self.errors.push(wrong(label));
+        }
+    }
+
+    /// Whether a view of the tensor's buffer has these extents in its innermost level.
+    fn tiles_of(&mut self, t: TensorId, tile: &[i64]) -> bool {
+        let p = self.p;
+        let tiles = self.tiles.get_or_insert_with(|| {
+            let inner = p
+                .tensors
+                .iter()
+                .filter_map(|(_, t)| Some((t.buffer, extents(p, t.levels.last()?)?)));
+            inner.collect()
+        });
+        tiles.contains(&(p.tensors[t].buffer, tile.to_vec()))
+    }
+}
+
+/// Where an attribute is written.
+fn at(spec: &Spec, key: &str) -> Option<Span> {
+    spec.attrs.iter().find(|(k, ..)| k == key).map(|(_, _, span)| *span)
+}
+
+/// A MatMul of the same factors that implements a part of `spec` and accumulates in another type.
+fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Span, Scalar)> {
+    let factors = |s: &Spec| s.input_tensors().map(|t| p.scalar_of(t)).collect::<Vec<_>>();
+    let wanted = factors(spec);
+    let mut todo: Vec<&Stmt> = body.iter().rev().collect();
+    while let Some(stmt) = todo.pop() {
+        match &stmt.kind {
+            StmtKind::For { body, .. } => todo.extend(body.iter().rev()),
+            StmtKind::If { then, otherwise, .. } => {
+                todo.extend(otherwise.iter().rev());
+                todo.extend(then.iter().rev());
+            }
+            StmtKind::Spec(id) => {
+                let inner = &p.specs[*id];
+                if !matches!(inner.kind, SpecKind::MatMul | SpecKind::MatMulSet) {
+                    todo.extend(inner.body.iter().flatten().rev());
+                    continue;
+                }
+                // What a leaf says wrongly of its own output is reported there.
+                let leaf = inner.body.is_none();
+                let into = |out: &TensorId| leaf && p.scalar_of(*out) == acc;
+                if inner.outputs.first().is_some_and(into) || factors(inner) != wanted {
+                    continue;
+                }
+                let found = inner.acc.filter(|found| *found != acc);
+                if let Some(found) = found {
+                    return Some((inner.span, found));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Constant extents of the modes.
+fn extents(p: &Program, level: &Layout<Dim>) -> Option<Vec<i64>> {
+    let size = |m: &Layout<Dim>| m.size_in(&p.arena).ok().and_then(Dim::as_const);
+    level.modes().iter().map(size).collect()
+}
+
+/// `(128,64)`, or `4`.
+fn tuple(list: &[i64]) -> String {
+    match list {
+        [one] => one.to_string(),
+        _ => format!("({})", list.iter().map(i64::to_string).collect::<Vec<_>>().join(",")),
+    }
+}
