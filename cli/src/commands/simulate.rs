@@ -128,6 +128,9 @@ fn human(k: &KernelReport, options: &Options) -> String {
     if options.check && !options.shadow {
         text.push_str("  `--no-shadow`: what hides in the rounding of the types is not seen\n");
     }
+    if k.elements > 0 && k.numerics.iter().all(|n| n.max_error == 0.0) {
+        text.push_str("  no difference\n");
+    }
     if k.max_error > 0.0 {
         text.push_str(&format!(
             "  largest difference from a reference {:.3e}, {:.1} % of what is allowed\n",

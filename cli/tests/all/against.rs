@@ -1,4 +1,4 @@
-//! `carbyne simulate --against PARENT EDITED`: an edited body is held to the spec of what it was edited from.
+//! `carbyne simulate --against PARENT EDITED`: an edited program is held to what it was edited from.
 
 use crate::support::{carbyne, root};
 
@@ -33,6 +33,41 @@ fn a_wrong_edit_is_reported() {
 }
 
 #[test]
-fn a_spec_of_its_own_is_refused() {
-    assert_eq!(edited("MatMul.set @ampere_gemm", "MatMul @ampere_gemm"), ["S0513"]);
+fn a_spec_of_its_own_is_compared_with_the_parents() {
+    // Its body does what the parent's does, and not what its own head says.
+    assert_eq!(edited("MatMul.set @ampere_gemm", "MatMul @ampere_gemm"), ["S0501"]);
+    // A head that says less passes: the parent says the rest.
+    assert_eq!(edited("MatMul.set @ampere_gemm", "Spec @ampere_gemm").len(), 0);
+}
+
+#[test]
+fn nothing_to_compare_is_an_error() {
+    let parent = "carbyne 1\n%A:[64].f16.GL\n";
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing.cby");
+    std::fs::write(&path, parent).unwrap();
+    let child = root().join("examples/vector_copy.cby").display().to_string();
+    let ran = carbyne(&["simulate", &child, "--against", &path.display().to_string()], "");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("S0513"), "{}", ran.stderr);
+    let ran = carbyne(&["simulate", &child, "--against", &child, "--no-shadow"], "");
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+}
+
+#[test]
+fn several_kernels_are_compared_by_what_they_write() {
+    let parent = "carbyne 1
+%A:[64,32].f16.GL
+%B:[32,48].f16.GL
+%C:[64,48].f16.GL
+%S:[64,1].f16.GL
+MatMul.set @product (%A, %B) -> (%C) acc=f32
+Reduction.sum @rows (%C) -> (%S) axis=1
+";
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("parent.cby");
+    std::fs::write(&path, parent).unwrap();
+    let args = ["simulate", "-", "--against", &path.display().to_string()];
+    let ran = carbyne(&args, parent.replace("@product", "@other")).ok();
+    assert!(ran.stderr.contains("3072 elements of %C, 64 elements of %S"), "{}", ran.stderr);
+    let ran = carbyne(&args, parent.replace("Reduction.sum", "Reduction.max"));
+    assert!(ran.code == 1 && ran.stderr.contains("%S[0,0]"), "{}", ran.stderr);
 }

@@ -6,6 +6,7 @@ mod cluster;
 mod conformance;
 mod device;
 mod examples;
+mod examples_mutated;
 mod hazards;
 mod levels;
 mod meanings;

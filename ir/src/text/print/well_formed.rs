@@ -184,7 +184,9 @@ impl Walk {
             self.comments(stmt.leading.iter().chain(&stmt.trailing), stmt.span);
             self.stmt(stmt, depth);
             let (block, otherwise) = match &stmt.kind {
-                StmtKind::Spec(Spec { means: Some(means), body, .. }) => (Some(means), body.as_ref()),
+                StmtKind::Spec(Spec { means: Some(means), body, .. }) => {
+                    (Some(means), body.as_ref())
+                }
                 StmtKind::Spec(Spec { body, .. }) => (body.as_ref(), None),
                 StmtKind::For { body, .. } => (Some(body), None),
                 StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
