@@ -8,41 +8,41 @@ rearrange(
     const double* __restrict__ C,
     double* __restrict__ O) {
   const int tid = threadIdx.x;
-  const int i = blockIdx.x;  // line 19
-  alignas(16) double a[16];  // line 20
-  alignas(16) double b[32];  // line 21
-  alignas(16) double c[32];  // line 22
-  alignas(16) double ab[16];  // line 23
-  alignas(16) double o[16];  // line 24
-  // line 25: Move (view of %A) -> (%a)
+  const int i = blockIdx.x;  // line 22
+  alignas(16) double a[16];  // line 23
+  alignas(16) double b[32];  // line 24
+  alignas(16) double c[32];  // line 25
+  alignas(16) double ab[16];  // line 26
+  alignas(16) double o[16];  // line 27
+  // line 28: Move (view of %A) -> (%a)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 28
-    a[i_2] = A[i * 512 + i_2 % 2 * 256 + tid / 4 * 32 + i_2 / 2 * 4 + tid % 4];  // line 29
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 31
+    a[i_2] = A[i * 512 + i_2 % 2 * 256 + tid / 4 * 32 + i_2 / 2 * 4 + tid % 4];  // line 32
   }
-  // line 32: Move (%B) -> (%b)
+  // line 35: Move (%B) -> (%b)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 35
-    b[i_2] = B[i_2 / 4 * 128 + tid % 4 * 32 + i_2 % 4 * 8 + tid / 4];  // line 36
+  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 38
+    b[i_2] = B[i_2 / 4 * 128 + tid % 4 * 32 + i_2 % 4 * 8 + tid / 4];  // line 39
   }
-  // line 39: Move (%C) -> (%c)
+  // line 42: Move (%C) -> (%c)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 42
-    c[i_2] = C[i_2 / 4 * 128 + tid % 4 * 32 + i_2 % 4 * 8 + tid / 4];  // line 43
+  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 45
+    c[i_2] = C[i_2 / 4 * 128 + tid % 4 * 32 + i_2 % 4 * 8 + tid / 4];  // line 46
   }
-  // line 46: MatMul.set (%a, %b) -> (%ab)
-  // line 47: Init (0) -> (%ab)
+  // line 49: MatMul.set (%a, %b) -> (%ab)
+  // line 50: Init (0) -> (%ab)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 49
-    ab[i_2] = 0.0;  // line 50
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 52
+    ab[i_2] = 0.0;  // line 53
   }
-  // line 53: MatMul (%a, %b) -> (%ab)
+  // line 56: MatMul (%a, %b) -> (%ab)
   #pragma unroll
-  for (int kk = 0; kk < 8; kk += 1) {  // line 57
+  for (int kk = 0; kk < 8; kk += 1) {  // line 60
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 58
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 61
       #pragma unroll
-      for (int j = 0; j < 4; j += 1) {  // line 59
-        // line 60: mma.m8n8k4.f64.f64
+      for (int j = 0; j < 4; j += 1) {  // line 62
+        // line 63: mma.m8n8k4.f64.f64
         asm volatile(
             "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};\n"
             : "+d"(ab[j * 4 + i_2 * 2]), "+d"(ab[j * 4 + i_2 * 2 + 1])
@@ -50,73 +50,73 @@ rearrange(
       }
     }
   }
-  {  // line 68: MatMul.set (%ab, %c) -> (%o)
-    // line 69: Init (0) -> (%o)
+  {  // line 71: MatMul.set (%ab, %c) -> (%o)
+    // line 72: Init (0) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 71
-      o[i_2] = 0.0;  // line 72
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 74
+      o[i_2] = 0.0;  // line 75
     }
-    alignas(16) double ab_r[16];  // line 75
-    {  // line 76: Move (%ab) -> (%ab_r)
-      const int l = threadIdx.x;  // line 77
-      alignas(16) double x[16];  // line 80
-      double put[1];  // line 81
-      double get[1];  // line 82
+    alignas(16) double ab_r[16];  // line 78
+    {  // line 79: Move (%ab) -> (%ab_r)
+      const int l = threadIdx.x;  // line 80
+      alignas(16) double x[16];  // line 83
+      double put[1];  // line 84
+      double get[1];  // line 85
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 83
-        x[i_2] = ab[i_2 / 4 * 4 + i_2 % 2 * 2 + (i_2 / 2) % 2];  // line 84
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 86
+        x[i_2] = ab[i_2 / 4 * 4 + i_2 % 2 * 2 + (i_2 / 2) % 2];  // line 87
       }
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 86
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 89
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 87
-          put[0] = x[i_2 * 4 + j];  // line 88
-          if (l % 2 == 0) {  // line 89
-            put[0] = x[i_2 * 4 + j + 2];  // line 90
+        for (int j = 0; j < 2; j += 1) {  // line 90
+          put[0] = x[i_2 * 4 + j];  // line 91
+          if (l % 2 == 0) {  // line 92
+            put[0] = x[i_2 * 4 + j + 2];  // line 93
           }
-          // line 92
+          // line 95
           *reinterpret_cast<unsigned long long*>(get) =
               __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned long long*>(put), 1);
-          if (l % 2 == 0) {  // line 93
-            x[i_2 * 4 + j + 2] = get[0];  // line 94
+          if (l % 2 == 0) {  // line 96
+            x[i_2 * 4 + j + 2] = get[0];  // line 97
           }
-          if (l % 2 == 1) {  // line 96
-            x[i_2 * 4 + j] = get[0];  // line 97
+          if (l % 2 == 1) {  // line 99
+            x[i_2 * 4 + j] = get[0];  // line 100
           }
         }
       }
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 101
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 104
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 102
-          put[0] = x[i_2 * 4 + j];  // line 103
-          if ((l / 2) % 2 == 0) {  // line 104
-            put[0] = x[i_2 * 4 + j + 2];  // line 105
+        for (int j = 0; j < 2; j += 1) {  // line 105
+          put[0] = x[i_2 * 4 + j];  // line 106
+          if ((l / 2) % 2 == 0) {  // line 107
+            put[0] = x[i_2 * 4 + j + 2];  // line 108
           }
-          // line 107
+          // line 110
           *reinterpret_cast<unsigned long long*>(get) =
               __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned long long*>(put), 2);
-          if ((l / 2) % 2 == 0) {  // line 108
-            x[i_2 * 4 + j + 2] = get[0];  // line 109
+          if ((l / 2) % 2 == 0) {  // line 111
+            x[i_2 * 4 + j + 2] = get[0];  // line 112
           }
-          if ((l / 2) % 2 == 1) {  // line 111
-            x[i_2 * 4 + j] = get[0];  // line 112
+          if ((l / 2) % 2 == 1) {  // line 114
+            x[i_2 * 4 + j] = get[0];  // line 115
           }
         }
       }
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 116
-        ab_r[i_2] = x[i_2];  // line 117
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 119
+        ab_r[i_2] = x[i_2];  // line 120
       }
     }
-    // line 120: MatMul (%ab_r, %c) -> (%o)
+    // line 123: MatMul (%ab_r, %c) -> (%o)
     #pragma unroll
-    for (int kk = 0; kk < 8; kk += 1) {  // line 124
+    for (int kk = 0; kk < 8; kk += 1) {  // line 127
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 125
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 128
         #pragma unroll
-        for (int j = 0; j < 4; j += 1) {  // line 126
-          // line 127: mma.m8n8k4.f64.f64
+        for (int j = 0; j < 4; j += 1) {  // line 129
+          // line 130: mma.m8n8k4.f64.f64
           asm volatile(
               "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};\n"
               : "+d"(o[j * 4 + i_2 * 2]), "+d"(o[j * 4 + i_2 * 2 + 1])
@@ -125,10 +125,10 @@ rearrange(
       }
     }
   }
-  // line 135: Move (%o) -> (view of %O)
+  // line 138: Move (%o) -> (view of %O)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 138
-    // line 139
+  for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 141
+    // line 142
     *reinterpret_cast<uint4*>(&O[i * 512 + i_2 % 2 * 256 + tid / 4 * 32 + i_2 / 2 * 8 +
                     tid % 4 * 2]) = *reinterpret_cast<uint4*>(&o[i_2 * 2]);
   }

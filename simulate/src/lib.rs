@@ -114,13 +114,28 @@
 //! compared, each copy of a distributed one, copies under way as if they had arrived. Groups that share one
 //! output are compared when all of them have ended. A kernel is compared
 //! with its spec by the elements that its blocks wrote; when all blocks ran, all of the output must have
-//! been written. The reference uses binary64 and shares no arithmetic with what instructions do.
-//! Moves and Init must agree bit by bit; what else may differ by follows from types and magnitudes alone,
-//! see [`mod@denote`] and its `tolerance.rs`. With [`Inputs::Ints`] sums that stay exact must be exact.
+//! been written, whether or not the spec has a meaning, save what the spec also reads.
+//!
+//! The meaning of a generic spec is its `means` block, a chain of steps on whole tensors ([`denote::Chain`]).
+//!
+//! *Shadows.* With every value goes its shadow: what it would be had nothing been rounded. Every operation
+//! computes it from the shadows of its operands, in binary64; casts between floats keep it; memory holds it beside
+//! the bits, from kernel to kernel. It begins as the number itself where the caller gives it, and begins again where
+//! bits are read as another type than they were written as. What makes integers of floats, and comparisons, decide
+//! for the shadow by shadows. So the shadow of an output is what the algorithm computes, whatever the types, and it
+//! must be the meaning of the shadows that were read, to 2^-30 of its scale: the sum of the magnitudes that are added
+//! up to make it, carried through functions by their derivatives.
+//!
+//! *Values.* Specs that are named by what they compute are held to the values, too: Moves and Init bit by bit; what
+//! else may differ by follows from types and magnitudes alone, see [`mod@denote`] and its `tolerance.rs`. That
+//! reference shares no arithmetic with what instructions do. With [`Inputs::Ints`] sums that stay exact must be
+//! exact. A value that is infinite or no number where its shadow is a number of the type is wrong. What the types
+//! round away otherwise is the distance of value and shadow: it is reported, not judged.
+//!
 //! The first wrong element (`S0501`) is the first in the order of blocks, of the program (inner bodies end
-//! before outer ones), and column-major. Bodies without a meaning (generic specs, groups over plain
-//! registers, groups of which each thread has its own view) are executed and not compared; the report
-//! lists those.
+//! before outer ones), and column-major. Bodies without a meaning (generic specs that do not say what they mean,
+//! groups over plain registers, groups of which each thread has its own view) are executed and not compared; the
+//! report lists those.
 //!
 //! # Limits
 //! Before a block runs its steps are bounded from the trip counts; a block over the budget is refused
