@@ -14,6 +14,7 @@ use crate::plan::{
 use crate::state::{GlobalMemory, PAGE, Page, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
+use rayon::prelude::*;
 
 /// Most work of comparing one block, in numbers computed; beyond, elements are skipped evenly.
 const MAX_WORK: u64 = 1 << 32;
@@ -197,7 +198,7 @@ impl<'k> Oracle<'k> {
     }
 }
 
-/// What a kernel without a body writes to each output, by its meaning: the elements in order, with what they are.
+/// What a kernel writes to each output by its meaning: view, offset and value of each element, in order.
 ///
 /// # Errors
 /// As [`Oracle::wanted`].
@@ -208,27 +209,37 @@ pub(crate) fn by_meaning(
     let (kernel, reference) = (oracle.kernel, oracle.reference());
     for (o, output) in reference.outputs.iter().enumerate() {
         let view = &kernel.views[*output];
-        for region in oracle.parts(o, Region::whole(&view.modes)) {
-            let Wanted { values, exact } = oracle.wanted(o, &region)?;
-            let exact = match exact {
-                Some(exact) => Some(exact),
-                None if values.is_none() => Some(oracle.exact(o, &region, false)?),
-                None => None,
-            };
-            for (i, e) in region.elements(&view.modes).enumerate() {
-                let shadow = exact.as_ref().and_then(|x| x.numbers.get(i)).copied();
-                let bits = match (&values, &reference.meaning) {
-                    (Some(Want::Bits(list)), _) => list[i],
-                    (Some(Want::Values(c)), Some(meaning)) => {
-                        rounded(meaning, view.scalar, c.values[i])
-                    }
-                    _ => encode(view.scalar, shadow.unwrap_or(0.0)),
-                };
-                put(*output, offset(view, e), Value { bits, shadow: shadow.unwrap_or(0.0) });
+        let parts = oracle.parts(o, Region::whole(&view.modes));
+        // Few at a time: each holds what it reads.
+        for some in parts.chunks(2 * rayon::current_num_threads()) {
+            let values = some.par_iter().map(|part| meant(oracle, o, part));
+            for (part, values) in some.iter().zip(values.collect::<Vec<_>>()) {
+                for (e, value) in part.elements(&view.modes).zip(values?) {
+                    put(*output, offset(view, e), value);
+                }
             }
         }
     }
     Ok(())
+}
+
+/// What the elements of a region become.
+fn meant(oracle: &Oracle<'_>, output: usize, region: &Region) -> Checked<Vec<Value>> {
+    let reference = oracle.reference();
+    let scalar = oracle.kernel.scalar(reference.outputs[output]);
+    let Wanted { values, exact } = oracle.wanted(output, region)?;
+    let exact = match exact {
+        Some(exact) => Some(exact),
+        None if values.is_none() => Some(oracle.exact(output, region, false)?),
+        None => None,
+    };
+    let shadow = |i: usize| exact.as_ref().and_then(|x| x.numbers.get(i)).copied().unwrap_or(0.0);
+    let bits = |i: usize| match (&values, &reference.meaning) {
+        (Some(Want::Bits(list)), _) => list[i],
+        (Some(Want::Values(c)), Some(meaning)) => rounded(meaning, scalar, c.values[i]),
+        _ => encode(scalar, shadow(i)),
+    };
+    Ok((0..region.size() as usize).map(|i| Value { bits: bits(i), shadow: shadow(i) }).collect())
 }
 
 /// A number as the spec rounds it.

@@ -8,15 +8,12 @@
 //! order a body adds. Of a result in doubt, a comparison of numbers that are equal but for such errors,
 //! either answer lies within its scale.
 
+use super::Meaning;
+use super::exact::{Exact, binary, collect, matmul, reduce, select, unary};
 use super::region::{Axis, Region};
-use super::{Meaning, pointwise};
-use crate::num::{decode, encode, int_range, truncate};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;
-
-/// A difference of shadows that is no error, as a part of the scale.
-pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
 
 /// A meaning as a chain of steps.
 #[derive(Clone, Debug, Default)]
@@ -82,31 +79,6 @@ pub enum StepOp {
     /// Elements of the input by their numbers: from coordinates, and at coordinate zero.
     View(Box<Layout<i64>>, i64),
 }
-
-/// Numbers on a region, with their scales.
-#[derive(Clone, Debug, Default)]
-pub struct Exact {
-    /// In binary64.
-    pub numbers: Vec<f64>,
-    /// What errors are relative to.
-    pub scales: Vec<f64>,
-}
-
-impl Exact {
-    /// Whether a number is the one at an element, but for rounding errors of binary64.
-    #[must_use]
-    pub fn is(&self, e: usize, number: f64) -> bool {
-        let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
-            (Some(want), Some(scale)) => (*want, *scale),
-            _ => return false,
-        };
-        let same = want == number || (want.is_nan() && number.is_nan());
-        same || (want - number).abs() <= SLACK * scale
-    }
-}
-
-/// A number and its scale.
-type Pair = (f64, f64);
 
 impl Chain {
     /// A single spec of operands with these modes and types, inputs then outputs; `inputs` says which of
@@ -418,16 +390,6 @@ impl Axis {
     }
 }
 
-fn collect(pairs: impl Iterator<Item = Pair>) -> Exact {
-    let (numbers, scales) = pairs.map(|(v, g)| (v, scale(v, g))).unzip();
-    Exact { numbers, scales }
-}
-
-/// A scale as it is kept: none of what is no finite number.
-fn scale(v: f64, g: f64) -> f64 {
-    if v.is_finite() && !g.is_nan() { g } else { 0.0 }
-}
-
 /// The region of an input that is broadcast to another one.
 fn spread(modes: &[i64], wanted: &Region) -> Region {
     if modes.len() != wanted.axes.len() {
@@ -462,208 +424,6 @@ fn kept_axes(removed: &[bool], wanted: &Region, modes: &[i64]) -> Vec<Option<Axi
         (false, false) => kept.next().cloned(),
     };
     removed.iter().enumerate().map(of).collect()
-}
-
-/// Whether a value of a type is a float.
-fn is_float(scalar: Scalar) -> bool {
-    scalar.is_float()
-}
-
-fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
-    if op == UnaryOp::Cast {
-        return cast(from, to, (x, g));
-    }
-    let v = pointwise::unary(op, x);
-    if !is_float(from) {
-        let wrapped = decode(to, truncate(to, v as i128));
-        return (wrapped, g);
-    }
-    let size = v.abs();
-    let g = match op {
-        UnaryOp::Cast | UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu => g,
-        UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Sigmoid => size * (1.0 + x.abs() + g),
-        UnaryOp::Log => size + 1.0 + g / x.abs(),
-        UnaryOp::Sqrt => size + (g / (2.0 * size)).min((g / SLACK).sqrt()),
-        UnaryOp::Rsqrt => size * (1.0 + g / (2.0 * x.abs())),
-        UnaryOp::Rcp => size * (1.0 + size * g),
-        UnaryOp::Tanh => size + g,
-        UnaryOp::Gelu | UnaryOp::Silu => size + x.abs() + 1.2 * g,
-    };
-    (v, g)
-}
-
-fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
-    match (from, to) {
-        (_, Scalar::Bool) => (f64::from(x != 0.0), if x.abs() <= SLACK * g { g } else { 0.0 }),
-        (_, to) if to.is_float() => (x, g),
-        (from, to) => {
-            let v = decode(to, encode(to, x));
-            // Half way between two integers, either may be meant.
-            let tie = ((x - x.floor()) - 0.5).abs();
-            let doubt = from.is_float() && g > 0.0 && tie <= SLACK * g;
-            (
-                v,
-                if doubt {
-                    1.0 / SLACK
-                } else if from.is_float() {
-                    0.0
-                } else {
-                    g
-                },
-            )
-        }
-    }
-}
-
-fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -> Pair {
-    let both = gx + gy;
-    if op.compares() {
-        let v = pointwise::binary(op, x, y);
-        // Too near to tell.
-        return (v, if both > 0.0 && (x - y).abs() <= SLACK * both { 1.0 } else { 0.0 });
-    }
-    if !is_float(from) {
-        let v = pointwise::integers(op, from, x, y);
-        let large = int_range(from).1 > 1 << 53 && v.abs() >= (1u64 << 53) as f64;
-        let g = match op {
-            BinaryOp::Add | BinaryOp::Sub => both,
-            BinaryOp::Mul => x.abs() * gy + y.abs() * gx,
-            BinaryOp::Min | BinaryOp::Max => gx.max(gy),
-            _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / SLACK,
-            _ => 0.0,
-        };
-        return (v, if large { g + v.abs() } else { g });
-    }
-    let v = pointwise::binary(op, x, y);
-    let g = match op {
-        BinaryOp::Add | BinaryOp::Sub => x.abs() + y.abs() + both,
-        BinaryOp::Mul => v.abs() + times(x, gy) + times(y, gx),
-        BinaryOp::Div => v.abs() + (gx + times(v, gy)) / y.abs(),
-        _ => gx.max(gy),
-    };
-    (v, g)
-}
-
-/// The part of an error that a factor passes on.
-fn times(factor: f64, g: f64) -> f64 {
-    if g == 0.0 { 0.0 } else { factor.abs() * g }
-}
-
-fn select((p, doubt): Pair, x: Pair, y: Pair) -> Pair {
-    let chosen = if p == 0.0 { y } else { x };
-    if doubt == 0.0 {
-        return chosen;
-    }
-    (chosen.0, x.1.max(y.1) + (x.0 - y.0).abs() / SLACK)
-}
-
-fn reduce(
-    op: ReduceOp,
-    from: Scalar,
-    removed: &[bool],
-    need: &Region,
-    n: usize,
-    input: &Exact,
-) -> Exact {
-    let mut values: Vec<Option<f64>> = vec![None; n];
-    let (mut sizes, mut scales) = (vec![0.0f64; n], vec![0.0f64; n]);
-    let lens: Vec<usize> = need.axes.iter().map(|a| a.len().max(1)).collect();
-    for (e, (x, g)) in input.numbers.iter().zip(&input.scales).enumerate() {
-        let (mut rest, mut at, mut weight) = (e, 0, 1);
-        for (len, gone) in lens.iter().zip(removed) {
-            if !gone {
-                at += rest % len * weight;
-                weight *= len;
-            }
-            rest /= len;
-        }
-        let Some(value) = values.get_mut(at) else { continue };
-        *value = Some(match value {
-            None => *x,
-            Some(v) if from.is_float() || op.combining().is_none() => pointwise::fold(op, *v, *x),
-            Some(v) => op.combining().map_or(*v, |op| pointwise::integers(op, from, *v, *x)),
-        });
-        sizes[at] += x.abs();
-        match op {
-            ReduceOp::Sum => scales[at] += g,
-            ReduceOp::Prod => scales[at] += 1.0 + if *g == 0.0 { 0.0 } else { g / x.abs() },
-            ReduceOp::Min | ReduceOp::Max => scales[at] = scales[at].max(*g),
-            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = f64::INFINITY,
-            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {}
-        }
-    }
-    let of = |(i, v): (usize, Option<f64>)| {
-        let v = v.unwrap_or(0.0);
-        let g = match op {
-            ReduceOp::Sum if from.is_float() => scales[i] + sizes[i],
-            ReduceOp::Prod if from.is_float() => scales[i] * v.abs(),
-            ReduceOp::Prod => 0.0,
-            _ => scales[i],
-        };
-        (v, g)
-    };
-    collect(values.into_iter().enumerate().map(of))
-}
-
-/// A·B on a region of the output, and what was there before.
-fn matmul(
-    wanted: &Region,
-    deep: i64,
-    to: Scalar,
-    a: &Exact,
-    b: &Exact,
-    before: Option<Exact>,
-) -> Exact {
-    let lens: Vec<usize> = wanted.axes.iter().map(Axis::len).collect();
-    let (l, m, n) = match lens[..] {
-        [m, n] => (1, m, n),
-        [l, m, n] => (l, m, n),
-        _ => (1, lens.iter().product(), 1),
-    };
-    let (rows, k) = (l * m, usize::try_from(deep).unwrap_or(0));
-    let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
-    // What errors of the factors do to the product counts only where they have any.
-    let carried = a.scales.iter().chain(&b.scales).any(|g| *g != 0.0);
-    for column in 0..n {
-        let (sums, scales) = (
-            &mut out.numbers[column * rows..(column + 1) * rows],
-            &mut out.scales[column * rows..(column + 1) * rows],
-        );
-        for i in 0..k {
-            let left = &a.numbers[i * rows..(i + 1) * rows];
-            let of_left = &a.scales[i * rows..(i + 1) * rows];
-            if l == 1 && !carried {
-                let factor = b.numbers[i + k * column];
-                for ((s, g), x) in sums.iter_mut().zip(scales.iter_mut()).zip(left) {
-                    let product = x * factor;
-                    *s += product;
-                    *g += product.abs();
-                }
-                continue;
-            }
-            for r in 0..rows {
-                let at = r % l + l * (i + k * column);
-                let (x, y) = (left[r], b.numbers[at]);
-                sums[r] += x * y;
-                scales[r] += (x * y).abs() + times(x, b.scales[at]) + times(y, of_left[r]);
-            }
-        }
-    }
-    if let Some(before) = before {
-        let old = before.numbers.iter().zip(&before.scales);
-        let both = out.numbers.iter_mut().zip(&mut out.scales).zip(old);
-        both.for_each(|((s, g), (c, gc))| (*s, *g) = (*s + c, *g + c.abs() + gc));
-    }
-    if !to.is_float() {
-        let wrapped = |v: f64| pointwise::integers(BinaryOp::Add, to, v, 0.0);
-        out.numbers.iter_mut().for_each(|v| *v = wrapped(*v));
-        // Products of integers are exact.
-        if !carried {
-            out.scales.fill(0.0);
-        }
-    }
-    let scales = out.numbers.iter().zip(&out.scales).map(|(v, g)| scale(*v, *g)).collect();
-    Exact { numbers: out.numbers, scales }
 }
 
 #[cfg(test)]
@@ -775,12 +535,5 @@ mod tests {
         assert!(sure.is(0, 1.0) && !sure.is(0, 5.0));
         let doubtful = at(0.5);
         assert!(doubtful.is(0, 1.0) && doubtful.is(0, 5.0));
-    }
-
-    #[test]
-    fn masked_scores_have_no_weight() {
-        let exp = unary(UnaryOp::Exp, Scalar::F64, Scalar::F64, (f64::NEG_INFINITY, 3.0));
-        assert_eq!(collect([exp].into_iter()).scales, [0.0]);
-        assert_eq!(exp.0, 0.0);
     }
 }

@@ -8,11 +8,13 @@
 //! compute; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common.
 
 mod chain;
+mod exact;
 mod pointwise;
 mod region;
 mod tolerance;
 
-pub use chain::{Chain, Exact, Input, SLACK, Shape, Step, StepOp};
+pub use chain::{Chain, Input, Shape, Step, StepOp};
+pub use exact::{Exact, SLACK};
 pub use pointwise::{binary, bits, integers, quotient, unary};
 pub use region::{Axis, Region, cover};
 pub use tolerance::tolerance;

@@ -344,3 +344,50 @@ impl Shared {
         self.shadow.last_write(byte / self.granule)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Names;
+    use crate::state::clock::Clocks;
+
+    /// Two buffers on the same bytes.
+    fn buffers() -> (SharedPlan, [SharedBuffer; 2]) {
+        let buffer = |scalar: Scalar| SharedBuffer {
+            at: 0,
+            len: 64 / scalar.bits(),
+            scalar,
+            bits: scalar.bits() as u32,
+            mbarriers: false,
+            swizzle: None,
+            names: Names::numbered("s"),
+        };
+        let plan = SharedPlan { size: 8, granule: 2, buffers: Vec::new() };
+        (plan, [buffer(Scalar::F32), buffer(Scalar::F16)])
+    }
+
+    #[test]
+    fn shadows_begin_again_where_bits_become_another_type() {
+        let (plan, [wide, narrow]) = buffers();
+        let clocks = Clocks::new(1, 32, 0);
+        let mut shared = Shared::new(&plan, clocks.n_readers(), true);
+        let who = |serial| clocks.warp(0, 0, 0, serial);
+        let third = Value { bits: u64::from((1.0f32 / 3.0).to_bits()), shadow: 1.0 / 3.0 };
+        shared.write(&wide, 0, third, &who(1), false).ok().unwrap();
+        shared.write(&wide, 1, third, &who(2), false).ok().unwrap();
+        let shadow = |shared: &mut Shared, buffer: &SharedBuffer, at| {
+            shared.read(buffer, at, &who(9)).ok().unwrap().shadow
+        };
+        assert_eq!(shadow(&mut shared, &wide, 0), 1.0 / 3.0);
+        // Half of the bits is another number, and has been rounded to it.
+        let half = decode(Scalar::F16, third.bits & 0xffff);
+        assert_eq!(shadow(&mut shared, &narrow, 0), half);
+        // Half of it written over, it is no longer what was written.
+        let zero = Value { bits: 0, shadow: 1e-9 };
+        shared.write(&narrow, 1, zero, &who(3), false).ok().unwrap();
+        assert_eq!(shadow(&mut shared, &narrow, 1), 1e-9);
+        let cut = f64::from(f32::from_bits(third.bits as u32 & 0xffff));
+        assert_eq!(shadow(&mut shared, &wide, 0), cut);
+        assert_eq!(shadow(&mut shared, &wide, 1), 1.0 / 3.0);
+    }
+}

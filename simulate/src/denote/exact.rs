@@ -1,0 +1,289 @@
+//! Numbers without rounding, and what errors of binary64 are relative to: what each kind of step makes of both.
+
+use super::pointwise;
+use super::region::{Axis, Region};
+use crate::num::{decode, encode, int_range, truncate};
+use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+
+/// A difference of shadows that is no error, as a part of the scale.
+pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
+
+/// Numbers on a region, with their scales.
+#[derive(Clone, Debug, Default)]
+pub struct Exact {
+    /// In binary64.
+    pub numbers: Vec<f64>,
+    /// What errors are relative to.
+    pub scales: Vec<f64>,
+}
+
+impl Exact {
+    /// Whether a number is the one at an element, but for rounding errors of binary64.
+    #[must_use]
+    pub fn is(&self, e: usize, number: f64) -> bool {
+        let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
+            (Some(want), Some(scale)) => (*want, *scale),
+            _ => return false,
+        };
+        let same = want == number || (want.is_nan() && number.is_nan());
+        same || (want - number).abs() <= SLACK * scale
+    }
+}
+
+/// A number and its scale.
+pub(super) type Pair = (f64, f64);
+
+pub(super) fn collect(pairs: impl Iterator<Item = Pair>) -> Exact {
+    let (numbers, scales) = pairs.map(|(v, g)| (v, scale(v, g))).unzip();
+    Exact { numbers, scales }
+}
+
+/// A scale as it is kept: none of what is no finite number.
+fn scale(v: f64, g: f64) -> f64 {
+    if v.is_finite() && !g.is_nan() { g } else { 0.0 }
+}
+
+pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
+    if op == UnaryOp::Cast {
+        return cast(from, to, (x, g));
+    }
+    let v = pointwise::unary(op, x);
+    if !from.is_float() {
+        let wrapped = decode(to, truncate(to, v as i128));
+        return (wrapped, g);
+    }
+    let size = v.abs();
+    let g = match op {
+        UnaryOp::Cast | UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu => g,
+        UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Sigmoid => size * (1.0 + x.abs() + g),
+        UnaryOp::Log => size + 1.0 + g / x.abs(),
+        UnaryOp::Sqrt => size + (g / (2.0 * size)).min((g / SLACK).sqrt()),
+        UnaryOp::Rsqrt => size * (1.0 + g / (2.0 * x.abs())),
+        UnaryOp::Rcp => size * (1.0 + size * g),
+        UnaryOp::Tanh => size + g,
+        UnaryOp::Gelu | UnaryOp::Silu => size + x.abs() + 1.2 * g,
+    };
+    (v, g)
+}
+
+fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
+    match (from, to) {
+        (_, Scalar::Bool) => (f64::from(x != 0.0), if x.abs() <= SLACK * g { g } else { 0.0 }),
+        (_, to) if to.is_float() => (x, g),
+        (from, to) => {
+            let v = decode(to, encode(to, x));
+            // Half way between two integers, either may be meant.
+            let tie = ((x - x.floor()) - 0.5).abs();
+            let doubt = from.is_float() && g > 0.0 && tie <= SLACK * g;
+            (
+                v,
+                if doubt {
+                    1.0 / SLACK
+                } else if from.is_float() {
+                    0.0
+                } else {
+                    g
+                },
+            )
+        }
+    }
+}
+
+pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -> Pair {
+    let both = gx + gy;
+    if op.compares() {
+        let v = pointwise::binary(op, x, y);
+        // Too near to tell.
+        return (v, if both > 0.0 && (x - y).abs() <= SLACK * both { 1.0 } else { 0.0 });
+    }
+    if !from.is_float() {
+        let v = pointwise::integers(op, from, x, y);
+        let large = int_range(from).1 > 1 << 53 && v.abs() >= (1u64 << 53) as f64;
+        let g = match op {
+            BinaryOp::Add | BinaryOp::Sub => both,
+            BinaryOp::Mul => x.abs() * gy + y.abs() * gx,
+            BinaryOp::Min | BinaryOp::Max => gx.max(gy),
+            _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / SLACK,
+            _ => 0.0,
+        };
+        return (v, if large { g + v.abs() } else { g });
+    }
+    let v = pointwise::binary(op, x, y);
+    let g = match op {
+        BinaryOp::Add | BinaryOp::Sub => x.abs() + y.abs() + both,
+        BinaryOp::Mul => v.abs() + times(x, gy) + times(y, gx),
+        BinaryOp::Div => v.abs() + (gx + times(v, gy)) / y.abs(),
+        _ => gx.max(gy),
+    };
+    (v, g)
+}
+
+/// The part of an error that a factor passes on.
+fn times(factor: f64, g: f64) -> f64 {
+    if g == 0.0 { 0.0 } else { factor.abs() * g }
+}
+
+pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair) -> Pair {
+    let chosen = if p == 0.0 { y } else { x };
+    if doubt == 0.0 {
+        return chosen;
+    }
+    (chosen.0, x.1.max(y.1) + (x.0 - y.0).abs() / SLACK)
+}
+
+pub(super) fn reduce(
+    op: ReduceOp,
+    from: Scalar,
+    removed: &[bool],
+    need: &Region,
+    n: usize,
+    input: &Exact,
+) -> Exact {
+    let mut values: Vec<Option<f64>> = vec![None; n];
+    let (mut sizes, mut scales) = (vec![0.0f64; n], vec![0.0f64; n]);
+    let lens: Vec<usize> = need.axes.iter().map(|a| a.len().max(1)).collect();
+    for (e, (x, g)) in input.numbers.iter().zip(&input.scales).enumerate() {
+        let (mut rest, mut at, mut weight) = (e, 0, 1);
+        for (len, gone) in lens.iter().zip(removed) {
+            if !gone {
+                at += rest % len * weight;
+                weight *= len;
+            }
+            rest /= len;
+        }
+        let Some(value) = values.get_mut(at) else { continue };
+        *value = Some(match value {
+            None => *x,
+            Some(v) if from.is_float() || op.combining().is_none() => pointwise::fold(op, *v, *x),
+            Some(v) => op.combining().map_or(*v, |op| pointwise::integers(op, from, *v, *x)),
+        });
+        sizes[at] += x.abs();
+        match op {
+            ReduceOp::Sum => scales[at] += g,
+            ReduceOp::Prod => scales[at] += 1.0 + if *g == 0.0 { 0.0 } else { g / x.abs() },
+            ReduceOp::Min | ReduceOp::Max => scales[at] = scales[at].max(*g),
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = f64::INFINITY,
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {}
+        }
+    }
+    let of = |(i, v): (usize, Option<f64>)| {
+        let v = v.unwrap_or(0.0);
+        let g = match op {
+            ReduceOp::Sum if from.is_float() => scales[i] + sizes[i],
+            ReduceOp::Prod if from.is_float() => scales[i] * v.abs(),
+            ReduceOp::Prod => 0.0,
+            _ => scales[i],
+        };
+        (v, g)
+    };
+    collect(values.into_iter().enumerate().map(of))
+}
+
+/// Σ a·b and Σ |a·b| of matrices without scales of their own, in the order of k. Rows and columns are taken in
+/// blocks whose sums stay in the nearest cache.
+fn products([rows, n, k]: [usize; 3], a: &[f64], b: &[f64], out: &mut Exact) {
+    const ROWS: usize = 256;
+    const COLUMNS: usize = 4;
+    for first in (0..n).step_by(COLUMNS) {
+        let columns = first..(first + COLUMNS).min(n);
+        for top in (0..rows).step_by(ROWS) {
+            let of_rows = top..(top + ROWS).min(rows);
+            for i in 0..k {
+                let left = &a[i * rows..][of_rows.clone()];
+                for column in columns.clone() {
+                    let factor = b[i + k * column];
+                    let sums = &mut out.numbers[column * rows..][of_rows.clone()];
+                    let scales = &mut out.scales[column * rows..][of_rows.clone()];
+                    for ((s, g), x) in sums.iter_mut().zip(scales).zip(left) {
+                        let product = x * factor;
+                        *s += product;
+                        *g += product.abs();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A·B on a region of the output, and what was there before.
+pub(super) fn matmul(
+    wanted: &Region,
+    deep: i64,
+    to: Scalar,
+    a: &Exact,
+    b: &Exact,
+    before: Option<Exact>,
+) -> Exact {
+    let lens: Vec<usize> = wanted.axes.iter().map(Axis::len).collect();
+    let (l, m, n) = match lens[..] {
+        [m, n] => (1, m, n),
+        [l, m, n] => (l, m, n),
+        _ => (1, lens.iter().product(), 1),
+    };
+    let (rows, k) = (l * m, usize::try_from(deep).unwrap_or(0));
+    let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
+    // What errors of the factors do to the product counts only where they have any.
+    let carried = a.scales.iter().chain(&b.scales).any(|g| *g != 0.0);
+    if l == 1 && !carried {
+        products([rows, n, k], &a.numbers, &b.numbers, &mut out);
+    } else {
+        for column in 0..n {
+            let of_column = column * rows..(column + 1) * rows;
+            let sums = &mut out.numbers[of_column.clone()];
+            let scales = &mut out.scales[of_column];
+            for i in 0..k {
+                let left = &a.numbers[i * rows..(i + 1) * rows];
+                let of_left = &a.scales[i * rows..(i + 1) * rows];
+                for r in 0..rows {
+                    let at = r % l + l * (i + k * column);
+                    let (x, y) = (left[r], b.numbers[at]);
+                    sums[r] += x * y;
+                    scales[r] += (x * y).abs() + times(x, b.scales[at]) + times(y, of_left[r]);
+                }
+            }
+        }
+    }
+    if let Some(before) = before {
+        let old = before.numbers.iter().zip(&before.scales);
+        let both = out.numbers.iter_mut().zip(&mut out.scales).zip(old);
+        both.for_each(|((s, g), (c, gc))| (*s, *g) = (*s + c, *g + c.abs() + gc));
+    }
+    if !to.is_float() {
+        let wrapped = |v: f64| pointwise::integers(BinaryOp::Add, to, v, 0.0);
+        out.numbers.iter_mut().for_each(|v| *v = wrapped(*v));
+        // Products of integers are exact.
+        if !carried {
+            out.scales.fill(0.0);
+        }
+    }
+    let scales = out.numbers.iter().zip(&out.scales).map(|(v, g)| scale(*v, *g)).collect();
+    Exact { numbers: out.numbers, scales }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masked_scores_have_no_weight() {
+        let exp = unary(UnaryOp::Exp, Scalar::F64, Scalar::F64, (f64::NEG_INFINITY, 3.0));
+        assert_eq!(collect([exp].into_iter()).scales, [0.0]);
+        assert_eq!(exp.0, 0.0);
+    }
+
+    #[test]
+    fn products_in_blocks_are_those_one_by_one() {
+        let (rows, n, k) = (300, 7, 5);
+        let number = |i: usize| ((i * 37 % 101) as f64 - 50.0) / 8.0;
+        let a: Vec<f64> = (0..rows * k).map(number).collect();
+        let b: Vec<f64> = (0..k * n).map(|i| number(3 * i + 1)).collect();
+        let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
+        products([rows, n, k], &a, &b, &mut out);
+        for (r, c) in (0..rows).flat_map(|r| (0..n).map(move |c| (r, c))) {
+            let products = (0..k).map(|i| a[r + rows * i] * b[i + k * c]);
+            let (sum, size) = products.fold((0.0, 0.0), |(s, g), p| (s + p, g + p.abs()));
+            assert_eq!((out.numbers[r + rows * c], out.scales[r + rows * c]), (sum, size));
+        }
+    }
+}
