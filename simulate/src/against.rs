@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
 use crate::report::{OutputTensor, Report};
 use crate::root::{Oracle, offset};
-use crate::state::{GlobalMemory, PAGE, Value, Written};
+use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, Program, SpecId};
@@ -105,7 +105,7 @@ fn run(
     buffers: &[&GlobalMemory],
     options: &Options,
     whole: bool,
-) -> Checked<Vec<BTreeMap<u64, Written>>> {
+) -> Checked<Vec<Pages>> {
     let unchecked = Options { check: false, ..options.clone() };
     let blocks = chosen_blocks(kernel, steps(kernel, &unchecked), options, whole)?;
     let mode =
@@ -228,7 +228,7 @@ impl<'p> Side<'p> {
         let Some(inverse) = Inverse::new(&view.leaves) else { return Ok(0) };
         let base = view.offset.known().unwrap_or(0);
         let mut elements: Vec<i64> =
-            written(ours).filter_map(|(at, _)| inverse.element(at - base)).collect();
+            ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();
         elements.sort_unstable();
         let oracle = Oracle::new(kernel, buffers, root);
         let mut compared = 0;
@@ -236,7 +236,7 @@ impl<'p> Side<'p> {
             for part in oracle.parts(number, region) {
                 let Some(exact) = oracle.wanted(number, &part)?.exact else { continue };
                 for (i, e) in part.elements(&view.modes).enumerate() {
-                    let Some(value) = found(ours, offset(view, e)) else { continue };
+                    let Some(value) = ours.memory.pages.get(offset(view, e)) else { continue };
                     compared += 1;
                     if !exact.is(i, value.shadow) {
                         let at = coordinates_text(&coordinates(&view.modes, e));
@@ -249,14 +249,12 @@ impl<'p> Side<'p> {
     }
 
     /// With a parent that was executed.
-    fn with_run(&self, ours: &OutputTensor, theirs: &BTreeMap<u64, Written>) -> Checked<u64> {
-        let shadows = theirs.values().flat_map(|p| (0..PAGE).filter_map(|i| p.get(i)));
-        let sizes = shadows.map(|v| v.shadow.abs()).filter(|s| s.is_finite());
+    fn with_run(&self, ours: &OutputTensor, theirs: &Pages) -> Checked<u64> {
+        let sizes = theirs.elements().map(|(_, v)| v.shadow.abs()).filter(|s| s.is_finite());
         let largest = sizes.fold(0.0, f64::max);
         let mut compared = 0;
-        for (at, value) in written(ours) {
-            let page = theirs.get(&(at as u64 / PAGE as u64));
-            let Some(theirs) = page.and_then(|p| p.get(at as usize % PAGE)) else { continue };
+        for (at, value) in ours.memory.pages.elements() {
+            let Some(theirs) = theirs.get(at) else { continue };
             compared += 1;
             let (numbers, scales) = (vec![theirs.shadow], vec![largest]);
             if !(Exact { numbers, scales }).is(0, value.shadow) {
@@ -283,17 +281,4 @@ impl<'p> Side<'p> {
                 )),
         )
     }
-}
-
-/// The elements that the program wrote, by offset.
-fn written(tensor: &OutputTensor) -> impl Iterator<Item = (i64, Value)> + '_ {
-    tensor.memory.pages.iter().flat_map(|(number, page)| {
-        let at = move |i: usize| (*number as usize * PAGE + i) as i64;
-        (0..PAGE).filter_map(move |i| Some((at(i), page.get(i)?)))
-    })
-}
-
-fn found(tensor: &OutputTensor, at: i64) -> Option<Value> {
-    let at = u64::try_from(at).ok()?;
-    tensor.memory.pages.get(&(at / PAGE as u64))?.get(at as usize % PAGE)
 }

@@ -5,7 +5,7 @@
 use crate::exec::{Finished, accumulated};
 use crate::plan::{Checked, GlobalBuffer, Kernel, Space, coordinates, coordinates_text, line_text};
 use crate::root::offset;
-use crate::state::{PAGE, Page, Value, Written};
+use crate::state::{PAGE, Page, Pages, Value, Written};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
@@ -133,10 +133,11 @@ impl Grid {
     }
 
     /// What was written, by buffer of the kernel.
-    pub(crate) fn into_written(self) -> impl Iterator<Item = BTreeMap<u64, Written>> {
-        self.written
-            .into_iter()
-            .map(|pages| pages.into_iter().map(|(n, p)| (n, p.values)).collect())
+    pub(crate) fn into_written(self) -> impl Iterator<Item = Pages> {
+        let of = |pages: BTreeMap<u64, GridPage>| -> Pages {
+            pages.into_iter().map(|(n, p)| (n, p.values)).collect()
+        };
+        self.written.into_iter().map(of)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::report::{
 };
 use crate::root::{Oracle, Output, by_meaning, check_block, check_sums};
 use crate::state::banks::LeafCount;
-use crate::state::{GlobalMemory, PAGE, Value, Written};
+use crate::state::{GlobalMemory, PAGE, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -26,7 +26,7 @@ use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, MeansInput, Program, SpecId, TensorId};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Runs every kernel of a program.
@@ -137,7 +137,7 @@ impl Memory {
                 None => Initial::Undefined,
             };
             let (name, scalar) = (buffer.name.clone(), buffer.scalar);
-            let pages = BTreeMap::new();
+            let pages = Pages::default();
             memory.order.push(*id);
             let image = None;
             let shadows = options.shadow && options.check;
@@ -287,15 +287,12 @@ fn run_kernel(
     }
     report.checked =
         root.is_some() && counts.numerics.last().is_some_and(|of_kernel| of_kernel.elements > 0);
-    let mut written: Vec<BTreeMap<u64, Written>> = grid.into_written().collect();
+    let mut written: Vec<Pages> = grid.into_written().collect();
     if needed && !report.complete {
         // What the blocks that did not run would write.
         let others = meant(kernel, &buffers, options)?;
         for (pages, others) in written.iter_mut().zip(others) {
-            for (number, other) in others {
-                let page = pages.entry(number).or_insert_with(|| Written::new(shadows));
-                page.merge_missing(&other);
-            }
+            pages.merge(&others, shadows, false);
         }
         report.filled = true;
     }
@@ -411,17 +408,10 @@ fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
 }
 
 /// Puts what was written, by the kernel's buffers, over what was there.
-pub(crate) fn merge_into(
-    memory: &mut Memory,
-    kernel: &Kernel<'_>,
-    written: Vec<BTreeMap<u64, Written>>,
-) {
+pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<Pages>) {
     for (global, pages) in kernel.globals.iter().zip(written) {
         let Some((tensor, _)) = memory.tensors.get_mut(&global.buffer) else { continue };
-        for (number, page) in pages {
-            let shadows = tensor.shadows;
-            tensor.pages.entry(number).or_insert_with(|| Written::new(shadows)).merge(&page);
-        }
+        tensor.pages.merge(&pages, tensor.shadows, true);
     }
 }
 
@@ -509,7 +499,7 @@ pub(crate) fn meant(
     kernel: &Kernel<'_>,
     buffers: &[&GlobalMemory],
     options: &Options,
-) -> Checked<Vec<BTreeMap<u64, Written>>> {
+) -> Checked<Vec<Pages>> {
     let span = kernel.program.specs[kernel.spec].span;
     let Some(root) = &kernel.root else { return Err(not_decomposed(span)) };
     let inputs = root.reference.operands.iter().map(|v| kernel.views[*v].size.unsigned_abs());
@@ -518,14 +508,11 @@ pub(crate) fn meant(
     }
     let oracle = Oracle::new(kernel, buffers, root);
     let shadows = options.shadow && options.check;
-    let mut written: Vec<BTreeMap<u64, Written>> =
-        kernel.globals.iter().map(|_| BTreeMap::new()).collect();
+    let mut written: Vec<Pages> = kernel.globals.iter().map(|_| Pages::default()).collect();
     by_meaning(&oracle, |view, at, value: Value| {
-        let (Space::Global(i), Ok(at)) = (kernel.views[view].space, u64::try_from(at)) else {
-            return;
-        };
-        let page = written[i].entry(at / PAGE as u64).or_insert_with(|| Written::new(shadows));
-        page.set(at as usize % PAGE, value);
+        if let Space::Global(i) = kernel.views[view].space {
+            written[i].set(at, value, shadows);
+        }
     })?;
     Ok(written)
 }

@@ -15,6 +15,8 @@ use crate::state::{GlobalMemory, PAGE, Page, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Most work of comparing one block, in numbers computed; beyond, elements are skipped evenly.
 const MAX_WORK: u64 = 1 << 32;
@@ -23,11 +25,18 @@ const MAX_STEP: u64 = 1 << 28;
 /// Most numbers of one evaluation.
 const MAX_NUMBERS: u64 = 1 << 25;
 
+/// Numbers of an operand on a region: as it is, or its shadows.
+type Kept = ((usize, bool, Region), Arc<[f64]>);
+
 /// The meaning of a kernel on the memory before it.
 pub(crate) struct Oracle<'k> {
     kernel: &'k Kernel<'k>,
     memory: &'k [&'k GlobalMemory],
     root: &'k RootSpec,
+    /// What was read last, where an output is taken in parts: they read the same rows and columns. The latest
+    /// are at the end.
+    kept: Mutex<Vec<Kept>>,
+    in_parts: AtomicBool,
 }
 
 impl<'k> Oracle<'k> {
@@ -37,7 +46,8 @@ impl<'k> Oracle<'k> {
         memory: &'k [&'k GlobalMemory],
         root: &'k RootSpec,
     ) -> Self {
-        Oracle { kernel, memory, root }
+        let (kept, in_parts) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        Oracle { kernel, memory, root, kept, in_parts }
     }
 
     fn reference(&self) -> &'k Reference {
@@ -85,14 +95,38 @@ impl<'k> Oracle<'k> {
 
     fn exact(&self, output: usize, region: &Region, shadows: bool) -> Checked<Exact> {
         let reference = self.reference();
-        let mut fetch = |operand: usize, part: &Region| -> Checked<Vec<f64>> {
-            let view = reference.operands[operand];
-            let scalar = self.kernel.scalar(view);
-            let number = |v: Value| if shadows { v.shadow } else { decode(scalar, v.bits) };
-            let modes = &self.kernel.views[view].modes;
-            part.elements(modes).map(|e| self.value(view, e).map(number)).collect()
-        };
+        let mut fetch = |operand: usize, part: &Region| self.numbers(operand, shadows, part);
         reference.chain.evaluate(output, region, &mut fetch)
+    }
+
+    /// The numbers of an operand on a region.
+    fn numbers(&self, operand: usize, shadows: bool, part: &Region) -> Checked<Vec<f64>> {
+        /// Most numbers that are kept.
+        const MOST: usize = 1 << 23;
+        let is_it = |((o, s, r), _): &Kept| *o == operand && *s == shadows && r == part;
+        if let Ok(kept) = self.kept.lock()
+            && let Some((_, numbers)) = kept.iter().find(|k| is_it(k))
+        {
+            return Ok(numbers.to_vec());
+        }
+        let view = self.reference().operands[operand];
+        let scalar = self.kernel.scalar(view);
+        let number = |v: Value| if shadows { v.shadow } else { decode(scalar, v.bits) };
+        let modes = &self.kernel.views[view].modes;
+        let numbers: Vec<f64> = part
+            .elements(modes)
+            .map(|e| self.value(view, e).map(number))
+            .collect::<Checked<_>>()?;
+        if let Ok(mut kept) = self.kept.lock()
+            && self.in_parts.load(Ordering::Relaxed)
+        {
+            kept.push(((operand, shadows, part.clone()), numbers.as_slice().into()));
+            let size = |kept: &[Kept]| kept.iter().map(|(_, n)| n.len()).sum::<usize>();
+            while size(&kept) > MOST {
+                kept.remove(0);
+            }
+        }
+        Ok(numbers)
     }
 
     /// What the values that are read mean.
@@ -189,6 +223,7 @@ impl<'k> Oracle<'k> {
                 _ => out.push(region),
             }
         }
+        self.in_parts.store(out.len() > 1, Ordering::Relaxed);
         out
     }
 

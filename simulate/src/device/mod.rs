@@ -32,7 +32,7 @@ use crate::plan::{
 };
 use crate::report::Outputs;
 use crate::root::{Oracle, offset};
-use crate::state::{GlobalMemory, PAGE, Value};
+use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
@@ -304,15 +304,9 @@ impl<'p> Trial<'p> {
         for (global, pages) in kernel.globals.iter().zip(grid.into_written()) {
             let Some(bytes) = after.get(&global.buffer) else { continue };
             let scalar = self.program.buffers[global.buffer].scalar;
-            let written = || {
-                pages.iter().flat_map(|(number, page)| {
-                    let at = move |i: usize| (*number as usize * PAGE + i) as i64;
-                    (0..PAGE).filter_map(move |i| Some((at(i), page.get(i)?)))
-                })
-            };
-            let numbers = written().map(|(_, v)| decode(scalar, v.bits).abs());
+            let numbers = pages.elements().map(|(_, v)| decode(scalar, v.bits).abs());
             let largest = numbers.filter(|v| v.is_finite()).fold(0.0, f64::max);
-            for (at, value) in written() {
+            for (at, value) in pages.elements() {
                 let raw = unpacked(bytes, scalar, at);
                 let want = decode(scalar, value.bits);
                 let (error, allowed) = (
@@ -336,7 +330,7 @@ impl<'p> Trial<'p> {
     pub fn advance(&mut self, after: Images) {
         for (buffer, bytes) in after {
             if let Some((memory, _)) = self.memory.tensors.get_mut(&buffer) {
-                memory.pages.clear();
+                memory.pages = Pages::default();
                 memory.image = Some(bytes.into());
             }
         }

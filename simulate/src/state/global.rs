@@ -76,6 +76,72 @@ impl Written {
     }
 }
 
+/// Elements of a buffer that have been written, by pages.
+#[derive(Default)]
+pub(crate) struct Pages {
+    map: HashMap<u64, Written, BuildHasherDefault<PageHasher>>,
+}
+
+impl Pages {
+    /// What an element was written to be.
+    #[inline]
+    pub(crate) fn get(&self, at: i64) -> Option<Value> {
+        if self.map.is_empty() || at < 0 {
+            return None;
+        }
+        self.map.get(&(at as u64 / PAGE as u64))?.get(at as usize % PAGE)
+    }
+
+    /// Whether nothing was written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Writes an element; none at a negative offset.
+    pub(crate) fn set(&mut self, at: i64, value: Value, shadows: bool) {
+        let Ok(at) = u64::try_from(at) else { return };
+        self.page(at / PAGE as u64, shadows).set(at as usize % PAGE, value);
+    }
+
+    /// A page to write to.
+    pub(crate) fn page(&mut self, number: u64, shadows: bool) -> &mut Written {
+        self.map.entry(number).or_insert_with(|| Written::new(shadows))
+    }
+
+    /// Takes over what others hold: what is there already, too, or only what is not.
+    pub(crate) fn merge(&mut self, others: &Pages, shadows: bool, over: bool) {
+        // Each page for itself, in any order.
+        for (number, other) in others.sorted() {
+            let page = self.page(number, shadows);
+            match over {
+                true => page.merge(other),
+                false => page.merge_missing(other),
+            }
+        }
+    }
+
+    /// The pages in order.
+    pub(crate) fn sorted(&self) -> Vec<(u64, &Written)> {
+        let mut all: Vec<_> = self.map.iter().map(|(n, page)| (*n, page)).collect();
+        all.sort_unstable_by_key(|(n, _)| *n);
+        all
+    }
+
+    /// The elements in order, by offset.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = (i64, Value)> + '_ {
+        self.sorted().into_iter().flat_map(|(number, page)| {
+            let at = move |i: usize| (number as usize * PAGE + i) as i64;
+            (0..PAGE).filter_map(move |i| Some((at(i), page.get(i)?)))
+        })
+    }
+}
+
+impl FromIterator<(u64, Written)> for Pages {
+    fn from_iter<I: IntoIterator<Item = (u64, Written)>>(pages: I) -> Self {
+        Pages { map: pages.into_iter().collect() }
+    }
+}
+
 /// A buffer of the caller, as it is before a kernel.
 pub(crate) struct GlobalMemory {
     /// Its name, without `%`.
@@ -89,7 +155,7 @@ pub(crate) struct GlobalMemory {
     /// What the caller put there.
     pub initial: Initial,
     /// What earlier kernels wrote.
-    pub pages: BTreeMap<u64, Written>,
+    pub pages: Pages,
     /// All of it as a device left it, where one computed it; then nothing else counts.
     pub image: Option<Arc<[u8]>>,
     /// Whether values have shadows.
@@ -103,10 +169,7 @@ impl GlobalMemory {
         if !(0..self.len).contains(&at) {
             return None;
         }
-        if !self.pages.is_empty()
-            && let Some(page) = self.pages.get(&(at as u64 / PAGE as u64))
-            && let Some(value) = page.get(at as usize % PAGE)
-        {
+        if let Some(value) = self.pages.get(at) {
             return Some(value);
         }
         let element = self.inverse.element(at)?;

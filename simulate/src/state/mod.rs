@@ -21,7 +21,7 @@ mod value;
 pub(crate) use access::Failure;
 pub(crate) use clock::Who;
 pub(crate) use flight::{Flights, Issue};
-pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Written};
+pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Pages, Written};
 pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
