@@ -73,9 +73,14 @@
 //! An mbarrier counts phases from 0. A phase is complete when its arrivals and bytes are there, and the next
 //! begins. A wait for a parity passes while the current phase has the other one; else its warps wait, and the
 //! others go on. Every use must come after the init (`S0502`, `S0503`), and a copy's after a fence behind it
-//! (`S0510`). A second init, more arrivals than a phase takes, and an arrival that nothing orders behind the
-//! bytes of an earlier phase are errors (`S0510`). So is data where an mbarrier is, once it has been made ready:
-//! nothing ends it (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier).
+//! (`S0510`). A second init, more arrivals than a phase takes, and data where an mbarrier is, which nothing ends once it
+//! has been made ready, are errors (`S0510`; PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier).
+//!
+//! An arrival counts in the phase that runs when it comes. It is sure of its phase only if everything that completed
+//! the phase before happened before it: else the threads may go on in another order, in which it comes first and counts
+//! there. That is an error (`S0510`), whichever way it went here; so is a copy whose bytes may count in another phase,
+//! and a wait that may pass two phases early, as the parity is the same. *Happened before* is what coming after is, save
+//! that a copy's issue happened before its arrival.
 //!
 //! The blocks of a cluster run side by side, statement by statement; each may arrive at the mbarriers of the
 //! others, copy to their shared memory, and read and write it by single threads. Some thread of a block must come

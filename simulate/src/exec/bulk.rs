@@ -6,8 +6,9 @@ use super::Runner;
 use super::blame::{self, Access};
 use crate::plan::{BoundBulk, BoxPlace, Checked, Leaf, Mask, Space, coordinates};
 use crate::state::Pending;
-use crate::state::clock::Proxy;
+use crate::state::clock::{Message, Part, Proxy};
 use carbyne_ir::diag::{Code, Diagnostic};
+use std::rc::Rc;
 
 /// A bulk copy into shared memory that has not arrived.
 pub(super) struct Delivery {
@@ -17,16 +18,19 @@ pub(super) struct Delivery {
     byte: usize,
     bytes: i64,
     elements: Vec<Pending>,
+    /// What happened before it was issued.
+    issued: Rc<Message>,
 }
 
 impl Runner<'_> {
     /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
     /// was one.
     pub(super) fn deliver(&mut self, i: usize) -> bool {
-        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.remove(i) else {
+        let Some(Delivery { rank, byte, bytes, elements, site, issued }) = self.flying.remove(i)
+        else {
             return false;
         };
-        self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements);
+        self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements, (site, &issued));
         true
     }
 
@@ -126,14 +130,16 @@ impl Runner<'_> {
             self.blocks[self.rank].bulks[thread].open.push((site, granules));
             return Ok(());
         };
+        let part = Part { rank: self.rank, warp: thread / 32, lanes: 1 << (thread % 32) };
+        let issued = Rc::new(self.clocks.release(part).without_memory());
         for (rank, elements) in ranks.iter().copied().zip(elements) {
             let found = self.mbarrier_at(rank, (bar, 0), thread, site, false)?;
             let Some((at, byte)) = found else { continue };
             self.blocks[rank]
-                .takes_bulk(byte)
+                .takes_bulk(byte, &self.clocks, part)
                 .map_err(|e| self.refused(site, thread, &kernel.element_name(bar, at), e))?;
-            let bytes = copy.bytes;
-            self.flying.push_back(Delivery { site, rank, byte, bytes, elements });
+            let (bytes, issued) = (copy.bytes, Rc::clone(&issued));
+            self.flying.push_back(Delivery { site, rank, byte, bytes, elements, issued });
         }
         Ok(())
     }

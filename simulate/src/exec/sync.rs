@@ -28,10 +28,13 @@ impl Runner<'_> {
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
                 let ordered = sync.op == SyncOp::ClusterArrive;
                 for part in self.parts(active) {
-                    let clock = ordered.then(|| self.clocks.release(part));
+                    let mut clock = self.clocks.release(part);
+                    if !ordered {
+                        clock = clock.without_memory();
+                    }
                     for t in threads(part) {
                         let (place, n) = self.in_cluster(t);
-                        let last = self.cluster.arrive(place, n, clock.as_ref());
+                        let last = self.cluster.arrive(place, n, &clock);
                         self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
                     }
                 }
@@ -389,6 +392,9 @@ impl Runner<'_> {
         for ((rank, byte, at), lanes) in named {
             let part = Part { lanes, ..part };
             if sync.op == SyncOp::MbarrierWait {
+                let in_turn = self.blocks[rank].before_passing(byte, &self.clocks, part);
+                let first = part.warp * 32 + part.lanes.trailing_zeros() as usize;
+                in_turn.map_err(|e| self.misuse(sync, first, at, e))?;
                 let clock = self.blocks[rank].passed(byte);
                 self.clocks.acquire(part, &clock);
                 continue;
@@ -419,6 +425,12 @@ impl Runner<'_> {
         at: i64,
     ) -> Checked<()> {
         let mut who = self.who(part.warp, sync.site);
+        if sync.op != SyncOp::MbarrierInit {
+            let how = (sync.site, sync.op == SyncOp::MbarrierAsyncArrive);
+            let ordered = self.blocks[rank].before_arrival(byte, &self.clocks, part, how);
+            let first = part.warp * 32 + part.lanes.trailing_zeros() as usize;
+            ordered.map_err(|e| self.misuse(sync, first, at, e))?;
+        }
         let clock = match sync.op {
             SyncOp::MbarrierInit => Message::default(),
             _ => self.clocks.release(part),
@@ -462,14 +474,20 @@ impl Runner<'_> {
         site: u32,
         thread: usize,
         name: &str,
-        Misuse { what, help }: Misuse,
+        Misuse { what, help, other }: Misuse,
     ) -> Box<Diagnostic> {
-        let span = self.kernel.sites[site as usize].span;
-        Box::new(
-            Diagnostic::new(Code::BarrierMisuse, span, format!("{name} {what}"))
-                .label(format!("block {}, thread {thread}", self.env.block))
-                .help(help),
+        let sites = &self.kernel.sites;
+        let error = Diagnostic::new(
+            Code::BarrierMisuse,
+            sites[site as usize].span,
+            format!("{name} {what}"),
         )
+        .label(format!("block {}, thread {thread}", self.env.block))
+        .help(help);
+        Box::new(match other.map(|other| &sites[other as usize]) {
+            Some(other) => error.related(other.span, "of that phase, this may come later"),
+            None => error,
+        })
     }
 }
 

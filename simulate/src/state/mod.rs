@@ -6,6 +6,7 @@
 //! under every schedule of its threads.
 
 mod access;
+mod arrivals;
 pub(crate) mod banks;
 pub(crate) mod clock;
 mod flight;
