@@ -47,17 +47,22 @@
 //!
 //! # What completes later
 //! Asynchronous instructions do their work between their issue and a wait, and here as late as they can: what
-//! they write may till then be neither read (`S0503`) nor written (`S0502`), what they read not be written.
+//! they write may till then be neither read (`S0503`) nor written (`S0502`), what they read not be written; be it in
+//! registers, shared or global memory (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy,
+//! Completion Mechanisms).
 //! - `cp.async`: the thread's group, closed by `async.commit`, until `async.wait(n)`; or the phase of an
 //!   mbarrier, after `mbarrier.async_arrive`.
 //! - Bulk copies and tensor maps: into shared memory until a wait for the phase of the mbarrier that counts
-//!   their bytes; out of it until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`.
+//!   their bytes; out of it the source until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`, the destination
+//!   until its `bulk.wait(n)` or the end of the kernel. Those that put values to memory by one operation need not wait
+//!   for each other.
 //! - `wgmma`: registers and shared memory until `wgmma.wait(n)` of the warp. Registers that other instructions
 //!   touched it takes only behind a `wgmma.fence` (`S0512`), save as accumulators of the same shape.
 //!
 //! Bulk copies and `wgmma` reach shared memory by the asynchronous proxy: what threads wrote they may access
 //! only where a `fence.async` stands between (`S0512`). What is never waited for never arrives, and a block
-//! does not end before (`S0502`).
+//! does not end before it has been waited for (`S0502`): `cp.async`, what an mbarrier counts, and what bulk copies read of
+//! shared memory.
 //!
 //! An mbarrier counts arrivals and bytes of a phase; a wait lets its threads go on when the phase is complete.
 //! Waits that nothing can end any more are an error with everybody who waits and what is missing (`S0509`).
@@ -65,7 +70,7 @@
 //! A *bulk copy* reads its source at its issue. Into shared memory it completes on an mbarrier: its bytes
 //! arrive when no thread can go on without them, the oldest copy first, and its elements become visible when
 //! somebody waits for the phase that counts them; till then they are pending as above. Out of shared memory
-//! its elements are written at once. Of a box of a tensor map elements outside of the tensor read as zero and
+//! its elements are pending until its thread waits. Of a box of a tensor map elements outside of the tensor read as zero and
 //! are not written; their bytes count. A multicast copy writes the same offsets of each block that its mask
 //! names, and counts on the same mbarrier of each.
 //!

@@ -170,6 +170,9 @@ impl Runner<'_> {
             scratch.output.clear();
             scratch.output.extend(&results[j * n..(j + 1) * n]);
             self.scatter(i, row, &mut lanes, scratch, false)?;
+            if row.asynchronous {
+                self.keep_sources(row, usize::from(*thread), self.kernel.leaves[i].site)?;
+            }
             self.counts.multiply_adds += row.multiply_adds();
         }
         Ok(())
@@ -341,7 +344,9 @@ impl Runner<'_> {
             };
             match done {
                 Ok(None) => {}
-                Ok(Some(pending)) => self.blocks[self.rank].copies[thread].open.push(pending),
+                Ok(Some(pending)) => {
+                    self.blocks[self.rank].copies[thread].open.elements.push(pending)
+                }
                 Err(e) => {
                     let access = Access { view: index, at, write: true, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &e);

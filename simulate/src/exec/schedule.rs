@@ -33,8 +33,10 @@ impl<'k> Runner<'k> {
         loop {
             let Some(mut strand) = self.next() else {
                 if self.strands.is_empty() {
-                    return match self.flying.front() {
-                        Some(copy) => Err(blame::ends_before(self.kernel, copy.site)),
+                    let flying = self.flying.front().map(|copy| copy.site);
+                    let landed = || self.blocks.iter().find_map(|b| b.never_waited_for());
+                    return match flying.or_else(landed) {
+                        Some(site) => Err(blame::ends_before(self.kernel, site)),
                         None => self.end_after_others(),
                     };
                 }
@@ -307,6 +309,9 @@ impl<'k> Runner<'k> {
                 for t in mask.threads() {
                     if let Some(site) = self.blocks[self.rank].still_reads(t) {
                         return Err(blame::ends_early(self.kernel, site, t));
+                    }
+                    if let Some(site) = self.blocks[self.rank].still_copies(t) {
+                        return Err(blame::ends_while_copied(self.kernel, site, t));
                     }
                 }
                 return Ok(Step::Ended);

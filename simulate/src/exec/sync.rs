@@ -5,7 +5,7 @@ use super::blame::{self, Access};
 use super::strand::Strand;
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::{Message, Part};
-use crate::state::{Misuse, Unmet};
+use crate::state::{GlobalElement, Misuse, Unmet};
 use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -17,7 +17,9 @@ impl Runner<'_> {
         self.whole_warps(sync, active)?;
         self.passes(sync.site, active);
         match sync.op {
-            SyncOp::AsyncCommit => active.threads().for_each(|t| self.blocks[self.rank].commit(t)),
+            SyncOp::AsyncCommit => {
+                active.threads().for_each(|t| self.blocks[self.rank].copies[t].commit());
+            }
             SyncOp::AsyncWait => {
                 for t in active.threads() {
                     let left = self.number(sync, t)?;
@@ -85,15 +87,18 @@ impl Runner<'_> {
                 active.threads().for_each(|t| self.blocks[self.rank].publish(t));
             }
             SyncOp::BulkCommit => {
-                active.threads().for_each(|t| self.blocks[self.rank].commit_bulk(t))
+                active.threads().for_each(|t| self.blocks[self.rank].bulks[t].commit());
             }
-            // What is read has been read when all is done.
             SyncOp::BulkWait | SyncOp::BulkWaitRead => {
                 for t in active.threads() {
                     let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
                     let mut who = self.who(t / 32, sync.site);
                     who.thread = t as u16;
-                    self.blocks[self.rank].wait_bulk(t, left, &who);
+                    let block = &mut self.blocks[self.rank];
+                    match sync.op {
+                        SyncOp::BulkWait => block.wait_bulk(t, left, &who),
+                        _ => block.wait_bulk_read(t, left, &who),
+                    }
                 }
             }
             SyncOp::FenceMbarrierInit => {
@@ -395,7 +400,11 @@ impl Runner<'_> {
                 let in_turn = self.blocks[rank].before_passing(byte, &self.clocks, part);
                 let first = part.warp * 32 + part.lanes.trailing_zeros() as usize;
                 in_turn.map_err(|e| self.misuse(sync, first, at, e))?;
-                let clock = self.blocks[rank].passed(byte);
+                let (clock, read) = self.blocks[rank].passed(byte);
+                for (GlobalElement { rank, buffer, at }, agent, phases) in read {
+                    let block = &mut self.blocks[usize::from(rank)];
+                    block.global[usize::from(buffer)].land_read(at, agent, phases);
+                }
                 self.clocks.acquire(part, &clock);
                 continue;
             }

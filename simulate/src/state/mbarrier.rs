@@ -6,8 +6,9 @@
 
 use super::arrivals::Arrivals;
 use super::clock::{Clocks, Entry, Message, Part, Proxy};
+use super::groups::Content;
 use super::race::LastWrite;
-use super::{Block, Pending};
+use super::{Block, GlobalElement, InFlight, Pending};
 
 /// One barrier object.
 pub(crate) struct Mbarrier {
@@ -44,7 +45,7 @@ struct Landing {
     proxy: Proxy,
     /// One more than the phase, once it is complete.
     time: u32,
-    elements: Vec<Pending>,
+    what: InFlight,
 }
 
 /// What a phase lacks.
@@ -238,10 +239,11 @@ impl Block<'_> {
     /// The barrier is not ready.
     pub(crate) fn land_with(&mut self, byte: usize, thread: usize) -> Result<(), Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
-        let copies = &mut self.copies[thread];
-        let groups = copies.groups.iter_mut().flat_map(std::mem::take);
-        let elements: Vec<Pending> = groups.chain(std::mem::take(&mut copies.open)).collect();
-        barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, elements });
+        let mut what = InFlight::default();
+        self.copies[thread].take_all().for_each(|group| what.append(group));
+        if !what.is_nothing() {
+            barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, what });
+        }
         Ok(())
     }
 
@@ -276,13 +278,15 @@ impl Block<'_> {
         &mut self,
         byte: usize,
         bytes: i64,
-        elements: Vec<Pending>,
+        what: InFlight,
         (site, issued): (u32, &Message),
     ) -> bool {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return false };
         barrier.bytes_site = site;
         barrier.arriving.join(issued);
-        barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, elements });
+        if !what.is_nothing() {
+            barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, what });
+        }
         barrier.bytes = barrier.bytes.saturating_sub(bytes);
         barrier.counts_bytes = true;
         barrier.settle()
@@ -314,16 +318,25 @@ impl Block<'_> {
         other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..PASSES_EARLY }))
     }
 
-    /// Lets copies of complete phases become visible; what a thread that waited for them then knows.
-    pub(crate) fn passed(&mut self, byte: usize) -> Message {
-        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Message::default() };
-        for landing in std::mem::take(&mut barrier.landed) {
-            for pending in &landing.elements {
-                let write = LastWrite::landing(barrier.agent, landing.time, 0, landing.proxy);
+    /// Lets copies of complete phases become visible; what a thread that waited for them then knows, and what they
+    /// have read of global memory, with the mbarrier's agent and how many phases are complete.
+    pub(crate) fn passed(&mut self, byte: usize) -> (Message, Vec<(GlobalElement, u16, u32)>) {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Default::default() };
+        let mut read = Vec::new();
+        for Landing { proxy, time, what } in std::mem::take(&mut barrier.landed) {
+            for pending in &what.elements {
+                let write = LastWrite::landing(barrier.agent, time, 0, proxy);
                 self.shared.complete(pending, write);
             }
+            read.extend(what.sources.into_iter().map(|source| (source, barrier.agent, time)));
         }
-        barrier.complete.clone()
+        (barrier.complete.clone(), read)
+    }
+
+    /// The statement of a copy that an mbarrier counts, or has counted, and for which nobody has waited.
+    pub(crate) fn never_waited_for(&self) -> Option<u32> {
+        let landings = self.mbarriers.values().flat_map(|b| b.landed.iter().chain(&b.landing));
+        landings.flat_map(|l| &l.what.elements).map(Pending::site).next()
     }
 }
 

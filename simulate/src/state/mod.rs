@@ -11,12 +11,14 @@ pub(crate) mod banks;
 pub(crate) mod clock;
 mod flight;
 mod global;
+mod groups;
 mod mbarrier;
 mod pool;
 pub(crate) mod race;
 mod reads;
 mod registers;
 mod shared;
+mod under_way;
 
 pub(crate) use access::Failure;
 pub(crate) use clock::Who;
@@ -26,10 +28,12 @@ pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
+pub(crate) use under_way::{GlobalElement, InFlight, Stores};
 
 use crate::plan::Kernel;
+use groups::Groups;
 use race::LastWrite;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
@@ -42,9 +46,9 @@ pub(crate) struct Block<'k> {
     /// Global memory, in the kernel's order of buffers.
     pub global: Vec<BlockGlobal<'k>>,
     /// Asynchronous copies, by thread.
-    pub copies: Vec<Copies>,
+    pub copies: Vec<Groups<InFlight>>,
     /// Bulk copies out of shared memory, by thread.
-    pub bulks: Vec<Bulks>,
+    pub bulks: Vec<Groups<Stores>>,
     /// Asynchronous MatMuls.
     pub flights: Flights,
     /// Barrier objects, by their byte in shared memory.
@@ -53,25 +57,6 @@ pub(crate) struct Block<'k> {
     pub pool: RegisterPool,
     /// The thread that was denied an access, and the earlier one that it would race with.
     pub accused: Option<(u16, Option<race::Clash>)>,
-}
-
-/// A thread's asynchronous copies.
-#[derive(Default)]
-pub(crate) struct Copies {
-    /// Not yet committed.
-    pub open: Vec<Pending>,
-    /// Committed groups, the oldest first.
-    pub groups: VecDeque<Vec<Pending>>,
-}
-
-/// A thread's bulk copies that no mbarrier counts: the statement, and the granules of shared memory that
-/// it reads.
-#[derive(Default)]
-pub(crate) struct Bulks {
-    /// Not yet committed.
-    pub open: Vec<(u32, Vec<u32>)>,
-    /// Committed groups, the oldest first.
-    pub groups: VecDeque<Vec<(u32, Vec<u32>)>>,
 }
 
 impl<'k> Block<'k> {
@@ -91,9 +76,9 @@ impl<'k> Block<'k> {
                 .zip(memory)
                 .map(|(g, m)| BlockGlobal::new(m, g.written, readers))
                 .collect(),
-            copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
+            copies: (0..kernel.n_threads).map(|_| Groups::default()).collect(),
             mbarriers: BTreeMap::new(),
-            bulks: (0..kernel.n_threads).map(|_| Bulks::default()).collect(),
+            bulks: (0..kernel.n_threads).map(|_| Groups::default()).collect(),
             flights: Flights::new(kernel.n_warps),
             pool: kernel.pool.clone(),
             accused: None,
@@ -112,45 +97,47 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Closes a thread's group of bulk copies.
-    pub(crate) fn commit_bulk(&mut self, thread: usize) {
-        let bulks = &mut self.bulks[thread];
-        let group = std::mem::take(&mut bulks.open);
-        bulks.groups.push_back(group);
+    /// Lets a thread's oldest groups of bulk copies have read their sources until `left` may still read.
+    pub(crate) fn wait_bulk_read(&mut self, thread: usize, left: usize, who: &Who) {
+        for group in self.bulks[thread].complete(left) {
+            for (_, granules) in group.reads.drain(..) {
+                self.shared.end_read(&granules, who);
+            }
+        }
     }
 
     /// Completes a thread's oldest groups of bulk copies until `left` remain.
     pub(crate) fn wait_bulk(&mut self, thread: usize, left: usize, who: &Who) {
-        while self.bulks[thread].groups.len() > left {
-            let Some(group) = self.bulks[thread].groups.pop_front() else { break };
-            for (_, granules) in group {
+        while let Some(group) = self.bulks[thread].next_complete(left) {
+            for (_, granules) in group.reads {
                 self.shared.end_read(&granules, who);
+            }
+            for GlobalElement { buffer, at, .. } in group.targets {
+                self.global[usize::from(buffer)].end_write(at, who);
             }
         }
     }
 
     /// A bulk copy of a thread that may still read shared memory: its statement.
     pub(crate) fn still_reads(&self, thread: usize) -> Option<u32> {
-        let Bulks { open, groups } = &self.bulks[thread];
-        let all = open.iter().chain(groups.iter().flatten());
-        all.filter(|(_, granules)| !granules.is_empty()).map(|(site, _)| *site).next()
+        self.bulks[thread].iter().flat_map(|group| &group.reads).map(|(site, _)| *site).next()
     }
 
-    /// Closes a thread's group.
-    pub(crate) fn commit(&mut self, thread: usize) {
-        let copies = &mut self.copies[thread];
-        let group = std::mem::take(&mut copies.open);
-        copies.groups.push_back(group);
+    /// A copy of a thread to shared memory that nobody has waited for: its statement.
+    pub(crate) fn still_copies(&self, thread: usize) -> Option<u32> {
+        self.copies[thread].iter().flat_map(|group| &group.elements).map(Pending::site).next()
     }
 
     /// Completes a thread's oldest groups until `left` remain.
     pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) {
-        while self.copies[thread].groups.len() > left {
-            let Some(group) = self.copies[thread].groups.pop_front() else { break };
-            for pending in group {
-                let mut write = LastWrite::by(who);
-                write.thread = thread as u16;
-                self.shared.complete(&pending, write);
+        let who = &mut who.clone();
+        who.thread = thread as u16;
+        while let Some(group) = self.copies[thread].next_complete(left) {
+            for pending in group.elements {
+                self.shared.complete(&pending, LastWrite::by(who));
+            }
+            for GlobalElement { buffer, at, .. } in group.sources {
+                self.global[usize::from(buffer)].end_read(at, who);
             }
         }
     }
