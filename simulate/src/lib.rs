@@ -135,7 +135,8 @@
 //! # Limits
 //! Before a block runs its steps are bounded from the trip counts; a block over the budget is refused
 //! (`X0006`), and of a larger grid an evenly spread sample runs. Shared memory is limited to what a block of the
-//! architecture can ask for (`X0004`), and what is kept of written memory to some 32 million elements. Memory
+//! architecture can ask for (`X0004`), and what is kept of written memory to some 32 million elements, asynchronous work under way to 4096 MatMuls of a
+//! warp and some million elements of bulk copies (`X0007`). Memory
 //! grows with the blocks in flight and what they touched: inputs are computed where they are read.
 //!
 //! Invariant: every input ends in an answer: no panic, no endless run, memory bounded by the limits.

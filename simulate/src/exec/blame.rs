@@ -147,6 +147,16 @@ fn over_mbarrier(
         )
 }
 
+/// More asynchronous instructions are under way than can be kept track of.
+pub(super) fn too_many_under_way(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "more asynchronous work is under way than can be kept track of";
+    Box::new(
+        Diagnostic::new(Code::TooLarge, kernel.sites[site as usize].span, text)
+            .label("nobody has waited for what was issued here before")
+            .help("commit it and wait for it, every few turns of a loop"),
+    )
+}
+
 /// A thread ends while a copy that it issued may still read shared memory.
 pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
     let text = "the block may end while an asynchronous copy still reads its shared memory";
@@ -154,6 +164,16 @@ pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<D
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
             .label(format!("thread {thread} issues it here, and does not wait for its group"))
             .help("write `bulk.commit` and `bulk.wait_read(0)` before the thread ends"),
+    )
+}
+
+/// A warp ends while a MatMul that it issued may still read shared memory.
+pub(super) fn ends_while_multiplying(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous MatMul still reads its shared memory";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label("it is issued here, and nobody waits for its group")
+            .help("write `wgmma.commit` and `wgmma.wait(0)` before the threads end"),
     )
 }
 

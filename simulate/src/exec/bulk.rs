@@ -137,10 +137,8 @@ impl Runner<'_> {
         let sources = self.read_until_complete(site, thread, (copy.source, &sources), n_copies)?;
         let Some(bar) = copy.bar else {
             let targets = self.written_until_complete(site, thread, (copy, &targets))?;
-            let open = &mut self.blocks[self.rank].bulks[thread].open;
-            open.reads.push((site, granules));
-            open.targets.extend(targets);
-            return Ok(());
+            let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
+            return kept.ok_or_else(|| blame::too_many_under_way(kernel, site));
         };
         let part = Part { rank: self.rank, warp: thread / 32, lanes: 1 << (thread % 32) };
         let issued = Rc::new(self.clocks.release(part).without_memory());

@@ -124,7 +124,11 @@ impl Runner<'_> {
             let Some(fence) = self.blocks[self.rank].flights.warps[warp].fence else {
                 return Err(blame::never_fenced(self.kernel, leaf.site));
             };
-            let flight = self.blocks[self.rank].flights.begin(warp, leaf.site, (m, n, to));
+            let flights = &mut self.blocks[self.rank].flights;
+            let flight = flights.begin(warp, leaf.site, (m, n, to));
+            if flights.are_too_many() {
+                return Err(blame::too_many_under_way(self.kernel, leaf.site));
+            }
             who.proxy = Proxy::Async;
             who.issue = Some(Issue { flight, shape: (m, n, to), fence });
         }

@@ -314,6 +314,11 @@ impl<'k> Runner<'k> {
                         return Err(blame::ends_while_copied(self.kernel, site, t));
                     }
                 }
+                for warp in (0..self.kernel.n_warps).filter(|w| mask.warps() >> w & 1 == 1) {
+                    if let Some(site) = self.blocks[self.rank].flights.still_reads(warp) {
+                        return Err(blame::ends_while_multiplying(self.kernel, site));
+                    }
+                }
                 return Ok(Step::Ended);
             }
             (Kind::Branch { second, otherwise }, _) => {

@@ -81,7 +81,7 @@ impl Block<'_> {
     ) -> Result<u64, Failure> {
         match view.space {
             Space::Registers(i) => {
-                let value = self.registers[i].read(thread, at, who, &mut self.flights, i)?;
+                let value = self.registers[i].read(thread, at, who, &self.flights)?;
                 value.ok_or(Failure::Undefined)
             }
             Space::Shared(i) => {
@@ -134,8 +134,7 @@ impl Block<'_> {
     ) -> Result<Option<Pending>, Failure> {
         match view.space {
             Space::Registers(i) => {
-                let flights = &mut self.flights;
-                self.registers[i].write(thread, at, value, who, flights, i)?;
+                self.registers[i].write(thread, at, value, who, &self.flights)?;
                 Ok(None)
             }
             Space::Shared(i) => {

@@ -35,6 +35,9 @@ use groups::Groups;
 use race::LastWrite;
 use std::collections::BTreeMap;
 
+/// Most that is kept of bulk copies under way.
+const MAX_KEPT: usize = 1 << 22;
+
 /// The state of one block.
 pub(crate) struct Block<'k> {
     /// What runs.
@@ -49,6 +52,8 @@ pub(crate) struct Block<'k> {
     pub copies: Vec<Groups<InFlight>>,
     /// Bulk copies out of shared memory, by thread.
     pub bulks: Vec<Groups<Stores>>,
+    /// What may still be kept of them: granules that they read, and elements that they write.
+    room: usize,
     /// Asynchronous MatMuls.
     pub flights: Flights,
     /// Barrier objects, by their byte in shared memory.
@@ -79,6 +84,7 @@ impl<'k> Block<'k> {
             copies: (0..kernel.n_threads).map(|_| Groups::default()).collect(),
             mbarriers: BTreeMap::new(),
             bulks: (0..kernel.n_threads).map(|_| Groups::default()).collect(),
+            room: MAX_KEPT,
             flights: Flights::new(kernel.n_warps),
             pool: kernel.pool.clone(),
             accused: None,
@@ -87,10 +93,7 @@ impl<'k> Block<'k> {
 
     /// Completes a warp's oldest groups of MatMuls until `left` remain.
     pub(crate) fn wait_flights(&mut self, warp: usize, left: usize, who: &Who) {
-        for (number, flight) in self.flights.wait(warp, left) {
-            for (buffer, slot) in flight.registers() {
-                self.registers[buffer].release(slot, number);
-            }
+        for flight in self.flights.wait(warp, left) {
             let mut who = who.clone();
             who.site = flight.site();
             self.shared.end_read(&flight.granules, &who);
@@ -102,6 +105,7 @@ impl<'k> Block<'k> {
         for group in self.bulks[thread].complete(left) {
             for (_, granules) in group.reads.drain(..) {
                 self.shared.end_read(&granules, who);
+                self.room += 1 + granules.len();
             }
         }
     }
@@ -109,8 +113,10 @@ impl<'k> Block<'k> {
     /// Completes a thread's oldest groups of bulk copies until `left` remain.
     pub(crate) fn wait_bulk(&mut self, thread: usize, left: usize, who: &Who) {
         while let Some(group) = self.bulks[thread].next_complete(left) {
+            self.room += group.targets.len();
             for (_, granules) in group.reads {
                 self.shared.end_read(&granules, who);
+                self.room += 1 + granules.len();
             }
             for GlobalElement { buffer, at, .. } in group.targets {
                 self.global[usize::from(buffer)].end_write(at, who);
@@ -121,6 +127,20 @@ impl<'k> Block<'k> {
     /// A bulk copy of a thread that may still read shared memory: its statement.
     pub(crate) fn still_reads(&self, thread: usize) -> Option<u32> {
         self.bulks[thread].iter().flat_map(|group| &group.reads).map(|(site, _)| *site).next()
+    }
+
+    /// Keeps a bulk copy of a thread until it is complete. None if there are more than can be kept track of.
+    pub(crate) fn keep_store(
+        &mut self,
+        thread: usize,
+        (site, granules): (u32, Vec<u32>),
+        targets: Vec<GlobalElement>,
+    ) -> Option<()> {
+        let Stores { reads, targets: all } = &mut self.bulks[thread].open;
+        self.room = self.room.checked_sub(1 + granules.len() + targets.len())?;
+        reads.push((site, granules));
+        all.extend(targets);
+        Some(())
     }
 
     /// A copy of a thread to shared memory that nobody has waited for: its statement.
