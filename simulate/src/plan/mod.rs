@@ -8,6 +8,7 @@
 mod bulk;
 mod cost;
 mod crew;
+mod inverse;
 mod live;
 mod lower;
 mod row;
@@ -18,10 +19,11 @@ mod view;
 pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
+pub(crate) use inverse::Inverse;
 pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed};
 pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
-pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text};
+pub(crate) use view::{Dist, Space, View, coordinates, coordinates_text};
 
 use crate::denote::Meaning;
 use crate::index::{Compare, Index};
