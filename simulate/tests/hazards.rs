@@ -405,6 +405,42 @@ fn what_a_thread_arrives_for_itself_is_in_order() {
 }
 
 #[test]
+fn warps_may_be_partial() {
+    // The last warp of a block has 16 threads.
+    let text = |threads: u32, arrivals: &str| {
+        format!(
+            "carbyne 1
+%A:[48].f32.GL
+#grid:[1].block
+#cta:[{threads}].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
+  #last:[].thread = #cta[{}]
+  Allocate %full:[2].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full[0], 1)
+    mbarrier.init(%full[1], {threads})
+  }}
+  barrier
+  {arrivals}
+}}
+",
+            threads - 1
+        )
+    };
+    let last = "Spec <<<#grid, #last>>> (%full) -> () { mbarrier.arrive(%full[0]) \
+                mbarrier.arrive(%full[0]) mbarrier.async_arrive(%full[0]) \
+                mbarrier.async_arrive(%full[0]) }";
+    let turn = |p: u32| format!("mbarrier.arrive(%full[1]) mbarrier.wait(%full[1], {p})\n  ");
+    for threads in [1, 16, 48] {
+        right(&text(threads, last));
+        right(&text(threads, &format!("{}{}{}", turn(0), turn(1), turn(0))));
+        right(&text(threads, "mbarrier.arrive(%full[1]) barrier mbarrier.arrive(%full[1])"));
+    }
+    let twice = text(48, "mbarrier.arrive(%full[1]) mbarrier.arrive(%full[1])");
+    wrong(&twice, Code::BarrierMisuse, "may count in that one");
+}
+
+#[test]
 fn a_wait_is_for_one_phase_only() {
     // The second warp lets the first go on to the second phase, and waits for that.
     let text = |wait: &str| {

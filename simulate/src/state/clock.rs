@@ -499,15 +499,20 @@ impl Clocks {
         if warp.happened.apart.is_none() && knows(0, 0) {
             return true;
         }
-        // What a lane did itself happened before what it does now.
-        let itself = |lane: usize| if usize::from(agent) == own { 1 << lane } else { 0 };
+        // What a lane did itself happened before what it does now; lanes that there are not did nothing.
+        let itself = |lane: usize| match usize::from(agent) == own {
+            true => 1 << lane | !warp.threads,
+            false => 0,
+        };
         part.lanes().all(|lane| knows(lane, itself(lane)))
     }
 
     /// Whether nobody but each of these lanes did it.
     pub(crate) fn are_its_own(&self, part: Part, (agent, did): (u16, &Entry)) -> bool {
-        usize::from(agent) == part.rank * self.n_warps + part.warp
-            && part.lanes().all(|lane| Entry::default().covers(did, 1 << lane))
+        let own = part.rank * self.n_warps + part.warp;
+        let none = !self.warps[own].threads;
+        usize::from(agent) == own
+            && part.lanes().all(|lane| Entry::default().covers(did, 1 << lane | none))
     }
 
     /// Some lanes learn what was released.
