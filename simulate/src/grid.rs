@@ -64,7 +64,7 @@ impl Grid {
                 for e in 0..PAGE {
                     let at = (number * PAGE as u64) as i64 + e as i64;
                     let wrote = page.written.has(e);
-                    if !wrote && page.shadow.any_read(e).is_none() {
+                    if !wrote && page.any_read(e).is_none() {
                         continue;
                     }
                     let sum = page.only_sum(e);
@@ -152,7 +152,7 @@ fn block_race(
 ) -> Box<Diagnostic> {
     let wrote = page.shadow.last_write(e).filter(|_| page.written.has(e));
     let sum = page.shadow.any_sum(e);
-    let site = wrote.map(|w| w.site).or(sum).or_else(|| page.shadow.any_read(e)).unwrap_or(0);
+    let site = wrote.map(|w| w.site).or(sum).or_else(|| page.any_read(e)).unwrap_or(0);
     let place = &kernel.sites[site as usize];
     let element = kernel.globals[global].names.element(at);
     let does = if wrote.is_some() || sum.is_some() { "writes" } else { "reads" };

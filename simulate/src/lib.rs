@@ -47,17 +47,22 @@
 //!
 //! # What completes later
 //! Asynchronous instructions do their work between their issue and a wait, and here as late as they can: what
-//! they write may till then be neither read (`S0503`) nor written (`S0502`), what they read not be written.
+//! they write may till then be neither read (`S0503`) nor written (`S0502`), what they read not be written; be it in
+//! registers, shared or global memory (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy,
+//! Completion Mechanisms).
 //! - `cp.async`: the thread's group, closed by `async.commit`, until `async.wait(n)`; or the phase of an
 //!   mbarrier, after `mbarrier.async_arrive`.
 //! - Bulk copies and tensor maps: into shared memory until a wait for the phase of the mbarrier that counts
-//!   their bytes; out of it until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`.
+//!   their bytes; out of it the source until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`, the destination
+//!   until its `bulk.wait(n)` or the end of the kernel. Those that put values to memory by one operation need not wait
+//!   for each other.
 //! - `wgmma`: registers and shared memory until `wgmma.wait(n)` of the warp. Registers that other instructions
 //!   touched it takes only behind a `wgmma.fence` (`S0512`), save as accumulators of the same shape.
 //!
 //! Bulk copies and `wgmma` reach shared memory by the asynchronous proxy: what threads wrote they may access
 //! only where a `fence.async` stands between (`S0512`). What is never waited for never arrives, and a block
-//! does not end before (`S0502`).
+//! does not end before it has been waited for (`S0502`): `cp.async`, what an mbarrier counts, and what bulk copies read of
+//! shared memory.
 //!
 //! An mbarrier counts arrivals and bytes of a phase; a wait lets its threads go on when the phase is complete.
 //! Waits that nothing can end any more are an error with everybody who waits and what is missing (`S0509`).
@@ -65,7 +70,7 @@
 //! A *bulk copy* reads its source at its issue. Into shared memory it completes on an mbarrier: its bytes
 //! arrive when no thread can go on without them, the oldest copy first, and its elements become visible when
 //! somebody waits for the phase that counts them; till then they are pending as above. Out of shared memory
-//! its elements are written at once. Of a box of a tensor map elements outside of the tensor read as zero and
+//! its elements are pending until its thread waits. Of a box of a tensor map elements outside of the tensor read as zero and
 //! are not written; their bytes count. A multicast copy writes the same offsets of each block that its mask
 //! names, and counts on the same mbarrier of each.
 //!
@@ -73,9 +78,14 @@
 //! An mbarrier counts phases from 0. A phase is complete when its arrivals and bytes are there, and the next
 //! begins. A wait for a parity passes while the current phase has the other one; else its warps wait, and the
 //! others go on. Every use must come after the init (`S0502`, `S0503`), and a copy's after a fence behind it
-//! (`S0510`). A second init, more arrivals than a phase takes, and an arrival that nothing orders behind the
-//! bytes of an earlier phase are errors (`S0510`). So is data where an mbarrier is, once it has been made ready:
-//! nothing ends it (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier).
+//! (`S0510`). A second init, more arrivals than a phase takes, and data where an mbarrier is, which nothing ends once it
+//! has been made ready, are errors (`S0510`; PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier).
+//!
+//! An arrival counts in the phase that runs when it comes. It is sure of its phase only if everything that completed
+//! the phase before happened before it: else the threads may go on in another order, in which it comes first and counts
+//! there. That is an error (`S0510`), whichever way it went here; so is a copy whose bytes may count in another phase,
+//! and a wait that may pass two phases early, as the parity is the same. *Happened before* is what coming after is, save
+//! that a copy's issue happened before its arrival.
 //!
 //! The blocks of a cluster run side by side, statement by statement; each may arrive at the mbarriers of the
 //! others, copy to their shared memory, and read and write it by single threads. Some thread of a block must come
@@ -140,7 +150,8 @@
 //! # Limits
 //! Before a block runs its steps are bounded from the trip counts; a block over the budget is refused
 //! (`X0006`), and of a larger grid an evenly spread sample runs. Shared memory is limited to what a block of the
-//! architecture can ask for (`X0004`), and what is kept of written memory to some 32 million elements. Memory
+//! architecture can ask for (`X0004`), and what is kept of written memory to some 32 million elements, asynchronous work under way to 4096 MatMuls of a
+//! warp and some million elements of bulk copies (`X0007`). Memory
 //! grows with the blocks in flight and what they touched: inputs are computed where they are read.
 //!
 //! Invariant: every input ends in an answer: no panic, no endless run, memory bounded by the limits.

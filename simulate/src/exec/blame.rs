@@ -92,7 +92,11 @@ pub(super) fn failed<T>(
             )
             .label(by)
             .related(from.span, format!("issued here, {}", crate::plan::line_text(&from)))
-            .help("wait for it before: `wgmma.wait(0)`, or `bulk.wait_read(0)` and a barrier for others")
+            .help(match kernel.views[access.view].space {
+                Space::Global(_) => "wait for the copy before: `async.commit`, `async.wait(0)`, or the mbarrier that \
+                                     counts it; and a barrier for others",
+                _ => "wait for it before: `wgmma.wait(0)`, or `bulk.wait_read(0)` and a barrier for others",
+            })
         }
         Failure::Unfenced => Diagnostic::new(
             Code::MissingFence,
@@ -143,6 +147,16 @@ fn over_mbarrier(
         )
 }
 
+/// More asynchronous instructions are under way than can be kept track of.
+pub(super) fn too_many_under_way(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "more asynchronous work is under way than can be kept track of";
+    Box::new(
+        Diagnostic::new(Code::TooLarge, kernel.sites[site as usize].span, text)
+            .label("nobody has waited for what was issued here before")
+            .help("commit it and wait for it, every few turns of a loop"),
+    )
+}
+
 /// A thread ends while a copy that it issued may still read shared memory.
 pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
     let text = "the block may end while an asynchronous copy still reads its shared memory";
@@ -150,6 +164,26 @@ pub(super) fn ends_early(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<D
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
             .label(format!("thread {thread} issues it here, and does not wait for its group"))
             .help("write `bulk.commit` and `bulk.wait_read(0)` before the thread ends"),
+    )
+}
+
+/// A warp ends while a MatMul that it issued may still read shared memory.
+pub(super) fn ends_while_multiplying(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous MatMul still reads its shared memory";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label("it is issued here, and nobody waits for its group")
+            .help("write `wgmma.commit` and `wgmma.wait(0)` before the threads end"),
+    )
+}
+
+/// A thread ends while a copy that it issued to shared memory is under way, and no mbarrier counts it.
+pub(super) fn ends_while_copied(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
+    let text = "the block may end while an asynchronous copy to its shared memory is under way";
+    Box::new(
+        Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
+            .label(format!("thread {thread} issues it here, and does not wait for its group"))
+            .help("write `async.commit` and `async.wait(0)` before the thread ends, or do not issue it"),
     )
 }
 
@@ -221,9 +255,14 @@ fn pending(
         Space::Registers(_) => {
             ("MatMul", "wait for the MatMul's group first: `wgmma.commit`, `wgmma.wait(0)`")
         }
-        Space::Shared(_) | Space::Global(_) => (
+        Space::Shared(_) => (
             "copy",
             "wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps",
+        ),
+        Space::Global(_) => (
+            "copy",
+            "wait until it has written: `bulk.commit`, `bulk.wait(0)`, and a barrier for others; after \
+             `bulk.wait_read` it has read its source, and no more",
         ),
     };
     let text = format!("{element} is {verb} while an asynchronous {what} to it is under way");

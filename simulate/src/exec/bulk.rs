@@ -5,9 +5,10 @@
 use super::Runner;
 use super::blame::{self, Access};
 use crate::plan::{BoundBulk, BoxPlace, Checked, Leaf, Mask, Space, coordinates};
-use crate::state::clock::Proxy;
-use crate::state::{Pending, Value};
+use crate::state::clock::{Message, Part, Proxy};
+use crate::state::{InFlight, Pending, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
+use std::rc::Rc;
 
 /// A bulk copy into shared memory that has not arrived.
 pub(super) struct Delivery {
@@ -16,17 +17,19 @@ pub(super) struct Delivery {
     rank: usize,
     byte: usize,
     bytes: i64,
-    elements: Vec<Pending>,
+    what: InFlight,
+    /// What happened before it was issued.
+    issued: Rc<Message>,
 }
 
 impl Runner<'_> {
     /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
     /// was one.
     pub(super) fn deliver(&mut self, i: usize) -> bool {
-        let Some(Delivery { rank, byte, bytes, elements, .. }) = self.flying.remove(i) else {
+        let Some(Delivery { rank, byte, bytes, what, site, issued }) = self.flying.remove(i) else {
             return false;
         };
-        self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, elements);
+        self.wake |= self.blocks[rank].bulk_arrives(byte, bytes, what, (site, &issued));
         true
     }
 
@@ -75,7 +78,7 @@ impl Runner<'_> {
             Space::Global(_) | Space::Registers(_) => &who,
         };
         let mut elements: Vec<Vec<Pending>> = ranks.iter().map(|_| Vec::new()).collect();
-        let mut granules = Vec::new();
+        let (mut granules, mut sources, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         for e in 0..usize::try_from(source.size).unwrap_or(0) {
             let within = inside(e as i64);
             let of_target = copy.boxed.as_ref().is_some_and(|b| !b.of_source);
@@ -84,22 +87,30 @@ impl Runner<'_> {
             if within || of_target {
                 let at = from.saturating_add(source.element(e));
                 let by = way(source.space);
-                value = match self.blocks[self.rank].read(source, at, thread, by) {
+                let (block, counted) = (&mut self.blocks[self.rank], copy.bar.is_some());
+                value = match block.read_by_copy(source, at, thread, by, counted) {
                     Ok(value) => value,
                     Err(failure) => {
                         let access = Access { view: copy.source, at, write: false, thread };
                         return blame::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 };
-                if let Space::Shared(b) = source.space {
-                    let buffer = &kernel.shared.buffers[b];
-                    self.blocks[self.rank].shared.granules(buffer, at, &mut granules);
+                match source.space {
+                    Space::Shared(b) => {
+                        let buffer = &kernel.shared.buffers[b];
+                        self.blocks[self.rank].shared.granules(buffer, at, &mut granules);
+                    }
+                    Space::Global(b) => sources.push((b, at)),
+                    Space::Registers(_) => {}
                 }
             }
             if !within && of_target {
                 continue;
             }
             let at = to.saturating_add(target.element(e));
+            if let Space::Global(b) = target.space {
+                targets.push((b, at));
+            }
             let later = copy.bar.is_some();
             let by = way(target.space);
             for (rank, elements) in ranks.iter().zip(&mut elements) {
@@ -122,18 +133,24 @@ impl Runner<'_> {
             granules.dedup();
             self.blocks[self.rank].shared.begin_read(&granules, site);
         }
+        let n_copies = if copy.bar.is_some() { ranks.len() } else { 1 };
+        let sources = self.read_until_complete(site, thread, (copy.source, &sources), n_copies)?;
         let Some(bar) = copy.bar else {
-            self.blocks[self.rank].bulks[thread].open.push((site, granules));
-            return Ok(());
+            let targets = self.written_until_complete(site, thread, (copy, &targets))?;
+            let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
+            return kept.ok_or_else(|| blame::too_many_under_way(kernel, site));
         };
+        let part = Part { rank: self.rank, warp: thread / 32, lanes: 1 << (thread % 32) };
+        let issued = Rc::new(self.clocks.release(part).without_memory());
         for (rank, elements) in ranks.iter().copied().zip(elements) {
             let found = self.mbarrier_at(rank, (bar, 0), thread, site, false)?;
             let Some((at, byte)) = found else { continue };
             self.blocks[rank]
-                .takes_bulk(byte)
+                .takes_bulk(byte, &self.clocks, part)
                 .map_err(|e| self.refused(site, thread, &kernel.element_name(bar, at), e))?;
-            let bytes = copy.bytes;
-            self.flying.push_back(Delivery { site, rank, byte, bytes, elements });
+            let (bytes, issued) = (copy.bytes, Rc::clone(&issued));
+            let what = InFlight { elements, sources: sources.clone() };
+            self.flying.push_back(Delivery { site, rank, byte, bytes, what, issued });
         }
         Ok(())
     }

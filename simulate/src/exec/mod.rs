@@ -23,6 +23,7 @@ mod shuffle;
 mod strand;
 mod sync;
 mod trail;
+mod under_way;
 
 pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};

@@ -129,7 +129,11 @@ impl Runner<'_> {
             let Some(fence) = self.blocks[self.rank].flights.warps[warp].fence else {
                 return Err(blame::never_fenced(self.kernel, leaf.site));
             };
-            let flight = self.blocks[self.rank].flights.begin(warp, leaf.site, (m, n, to));
+            let flights = &mut self.blocks[self.rank].flights;
+            let flight = flights.begin(warp, leaf.site, (m, n, to));
+            if flights.are_too_many() {
+                return Err(blame::too_many_under_way(self.kernel, leaf.site));
+            }
             who.proxy = Proxy::Async;
             who.issue = Some(Issue { flight, shape: (m, n, to), fence });
         }
@@ -183,6 +187,9 @@ impl Runner<'_> {
                 scratch.output.push(results.get(k), self.mode.shadows);
             }
             self.scatter(i, row, &mut lanes, scratch, false)?;
+            if row.asynchronous {
+                self.keep_sources(row, usize::from(*thread), self.kernel.leaves[i].site)?;
+            }
             self.counts.multiply_adds += row.multiply_adds();
         }
         Ok(())
@@ -356,7 +363,9 @@ impl Runner<'_> {
             };
             match done {
                 Ok(None) => {}
-                Ok(Some(pending)) => self.blocks[self.rank].copies[thread].open.push(pending),
+                Ok(Some(pending)) => {
+                    self.blocks[self.rank].copies[thread].open.elements.push(pending)
+                }
                 Err(e) => {
                     let access = Access { view: index, at, write: true, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &e);

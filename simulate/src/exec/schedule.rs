@@ -33,8 +33,10 @@ impl<'k> Runner<'k> {
         loop {
             let Some(mut strand) = self.next() else {
                 if self.strands.is_empty() {
-                    return match self.flying.front() {
-                        Some(copy) => Err(blame::ends_before(self.kernel, copy.site)),
+                    let flying = self.flying.front().map(|copy| copy.site);
+                    let landed = || self.blocks.iter().find_map(|b| b.never_waited_for());
+                    return match flying.or_else(landed) {
+                        Some(site) => Err(blame::ends_before(self.kernel, site)),
                         None => self.end_after_others(),
                     };
                 }
@@ -307,6 +309,14 @@ impl<'k> Runner<'k> {
                 for t in mask.threads() {
                     if let Some(site) = self.blocks[self.rank].still_reads(t) {
                         return Err(blame::ends_early(self.kernel, site, t));
+                    }
+                    if let Some(site) = self.blocks[self.rank].still_copies(t) {
+                        return Err(blame::ends_while_copied(self.kernel, site, t));
+                    }
+                }
+                for warp in (0..self.kernel.n_warps).filter(|w| mask.warps() >> w & 1 == 1) {
+                    if let Some(site) = self.blocks[self.rank].flights.still_reads(warp) {
+                        return Err(blame::ends_while_multiplying(self.kernel, site));
                     }
                 }
                 return Ok(Step::Ended);

@@ -5,7 +5,7 @@ use super::blame::{self, Access};
 use super::strand::Strand;
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::{Message, Part};
-use crate::state::{Misuse, Unmet, Value};
+use crate::state::{GlobalElement, Misuse, Unmet, Value};
 use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -17,7 +17,9 @@ impl Runner<'_> {
         self.whole_warps(sync, active)?;
         self.passes(sync.site, active);
         match sync.op {
-            SyncOp::AsyncCommit => active.threads().for_each(|t| self.blocks[self.rank].commit(t)),
+            SyncOp::AsyncCommit => {
+                active.threads().for_each(|t| self.blocks[self.rank].copies[t].commit());
+            }
             SyncOp::AsyncWait => {
                 for t in active.threads() {
                     let left = self.number(sync, t)?;
@@ -28,10 +30,13 @@ impl Runner<'_> {
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
                 let ordered = sync.op == SyncOp::ClusterArrive;
                 for part in self.parts(active) {
-                    let clock = ordered.then(|| self.clocks.release(part));
+                    let mut clock = self.clocks.release(part);
+                    if !ordered {
+                        clock = clock.without_memory();
+                    }
                     for t in threads(part) {
                         let (place, n) = self.in_cluster(t);
-                        let last = self.cluster.arrive(place, n, clock.as_ref());
+                        let last = self.cluster.arrive(place, n, &clock);
                         self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
                     }
                 }
@@ -82,15 +87,18 @@ impl Runner<'_> {
                 active.threads().for_each(|t| self.blocks[self.rank].publish(t));
             }
             SyncOp::BulkCommit => {
-                active.threads().for_each(|t| self.blocks[self.rank].commit_bulk(t))
+                active.threads().for_each(|t| self.blocks[self.rank].bulks[t].commit());
             }
-            // What is read has been read when all is done.
             SyncOp::BulkWait | SyncOp::BulkWaitRead => {
                 for t in active.threads() {
                     let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
                     let mut who = self.who(t / 32, sync.site);
                     who.thread = t as u16;
-                    self.blocks[self.rank].wait_bulk(t, left, &who);
+                    let block = &mut self.blocks[self.rank];
+                    match sync.op {
+                        SyncOp::BulkWait => block.wait_bulk(t, left, &who),
+                        _ => block.wait_bulk_read(t, left, &who),
+                    }
                 }
             }
             SyncOp::FenceMbarrierInit => {
@@ -392,7 +400,14 @@ impl Runner<'_> {
         for ((rank, byte, at), lanes) in named {
             let part = Part { lanes, ..part };
             if sync.op == SyncOp::MbarrierWait {
-                let clock = self.blocks[rank].passed(byte);
+                let in_turn = self.blocks[rank].before_passing(byte, &self.clocks, part);
+                let first = part.warp * 32 + part.lanes.trailing_zeros() as usize;
+                in_turn.map_err(|e| self.misuse(sync, first, at, e))?;
+                let (clock, read) = self.blocks[rank].passed(byte);
+                for (GlobalElement { rank, buffer, at }, agent, phases) in read {
+                    let block = &mut self.blocks[usize::from(rank)];
+                    block.global[usize::from(buffer)].land_read(at, agent, phases);
+                }
                 self.clocks.acquire(part, &clock);
                 continue;
             }
@@ -422,6 +437,12 @@ impl Runner<'_> {
         at: i64,
     ) -> Checked<()> {
         let mut who = self.who(part.warp, sync.site);
+        if sync.op != SyncOp::MbarrierInit {
+            let how = (sync.site, sync.op == SyncOp::MbarrierAsyncArrive);
+            let ordered = self.blocks[rank].before_arrival(byte, &self.clocks, part, how);
+            let first = part.warp * 32 + part.lanes.trailing_zeros() as usize;
+            ordered.map_err(|e| self.misuse(sync, first, at, e))?;
+        }
         let clock = match sync.op {
             SyncOp::MbarrierInit => Message::default(),
             _ => self.clocks.release(part),
@@ -465,14 +486,20 @@ impl Runner<'_> {
         site: u32,
         thread: usize,
         name: &str,
-        Misuse { what, help }: Misuse,
+        Misuse { what, help, other }: Misuse,
     ) -> Box<Diagnostic> {
-        let span = self.kernel.sites[site as usize].span;
-        Box::new(
-            Diagnostic::new(Code::BarrierMisuse, span, format!("{name} {what}"))
-                .label(format!("block {}, thread {thread}", self.env.block))
-                .help(help),
+        let sites = &self.kernel.sites;
+        let error = Diagnostic::new(
+            Code::BarrierMisuse,
+            sites[site as usize].span,
+            format!("{name} {what}"),
         )
+        .label(format!("block {}, thread {thread}", self.env.block))
+        .help(help);
+        Box::new(match other.map(|other| &sites[other as usize]) {
+            Some(other) => error.related(other.span, "of that phase, this may come later"),
+            None => error,
+        })
     }
 }
 

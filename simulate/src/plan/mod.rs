@@ -8,6 +8,7 @@
 mod bulk;
 mod cost;
 mod crew;
+mod inverse;
 mod live;
 mod lower;
 mod rounding;
@@ -19,10 +20,11 @@ mod view;
 pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
 pub(crate) use crew::{Crew, Mask, Squad};
+pub(crate) use inverse::Inverse;
 pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed, views_of};
 pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
-pub(crate) use view::{Dist, Inverse, Space, View, coordinates, coordinates_text};
+pub(crate) use view::{Dist, Space, View, coordinates, coordinates_text};
 
 use crate::denote::{Chain, Meaning};
 use crate::index::{Compare, Index};

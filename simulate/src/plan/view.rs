@@ -121,78 +121,6 @@ pub(crate) fn coordinates_text(coordinates: &[i64]) -> String {
     format!("[{}]", list.join(","))
 }
 
-/// From an offset in a buffer back to the element of the layout that lies there.
-pub(crate) struct Inverse {
-    /// (stride, extent, weight in the element's number), the largest stride first.
-    digits: Vec<(i64, i64, i64)>,
-    /// Where strides interleave: sorted (offset, element).
-    listed: Vec<(i64, i64)>,
-    size: i64,
-}
-
-/// The most elements of a layout whose strides interleave.
-const MAX_LISTED: i64 = 1 << 20;
-
-impl Inverse {
-    /// Of the layout with these leaves (extent, stride), first fastest. Of several elements at one offset
-    /// the first counts. None for a large layout that is no mixed radix.
-    pub(crate) fn new(leaves: &[(i64, i64)]) -> Option<Self> {
-        let mut weight = 1i64;
-        let mut digits = Vec::new();
-        for &(extent, stride) in leaves {
-            if extent > 1 && stride != 0 {
-                digits.push((stride, extent, weight));
-            }
-            weight = weight.checked_mul(extent)?;
-        }
-        digits.sort_unstable_by_key(|(stride, ..)| std::cmp::Reverse(*stride));
-        // Below each stride, the smaller ones may not reach up to it.
-        let mut reach = 0i64;
-        let mut nested = true;
-        for &(stride, extent, _) in digits.iter().rev() {
-            nested &= stride > reach;
-            reach = reach.checked_add(stride.checked_mul(extent - 1)?)?;
-        }
-        if nested {
-            return Some(Inverse { digits, listed: Vec::new(), size: weight });
-        }
-        if weight > MAX_LISTED {
-            return None;
-        }
-        let at = |e: i64| {
-            let (mut rest, mut at) = (e, 0i64);
-            for (extent, stride) in leaves {
-                at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
-                rest /= extent;
-            }
-            at
-        };
-        let mut listed: Vec<(i64, i64)> = (0..weight).map(|e| (at(e), e)).collect();
-        listed.sort_unstable();
-        listed.dedup_by_key(|(offset, _)| *offset);
-        Some(Inverse { digits: Vec::new(), listed, size: weight })
-    }
-
-    /// The element at an offset; none in gaps.
-    #[inline]
-    pub(crate) fn element(&self, offset: i64) -> Option<i64> {
-        if !self.listed.is_empty() {
-            let i = self.listed.binary_search_by_key(&offset, |(o, _)| *o).ok()?;
-            return Some(self.listed[i].1);
-        }
-        let (mut rest, mut element) = (offset, 0);
-        for &(stride, extent, weight) in &self.digits {
-            let digit = rest / stride;
-            if rest < 0 || digit >= extent {
-                return None;
-            }
-            element += digit * weight;
-            rest -= digit * stride;
-        }
-        (rest == 0 && element < self.size).then_some(element)
-    }
-}
-
 /// Who owns the elements of a distributed register tensor.
 pub(crate) struct Dist {
     starts: Vec<u32>,
@@ -277,43 +205,6 @@ impl Dist {
         match (self.starts.get(element), self.starts.get(element + 1)) {
             (Some(a), Some(b)) => &self.owners[*a as usize..*b as usize],
             _ => &[],
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inverses_find_every_element_and_no_gap() {
-        let cases: [&[(i64, i64)]; 6] = [
-            &[(4, 1), (8, 4)],
-            &[(4, 8), (8, 1)],
-            &[(3, 2), (5, 10)],
-            &[(2, 1), (4, 16), (3, 2), (2, 8)],
-            &[(4, 0), (3, 1)],
-            &[(3, 2), (2, 3)], // 0 2 4 3 5 7: interleaved.
-        ];
-        for leaves in cases {
-            let inverse = Inverse::new(leaves).unwrap();
-            let size: i64 = leaves.iter().map(|(n, _)| n).product();
-            let at = |e: i64| {
-                let mut rest = e;
-                leaves.iter().fold(0, |sum, (n, s)| {
-                    let digit = rest % n;
-                    rest /= n;
-                    sum + digit * s
-                })
-            };
-            for e in 0..size {
-                let found = inverse.element(at(e)).unwrap();
-                assert_eq!(at(found), at(e), "{leaves:?}");
-                assert!(found <= e, "{leaves:?}");
-            }
-            for gap in (-3..200).filter(|o| (0..size).all(|e| at(e) != *o)) {
-                assert_eq!(inverse.element(gap), None, "{leaves:?} at {gap}");
-            }
         }
     }
 }

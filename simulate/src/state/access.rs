@@ -81,7 +81,7 @@ impl Block<'_> {
     ) -> Result<Value, Failure> {
         match view.space {
             Space::Registers(i) => {
-                let value = self.registers[i].read(thread, at, who, &mut self.flights, i)?;
+                let value = self.registers[i].read(thread, at, who, &self.flights)?;
                 value.ok_or(Failure::Undefined)
             }
             Space::Shared(i) => {
@@ -102,6 +102,25 @@ impl Block<'_> {
         }
     }
 
+    /// As [`Block::read`], by a copy; `counted`: by an mbarrier.
+    pub(crate) fn read_by_copy(
+        &mut self,
+        view: &View,
+        at: i64,
+        thread: usize,
+        who: &Who,
+        counted: bool,
+    ) -> Result<Value, Failure> {
+        let Space::Global(i) = view.space else { return self.read(view, at, thread, who) };
+        if !counted || !self.global[i].holds(at) {
+            return self.read(view, at, thread, who);
+        }
+        match self.global[i].read_by_copy(at, who) {
+            Ok(value) => value.ok_or(Failure::Undefined),
+            Err(denied) => Err(self.denied(who, denied)),
+        }
+    }
+
     /// Writes the scalar at an offset of a view's buffer. With `later`, shared memory gets it after a wait.
     #[inline]
     pub(crate) fn write(
@@ -115,8 +134,7 @@ impl Block<'_> {
     ) -> Result<Option<Pending>, Failure> {
         match view.space {
             Space::Registers(i) => {
-                let flights = &mut self.flights;
-                self.registers[i].write(thread, at, value, who, flights, i)?;
+                self.registers[i].write(thread, at, value, who, &self.flights)?;
                 Ok(None)
             }
             Space::Shared(i) => {

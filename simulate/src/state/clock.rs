@@ -15,6 +15,10 @@
 //! after only where a proxy fence stands between: a second clock holds what was known at the last one, and is
 //! passed on with the first (PTX ISA, Memory Consistency Model: Proxies, Causality order).
 //!
+//! That something *happened* before is less than to come after it: a copy that has arrived was issued before, and whoever
+//! waited for it knows that this has happened, but not what the issuing thread wrote. A third clock holds that, for
+//! what does not ask for memory: in which phase an mbarrier counts an arrival ([`super::arrivals`]).
+//!
 //! Invariant: nothing is known that no synchronization taught.
 
 use super::flight::Issue;
@@ -40,7 +44,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn up_to(all: u32) -> Self {
+    pub(crate) fn up_to(all: u32) -> Self {
         Entry { all, ..Entry::default() }
     }
 
@@ -61,6 +65,7 @@ impl Entry {
     #[inline]
     fn knows_all(&self, time: u32, lanes: u32) -> bool {
         time <= self.all
+            || lanes == 0
             || match &self.each {
                 None => time <= self.some && lanes & !self.lanes == 0,
                 Some(each) => {
@@ -75,8 +80,20 @@ impl Entry {
         self.each.as_ref().map_or_else(some, |each| each[lane]).max(self.all)
     }
 
+    /// Whether it knows all that another knows, of other lanes than these.
+    fn covers(&self, other: &Entry, except: u32) -> bool {
+        match &other.each {
+            None => {
+                self.knows_all(other.all, !except)
+                    && self.knows_all(other.some, other.lanes & !except)
+            }
+            Some(_) => (0..LANES as u32)
+                .all(|l| except >> l & 1 == 1 || self.knows(other.time(l as usize), l as u8)),
+        }
+    }
+
     #[inline]
-    fn join(&mut self, other: &Entry) {
+    pub(crate) fn join(&mut self, other: &Entry) {
         let all = self.all.max(other.all);
         let later = |e: &Entry| e.each.is_some() || e.some > all;
         match (later(self), later(other)) {
@@ -129,27 +146,30 @@ fn join(into: &mut Clock, other: &[Entry]) {
 pub(crate) struct Message {
     seen: Clock,
     fenced: Clock,
+    /// Empty where nobody asks.
+    happened: Clock,
 }
 
 impl Message {
     /// Adds what an agent did up to a time.
     pub(crate) fn add(&mut self, agent: u16, time: u32) {
-        for clock in [&mut self.seen, &mut self.fenced] {
+        for clock in [&mut self.seen, &mut self.fenced, &mut self.happened] {
             if let Some(entry) = clock.get_mut(usize::from(agent)) {
                 entry.join(&Entry::up_to(time));
             }
         }
     }
 
-    /// Whether it comes after all that an agent did up to a time.
-    pub(crate) fn knows(&self, agent: u16, time: u32) -> bool {
-        self.seen.get(usize::from(agent)).map_or(0, |e| e.all) >= time
-    }
-
     /// Adds another's.
     pub(crate) fn join(&mut self, other: &Message) {
         join(&mut self.seen, &other.seen);
         join(&mut self.fenced, &other.fenced);
+        join(&mut self.happened, &other.happened);
+    }
+
+    /// That it happened, and nothing of memory.
+    pub(crate) fn without_memory(self) -> Self {
+        Message { happened: self.happened, ..Message::default() }
     }
 }
 
@@ -296,6 +316,8 @@ struct Warp {
     seen: Known,
     /// What proxy fences stand behind.
     fenced: Known,
+    /// What happened before; of no agent where nobody asks.
+    happened: Known,
 }
 
 /// What a block's collective did last.
@@ -325,12 +347,19 @@ pub(crate) struct Part {
     pub lanes: u32,
 }
 
+impl Part {
+    fn lanes(self) -> impl Iterator<Item = usize> {
+        (0..LANES).filter(move |l| self.lanes >> l & 1 == 1)
+    }
+}
+
 impl Clocks {
     /// Nobody knows anything. Blocks have `n_threads` threads each, and so many mbarriers.
     pub(crate) fn new(n_blocks: usize, n_threads: usize, n_mbarriers: usize) -> Self {
         let n_warps = n_threads.div_ceil(32);
         let agents = n_blocks * (n_warps + 1 + n_mbarriers);
-        let nothing = Known { together: Rc::new(vec![Entry::default(); agents]), apart: None };
+        let of = |agents| Known { together: Rc::new(vec![Entry::default(); agents]), apart: None };
+        let (nothing, happened) = (of(agents), of(if n_mbarriers == 0 { 0 } else { agents }));
         let threads = |w: usize| match n_threads - w * 32 {
             n if n >= 32 => u32::MAX,
             n => (1 << n) - 1,
@@ -341,6 +370,7 @@ impl Clocks {
                 threads: threads(w % n_warps),
                 seen: nothing.clone(),
                 fenced: nothing.clone(),
+                happened: happened.clone(),
             })
             .collect();
         let collectives = vec![Collective { time: 1, members: 0 }; n_blocks];
@@ -423,16 +453,15 @@ impl Clocks {
                 collective.members = 0;
             }
         }
-        let all = (Rc::new(all.seen), Rc::new(all.fenced));
+        let all = [all.seen, all.fenced, all.happened].map(Rc::new);
         for part in parts {
             let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
             if part.lanes & warp.threads == warp.threads {
-                warp.seen = Known { together: Rc::clone(&all.0), apart: None };
-                warp.fenced = Known { together: Rc::clone(&all.1), apart: None };
+                let [seen, fenced, happened] =
+                    all.each_ref().map(|c| Known { together: Rc::clone(c), apart: None });
+                (warp.seen, warp.fenced, warp.happened) = (seen, fenced, happened);
             } else {
-                let lanes = part.lanes & warp.threads;
-                warp.seen.learn(lanes, warp.threads, &all.0);
-                warp.fenced.learn(lanes, warp.threads, &all.1);
+                warp.learn(part.lanes, &all[0], &all[1], &all[2]);
             }
         }
     }
@@ -442,18 +471,54 @@ impl Clocks {
         let agent = part.rank * self.n_warps + part.warp;
         let warp = &mut self.warps[agent];
         let lanes = part.lanes & warp.threads;
-        let (mut seen, fenced) = (warp.seen.all(lanes), warp.fenced.all(lanes));
-        seen[agent].join(&warp.own(lanes));
+        let [mut seen, fenced, mut happened] =
+            [&warp.seen, &warp.fenced, &warp.happened].map(|known| known.all(lanes));
+        let own = warp.own(lanes);
+        seen[agent].join(&own);
+        if let Some(entry) = happened.get_mut(agent) {
+            entry.join(&own);
+        }
         warp.time = warp.time.saturating_add(1);
-        Message { seen, fenced }
+        Message { seen, fenced, happened }
+    }
+
+    /// Which agent a part belongs to, and what its lanes have done so far.
+    pub(crate) fn so_far(&self, part: Part) -> (u16, Entry) {
+        let agent = part.rank * self.n_warps + part.warp;
+        let warp = &self.warps[agent];
+        (agent as u16, warp.own(part.lanes & warp.threads))
+    }
+
+    /// Whether what an agent's lanes did happened before each of these lanes came here.
+    pub(crate) fn happened(&self, part: Part, (agent, did): (u16, &Entry)) -> bool {
+        let own = part.rank * self.n_warps + part.warp;
+        let warp = &self.warps[own];
+        let knows = |lane: usize, except: u32| {
+            warp.happened.of(lane).get(usize::from(agent)).is_some_and(|e| e.covers(did, except))
+        };
+        if warp.happened.apart.is_none() && knows(0, 0) {
+            return true;
+        }
+        // What a lane did itself happened before what it does now; lanes that there are not did nothing.
+        let itself = |lane: usize| match usize::from(agent) == own {
+            true => 1 << lane | !warp.threads,
+            false => 0,
+        };
+        part.lanes().all(|lane| knows(lane, itself(lane)))
+    }
+
+    /// Whether nobody but each of these lanes did it.
+    pub(crate) fn are_its_own(&self, part: Part, (agent, did): (u16, &Entry)) -> bool {
+        let own = part.rank * self.n_warps + part.warp;
+        let none = !self.warps[own].threads;
+        usize::from(agent) == own
+            && part.lanes().all(|lane| Entry::default().covers(did, 1 << lane | none))
     }
 
     /// Some lanes learn what was released.
     pub(crate) fn acquire(&mut self, part: Part, message: &Message) {
         let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
-        let lanes = part.lanes & warp.threads;
-        warp.seen.learn(lanes, warp.threads, &message.seen);
-        warp.fenced.learn(lanes, warp.threads, &message.fenced);
+        warp.learn(part.lanes, &message.seen, &message.fenced, &message.happened);
     }
 
     /// Whether a thread of the block comes after what an agent's lane did at a time.
@@ -492,6 +557,14 @@ impl Clocks {
 }
 
 impl Warp {
+    /// Some lanes learn something.
+    fn learn(&mut self, lanes: u32, seen: &[Entry], fenced: &[Entry], happened: &[Entry]) {
+        let lanes = lanes & self.threads;
+        self.seen.learn(lanes, self.threads, seen);
+        self.fenced.learn(lanes, self.threads, fenced);
+        self.happened.learn(lanes, self.threads, happened);
+    }
+
     /// What these lanes did so far.
     fn own(&self, lanes: u32) -> Entry {
         // Lanes that a partial warp does not have do nothing.

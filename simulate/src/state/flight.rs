@@ -4,7 +4,8 @@
 //! group and waited for it; then its registers may be used again, and what it read of shared memory
 //! overwritten by whoever comes after the wait.
 
-use std::collections::{BTreeMap, VecDeque};
+use super::groups::Groups;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The extents of an accumulator and its type: MatMuls that agree in it may follow each other on the same
@@ -22,12 +23,13 @@ pub(crate) struct Issue {
     pub fence: u32,
 }
 
+/// Most MatMuls of a block that are under way at once, each of one warp.
+const MAX_FLIGHTS: usize = 1 << 12;
+
 /// One MatMul of one warp.
 pub(crate) struct Flight {
     site: u32,
     shape: Shape,
-    /// Register buffers and slots.
-    registers: Vec<(u32, u32)>,
     /// Granules of shared memory that it reads.
     pub granules: Rc<[u32]>,
 }
@@ -42,26 +44,25 @@ pub(crate) struct Flights {
 }
 
 /// A warp's groups.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Warp {
     /// The last execution before its last fence; none without a fence.
     pub fence: Option<u32>,
-    open: Vec<u32>,
-    groups: VecDeque<Vec<u32>>,
+    groups: Groups<Vec<u32>>,
 }
 
 impl Flights {
     /// None yet, of so many warps.
     pub(crate) fn new(n_warps: usize) -> Self {
-        Flights { warps: vec![Warp::default(); n_warps], ..Flights::default() }
+        let warps = (0..n_warps).map(|_| Warp::default()).collect();
+        Flights { warps, ..Flights::default() }
     }
 
     /// A new MatMul of a warp.
     pub(crate) fn begin(&mut self, warp: usize, site: u32, shape: Shape) -> u32 {
         self.last += 1;
-        let flight = Flight { site, shape, registers: Vec::new(), granules: Rc::new([]) };
-        self.flights.insert(self.last, flight);
-        self.warps[warp].open.push(self.last);
+        self.flights.insert(self.last, Flight { site, shape, granules: Rc::new([]) });
+        self.warps[warp].groups.open.push(self.last);
         self.last
     }
 
@@ -72,36 +73,34 @@ impl Flights {
         }
     }
 
-    /// It uses a register.
-    pub(crate) fn uses(&mut self, flight: u32, buffer: usize, slot: usize) {
-        if let Some(flight) = self.flights.get_mut(&flight) {
-            flight.registers.push((buffer as u32, slot as u32));
-        }
+    /// Whether there are more than can be kept track of.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.flights.len() > MAX_FLIGHTS
     }
 
     /// Closes a warp's group.
     pub(crate) fn commit(&mut self, warp: usize) {
-        let warp = &mut self.warps[warp];
-        let group = std::mem::take(&mut warp.open);
-        warp.groups.push_back(group);
+        self.warps[warp].groups.commit();
     }
 
     /// Takes out what is complete when a warp waits until so many of its groups are left.
-    pub(crate) fn wait(&mut self, warp: usize, left: usize) -> Vec<(u32, Flight)> {
+    pub(crate) fn wait(&mut self, warp: usize, left: usize) -> Vec<Flight> {
         let groups = &mut self.warps[warp].groups;
-        let n = groups.len().saturating_sub(left);
-        let complete: Vec<u32> = groups.drain(..n).flatten().collect();
-        complete.into_iter().filter_map(|f| Some((f, self.flights.remove(&f)?))).collect()
+        let complete: Vec<u32> =
+            std::iter::from_fn(|| groups.next_complete(left)).flatten().collect();
+        complete.into_iter().filter_map(|f| self.flights.remove(&f)).collect()
     }
 
-    /// The statement that issued one.
-    pub(crate) fn site(&self, flight: u32) -> u32 {
-        self.flights.get(&flight).map_or(0, |f| f.site)
+    /// The one of this number, if it is under way; none is 0.
+    #[inline]
+    pub(crate) fn get(&self, flight: u32) -> Option<&Flight> {
+        if flight == 0 { None } else { self.flights.get(&flight) }
     }
 
-    /// The shape of its accumulator.
-    pub(crate) fn shape(&self, flight: u32) -> Option<Shape> {
-        self.flights.get(&flight).map(|f| f.shape)
+    /// One of a warp's that may still read shared memory: its statement.
+    pub(crate) fn still_reads(&self, warp: usize) -> Option<u32> {
+        let all = self.warps[warp].groups.iter().flatten().filter_map(|f| self.get(*f));
+        all.filter(|f| !f.granules.is_empty()).map(|f| f.site).next()
     }
 }
 
@@ -111,8 +110,8 @@ impl Flight {
         self.site
     }
 
-    /// Register buffers and slots that it uses; some more than once.
-    pub(crate) fn registers(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.registers.iter().map(|(b, s)| (*b as usize, *s as usize))
+    /// The shape of its accumulator.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
     }
 }

@@ -6,6 +6,7 @@
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
+use super::under_way::{USES_BYTES, UnderWay};
 use super::value::{Shadows, Value};
 use crate::inputs::Initial;
 use crate::plan::Inverse;
@@ -190,6 +191,8 @@ pub(crate) struct Page {
     /// What was put to elements that the block touched in no other way since, in its order. What they were
     /// before is another block's business too.
     pub sums: BTreeMap<usize, Sum>,
+    /// Elements that were read by copies which an mbarrier counts, each with the last one's statement.
+    copied: BTreeMap<usize, u32>,
 }
 
 /// Values put to an element by one operation.
@@ -201,9 +204,14 @@ pub(crate) struct Sum {
 }
 
 impl Page {
+    /// A read of an element, if any: its statement.
+    pub(crate) fn any_read(&self, i: usize) -> Option<u32> {
+        self.shadow.any_read(i).or_else(|| self.copied.get(&i).copied())
+    }
+
     /// What the block put to an element that it touched in no other way.
     pub(crate) fn only_sum(&self, i: usize) -> Option<&Sum> {
-        self.sums.get(&i).filter(|_| self.shadow.any_read(i).is_none())
+        self.sums.get(&i).filter(|_| self.any_read(i).is_none())
     }
 }
 
@@ -218,6 +226,7 @@ pub(crate) struct BlockGlobal<'m> {
     room: usize,
     /// As of shared memory.
     pub repeated: BTreeSet<u32>,
+    under_way: UnderWay,
     pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
 }
 
@@ -242,7 +251,8 @@ impl<'m> BlockGlobal<'m> {
     /// Nothing written yet.
     pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
         let (repeated, pages) = (BTreeSet::new(), HashMap::default());
-        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, pages }
+        let under_way = UnderWay::default();
+        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, under_way, pages }
     }
 
     fn page(&mut self, at: i64) -> Result<(&mut Page, &mut usize, usize), Denied> {
@@ -254,7 +264,8 @@ impl<'m> BlockGlobal<'m> {
                 let written = Written::new(self.memory.shadows);
                 let bytes = shadow.bytes() + size_of::<Page>() + written.shadows.bytes();
                 *room = room.checked_sub(bytes).ok_or(Denied::TooMuch)?;
-                place.insert(Box::new(Page { written, shadow, sums: BTreeMap::new() }))
+                let page = Page { written, shadow, sums: BTreeMap::new(), copied: BTreeMap::new() };
+                place.insert(Box::new(page))
             }
         };
         Ok((page, room, at as usize % PAGE))
@@ -271,6 +282,9 @@ impl<'m> BlockGlobal<'m> {
         if !self.tracked {
             return Ok(self.memory.read(at));
         }
+        if !self.under_way.is_empty() {
+            self.under_way.before_read(at)?;
+        }
         let (page, room, i) = self.page(at)?;
         let before = page.shadow.bytes();
         page.shadow.read(i, who).map_err(Denied::Clash)?;
@@ -281,9 +295,24 @@ impl<'m> BlockGlobal<'m> {
         }
     }
 
+    /// As [`BlockGlobal::read`], for a copy that an mbarrier counts: when it has read is known to who waits for that,
+    /// and not to the thread that issued it.
+    pub(crate) fn read_by_copy(&mut self, at: i64, who: &Who) -> Result<Option<Value>, Denied> {
+        if self.tracked {
+            self.under_way.before_read(at)?;
+            let (page, _, i) = self.page(at)?;
+            page.shadow.before_read(i, who).map_err(Denied::Clash)?;
+            page.copied.insert(i, who.site);
+        }
+        Ok(self.peek(at))
+    }
+
     /// Writes the scalar at an offset inside.
     #[inline]
     pub(crate) fn write(&mut self, at: i64, value: Value, who: &Who) -> Result<(), Denied> {
+        if !self.under_way.is_empty() {
+            self.under_way.before_write(at, None, who)?;
+        }
         let (page, _, i) = self.page(at)?;
         if let Some(neighbor) = page.shadow.neighbor(i, who) {
             if page.written.get(i).is_none_or(|there| there.bits != value.bits) {
@@ -309,6 +338,9 @@ impl<'m> BlockGlobal<'m> {
         who: &Who,
     ) -> Result<(), Denied> {
         let memory = self.memory;
+        if !self.under_way.is_empty() {
+            self.under_way.before_write(at, Some(op), who)?;
+        }
         let (page, room, i) = self.page(at)?;
         let before = page.shadow.bytes();
         page.shadow.accumulate(i, op, who).map_err(Denied::Clash)?;
@@ -325,6 +357,56 @@ impl<'m> BlockGlobal<'m> {
             None => drop(page.sums.insert(i, Sum { op, values: vec![value] })),
         }
         Ok(())
+    }
+
+    /// A copy of a statement reads an offset until it is complete. Whether anybody has to know: whether the kernel
+    /// writes the buffer.
+    pub(crate) fn begin_read(&mut self, at: i64, site: u32) -> Result<bool, Denied> {
+        if self.tracked && self.under_way.begin_read(at, site) {
+            self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
+        }
+        Ok(self.tracked)
+    }
+
+    /// It has read it, and somebody has waited for it.
+    pub(crate) fn end_read(&mut self, at: i64, who: &Who) {
+        self.under_way.end_read(at, None);
+        if let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) {
+            page.shadow.note_read(at as usize % PAGE, who);
+        }
+    }
+
+    /// It has read it, which those know who waited for an mbarrier: its agent, and how many phases are complete.
+    pub(crate) fn land_read(&mut self, at: i64, agent: u16, phases: u32) {
+        self.under_way.end_read(at, Some((agent, phases)));
+    }
+
+    /// A copy of a statement writes an offset until it is complete, or puts a value to it.
+    pub(crate) fn begin_write(
+        &mut self,
+        at: i64,
+        site: u32,
+        adds: Option<AccumulateOp>,
+    ) -> Result<(), Denied> {
+        if self.under_way.begin_write(at, site, adds) {
+            self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
+        }
+        Ok(())
+    }
+
+    /// It has written it, and a thread has waited for it.
+    pub(crate) fn end_write(&mut self, at: i64, who: &Who) {
+        let adds = self.under_way.end_write(at);
+        let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) else { return };
+        let i = at as usize % PAGE;
+        match (adds, page.shadow.last_write(i)) {
+            (None, Some(last)) => {
+                let mut write = LastWrite::by(who);
+                write.site = last.site;
+                page.shadow.note_write(i, write);
+            }
+            _ => page.shadow.note_sum(i, who),
+        }
     }
 
     /// The scalar at an offset, without trace.

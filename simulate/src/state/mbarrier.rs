@@ -4,9 +4,11 @@
 //! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
 //! and asynchronous copies that the phase counts become visible then.
 
-use super::clock::{Message, Proxy};
+use super::arrivals::Arrivals;
+use super::clock::{Clocks, Entry, Message, Part, Proxy};
+use super::groups::Content;
 use super::race::LastWrite;
-use super::{Block, Pending};
+use super::{Block, GlobalElement, InFlight, Pending};
 
 /// One barrier object.
 pub(crate) struct Mbarrier {
@@ -20,9 +22,13 @@ pub(crate) struct Mbarrier {
     agent: u16,
     /// The current phase.
     phase: u64,
-    /// Whether it counts bytes, and how many phases there were up to the last complete one that did.
+    /// Whether it counts bytes, and the statement of a copy that brought some.
     counts_bytes: bool,
-    by_copies: u32,
+    bytes_site: u32,
+    /// What arrived in this phase, in the last complete one, and in the one before.
+    arrived: Arrivals,
+    last: Arrivals,
+    before: Arrivals,
     /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
     unpublished: Option<usize>,
     /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain, and
@@ -39,7 +45,7 @@ struct Landing {
     proxy: Proxy,
     /// One more than the phase, once it is complete.
     time: u32,
-    elements: Vec<Pending>,
+    what: InFlight,
 }
 
 /// What a phase lacks.
@@ -74,27 +80,44 @@ pub(crate) struct Misuse {
     pub what: &'static str,
     /// What mends it.
     pub help: &'static str,
+    /// Of the last phase, a statement that it does not come after.
+    pub other: Option<u32>,
 }
 
 const TWICE: Misuse = Misuse {
     what: "is initialized twice",
     help: "let one thread initialize it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
+    other: None,
 };
 const NOT_INITIALIZED: Misuse = Misuse {
     what: "is used before its `mbarrier.init`",
     help: "initialize it, then put a `barrier` before its first use",
+    other: None,
 };
 const UNPUBLISHED: Misuse = Misuse {
     what: "is given to an asynchronous copy, which may not see its `mbarrier.init` yet",
     help: "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows",
+    other: None,
 };
 const TOO_EARLY: Misuse = Misuse {
-    what: "gets an arrival that may come before the bytes of its last phase, and then counts in that one",
-    help: "let the thread wait first: for that phase, or for a barrier of those who waited for it",
+    what: "gets an arrival that nothing orders behind its last phase, and that may count in that one",
+    help: "let the thread wait first, for that phase or for those who waited for it; or correct the barrier's index, or \
+           its count",
+    other: None,
+};
+const COPY_TOO_EARLY: Misuse = Misuse {
+    what: "is given to a copy that nothing orders behind its last phase, and whose bytes may count in that one",
+    ..TOO_EARLY
+};
+const PASSES_EARLY: Misuse = Misuse {
+    what: "is waited for by a thread that nothing orders behind the phase before: it may have passed two phases ago",
+    help: "let every thread wait for each phase in turn, or for those who have waited",
+    other: None,
 };
 const TOO_MANY: Misuse = Misuse {
     what: "gets more arrivals than its phase takes",
     help: "compare the count of `mbarrier.init` with the threads that arrive",
+    other: None,
 };
 
 impl Mbarrier {
@@ -107,8 +130,10 @@ impl Mbarrier {
             self.complete.join(&std::mem::take(&mut self.arriving));
             let time = self.phase as u32;
             if std::mem::take(&mut self.counts_bytes) {
-                self.by_copies = time;
+                self.arrived.add(self.agent, &Entry::up_to(time), true, self.bytes_site);
             }
+            let arrived = std::mem::take(&mut self.arrived).are_complete(self.agent, time);
+            self.before = std::mem::replace(&mut self.last, arrived);
             self.complete.add(self.agent, time);
             self.landing.iter_mut().for_each(|l| l.time = time);
             self.landed.append(&mut self.landing);
@@ -148,7 +173,10 @@ impl Block<'_> {
             bytes: 0,
             phase: 0,
             counts_bytes: false,
-            by_copies: 0,
+            bytes_site: 0,
+            arrived: Arrivals::default(),
+            last: Arrivals::default(),
+            before: Arrivals::default(),
             arriving: Message::default(),
             complete: Message::default(),
             landing: Vec::new(),
@@ -161,8 +189,7 @@ impl Block<'_> {
     /// phase is complete.
     ///
     /// # Errors
-    /// The barrier is not ready, or its phase takes no more arrivals; or nothing orders these behind the
-    /// copies of an earlier phase, which they may then be counted in, however this run went.
+    /// The barrier is not ready, or its phase takes no more arrivals.
     pub(crate) fn arrive(
         &mut self,
         byte: usize,
@@ -173,14 +200,32 @@ impl Block<'_> {
         if arrivals > barrier.arrivals {
             return Err(TOO_MANY);
         }
-        if !released.knows(barrier.agent, barrier.by_copies) {
-            return Err(TOO_EARLY);
-        }
         barrier.counts_bytes |= bytes > 0;
         barrier.bytes = barrier.bytes.saturating_add(bytes);
         barrier.arriving.join(released);
         barrier.arrivals -= arrivals;
         Ok(barrier.settle())
+    }
+
+    /// Lanes of a warp are about to arrive at the barrier at a byte, by a statement, or their copies are when they are
+    /// complete.
+    ///
+    /// # Errors
+    /// Nothing orders them behind the last phase, in which they may then count, however this run went.
+    pub(crate) fn before_arrival(
+        &mut self,
+        byte: usize,
+        clocks: &Clocks,
+        part: Part,
+        (site, later): (u32, bool),
+    ) -> Result<(), Misuse> {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Ok(()) };
+        if let Some(other) = barrier.last.unordered(clocks, part, later) {
+            return Err(Misuse { other: Some(other), ..TOO_EARLY });
+        }
+        let (agent, lanes) = clocks.so_far(part);
+        barrier.arrived.add(agent, &lanes, later, site);
+        Ok(())
     }
 
     /// Arrivals that the current phase still takes.
@@ -194,10 +239,11 @@ impl Block<'_> {
     /// The barrier is not ready.
     pub(crate) fn land_with(&mut self, byte: usize, thread: usize) -> Result<(), Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
-        let copies = &mut self.copies[thread];
-        let groups = copies.groups.iter_mut().flat_map(std::mem::take);
-        let elements: Vec<Pending> = groups.chain(std::mem::take(&mut copies.open)).collect();
-        barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, elements });
+        let mut what = InFlight::default();
+        self.copies[thread].take_all().for_each(|group| what.append(group));
+        if !what.is_nothing() {
+            barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, what });
+        }
         Ok(())
     }
 
@@ -207,19 +253,40 @@ impl Block<'_> {
         self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
     }
 
-    /// Whether a bulk copy may be given the barrier at a byte.
+    /// Whether a bulk copy of a thread may be given the barrier at a byte.
     ///
     /// # Errors
-    /// It is not ready, or asynchronous copies cannot know that it is.
-    pub(crate) fn takes_bulk(&self, byte: usize) -> Result<(), Misuse> {
+    /// It is not ready, or asynchronous copies cannot know that it is; or nothing orders the copy behind the last
+    /// phase.
+    pub(crate) fn takes_bulk(
+        &self,
+        byte: usize,
+        clocks: &Clocks,
+        part: Part,
+    ) -> Result<(), Misuse> {
         let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
-        barrier.unpublished.map_or(Ok(()), |_| Err(UNPUBLISHED))
+        if barrier.unpublished.is_some() {
+            return Err(UNPUBLISHED);
+        }
+        let other = barrier.last.unordered(clocks, part, false);
+        other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..COPY_TOO_EARLY }))
     }
 
-    /// Bytes of a bulk copy arrive; its elements become visible with the phase. Whether that is complete.
-    pub(crate) fn bulk_arrives(&mut self, byte: usize, bytes: i64, elements: Vec<Pending>) -> bool {
+    /// Bytes of a bulk copy arrive, with its statement and what happened before it was issued; its elements become
+    /// visible with the phase. Whether that is complete.
+    pub(crate) fn bulk_arrives(
+        &mut self,
+        byte: usize,
+        bytes: i64,
+        what: InFlight,
+        (site, issued): (u32, &Message),
+    ) -> bool {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return false };
-        barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, elements });
+        barrier.bytes_site = site;
+        barrier.arriving.join(issued);
+        if !what.is_nothing() {
+            barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, what });
+        }
         barrier.bytes = barrier.bytes.saturating_sub(bytes);
         barrier.counts_bytes = true;
         barrier.settle()
@@ -235,21 +302,46 @@ impl Block<'_> {
         Ok((phase & 1 == parity as u64 & 1).then_some(Unmet { phase, arrivals, bytes }))
     }
 
-    /// Lets copies of complete phases become visible; what a thread that waited for them then knows.
-    pub(crate) fn passed(&mut self, byte: usize) -> Message {
-        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Message::default() };
-        for landing in std::mem::take(&mut barrier.landed) {
-            for pending in &landing.elements {
-                let write = LastWrite::landing(barrier.agent, landing.time, 0, landing.proxy);
+    /// Lanes of a warp are about to go on behind a wait for the barrier at a byte.
+    ///
+    /// # Errors
+    /// Nothing orders them behind the phase before the one that is complete: they may have gone on already when the
+    /// last phase of the same parity was.
+    pub(crate) fn before_passing(
+        &self,
+        byte: usize,
+        clocks: &Clocks,
+        part: Part,
+    ) -> Result<(), Misuse> {
+        let Some(barrier) = self.mbarriers.get(&byte) else { return Ok(()) };
+        let other = barrier.before.unordered(clocks, part, false);
+        other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..PASSES_EARLY }))
+    }
+
+    /// Lets copies of complete phases become visible; what a thread that waited for them then knows, and what they
+    /// have read of global memory, with the mbarrier's agent and how many phases are complete.
+    pub(crate) fn passed(&mut self, byte: usize) -> (Message, Vec<(GlobalElement, u16, u32)>) {
+        let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Default::default() };
+        let mut read = Vec::new();
+        for Landing { proxy, time, what } in std::mem::take(&mut barrier.landed) {
+            for pending in &what.elements {
+                let write = LastWrite::landing(barrier.agent, time, 0, proxy);
                 self.shared.complete(pending, write);
             }
+            read.extend(what.sources.into_iter().map(|source| (source, barrier.agent, time)));
         }
-        barrier.complete.clone()
+        (barrier.complete.clone(), read)
+    }
+
+    /// The statement of a copy that an mbarrier counts, or has counted, and for which nobody has waited.
+    pub(crate) fn never_waited_for(&self) -> Option<u32> {
+        let landings = self.mbarriers.values().flat_map(|b| b.landed.iter().chain(&b.landing));
+        landings.flat_map(|l| &l.what.elements).map(Pending::site).next()
     }
 }
 
 impl ClusterBarrier {
-    /// A thread of `n` arrives, with what it knows where that is to be ordered. Whether it was the last.
+    /// A thread of `n` arrives, with what it passes on. Whether it was the last.
     ///
     /// # Errors
     /// It has not waited since it arrived last.
@@ -257,7 +349,7 @@ impl ClusterBarrier {
         &mut self,
         thread: usize,
         n: usize,
-        released: Option<&Message>,
+        released: &Message,
     ) -> Result<bool, Misuse> {
         self.threads.resize(n, (0, 0));
         let (arrived, waited) = &mut self.threads[thread];
@@ -265,12 +357,11 @@ impl ClusterBarrier {
             return Err(Misuse {
                 what: "gets a thread that has not waited since it arrived last",
                 help: "write `cluster.wait` between two `cluster.arrive`",
+                other: None,
             });
         }
         *arrived += 1;
-        if let Some(message) = released {
-            self.arriving.join(message);
-        }
+        self.arriving.join(released);
         self.arrived += 1;
         let last = self.arrived == n;
         if last {
@@ -292,6 +383,7 @@ impl ClusterBarrier {
             return Err(Misuse {
                 what: "is waited for by a thread that has not arrived",
                 help: "write `cluster.arrive` before `cluster.wait`",
+                other: None,
             });
         }
         let arrivals = (n - self.arrived) as i64;

@@ -6,16 +6,19 @@
 //! under every schedule of its threads.
 
 mod access;
+mod arrivals;
 pub(crate) mod banks;
 pub(crate) mod clock;
 mod flight;
 mod global;
+mod groups;
 mod mbarrier;
 mod pool;
 pub(crate) mod race;
 mod reads;
 mod registers;
 mod shared;
+mod under_way;
 mod value;
 
 pub(crate) use access::Failure;
@@ -26,11 +29,16 @@ pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
+pub(crate) use under_way::{GlobalElement, InFlight, Stores};
 pub(crate) use value::{Tile, Value, same_shadow};
 
 use crate::plan::Kernel;
+use groups::Groups;
 use race::LastWrite;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+
+/// Most that is kept of bulk copies under way.
+const MAX_KEPT: usize = 1 << 22;
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
@@ -43,9 +51,11 @@ pub(crate) struct Block<'k> {
     /// Global memory, in the kernel's order of buffers.
     pub global: Vec<BlockGlobal<'k>>,
     /// Asynchronous copies, by thread.
-    pub copies: Vec<Copies>,
+    pub copies: Vec<Groups<InFlight>>,
     /// Bulk copies out of shared memory, by thread.
-    pub bulks: Vec<Bulks>,
+    pub bulks: Vec<Groups<Stores>>,
+    /// What may still be kept of them: granules that they read, and elements that they write.
+    room: usize,
     /// Asynchronous MatMuls.
     pub flights: Flights,
     /// Barrier objects, by their byte in shared memory.
@@ -56,25 +66,6 @@ pub(crate) struct Block<'k> {
     pub shadows: bool,
     /// The thread that was denied an access, and the earlier one that it would race with.
     pub accused: Option<(u16, Option<race::Clash>)>,
-}
-
-/// A thread's asynchronous copies.
-#[derive(Default)]
-pub(crate) struct Copies {
-    /// Not yet committed.
-    pub open: Vec<Pending>,
-    /// Committed groups, the oldest first.
-    pub groups: VecDeque<Vec<Pending>>,
-}
-
-/// A thread's bulk copies that no mbarrier counts: the statement, and the granules of shared memory that
-/// it reads.
-#[derive(Default)]
-pub(crate) struct Bulks {
-    /// Not yet committed.
-    pub open: Vec<(u32, Vec<u32>)>,
-    /// Committed groups, the oldest first.
-    pub groups: VecDeque<Vec<(u32, Vec<u32>)>>,
 }
 
 impl<'k> Block<'k> {
@@ -100,9 +91,10 @@ impl<'k> Block<'k> {
                 .zip(memory)
                 .map(|(g, m)| BlockGlobal::new(m, g.written, readers))
                 .collect(),
-            copies: (0..kernel.n_threads).map(|_| Copies::default()).collect(),
+            copies: (0..kernel.n_threads).map(|_| Groups::default()).collect(),
             mbarriers: BTreeMap::new(),
-            bulks: (0..kernel.n_threads).map(|_| Bulks::default()).collect(),
+            bulks: (0..kernel.n_threads).map(|_| Groups::default()).collect(),
+            room: MAX_KEPT,
             flights: Flights::new(kernel.n_warps),
             pool: kernel.pool.clone(),
             accused: None,
@@ -111,55 +103,71 @@ impl<'k> Block<'k> {
 
     /// Completes a warp's oldest groups of MatMuls until `left` remain.
     pub(crate) fn wait_flights(&mut self, warp: usize, left: usize, who: &Who) {
-        for (number, flight) in self.flights.wait(warp, left) {
-            for (buffer, slot) in flight.registers() {
-                self.registers[buffer].release(slot, number);
-            }
+        for flight in self.flights.wait(warp, left) {
             let mut who = who.clone();
             who.site = flight.site();
             self.shared.end_read(&flight.granules, &who);
         }
     }
 
-    /// Closes a thread's group of bulk copies.
-    pub(crate) fn commit_bulk(&mut self, thread: usize) {
-        let bulks = &mut self.bulks[thread];
-        let group = std::mem::take(&mut bulks.open);
-        bulks.groups.push_back(group);
+    /// Lets a thread's oldest groups of bulk copies have read their sources until `left` may still read.
+    pub(crate) fn wait_bulk_read(&mut self, thread: usize, left: usize, who: &Who) {
+        for group in self.bulks[thread].complete(left) {
+            for (_, granules) in group.reads.drain(..) {
+                self.shared.end_read(&granules, who);
+                self.room += 1 + granules.len();
+            }
+        }
     }
 
     /// Completes a thread's oldest groups of bulk copies until `left` remain.
     pub(crate) fn wait_bulk(&mut self, thread: usize, left: usize, who: &Who) {
-        while self.bulks[thread].groups.len() > left {
-            let Some(group) = self.bulks[thread].groups.pop_front() else { break };
-            for (_, granules) in group {
+        while let Some(group) = self.bulks[thread].next_complete(left) {
+            self.room += group.targets.len();
+            for (_, granules) in group.reads {
                 self.shared.end_read(&granules, who);
+                self.room += 1 + granules.len();
+            }
+            for GlobalElement { buffer, at, .. } in group.targets {
+                self.global[usize::from(buffer)].end_write(at, who);
             }
         }
     }
 
     /// A bulk copy of a thread that may still read shared memory: its statement.
     pub(crate) fn still_reads(&self, thread: usize) -> Option<u32> {
-        let Bulks { open, groups } = &self.bulks[thread];
-        let all = open.iter().chain(groups.iter().flatten());
-        all.filter(|(_, granules)| !granules.is_empty()).map(|(site, _)| *site).next()
+        self.bulks[thread].iter().flat_map(|group| &group.reads).map(|(site, _)| *site).next()
     }
 
-    /// Closes a thread's group.
-    pub(crate) fn commit(&mut self, thread: usize) {
-        let copies = &mut self.copies[thread];
-        let group = std::mem::take(&mut copies.open);
-        copies.groups.push_back(group);
+    /// Keeps a bulk copy of a thread until it is complete. None if there are more than can be kept track of.
+    pub(crate) fn keep_store(
+        &mut self,
+        thread: usize,
+        (site, granules): (u32, Vec<u32>),
+        targets: Vec<GlobalElement>,
+    ) -> Option<()> {
+        let Stores { reads, targets: all } = &mut self.bulks[thread].open;
+        self.room = self.room.checked_sub(1 + granules.len() + targets.len())?;
+        reads.push((site, granules));
+        all.extend(targets);
+        Some(())
+    }
+
+    /// A copy of a thread to shared memory that nobody has waited for: its statement.
+    pub(crate) fn still_copies(&self, thread: usize) -> Option<u32> {
+        self.copies[thread].iter().flat_map(|group| &group.elements).map(Pending::site).next()
     }
 
     /// Completes a thread's oldest groups until `left` remain.
     pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) {
-        while self.copies[thread].groups.len() > left {
-            let Some(group) = self.copies[thread].groups.pop_front() else { break };
-            for pending in group {
-                let mut write = LastWrite::by(who);
-                write.thread = thread as u16;
-                self.shared.complete(&pending, write);
+        let who = &mut who.clone();
+        who.thread = thread as u16;
+        while let Some(group) = self.copies[thread].next_complete(left) {
+            for pending in group.elements {
+                self.shared.complete(&pending, LastWrite::by(who));
+            }
+            for GlobalElement { buffer, at, .. } in group.sources {
+                self.global[usize::from(buffer)].end_read(at, who);
             }
         }
     }

@@ -101,11 +101,17 @@ impl Shadow {
         Err(Clash { agent, lane: last.lane(), site, serial, wrote: true, unfenced })
     }
 
+    /// What a read conflicts with, if anything.
+    #[inline]
+    pub(crate) fn before_read(&self, granule: usize, who: &Who) -> Result<(), Clash> {
+        self.after_write(granule, who)?;
+        self.sums.after(granule, who, true)
+    }
+
     /// Notes a read, or says what it conflicts with.
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
-        self.after_write(granule, who)?;
-        self.sums.after(granule, who, true)?;
+        self.before_read(granule, who)?;
         self.reads.note(granule, self.writes.len(), who);
         Ok(())
     }
@@ -133,6 +139,11 @@ impl Shadow {
     /// Notes that a read which began earlier ends now.
     pub(crate) fn note_read(&mut self, granule: usize, who: &Who) {
         self.reads.note_end(granule, who);
+    }
+
+    /// Notes that values put there by an operation that began earlier are there now.
+    pub(crate) fn note_sum(&mut self, granule: usize, who: &Who) {
+        self.sums.note_end(granule, who);
     }
 
     /// Notes a write by a thread, or says what it conflicts with.

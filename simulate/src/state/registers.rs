@@ -25,9 +25,9 @@ pub(crate) struct Registers {
 struct Watched {
     /// The execution that accessed it last, asynchronous ones apart.
     last: Vec<u32>,
-    /// The MatMul that will write it, if one is under way.
+    /// The MatMul that will write it, or has written it if that is no longer under way; 0 for none.
     writing: Vec<u32>,
-    /// The MatMul that reads it, if one is under way.
+    /// As `writing`, that reads it.
     reading: Vec<u32>,
 }
 
@@ -86,15 +86,13 @@ impl Registers {
         thread: usize,
         at: i64,
         who: &Who,
-        flights: &mut Flights,
-        number: usize,
+        flights: &Flights,
     ) -> Result<Option<Value>, RegisterFault> {
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
         if let Some(watched) = &mut self.watched {
             watched.access(slot, who, flights, false)?;
             if let Some(issue) = who.issue {
                 watched.reading[slot] = issue.flight;
-                flights.uses(issue.flight, number, slot);
             }
         }
         Ok(self.value(slot))
@@ -111,15 +109,13 @@ impl Registers {
         at: i64,
         value: Value,
         who: &Who,
-        flights: &mut Flights,
-        number: usize,
+        flights: &Flights,
     ) -> Result<(), RegisterFault> {
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
         if let Some(watched) = &mut self.watched {
             watched.access(slot, who, flights, true)?;
             if let Some(issue) = who.issue {
                 watched.writing[slot] = issue.flight;
-                flights.uses(issue.flight, number, slot);
             }
         }
         self.put(slot, value, who.site);
@@ -169,16 +165,6 @@ impl Registers {
             }
         }
     }
-
-    /// A MatMul that uses the register is complete.
-    pub(crate) fn release(&mut self, slot: usize, flight: u32) {
-        let Some(watched) = &mut self.watched else { return };
-        for under_way in [&mut watched.writing[slot], &mut watched.reading[slot]] {
-            if *under_way == flight {
-                *under_way = 0;
-            }
-        }
-    }
 }
 
 impl Watched {
@@ -189,26 +175,24 @@ impl Watched {
         flights: &Flights,
         write: bool,
     ) -> Result<(), RegisterFault> {
-        let (writing, reading) = (self.writing[slot], self.reading[slot]);
+        let writing = flights.get(self.writing[slot]);
         let Some(issue) = who.issue else {
-            if writing != 0 {
-                return Err(RegisterFault::Pending(flights.site(writing)));
+            if let Some(flight) = writing {
+                return Err(RegisterFault::Pending(flight.site()));
             }
-            if write && reading != 0 {
-                return Err(RegisterFault::Busy(flights.site(reading)));
+            if let Some(flight) = flights.get(self.reading[slot]).filter(|_| write) {
+                return Err(RegisterFault::Busy(flight.site()));
             }
-            self.last[slot] = who.serial;
+            (self.writing[slot], self.last[slot]) = (0, who.serial);
             return Ok(());
         };
-        if writing == issue.flight || writing != 0 && flights.shape(writing) == Some(issue.shape) {
-            return Ok(());
+        match writing {
+            Some(flight) if self.writing[slot] == issue.flight || flight.shape() == issue.shape => {
+                Ok(())
+            }
+            Some(flight) => Err(RegisterFault::Pending(flight.site())),
+            None if self.last[slot] > issue.fence => Err(RegisterFault::Unfenced),
+            None => Ok(()),
         }
-        if writing != 0 {
-            return Err(RegisterFault::Pending(flights.site(writing)));
-        }
-        if self.last[slot] > issue.fence {
-            return Err(RegisterFault::Unfenced);
-        }
-        Ok(())
     }
 }

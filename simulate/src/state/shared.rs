@@ -60,6 +60,13 @@ pub(crate) struct Pending {
     site: u32,
 }
 
+impl Pending {
+    /// The statement that issued the copy.
+    pub(crate) fn site(&self) -> u32 {
+        self.site
+    }
+}
+
 /// Why memory cannot be accessed so.
 pub(crate) enum Denied {
     /// The element is none of the buffer.

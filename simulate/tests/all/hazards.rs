@@ -284,3 +284,395 @@ fn each_lane_gives_back_what_it_has_read_itself() {
         format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {arrive} {read} }}");
     wrong(&ring(&late, 16), Code::Race, "no barrier stands between");
 }
+
+/// A ring of two stages from one warp to two others, which both read every stage.
+fn two_readers(arrive: &str) -> String {
+    format!(
+        "carbyne 1
+%in:[5,32].f32.GL
+%out:[2,5,32].f32.GL
+#grid:[1].block
+#cta:[96].thread
+Spec @ring <<<#grid, #cta>>> (%in) -> (%out) {{
+  #w:[3].[32].thread = #cta.tile([32])
+  @t = #cta.indices()
+  Allocate %s:[2].[32].f32.SH
+  Allocate %full:[2].mbarrier.SH
+  Allocate %empty:[2].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full, %empty) {{
+    mbarrier.init(%full, 32)
+    mbarrier.init(%empty, 64)
+  }}
+  barrier
+  Spec <<<#grid, #w[0]>>> (%in, %full, %empty) -> (%s) {{
+    Allocate %x:[1].f32.RF
+    for (k = 0; k < 5; k += 1) {{
+      mbarrier.wait(%empty[k % 2], (k / 2 + 1) % 2)
+      Move <<<#grid, #w[0].scalar()>>> (%in[k, @t % 32]) -> (%x[0])
+      Move <<<#grid, #w[0].scalar()>>> (%x[0]) -> (%s[k % 2][@t % 32])
+      mbarrier.arrive(%full[k % 2])
+    }}
+  }}
+  Spec <<<#grid, #w[1]>>> (%s, %full, %empty) -> (%out) {{
+    Allocate %x:[1].f32.RF
+    for (k = 0; k < 5; k += 1) {{
+      mbarrier.wait(%full[k % 2], k / 2 % 2)
+      Move <<<#grid, #w[1].scalar()>>> (%s[k % 2][31 - @t % 32]) -> (%x[0])
+      Move <<<#grid, #w[1].scalar()>>> (%x[0]) -> (%out[0, k, 31 - @t % 32])
+      mbarrier.arrive(%empty[k % 2])
+    }}
+  }}
+  Spec <<<#grid, #w[2]>>> (%s, %full, %empty) -> (%out) {{
+    Allocate %x:[1].f32.RF
+    for (k = 0; k < 5; k += 1) {{
+      mbarrier.wait(%full[k % 2], k / 2 % 2)
+      Move <<<#grid, #w[2].scalar()>>> (%s[k % 2][31 - @t % 32]) -> (%x[0])
+      Move <<<#grid, #w[2].scalar()>>> (%x[0]) -> (%out[1, k, 31 - @t % 32])
+      {arrive}
+    }}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn an_arrival_counts_in_one_phase_only() {
+    right(&two_readers("mbarrier.arrive(%empty[k % 2])"));
+    // At k = 1 one reader arrives for the other, which may still read the stage.
+    let text = two_readers("mbarrier.arrive(%empty[k / 2 % 2])");
+    let e = wrong(&text, Code::BarrierMisuse, "may count in that one");
+    assert!(e.message.starts_with("%empty[0]") && e.label.contains("k = 1"), "{e} {}", e.label);
+    assert_eq!(e.related.len(), 1, "{e}");
+    // As it is when both tell the same barrier twice.
+    wrong(
+        &two_readers(
+            "if (k < 2) { mbarrier.arrive(%empty[0]) } else { mbarrier.arrive(%empty[1]) }",
+        ),
+        Code::BarrierMisuse,
+        "may count in that one",
+    );
+}
+
+/// Threads of a warp arrive, and the other warp may wait.
+fn alone(count: u32, arrivals: &str, wait: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  Allocate %s:[32].f32.SH
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, {count})
+  }}
+  barrier
+  Spec <<<#grid, #w[0]>>> (%A, %full) -> (%s) {{
+    @lane = #w[0].indices()
+    {arrivals}
+  }}
+  Spec <<<#grid, #w[1]>>> (%full) -> () {{
+    {wait}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn what_a_thread_arrives_for_itself_is_in_order() {
+    let arrive = "mbarrier.arrive(%full)";
+    let first = |what: &str| format!("Spec <<<#grid, #cta[0]>>> (%full) -> () {{ {what} }}");
+    right(&alone(1, &first(arrive), ""));
+    right(&alone(1, &first(&format!("{arrive} {arrive} {arrive}")), ""));
+    right(&alone(2, &first("mbarrier.arrive(%full, 2) mbarrier.arrive(%full, 2)"), ""));
+    // The lanes of a warp are threads like others.
+    right(&alone(32, arrive, ""));
+    right(&alone(32, &format!("{arrive} barrier(#w[0]) {arrive}"), ""));
+    let early = "may count in that one";
+    wrong(&alone(32, &format!("{arrive} {arrive}"), ""), Code::BarrierMisuse, early);
+    wrong(&alone(16, arrive, ""), Code::BarrierMisuse, early);
+    // What is for the hardware to do when copies are complete comes after nothing that the thread does.
+    let copy = "Move <<<#grid, #w[0].scalar()>>> (%A[@lane]) -> (%s[@lane]) atom=cp.async.ca.b32";
+    let both = format!("{copy} mbarrier.async_arrive(%full)");
+    right(&alone(32, &both, "mbarrier.wait(%full, 0)"));
+    wrong(&alone(32, &format!("{both} barrier(#w[0]) {arrive}"), ""), Code::BarrierMisuse, early);
+}
+
+#[test]
+fn warps_may_be_partial() {
+    // The last warp of a block has 16 threads.
+    let text = |threads: u32, arrivals: &str| {
+        format!(
+            "carbyne 1
+%A:[48].f32.GL
+#grid:[1].block
+#cta:[{threads}].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
+  #last:[].thread = #cta[{}]
+  Allocate %full:[2].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full[0], 1)
+    mbarrier.init(%full[1], {threads})
+  }}
+  barrier
+  {arrivals}
+}}
+",
+            threads - 1
+        )
+    };
+    let last = "Spec <<<#grid, #last>>> (%full) -> () { mbarrier.arrive(%full[0]) \
+                mbarrier.arrive(%full[0]) mbarrier.async_arrive(%full[0]) \
+                mbarrier.async_arrive(%full[0]) }";
+    let turn = |p: u32| format!("mbarrier.arrive(%full[1]) mbarrier.wait(%full[1], {p})\n  ");
+    for threads in [1, 16, 48] {
+        right(&text(threads, last));
+        right(&text(threads, &format!("{}{}{}", turn(0), turn(1), turn(0))));
+        right(&text(threads, "mbarrier.arrive(%full[1]) barrier mbarrier.arrive(%full[1])"));
+    }
+    let twice = text(48, "mbarrier.arrive(%full[1]) mbarrier.arrive(%full[1])");
+    wrong(&twice, Code::BarrierMisuse, "may count in that one");
+}
+
+#[test]
+fn a_wait_is_for_one_phase_only() {
+    // The second warp lets the first go on to the second phase, and waits for that.
+    let text = |wait: &str| {
+        format!(
+            "carbyne 1
+%A:[32].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  Allocate %full:[1].mbarrier.SH
+  Allocate %seen:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full, %seen) {{
+    mbarrier.init(%full, 32)
+    mbarrier.init(%seen, 32)
+  }}
+  barrier
+  Spec <<<#grid, #w[0]>>> (%full, %seen) -> () {{
+    mbarrier.arrive(%full)
+    mbarrier.wait(%seen, 0)
+    mbarrier.arrive(%full)
+  }}
+  Spec <<<#grid, #w[1]>>> (%full, %seen) -> () {{
+    {wait}
+    mbarrier.arrive(%seen)
+    mbarrier.wait(%full, 1)
+  }}
+}}
+"
+        )
+    };
+    right(&text("mbarrier.wait(%full, 0)"));
+    // Here it comes too late to pass at once, when nothing has arrived yet; elsewhere it may not.
+    let e = under(&text(""), None).expect_err("it may pass at once");
+    let other_lanes = e.message.contains("two phases ago") || e.message.contains("may count");
+    assert!(e.code == Code::BarrierMisuse && other_lanes, "{e}");
+}
+
+/// A row goes to shared memory by `copy` and back somewhere else, and its source is overwritten.
+fn overwritten(copy: &str, before: &str, between: &str, index: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A, %B) -> (%A, %B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %zero:[1].f32.RF
+  Allocate %x:[1].f32.RF
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 64)
+    fence.async
+  }}
+  barrier
+  Init <<<#grid, #one>>> (0) -> (%zero[0]) atom=init.f32
+  {copy}
+  {before}
+  Move <<<#grid, #one>>> (%zero[0]) -> (%A[{index}]) atom=st.global.b32
+  {between}
+  Move <<<#grid, #one>>> (%s[@t]) -> (%x[0]) atom=ld.shared.b32
+  Move <<<#grid, #one>>> (%x[0]) -> (%B[@t]) atom=st.global.b32
+}}
+"
+    )
+}
+
+#[test]
+fn sources_of_copies_are_overwritten_after_their_wait() {
+    let busy = "%A[0] is overwritten while an asynchronous instruction may still read it";
+    let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32";
+    let wait = "async.commit async.wait(0)";
+    // By the same thread.
+    right(&overwritten(copy, wait, "", "@t"));
+    wrong(&overwritten(copy, "", wait, "@t"), Code::Race, busy);
+    wrong(&overwritten(copy, "async.commit", "async.wait(0)", "@t"), Code::Race, busy);
+    // By another one, a barrier is needed behind the wait.
+    right(&overwritten(copy, "async.commit async.wait(0) barrier", "", "63 - @t"));
+    let text = overwritten(copy, "async.commit barrier async.wait(0)", "", "63 - @t");
+    wrong(&text, Code::Race, "no barrier stands between");
+    let text = overwritten(copy, "async.commit barrier", "async.wait(0)", "63 - @t");
+    wrong(&text, Code::Race, "while an asynchronous instruction may still read it");
+    // Or an mbarrier that counts it.
+    let counted = "mbarrier.async_arrive(%full) mbarrier.wait(%full, 0)";
+    right(&overwritten(copy, counted, "", "63 - @t"));
+    let (arrive, pass) = ("mbarrier.async_arrive(%full)", "mbarrier.wait(%full, 0)");
+    wrong(&overwritten(copy, arrive, pass, "@t"), Code::Race, busy);
+    // What it does not read may be overwritten.
+    let few = "Move <<<#grid, #one>>> (%A.tile([1])[@t]) -> (%s.tile([1])[@t]) \
+               atom=cp.async.ca.b32.zfill valid=0";
+    right(&overwritten(few, "", wait, "@t"));
+    let all = few.replace("valid=0", "valid=1");
+    wrong(&overwritten(&all, "", wait, "@t"), Code::Race, busy);
+}
+
+#[test]
+fn sources_of_bulk_copies_are_overwritten_after_their_phase() {
+    let copy = "mbarrier.expect(%full, 4)
+  Spec <<<#grid, #cta[0]>>> (%A, %full) -> (%s) {
+    Move <<<#grid, #cta[0]>>> (%A) -> (%s) bar=%full atom=cp.async.bulk.shared.global
+  }";
+    let wait = "mbarrier.wait(%full, 0)";
+    right(&overwritten(copy, wait, "", "@t"));
+    right(&overwritten(copy, wait, "", "63 - @t"));
+    wrong(&overwritten(copy, "", wait, "@t"), Code::Race, "may still read it");
+    wrong(&overwritten(copy, "barrier", wait, "@t"), Code::Race, "may still read it");
+    // Who has not waited does not know, though another has.
+    let first = "Spec <<<#grid, #cta.tile([32])[0]>>> (%full) -> () { mbarrier.wait(%full, 0) }";
+    wrong(&overwritten(copy, first, wait, "@t"), Code::Race, "may still read it");
+    right(&overwritten(copy, &format!("{first} barrier"), "", "@t"));
+}
+
+/// A row is stored by a bulk copy, and touched by `then`.
+fn stored(wait: &str, then: &str, end: &str) -> String {
+    format!(
+        "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  #first:[].thread = #cta[0]
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom=ld.global.b32
+  Move <<<#grid, #one>>> (%x[0]) -> (%s[@t]) atom=st.shared.b32
+  fence.async
+  barrier
+  Spec <<<#grid, #first>>> (%s) -> (%B) {{
+    Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared
+    {wait}
+  }}
+  {then}
+  Spec <<<#grid, #first>>> () -> () {{
+    {end}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn destinations_of_bulk_stores_are_there_after_the_full_wait() {
+    let read = "Move <<<#grid, #one>>> (%B[@t]) -> (%x[0]) atom=ld.global.b32";
+    let write = "Move <<<#grid, #one>>> (%x[0]) -> (%B[@t]) atom=st.global.b32";
+    let (full, source) = ("bulk.commit bulk.wait(0)", "bulk.commit bulk.wait_read(0)");
+    for touch in [read, write] {
+        right(&stored(full, &format!("barrier {touch}"), ""));
+        let code = if touch == read { Code::Uninitialized } else { Code::Race };
+        let e = wrong(&stored(source, &format!("barrier {touch}"), full), code, "bulk.wait(0)");
+        assert!(e.message.contains("while an asynchronous copy to it is under way"), "{e}");
+        wrong(&stored("bulk.commit", &format!("barrier {touch}"), "bulk.wait(0)"), code, "%B[0]");
+        wrong(&stored("bulk.commit bulk.wait(1)", &format!("barrier {touch}"), full), code, "%B");
+        wrong(&stored(full, touch, ""), Code::Race, "no barrier stands between");
+    }
+    // That the source has been read is enough for the source, and for the end.
+    let over = "Move <<<#grid, #one>>> (%x[0]) -> (%s[@t]) atom=st.shared.b32";
+    right(&stored(source, &format!("barrier {over}"), ""));
+    wrong(&stored("bulk.commit", &format!("barrier {over}"), source), Code::Race, "may still read");
+    right(&stored(source, "", ""));
+    // A second copy to the same place comes after the first as anything does.
+    let again = "Spec <<<#grid, #first>>> (%s) -> (%B) {
+    Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared
+  }";
+    right(&stored(full, again, source));
+    wrong(&stored(source, again, source), Code::Race, "overwritten while an asynchronous copy");
+}
+
+#[test]
+fn bulk_copies_that_add_do_not_wait_for_each_other() {
+    let add = "Spec <<<#grid, #first>>> (%s) -> (%B) {
+    Move.add <<<#grid, #first>>> (%s) -> (%B) atom=cp.reduce.async.bulk.global.shared.add.f32
+  }";
+    let source = "bulk.commit bulk.wait_read(0)";
+    let text = |wait: &str, then: &str| {
+        let text = stored(wait, then, source)
+            .replace("(%A) -> (%B) {\n  #one", "(%A, %B) -> (%B) {\n  #one");
+        text.replacen("Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared", 
+            "Move.add <<<#grid, #first>>> (%s) -> (%B) atom=cp.reduce.async.bulk.global.shared.add.f32", 1)
+    };
+    right(&text(source, add));
+    let red = "Move.add <<<#grid, #one>>> (%x[0]) -> (%B[@t]) atom=red.global.add.f32";
+    right(&text(source, &format!("barrier {red}")));
+    let read = "Move <<<#grid, #one>>> (%B[@t]) -> (%x[0]) atom=ld.global.b32";
+    wrong(&text(source, &format!("barrier {read}")), Code::Uninitialized, "bulk.wait(0)");
+    right(&text("bulk.commit bulk.wait(0)", &format!("barrier {read}")));
+    wrong(&text("bulk.commit bulk.wait(0)", read), Code::Race, "no barrier stands between");
+}
+
+#[test]
+fn a_block_does_not_end_before_its_copies() {
+    let text = |copy: &str, end: &str| {
+        format!(
+            "carbyne 1
+%A:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %full:[1].mbarrier.SH
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 64)
+    fence.async
+  }}
+  barrier
+  {copy}
+  Move <<<#grid, #one>>> (%A[@t]) -> (%B[@t])
+  {end}
+}}
+"
+        )
+    };
+    let ends = "the block may end while an asynchronous copy to its shared memory is under way";
+    let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32";
+    right(&text(copy, "async.commit async.wait(0)"));
+    wrong(&text(copy, ""), Code::Race, ends);
+    wrong(&text(copy, "async.commit"), Code::Race, ends);
+    wrong(&text(copy, "async.commit async.wait(1)"), Code::Race, ends);
+    wrong(&text(copy, "async.wait(0)"), Code::Race, ends);
+    let arrive = "mbarrier.async_arrive(%full)";
+    right(&text(copy, &format!("{arrive} mbarrier.wait(%full, 0)")));
+    wrong(&text(copy, arrive), Code::Race, ends);
+    let bulk = "mbarrier.expect(%full, 4)
+  Spec <<<#grid, #cta[0]>>> (%A, %full) -> (%s) {
+    Move <<<#grid, #cta[0]>>> (%A) -> (%s) bar=%full atom=cp.async.bulk.shared.global
+  }";
+    right(&text(bulk, "mbarrier.wait(%full, 0)"));
+    wrong(&text(bulk, ""), Code::Race, ends);
+}

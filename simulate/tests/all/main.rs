@@ -20,4 +20,6 @@ mod rows;
 mod schedules;
 mod support;
 mod sync;
+mod unbounded;
 mod wgmma;
+mod windows;

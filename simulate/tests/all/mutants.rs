@@ -34,7 +34,9 @@ const CHANGES: [(Change, &str); 6] = [
     (Change::More, "more"),
 ];
 
-const PROGRAMS: [(&str, &str, Arch); 6] = [
+const PROGRAMS: [(&str, &str, Arch); 8] = [
+    ("cp_async_in_place.cby", include_str!("../mutants/cp_async_in_place.cby"), Arch::Sm80),
+    ("bulk_store.cby", include_str!("../mutants/bulk_store.cby"), Arch::Sm90a),
     ("cp_async_double.cby", include_str!("../mutants/cp_async_double.cby"), Arch::Sm80),
     ("mbarrier_ring.cby", include_str!("../mutants/mbarrier_ring.cby"), Arch::Sm90a),
     ("tma_ring.cby", include_str!("../mutants/tma_ring.cby"), Arch::Sm90a),

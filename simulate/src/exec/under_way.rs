@@ -1,0 +1,87 @@
+//! What asynchronous copies use of global memory from their issue to their completion.
+
+use super::Runner;
+use super::blame::{self, Access};
+use crate::plan::{BoundBulk, BoundRow, Checked, Slot, Source, Space};
+use crate::state::{Failure, GlobalElement};
+
+impl Runner<'_> {
+    /// A thread's copies read these elements of a view of global memory, by buffer and offset, until so many of them are
+    /// complete. Those that matter: nobody writes the others.
+    pub(super) fn read_until_complete(
+        &mut self,
+        site: u32,
+        thread: usize,
+        (view, elements): (usize, &[(usize, i64)]),
+        n_copies: usize,
+    ) -> Checked<Vec<GlobalElement>> {
+        let mut kept = Vec::new();
+        for (buffer, at) in elements {
+            let global = &mut self.blocks[self.rank].global[*buffer];
+            for _ in 0..n_copies {
+                match global.begin_read(*at, site) {
+                    Ok(false) => return Ok(kept),
+                    Ok(true) => {}
+                    Err(denied) => {
+                        let access = Access { view, at: *at, write: false, thread };
+                        return self.denied(site, &access, &denied.into());
+                    }
+                }
+            }
+            kept.push(self.global_element(*buffer, *at));
+        }
+        Ok(kept)
+    }
+
+    /// A thread's copy writes these elements until it is complete.
+    pub(super) fn written_until_complete(
+        &mut self,
+        site: u32,
+        thread: usize,
+        (copy, elements): (&BoundBulk, &[(usize, i64)]),
+    ) -> Checked<Vec<GlobalElement>> {
+        let mut kept = Vec::with_capacity(elements.len());
+        for (buffer, at) in elements {
+            let global = &mut self.blocks[self.rank].global[*buffer];
+            if let Err(denied) = global.begin_write(*at, site, copy.adds) {
+                let access = Access { view: copy.target, at: *at, write: true, thread };
+                return self.denied(site, &access, &denied.into());
+            }
+            kept.push(self.global_element(*buffer, *at));
+        }
+        Ok(kept)
+    }
+
+    /// A thread has issued an asynchronous copy by a row: what it reads of memory that the kernel writes it reads until
+    /// its group has been waited for.
+    pub(super) fn keep_sources(&mut self, row: &BoundRow, thread: usize, site: u32) -> Checked<()> {
+        let kernel = self.kernel;
+        for operand in &row.reads {
+            let Source::View(index) = operand.source else { continue };
+            let view = &kernel.views[index];
+            let Space::Global(buffer) = view.space else { continue };
+            if !kernel.globals[buffer].written {
+                continue;
+            }
+            let base = self.index(&view.offset, thread, site)?;
+            let valid = row.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
+            let is_read = |slot: &&Slot| valid.is_none_or(|n| i64::from(slot.element) < n);
+            let at = |slot: &Slot| base.saturating_add(view.element(usize::from(slot.element)));
+            let elements: Vec<(usize, i64)> =
+                operand.reads.iter().filter(is_read).map(|slot| (buffer, at(slot))).collect();
+            let sources = self.read_until_complete(site, thread, (index, &elements), 1)?;
+            self.blocks[self.rank].copies[thread].open.sources.extend(sources);
+        }
+        Ok(())
+    }
+
+    fn global_element(&self, buffer: usize, at: i64) -> GlobalElement {
+        GlobalElement { rank: self.rank as u16, buffer: buffer as u16, at }
+    }
+
+    fn denied<T>(&self, site: u32, access: &Access, failure: &Failure) -> Checked<T> {
+        let mut who = self.who(access.thread / 32, site);
+        who.thread = access.thread as u16;
+        blame::failed(self.kernel, self.env.block, &who, access, failure)
+    }
+}

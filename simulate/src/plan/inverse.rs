@@ -1,0 +1,217 @@
+//! From an offset in a buffer back to the element of the layout that lies there; of several the first.
+//!
+//! A layout is a sum of digits, each of an extent times a stride. Digits of one stride are one digit of more values,
+//! as the places of a convolution's window and the pixels that it moves over. Where every stride is beyond all that the
+//! smaller ones reach the digits follow from the offset, the largest first. Else, as where a window moves by more than
+//! one pixel, a digit has a few values that the smaller ones may complete, and all are tried.
+
+/// From an offset in a buffer back to the element of the layout that lies there.
+pub(crate) struct Inverse {
+    /// The largest stride first.
+    digits: Vec<Digit>,
+    /// Of each digit, how far it and the smaller ones reach; empty where every stride is beyond that.
+    reach: Vec<i64>,
+    /// Where the values of digits are too many to be tried: sorted (offset, element).
+    listed: Vec<(i64, i64)>,
+    size: i64,
+}
+
+/// Modes of one stride.
+struct Digit {
+    stride: i64,
+    extent: i64,
+    /// Extent and weight in the element's number, the smallest weight first.
+    parts: Vec<(i64, i64)>,
+}
+
+/// The most elements of a layout that are listed.
+const MAX_LISTED: i64 = 1 << 20;
+/// The most combinations of digits that are tried for one offset.
+const MAX_TRIED: i64 = 1 << 10;
+
+impl Digit {
+    /// What a value adds to the element's number, at least: modes of less weight count first.
+    #[inline]
+    fn element(&self, value: i64) -> i64 {
+        if let [(_, weight)] = self.parts[..] {
+            return value * weight;
+        }
+        let mut rest = value;
+        let mut element = 0;
+        for (extent, weight) in &self.parts {
+            let here = rest.min(extent - 1);
+            element += here * weight;
+            rest -= here;
+        }
+        element
+    }
+}
+
+impl Inverse {
+    /// Of the layout with these leaves (extent, stride), first fastest. None for a large layout of which too much
+    /// would be to be tried.
+    pub(crate) fn new(leaves: &[(i64, i64)]) -> Option<Self> {
+        let mut weight = 1i64;
+        let mut digits: Vec<Digit> = Vec::new();
+        for &(extent, stride) in leaves {
+            if extent > 1 && stride != 0 {
+                match digits.iter_mut().find(|d| d.stride == stride) {
+                    Some(digit) => {
+                        digit.extent = digit.extent.checked_add(extent - 1)?;
+                        digit.parts.push((extent, weight));
+                    }
+                    None => digits.push(Digit { stride, extent, parts: vec![(extent, weight)] }),
+                }
+            }
+            weight = weight.checked_mul(extent)?;
+        }
+        digits.sort_unstable_by_key(|d| std::cmp::Reverse(d.stride));
+        let (mut reach, mut below) = (vec![0; digits.len()], 0i64);
+        let (mut nested, mut tried) = (true, 1i64);
+        for (digit, reach) in digits.iter().zip(&mut reach).rev() {
+            nested &= digit.stride > below;
+            let values = below.checked_div(digit.stride)?.saturating_add(1).min(digit.extent);
+            tried = if digit.stride > 0 { tried.saturating_mul(values) } else { i64::MAX };
+            below = below.checked_add(digit.stride.checked_mul(digit.extent - 1)?)?;
+            *reach = below;
+        }
+        if nested {
+            reach.clear();
+        }
+        if nested || tried <= MAX_TRIED {
+            return Some(Inverse { digits, reach, listed: Vec::new(), size: weight });
+        }
+        if weight > MAX_LISTED {
+            return None;
+        }
+        let at = |e: i64| {
+            let (mut rest, mut at) = (e, 0i64);
+            for (extent, stride) in leaves {
+                at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
+                rest /= extent;
+            }
+            at
+        };
+        let mut listed: Vec<(i64, i64)> = (0..weight).map(|e| (at(e), e)).collect();
+        listed.sort_unstable();
+        listed.dedup_by_key(|(offset, _)| *offset);
+        Some(Inverse { digits: Vec::new(), reach: Vec::new(), listed, size: weight })
+    }
+
+    /// The element at an offset; none in gaps.
+    #[inline]
+    pub(crate) fn element(&self, offset: i64) -> Option<i64> {
+        if !self.listed.is_empty() {
+            let i = self.listed.binary_search_by_key(&offset, |(o, _)| *o).ok()?;
+            return Some(self.listed[i].1);
+        }
+        if !self.reach.is_empty() {
+            return self.try_from(0, offset);
+        }
+        let (mut rest, mut element) = (offset, 0);
+        for digit in &self.digits {
+            let value = rest / digit.stride;
+            if rest < 0 || value >= digit.extent {
+                return None;
+            }
+            element += digit.element(value);
+            rest -= value * digit.stride;
+        }
+        (rest == 0 && element < self.size).then_some(element)
+    }
+
+    /// The first element that the digits from this one on make of the rest.
+    fn try_from(&self, digit: usize, rest: i64) -> Option<i64> {
+        let (Some(first), Some(reach)) = (self.digits.get(digit), self.reach.get(digit)) else {
+            return (rest == 0).then_some(0);
+        };
+        if rest < 0 || rest > *reach {
+            return None;
+        }
+        let below = self.reach.get(digit + 1).copied().unwrap_or(0);
+        let least = (rest - below).max(0);
+        let least = least / first.stride + i64::from(least % first.stride != 0);
+        let most = (rest / first.stride).min(first.extent - 1);
+        let of = |value: i64| {
+            let others = self.try_from(digit + 1, rest - value * first.stride)?;
+            Some(others + first.element(value))
+        };
+        (least..=most).filter_map(of).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(leaves: &[(i64, i64)]) {
+        let inverse = Inverse::new(leaves).unwrap_or_else(|| panic!("{leaves:?}"));
+        let size: i64 = leaves.iter().map(|(n, _)| n).product();
+        let at = |e: i64| {
+            let mut rest = e;
+            leaves.iter().fold(0, |sum, (n, s)| {
+                let digit = rest % n;
+                rest /= n;
+                sum + digit * s
+            })
+        };
+        let mut first = std::collections::BTreeMap::new();
+        for e in (0..size).rev() {
+            first.insert(at(e), e);
+        }
+        for offset in -3..first.keys().next_back().map_or(0, |last| last + 5) {
+            assert_eq!(inverse.element(offset), first.get(&offset).copied(), "{leaves:?} {offset}");
+        }
+    }
+
+    #[test]
+    fn inverses_find_every_element_and_no_gap() {
+        let cases: [&[(i64, i64)]; 12] = [
+            &[(4, 1), (8, 4)],
+            &[(4, 8), (8, 1)],
+            &[(3, 2), (5, 10)],
+            &[(2, 1), (4, 16), (3, 2), (2, 8)],
+            &[(4, 0), (3, 1)],
+            &[(3, 2), (2, 3)], // 0 2 4 3 5 7: interleaved.
+            &[],
+            &[(1, 7)],
+            // Windows of 3 that move by 1, by 2, with holes, and of two dimensions.
+            &[(6, 4), (4, 1), (3, 4)],
+            &[(6, 8), (4, 1), (3, 4)],
+            &[(6, 4), (4, 1), (3, 8)],
+            &[(5, 2), (5, 28), (2, 1), (3, 2), (3, 14)],
+        ];
+        cases.into_iter().for_each(check);
+    }
+
+    #[test]
+    fn inverses_of_any_digits() {
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut below = |n: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            ((random >> 11) % n) as i64
+        };
+        for _ in 0..400 {
+            let leaves: Vec<(i64, i64)> =
+                (0..below(5)).map(|_| (1 + below(4), below(12))).collect();
+            check(&leaves);
+        }
+    }
+
+    #[test]
+    fn large_windows_have_inverses() {
+        // Of an image of 8x66x66 pixels with 64 channels, by windows of 3x3: 19 million elements.
+        let image = [(64, 64), (64, 66 * 64), (8, 66 * 66 * 64), (64, 1), (3, 64), (3, 66 * 64)];
+        let inverse = Inverse::new(&image).unwrap();
+        assert_eq!(inverse.element(0), Some(0));
+        // The pixel (65, 65) is the last place of the last window alone.
+        let last = 7 * 66 * 66 * 64 + (65 * 66 + 65) * 64 + 63;
+        assert_eq!(inverse.element(last), Some(image.iter().map(|(n, _)| n).product::<i64>() - 1));
+        assert_eq!(inverse.element(last + 1), None);
+        // Twenty digits that all reach over each other are too many.
+        let steps: Vec<(i64, i64)> = (0..24).map(|i| (2, 1000 + i)).collect();
+        assert!(Inverse::new(&steps).is_none());
+    }
+}
