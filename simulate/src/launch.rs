@@ -15,6 +15,7 @@ use crate::report::{KernelReport, LeafReport, OutputTensor, Outputs, Report, Spe
 use crate::root::{Oracle, check_block, check_sums, offset};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Written};
+use crate::workers::Workers;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -250,9 +251,10 @@ fn run_kernel(
     let mut counts = Counts::default();
     let mut grid = Grid::new(kernel);
     // Few blocks at a time: each may hold much, and the first error ends it all.
-    for chunk in report.blocks_run.chunks(2 * rayon::current_num_threads() * kernel.cluster) {
+    let workers = Workers::get()?;
+    for chunk in report.blocks_run.chunks(2 * workers.count() * kernel.cluster) {
         let results: Vec<Checked<Vec<Finished>>> =
-            chunk.par_chunks(kernel.cluster).map(cluster).collect();
+            workers.run(|| chunk.par_chunks(kernel.cluster).map(cluster).collect());
         let results = results.into_iter().flat_map(|all| match all {
             Ok(all) => all.into_iter().map(Ok).collect(),
             Err(e) => vec![Err(e)],

@@ -146,6 +146,7 @@ mod plan;
 mod report;
 mod root;
 mod state;
+mod workers;
 
 pub use array::{Array, ArrayError};
 pub use inputs::Inputs;

@@ -25,6 +25,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::NotUtf8, "bad_input"),
     (Code::TextTooLong, "bad_input"),
     (Code::TooDeep, "bad_input"),
+    (Code::NoThreads, "bad_input; depends on the machine"),
     (Code::BadInput, "numpy"),
     (Code::UnknownArch, "bad_input"),
     (Code::OutOfBounds, "no view can reach outside: tiles, reshapes and indices are proven to fit"),

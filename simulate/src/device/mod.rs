@@ -31,6 +31,7 @@ use crate::plan::{
 use crate::report::Outputs;
 use crate::root::{Oracle, offset};
 use crate::state::GlobalMemory;
+use crate::workers::Workers;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
@@ -185,9 +186,11 @@ impl<'p> Trial<'p> {
         let memory = self.memory.of(kernel)?;
         let elements = sample::elements(&root.meaning, view.size, most);
         // Few chunks: each reads the rows that it needs anew.
-        let chunk = elements.len().div_ceil(2 * rayon::current_num_threads()).max(1 << 12);
+        let workers = Workers::get()?;
+        let chunk = elements.len().div_ceil(2 * workers.count()).max(1 << 12);
         let compare = |chunk: &[i64]| self.compare(kernel, &memory, root, (view, bytes), chunk);
-        let parts: Vec<Checked<Part>> = elements.par_chunks(chunk).map(compare).collect();
+        let parts: Vec<Checked<Part>> =
+            workers.run(|| elements.par_chunks(chunk).map(compare).collect());
         let mut judged = Judged { elements: view.size.unsigned_abs(), ..Judged::default() };
         let (mut n_wrong, mut first) = (0, None);
         for part in parts {
@@ -294,10 +297,11 @@ fn gaps(program: &Program, buffer: BufferId, memory: &GlobalMemory, bytes: &[u8]
         Some(before) if before.len() == bytes.len() => None,
         _ => {
             let poison = u64::MAX >> (64 - memory.scalar.bits());
-            (0..memory.len).into_par_iter().find_first(|at| {
+            let stray = |at: &i64| {
                 memory.inverse.element(*at).is_none()
                     && unpacked(bytes, memory.scalar, *at) != Some(poison)
-            })
+            };
+            Workers::get()?.run(|| (0..memory.len).into_par_iter().find_first(stray))
         }
     };
     let Some(at) = found else { return Ok(()) };
