@@ -24,13 +24,17 @@ pub(crate) fn options(args: &Data, program: &Program, source: &Source) -> Result
         let value = value.parse().map_err(|_| {
             Failure::usage(format!("`--sym {}` does not give a number", short(given)))
         })?;
-        options.symbols.insert(name.to_owned(), value);
+        if options.symbols.insert(name.to_owned(), value).is_some() {
+            return Err(Failure::usage(format!("`--sym` gives `{}` twice", short(name))));
+        }
     }
     for given in &args.inputs {
         let (name, path) = assignment(given, "--in")?;
         let (name, path) = known(program, name, path)?;
         let array = load(program, source, name, path)?;
-        options.arrays.insert(name.to_owned(), array);
+        if options.arrays.insert(name.to_owned(), array).is_some() {
+            return Err(Failure::usage(format!("`--in` gives `%{}` twice", short(name))));
+        }
     }
     Ok(options)
 }
