@@ -1,7 +1,7 @@
 //! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
 
 use super::Verifier;
-use crate::ast::{ReduceOp, SpecKind};
+use crate::ast::{ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Operand, SpecId, TensorId};
@@ -139,7 +139,10 @@ impl Verifier<'_> {
                 format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
                 "all operands have one scalar type; convert with `UnaryPointwise.cast`",
             )),
-            SpecKind::Unary(op) if op != crate::ast::UnaryOp::Cast && ins[0] != out => Some((
+            SpecKind::Unary(UnaryOp::Cast) if ins[0] == out => {
+                Some((format!("a cast from {out} to {out} converts nothing"), "write a `Move`"))
+            }
+            SpecKind::Unary(op) if op != UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
                 "both operands have one scalar type; convert with `UnaryPointwise.cast`",
             )),
