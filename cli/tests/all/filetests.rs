@@ -104,6 +104,9 @@ fn one(file: &Path) -> Result<(), String> {
         .collect();
     let mut wrong = vec![];
     for error in ran.errors() {
+        if error["help"].as_str().is_none_or(str::is_empty) {
+            wrong.push(format!("{} says nothing to do: {error}", error["code"]));
+        }
         let line = error["spans"][0]["start"]["line"].as_u64().unwrap_or(0) as usize;
         let at = wanted
             .iter()

@@ -351,7 +351,11 @@ pub(crate) fn wrong_element(
         span,
         format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
     )
-    .label(format!("block {block}: the body of this spec does not compute what the spec means"));
+    .label(format!("block {block}: the body of this spec does not compute what the spec means"))
+    .help(match writer {
+        Some(_) => "correct the statement that wrote it last, or what that reads",
+        None => "write every element: compare the tiles of the body with the output's shape",
+    });
     match writer {
         Some((thread, at)) => {
             let from = &kernel.sites[*at as usize];
