@@ -10,6 +10,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+/// The number to go on with where the machine does not start as many threads as it has cores.
+const FEWER: usize = 64;
 /// Attempts to start a single thread, while those of earlier attempts end.
 const ATTEMPTS: u32 = 20;
 
@@ -66,10 +68,7 @@ fn start() -> Result<ThreadPool, String> {
             Ok(pool) => return Ok(pool),
             Err(e) => e,
         };
-        n = match n {
-            0 => std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2),
-            _ => n.div_ceil(2),
-        };
+        n = if n == 0 { FEWER } else { n.div_ceil(2) };
         if n == 1 {
             left = left.checked_sub(1).ok_or_else(|| error.to_string())?;
             std::thread::sleep(Duration::from_millis(1));

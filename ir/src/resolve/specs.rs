@@ -22,7 +22,10 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
         "(m,n,k): block tile of a MatMul, of a Move or Reduction an extent a mode, for the solver",
     ),
     ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
-    ("warps", "(m,n) or a count: warps of a block, for the solver"),
+    (
+        "warps",
+        "(m,n), (m,n,k) or a count: warps of a block, or what else executes an instruction, for the solver",
+    ),
 ];
 
 impl Resolver {
