@@ -19,18 +19,25 @@ pub(crate) fn options(args: &Data, program: &Program, source: &Source) -> Result
     for given in &args.symbols {
         let (name, value) = assignment(given, "--sym")?;
         if !program.symbols.iter().any(|v| program.arena.var_info(*v).name == name) {
-            return Err(Failure::usage(format!("the program has no symbol `{}`", short(name))));
+            return Err(Failure::usage_help(
+                format!("the program has no symbol `{}`", short(name)),
+                "name one that the program declares with `sym`",
+            ));
         }
         let value = value.parse().map_err(|_| {
             Failure::usage(format!("`--sym {}` does not give a number", short(given)))
         })?;
-        options.symbols.insert(name.to_owned(), value);
+        if options.symbols.insert(name.to_owned(), value).is_some() {
+            return Err(Failure::usage(format!("`--sym` gives `{}` twice", short(name))));
+        }
     }
     for given in &args.inputs {
         let (name, path) = assignment(given, "--in")?;
         let (name, path) = known(program, name, path)?;
         let array = load(program, source, name, path)?;
-        options.arrays.insert(name.to_owned(), array);
+        if options.arrays.insert(name.to_owned(), array).is_some() {
+            return Err(Failure::usage(format!("`--in` gives `%{}` twice", short(name))));
+        }
     }
     Ok(options)
 }
@@ -89,7 +96,11 @@ fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Ar
     };
     let misfit = |why: String| {
         let text = format!("`{path}` does not fit `%{name}`");
-        Failure::one(source, Diagnostic::new(Code::BadInput, buffer.span, text).label(why))
+        let help = "give a `.npy` file of the tensor's extents, row-major, and of its scalar type";
+        Failure::one(
+            source,
+            Diagnostic::new(Code::BadInput, buffer.span, text).label(why).help(help),
+        )
     };
     if Path::new(path).is_dir() {
         return Err(Failure::usage(format!("`{path}` cannot be read: it is a directory")));

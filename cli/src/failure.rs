@@ -89,7 +89,7 @@ impl Failure {
 /// Most codes are about the program; these are about the file, the machine, or carbyne.
 fn of(code: Code) -> i32 {
     match code {
-        Code::NotUtf8 | Code::NoNvrtc | Code::NvrtcLacksArch => 2,
+        Code::NotUtf8 | Code::NoNvrtc | Code::NvrtcLacksArch | Code::NoThreads => 2,
         Code::NoDriver | Code::NoGpu | Code::OldDriver | Code::WrongGpu | Code::GpuMemory => 2,
         Code::WithoutGpu | Code::BadBinary => 2,
         Code::Internal => 3,

@@ -72,10 +72,11 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether the source is there and its lines are short enough to be shown.
+    /// Whether the error has a place, the source is there and its lines are short enough to be shown.
     fn shows_source(&self) -> bool {
         let text = &self.source.text;
-        !text.is_empty() && text.lines().all(|l| l.len() <= MAX_LINE)
+        let short = || text.lines().all(|l| l.len() <= MAX_LINE);
+        !self.coded.span.is_nowhere() && !text.is_empty() && short()
     }
 }
 
@@ -109,7 +110,7 @@ impl fmt::Display for Report<'_> {
         f.write_str(&sanitize(&self.coded.message))?;
         if !self.shows_source() {
             let (line, column) = self.coded.span.line_col(&self.source.text);
-            let at = match self.source.text.is_empty() {
+            let at = match self.source.text.is_empty() || self.coded.span.is_nowhere() {
                 true => String::new(),
                 false => format!(":{line}:{column}"),
             };
@@ -128,6 +129,9 @@ impl Diagnostic for Report<'_> {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let mut lines: Vec<String> = self.coded.help.iter().map(|h| sanitize(h)).collect();
+        // What the label under the source would say.
+        let label = Some(&self.coded.label).filter(|l| !l.is_empty() && !self.shows_source());
+        lines.extend(label.map(|l| format!("☞ {}", sanitize(l))));
         lines.extend(self.coded.notes.iter().map(|n| format!("☞ {}", sanitize(n))));
         if lines.is_empty() { None } else { Some(Box::new(lines.join("\n"))) }
     }

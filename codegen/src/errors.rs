@@ -5,15 +5,14 @@ use carbyne_ir::layout::LayoutError;
 use carbyne_ir::span::Span;
 
 /// C0401 without a place; whoever knows the statement puts it there.
-pub(crate) fn unprintable(message: impl Into<String>) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(Code::Unprintable, Span::default(), message))
+pub(crate) fn unprintable(message: impl Into<String>, help: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Code::Unprintable, Span::default(), message).help(help))
 }
 
 /// An error of the layout algebra, without a place.
 pub(crate) fn layout(e: LayoutError) -> Box<Diagnostic> {
-    let mut d = unprintable(e.to_string());
-    d.help = e.help();
-    d
+    let help = e.help().unwrap_or_else(|| "write the index in another way".to_owned());
+    unprintable(e.to_string(), help)
 }
 
 /// Gives an error without a place the place of its statement.
@@ -34,4 +33,15 @@ pub(crate) fn new(
     help: &str,
 ) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(code, span, message).help(help))
+}
+
+/// A tensor that no declaration of the kernel holds.
+pub(crate) fn undeclared(name: &str) -> Box<Diagnostic> {
+    let help = "declare it at the top, or allocate it in the body before";
+    unprintable(format!("{name} is used where it is not declared"), help)
+}
+
+/// An operand that is empty.
+pub(crate) fn valueless(name: &str) -> Box<Diagnostic> {
+    unprintable(format!("{name} has no values"), "name a view of at least one element")
 }

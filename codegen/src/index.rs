@@ -66,10 +66,10 @@ impl<'p> Indices<'p> {
         };
         match self.arena.node(id) {
             Node::Var(var) => self.variables.get(&var).cloned().ok_or_else(|| {
-                errors::unprintable(format!(
-                    "`{}` is used where it has no value",
-                    self.arena.var_info(var).name
-                ))
+                errors::unprintable(
+                    format!("`{}` is used where it has no value", self.arena.var_info(var).name),
+                    "use it in the body that binds it, or in one inside",
+                )
             }),
             Node::Linear { terms, constant } => self.sum(&terms, constant),
             Node::Mul(a, b) => self.product(a, b),
@@ -112,7 +112,10 @@ impl<'p> Indices<'p> {
         if constant != 0 && !leading {
             let magnitude = i128::from(constant).abs();
             let Ok(shown) = i64::try_from(magnitude) else {
-                return Err(errors::unprintable("an index has a constant beyond 64 bits"));
+                return Err(errors::unprintable(
+                    "an index has a constant beyond 64 bits",
+                    "choose smaller extents, strides or offsets",
+                ));
             };
             let term = self.print(Dim::Const(shown))?;
             let range = (i128::from(constant), i128::from(constant));
@@ -132,7 +135,10 @@ impl<'p> Indices<'p> {
         let mut term = self.print(Dim::Expr(id))?;
         let factor = if first { Some(coefficient) } else { coefficient.checked_abs() };
         let Some(factor) = factor else {
-            return Err(errors::unprintable("an index has a coefficient beyond 64 bits"));
+            return Err(errors::unprintable(
+                "an index has a coefficient beyond 64 bits",
+                "choose smaller extents or strides",
+            ));
         };
         if factor == -1 {
             term.expr = Expr::Unary(crate::cpp::ast::Unary::Neg, Box::new(term.expr));
@@ -165,7 +171,10 @@ impl<'p> Indices<'p> {
 
     fn quotient(&mut self, op: Binary, helper: &'static str, a: Dim, b: Dim) -> Fallible<Printed> {
         if self.range(b).0 < 1 {
-            return Err(errors::unprintable("a divisor of an index may be zero"));
+            return Err(errors::unprintable(
+                "a divisor of an index may be zero",
+                "divide by a number known to be at least 1: state `min=` of a symbol",
+            ));
         }
         if self.range(a).0 >= 0 {
             let (a, b) = (self.print(a)?, self.print(b)?);

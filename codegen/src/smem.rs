@@ -58,7 +58,10 @@ impl Arena {
                         Code::Alignment,
                         b.span,
                         format!("address {at} of `%{}` is not a multiple of {align}", b.name),
-                        "move it up to the next multiple",
+                        &format!(
+                            "move it up to the next multiple: `at={}`",
+                            at / align * align + align
+                        ),
                     ));
                 }
                 (Some(at), _) => at,
@@ -100,8 +103,11 @@ fn alignment(b: &Buffer) -> i64 {
     b.align.max(period).max(MIN_ALIGN)
 }
 
+/// What to do where memory is counted beyond all bounds.
+const SMALLER: &str = "make the shared tensors smaller, or lower the address of `at=`";
+
 fn end(at: i64, b: &Buffer) -> Fallible<i64> {
-    let too_large = || unprintable(format!("`%{}` reaches beyond 64 bits", b.name));
+    let too_large = || unprintable(format!("`%{}` reaches beyond 64 bits", b.name), SMALLER);
     let Some(cosize) = b.cosize.as_const() else {
         return Err(errors::new(
             Code::Symbolic,
@@ -119,7 +125,7 @@ fn end(at: i64, b: &Buffer) -> Fallible<i64> {
 fn round_up(at: i64, align: i64) -> Fallible<i64> {
     at.checked_add(align - 1)
         .map(|a| a / align * align)
-        .ok_or_else(|| unprintable("shared memory reaches beyond 64 bits"))
+        .ok_or_else(|| unprintable("shared memory reaches beyond 64 bits", SMALLER))
 }
 
 fn check_limit(b: &Buffer, bytes: i64, atoms: &AtomTable) -> Fallible<()> {

@@ -108,7 +108,7 @@ pub enum DrawError {
     },
 }
 
-/// Help where the algebra itself has none.
+/// Help where that of the algebra is not about pictures.
 fn smaller(e: &LayoutError) -> Option<String> {
     let help = match e {
         LayoutError::TooLarge { .. } => "draw a part of it",
@@ -170,7 +170,7 @@ impl DrawError {
             DrawError::TooManyCells { .. } => format!(
                 "draw a tile of it: a picture holds up to {MAX_PICTURE_CELLS} cells, such as 256×256"
             ),
-            DrawError::Layout(e) => return e.help().or_else(|| smaller(e)),
+            DrawError::Layout(e) => return smaller(e).or_else(|| e.help()),
             DrawError::Syntax { .. } => {
                 "write `((2,2),8):((1,16),2)`, or `Sw<3,4,3> o 0 o (8,64):(64,1)`".to_owned()
             }
@@ -182,14 +182,14 @@ impl DrawError {
             }
             DrawError::Ragged { .. } => "choose a tile whose size divides the extent".to_owned(),
             DrawError::AccessWidth { .. } => {
-                "`--access` is 1, 2, 4, 8 or 16 bytes, and a whole number of elements".to_owned()
+                "write `--access` 1, 2, 4, 8 or 16 bytes, a whole number of elements".to_owned()
             }
             DrawError::NotConsecutive { .. } => {
                 "choose a narrower `--access`, or a swizzle that keeps the bytes together"
                     .to_owned()
             }
             DrawError::LaneOutside { .. } => {
-                "`--lanes` sends 32 lanes to column-major indices of the tile".to_owned()
+                "let `--lanes` send its lanes to column-major indices of the tile".to_owned()
             }
             DrawError::Open { .. } => "draw the program that `carbyne decompose` prints".to_owned(),
             DrawError::Symbolic { .. } => "draw a tensor whose sizes are numbers".to_owned(),

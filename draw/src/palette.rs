@@ -51,6 +51,7 @@ pub(crate) const LIGHT: (u32, u32) = (0xFFFFFF, 0x111111);
 pub(crate) const DARK: (u32, u32) = (0x14171A, 0xF5F5F5);
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "colors are judged with room for rounding")]
 mod tests {
     use super::*;
 

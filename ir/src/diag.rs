@@ -111,6 +111,7 @@ codes! {
     StepBudget = "X0006" "The simulation would take more steps than its budget.",
     TooLarge = "X0007" "A tensor is too large to address.",
     PictureTooLarge = "X0008" "A picture would have more cells than anybody can read.",
+    NoThreads = "X0009" "The machine starts no thread to work on.",
     UnknownName = "V0201" "A name is used that nothing defines.",
     Redefined = "V0202" "A name is defined twice in one scope.",
     WrongRank = "V0203" "The number of modes or indices does not fit the tensor.",

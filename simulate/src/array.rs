@@ -7,8 +7,11 @@
 //! The format is ours to read because a header is one line: `{'descr': '<f4', 'fortran_order': False,
 //! 'shape': (3, 4), }`. Invariant: nothing is allocated by a size that the file merely claims.
 
+mod header;
+
 use crate::num::{decode, int_range, truncate};
 use carbyne_ir::scalar::Scalar;
+use header::Header;
 use thiserror::Error;
 
 /// A dense array.
@@ -60,34 +63,24 @@ impl Array {
     pub fn from_npy(bytes: &[u8], scalar: Scalar) -> Result<Self, ArrayError> {
         let (header, data) = split(bytes)?;
         let wanted = type_of(scalar);
-        let found = between(header, "'descr':", &['\''], '\'')?;
+        let Header { descr: found, fortran_order, shape } = Header::read(header)?;
         let spelled = found.strip_prefix(['<', '|', '=']).unwrap_or(found);
         if spelled != wanted {
             let found = found.chars().take(32).collect();
             return Err(ArrayError::Type { found, wanted });
         }
-        let shape = between(header, "'shape':", &['('], ')')?
-            .split(',')
-            .map(str::trim)
-            .filter(|n| !n.is_empty())
-            .map(|n| n.parse::<u64>().map_err(|_| ArrayError::Format("its shape is none")))
-            .collect::<Result<Vec<u64>, _>>()?;
         let width = (scalar.bits() as usize / 8).max(1);
         let size = shape.iter().try_fold(width as u64, |p, n| p.checked_mul(*n));
         if size != Some(data.len() as u64) || shape.len() > MAX_MODES {
             return Err(ArrayError::Format("it does not hold as many elements as its shape says"));
         }
-        let fortran = match header.split_once("'fortran_order':") {
-            Some((_, rest)) => rest.trim_start().starts_with("True"),
-            None => return Err(ArrayError::Format("its header names no order")),
-        };
         let element = |c: &[u8]| {
             let mut le = [0u8; 8];
             le[..width].copy_from_slice(c);
             u64::from_le_bytes(le)
         };
         let mut values: Vec<u64> = data.chunks_exact(width).map(element).collect();
-        if fortran {
+        if fortran_order {
             values = transposed(&shape, &values);
         }
         check_range(scalar, &mut values)?;
@@ -153,19 +146,6 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
     let header =
         std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is no text"))?;
     Ok((header, &rest[start + len..]))
-}
-
-/// The text after a key, from an opening character to a closing one.
-fn between<'h>(
-    header: &'h str,
-    key: &str,
-    open: &[char],
-    close: char,
-) -> Result<&'h str, ArrayError> {
-    let missing = ArrayError::Format("its header lacks a type, an order or a shape");
-    let (_, rest) = header.split_once(key).ok_or(missing.clone())?;
-    let rest = rest.trim_start().strip_prefix(open).ok_or(missing.clone())?;
-    rest.split_once(close).map(|(text, _)| text).ok_or(missing)
 }
 
 /// How numpy spells the elements of a type, without the byte order.
@@ -260,6 +240,12 @@ mod tests {
             assert!(Array::from_npy(&good[..n], Scalar::F32).is_err(), "{n}");
         }
         assert!(matches!(Array::from_npy(&good, Scalar::F16), Err(ArrayError::Type { .. })));
+        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'shape': (2,), }\n";
+        let mut twice = good[..8].to_vec();
+        twice.extend((text.len() as u16).to_le_bytes());
+        twice.extend(text.bytes().chain(good[good.len() - 8..].iter().copied()));
+        let error = Array::from_npy(&twice, Scalar::F32).unwrap_err();
+        assert_eq!(error, ArrayError::Format("its header has a key twice"));
         let huge = String::from_utf8_lossy(&good[..128]).replace("(2,)", "(99999999999999,)");
         assert!(Array::from_npy(huge.as_bytes(), Scalar::F32).is_err());
         let nibble = Array { scalar: Scalar::U8, shape: vec![1], values: vec![16] };

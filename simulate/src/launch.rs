@@ -19,6 +19,7 @@ use crate::report::{
 use crate::root::{Oracle, Output, by_meaning, check_block, check_sums};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Pages, Value};
+use crate::workers::Workers;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -58,8 +59,14 @@ pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<V
         if !fits {
             let text = format!("`{}` cannot be {value}", info.name);
             return Err(Box::new(
-                Diagnostic::new(Code::BadInput, carbyne_ir::span::Span::default(), text)
-                    .help("keep to the range and divisor that `sym` states"),
+                Diagnostic::new(Code::BadInput, carbyne_ir::span::Span::default(), text).help(
+                    format!(
+                        "give it a multiple of {} from {} {}",
+                        info.div,
+                        info.lo,
+                        info.hi.map_or("on".to_owned(), |hi| format!("to {hi}"))
+                    ),
+                ),
             ));
         }
         values.insert(*var, *value);
@@ -82,7 +89,9 @@ impl Memory {
         for name in options.arrays.keys() {
             if !program.params.iter().any(|b| program.buffers[*b].name == *name) {
                 let text = format!("the program has no tensor `%{name}`");
-                return Err(Box::new(Diagnostic::new(Code::BadInput, Default::default(), text)));
+                let help = "name one that the program declares in GL";
+                let d = Diagnostic::new(Code::BadInput, Default::default(), text);
+                return Err(Box::new(d.help(help)));
             }
         }
         let read = read_first(program);
@@ -108,7 +117,9 @@ impl Memory {
             let Some(inverse) = Inverse::new(layout.leaves()) else {
                 let text =
                     format!("the strides of %{} interleave in too many elements", buffer.name);
-                return Err(Box::new(Diagnostic::new(Code::TooLarge, buffer.span, text)));
+                let help = "give it strides of which each is beyond what the smaller ones reach";
+                let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
+                return Err(Box::new(d.help(help)));
             };
             let modes: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
             let initial = match options.arrays.get(&buffer.name) {
@@ -170,7 +181,8 @@ impl Memory {
             self.tensors.get(&b).map(|(m, _)| m).ok_or_else(|| {
                 let text = "a buffer in global memory is none of the caller's";
                 let span = kernel.program.buffers[b].span;
-                Box::new(Diagnostic::new(Code::MemoryMismatch, span, text))
+                let help = "declare it at the top: the caller provides it";
+                Box::new(Diagnostic::new(Code::MemoryMismatch, span, text).help(help))
             })
         };
         kernel.globals.iter().map(|g| find(g.buffer)).collect()
@@ -332,9 +344,10 @@ pub(crate) fn execute(
     let mut counts = Counts::default();
     let mut grid = Grid::new(kernel, mode.shadows);
     // Few blocks at a time: each may hold much, and the first error ends it all.
-    for chunk in blocks.chunks(2 * rayon::current_num_threads() * kernel.cluster) {
+    let workers = Workers::get()?;
+    for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
         let results: Vec<Checked<Vec<Finished>>> =
-            chunk.par_chunks(kernel.cluster).map(cluster).collect();
+            workers.run(|| chunk.par_chunks(kernel.cluster).map(cluster).collect());
         let results = results.into_iter().flat_map(|all| match all {
             Ok(all) => all.into_iter().map(Ok).collect(),
             Err(e) => vec![Err(e)],

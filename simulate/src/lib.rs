@@ -176,6 +176,7 @@ mod plan;
 mod report;
 mod root;
 mod state;
+mod workers;
 
 pub use against::{Compared, against};
 pub use array::{Array, ArrayError};

@@ -12,6 +12,7 @@ use crate::plan::{
     coordinates_text,
 };
 use crate::state::{GlobalMemory, PAGE, Page, Value};
+use crate::workers::Workers;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use rayon::prelude::*;
@@ -246,9 +247,11 @@ pub(crate) fn by_meaning(
         let view = &kernel.views[*output];
         let parts = oracle.parts(o, Region::whole(&view.modes));
         // Few at a time: each holds what it reads.
-        for some in parts.chunks(2 * rayon::current_num_threads()) {
-            let values = some.par_iter().map(|part| meant(oracle, o, part));
-            for (part, values) in some.iter().zip(values.collect::<Vec<_>>()) {
+        let workers = Workers::get()?;
+        for some in parts.chunks(2 * workers.count()) {
+            let values = |part| meant(oracle, o, part);
+            let all: Vec<_> = workers.run(|| some.par_iter().map(values).collect());
+            for (part, values) in some.iter().zip(all) {
                 for (e, value) in part.elements(&view.modes).zip(values?) {
                     put(*output, offset(view, e), value);
                 }

@@ -110,7 +110,7 @@ impl Line<'_> {
                     let d = Diagnostic::new(Code::CalcArguments, items[k].span, message)
                         .label(format!("this is {}", quoted(&values[k])))
                         .help(
-                            "`make_layout(4:1, 8:2)` concatenates, `[4:1, 8:2]` is a tiler by mode",
+                            "write `make_layout(4:1, 8:2)` to concatenate, `[4:1, 8:2]` for a tiler by mode",
                         );
                     return Err(Box::new(d));
                 }
@@ -145,7 +145,7 @@ impl Line<'_> {
                 let message = format!("{what} is made of integers, found {}", value.words());
                 let d = Diagnostic::new(Code::CalcArguments, expr.span, message)
                     .label(format!("this is {}", quoted(value)))
-                    .help("a layout is a shape, `:` and a stride: `(4,8):(8,1)`");
+                    .help("write a shape, `:` and a stride: `(4,8):(8,1)`");
                 Err(Box::new(d))
             }
         };
@@ -317,8 +317,8 @@ fn unknown<'a>(name: &str, span: Span, bound: impl Iterator<Item = &'a String>) 
         Diagnostic::new(Code::CalcName, span, format!("there is no operation or name `{name}`"))
             .label("neither an operation nor bound");
     let help = match ops::nearest(name, bound) {
-        Some(near) => format!("the nearest is `{near}`; `carbyne layout --list` names all"),
-        None => "`carbyne layout --list` names all operations".to_owned(),
+        Some(near) => format!("did you mean `{near}`? `carbyne layout --list` names all"),
+        None => "choose one that `carbyne layout --list` names".to_owned(),
     };
     Box::new(d.help(help))
 }

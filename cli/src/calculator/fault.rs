@@ -70,7 +70,8 @@ impl Fault {
     /// The fault as an error about `call`.
     pub(crate) fn diagnostic(&self, call: &Call<'_>) -> Box<Diagnostic> {
         let name = call.op.name;
-        let usage = format!("`{}`, as in `{}`", call.op.signature(), call.op.example.0);
+        let form = format!("`{}`, as in `{}`", call.op.signature(), call.op.example.0);
+        let usage = format!("write {form}");
         let place = |arg: usize| call.spans.get(arg).copied().unwrap_or(call.span);
         let found = |arg: usize| match call.args.get(arg) {
             Some(v) => format!("this is {}", quoted(v)),
@@ -102,13 +103,14 @@ impl Fault {
                     arg + 1,
                     wanted.words()
                 );
-                let mut help = format!("write {} here: {usage}", wanted.example());
+                let mut help = format!("write {} here: {form}", wanted.example());
                 if let (Kind::Layout | Kind::Function | Kind::Any, Some(Ok(shape))) =
                     (wanted, call.args.get(*arg).map(Value::shape))
                     && let Ok(compact) = carbyne_ir::layout::Layout::col_major(shape.clone())
                 {
                     let compact = quoted(&Value::Layout(compact));
-                    help = format!("the column-major layout of this shape is {compact}; {usage}");
+                    help =
+                        format!("write {compact}, the column-major layout of this shape: {form}");
                 }
                 Diagnostic::new(Code::CalcArguments, place(*arg), message)
                     .label(found(*arg))
@@ -142,23 +144,7 @@ pub(super) fn refused(e: &LayoutError, span: Span) -> Diagnostic {
     let code = Code::ALL.iter().find(|(_, text, _)| *text == e.code());
     let code = code.map_or(Code::LayoutRefused, |(code, _, _)| *code);
     let d = Diagnostic::new(code, span, short(e.to_string()));
-    let help = e.help().map(short).unwrap_or_else(|| advice(e).to_owned());
-    d.help(help)
-}
-
-/// What to do about a refusal that has no help of its own.
-fn advice(e: &LayoutError) -> &'static str {
-    match e {
-        LayoutError::Overflow { .. } => "choose smaller extents or strides",
-        LayoutError::Rank { .. } => "modes count from 0; `rank` says how many there are",
-        LayoutError::TooDeep { .. } => "`flatten` takes the nesting away",
-        LayoutError::TooLarge { .. } => "`coalesce` makes as few modes as possible",
-        LayoutError::Divisor { .. } => "divide by 1 or more",
-        LayoutError::Swizzle { .. } => {
-            "`Sw<bits,base,shift>` takes 0 or more bits and a shift of at least as many"
-        }
-        _ => "choose operands for which the result is a layout",
-    }
+    d.help(short(e.help().unwrap_or_else(|| "choose other operands".to_owned())))
 }
 
 /// The value as it is quoted in messages.

@@ -231,9 +231,11 @@ impl Parser<'_> {
         let message = format!("expected {wanted}, found {found}");
         let d = Diagnostic::new(Code::CalcSyntax, span, message);
         let help = match &self.scan.sign {
-            Sign::Close(_) => "every closing bracket needs its opening one",
-            Sign::Is => "a binding is a name, `=` and an expression: `A = (4,8):(8,1); size(A)`",
-            Sign::End => "the expression is not complete",
+            Sign::Close(_) => "open it before, or remove it",
+            Sign::Is => {
+                "write a binding as a name, `=` and an expression: `A = (4,8):(8,1); size(A)`"
+            }
+            Sign::End => "complete the expression",
             _ => "write such as `composition((6,2):(8,2), (4,3):(3,1))`",
         };
         let after = if self.at(&Sign::End) { " after this" } else { "" };
@@ -244,5 +246,5 @@ impl Parser<'_> {
 fn wrong(span: Span, what: &str, found: &i64) -> Box<Diagnostic> {
     let message = format!("{found} is not {what}");
     let d = Diagnostic::new(Code::CalcSyntax, span, message).label("out of range");
-    Box::new(d.help("modes count from 0: `1@0` is the stride along mode 0"))
+    Box::new(d.help("count modes from 0: `1@0` is the stride along mode 0"))
 }

@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
                 let span = Span::new(start, start + c.len_utf8());
                 let d = Diagnostic::new(Code::CalcSyntax, span, "a character without a meaning")
                     .label("no sign of a layout expression")
-                    .help("expressions are made of names, numbers and `( ) [ ] < > , : ; = @ _`");
+                    .help("write names, numbers and `( ) [ ] < > , : ; = @ _`");
                 return Err(Box::new(d));
             }
         };
@@ -141,7 +141,7 @@ fn number(digits: &str, mark: usize, start: usize) -> Result<(Sign, usize), Box<
             let span = Span::new(start, start + length);
             let d = Diagnostic::new(Code::Number, span, "the integer does not fit 64 bits")
                 .label("too large")
-                .help("integers go from -9223372036854775808 to 9223372036854775807");
+                .help("write an integer from -9223372036854775808 to 9223372036854775807");
             Err(Box::new(d))
         }
     }

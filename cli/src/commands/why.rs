@@ -7,8 +7,10 @@ use crate::{Io, input, json, output, pipeline};
 use carbyne_decompose::explain::{
     Choice, Considered, Explained, Explanation, Fix, Question, explain,
 };
+use carbyne_ir::ast::{Module, Stmt, StmtKind};
 use carbyne_ir::span::Span;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
@@ -20,7 +22,7 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     let found = explain(&module, &source.text, &table, &question)
         .map_err(|e| Failure::program(&source, e))?;
     if found.leaves.is_empty() && found.choices.is_empty() {
-        return Err(nothing(&question, &found));
+        return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
     }
     let text = match args.format {
         ReportFormat::Text => text(&found, &source, args.why.is_some()),
@@ -29,7 +31,20 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-fn nothing(question: &Question, found: &Explanation) -> Failure {
+fn nothing(question: &Question, found: &Explanation, source: &Source, specs: &[usize]) -> Failure {
+    if specs.is_empty() {
+        return Failure::usage_help(
+            format!("`{}` holds no spec, and nothing is to be explained", source.name),
+            "write one: `Move (%A) -> (%B)`",
+        );
+    }
+    if let Some(at) = question.line.filter(|at| !specs.contains(at)) {
+        let near = specs.iter().min_by_key(|spec| spec.abs_diff(at)).copied().unwrap_or(0);
+        return Failure::usage_help(
+            format!("no spec begins on line {at}"),
+            format!("the nearest one begins on line {near}: `--at {near}`"),
+        );
+    }
     if let Some(why) = &question.why {
         let shown: String = why.chars().take(64).collect();
         let elsewhere: Vec<&str> = found.elsewhere.iter().map(|a| a.as_str()).collect();
@@ -41,10 +56,33 @@ fn nothing(question: &Question, found: &Explanation) -> Failure {
             format!("no instruction of {} named `{shown}` is one for these specs", found.arch);
         return Failure::usage_help(what, help);
     }
-    Failure::usage_help(
-        format!("nothing on line {} is executed", question.line.unwrap_or(0)),
-        "name the line of a spec".to_owned(),
-    )
+    let what = match question.line {
+        Some(at) => format!("no instruction is chosen for the spec on line {at}"),
+        None => format!("no instruction is chosen for any spec of `{}`", source.name),
+    };
+    Failure::usage_help(what, "name the line of a spec without a body, or leave `--at` out")
+}
+
+/// The lines on which specs begin, ascending.
+fn spec_lines(module: &Module, source: &Source) -> Vec<usize> {
+    let ends: Vec<usize> = source.text.match_indices('\n').map(|(at, _)| at).collect();
+    let mut lines = BTreeSet::new();
+    let mut todo: Vec<&Stmt> = module.items.iter().collect();
+    while let Some(stmt) = todo.pop() {
+        match &stmt.kind {
+            StmtKind::Spec(spec) => {
+                lines.insert(ends.partition_point(|end| *end < spec.span.start as usize) + 1);
+                todo.extend(spec.body.iter().flat_map(|b| &b.stmts));
+            }
+            StmtKind::For { body, .. } => todo.extend(&body.stmts),
+            StmtKind::If { then, otherwise, .. } => {
+                todo.extend(&then.stmts);
+                todo.extend(otherwise.iter().flat_map(|b| &b.stmts));
+            }
+            _ => {}
+        }
+    }
+    lines.into_iter().collect()
 }
 
 fn line(source: &str, span: Span) -> usize {

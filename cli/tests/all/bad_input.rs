@@ -119,3 +119,29 @@ fn unknown_architectures_and_codes_name_the_known_ones() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("ldmatrix.x4.b16"));
 }
+
+/// Where memory or threads are short, simulating says so or uses fewer; it is no defect of ours.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_machine_without_threads() {
+    let example = crate::support::root().join("examples/vector_copy.cby");
+    let mut ended = std::collections::BTreeSet::new();
+    for kilobytes in [14, 15, 16, 17, 18, 20, 24, 40, 60, 80, 100, 150, 200, 400].map(|n| n * 1000)
+    {
+        let command = format!("ulimit -v {kilobytes}; exec \"$0\" simulate \"$1\" --arch sm_80");
+        let ran = std::process::Command::new("sh")
+            .args(["-c", &command, env!("CARGO_BIN_EXE_carbyne")])
+            .arg(&example)
+            .env("RAYON_NUM_THREADS", "64")
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        // No program goes on where an allocation fails; the limit may be below what loading takes.
+        let starved = ran.status.code().is_none_or(|c| c == 127 || c == 134);
+        let refused = ran.status.code() == Some(2) && said.contains("X0009");
+        assert!(ran.status.success() || starved || refused, "{kilobytes}: {said}");
+        assert!(!said.contains("internal error"), "{kilobytes}: {said}");
+        ended.insert(ran.status.success());
+    }
+    assert!(ended.contains(&true));
+}

@@ -133,7 +133,7 @@ fn help_says_what_to_do() {
     assert!(help("Blocked = 8:1; Blcked").contains("`Blocked`"));
     assert!(help("rank()").contains("rank((2,(2,2)):(4,(2,1)))"));
     assert!(help("coalesce((4,8))").contains("(4,8):(1,4)"));
-    assert!(help("(4,8").contains("not complete"));
+    assert!(help("(4,8").contains("complete the expression"));
     expect_test::expect![[r#"
         K0603
 

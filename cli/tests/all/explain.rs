@@ -161,3 +161,23 @@ fn check_refuses_every_exchange_of_two_strides() {
     assert!(tried > 100, "{tried}");
     none(failures);
 }
+
+/// What cannot be explained is named, and a line where something can.
+#[test]
+fn nothing_to_explain() {
+    let tensor = "carbyne 1\n%A:[8].f32.GL\n";
+    for (text, more, message, help) in [
+        (tensor, &[][..], "`<stdin>` holds no spec", "write one"),
+        (tensor, &["--at", "2"], "`<stdin>` holds no spec", "write one"),
+        (tensor, &["--why", "mma*"], "`<stdin>` holds no spec", "write one"),
+        (COPY, &["--at", "2"], "no spec begins on line 2", "--at 4"),
+        (COPY, &["--at", "9", "--why", "mma*"], "no spec begins on line 9", "--at 4"),
+        (COPY, &["--at", "4", "--why", "nothing*"], "named `nothing*`", "carbyne atoms"),
+    ] {
+        let mut args = vec!["explain", "-", "--arch", "sm_80"];
+        args.extend(more);
+        let ran = carbyne(&args, text);
+        assert_eq!(ran.code, 2, "{more:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message) && ran.stderr.contains(help), "{}", ran.stderr);
+    }
+}

@@ -25,6 +25,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::NotUtf8, "bad_input"),
     (Code::TextTooLong, "bad_input"),
     (Code::TooDeep, "bad_input"),
+    (Code::NoThreads, "bad_input; depends on the machine"),
     (Code::BadInput, "numpy"),
     (Code::UnknownArch, "bad_input"),
     (Code::OutOfBounds, "no view can reach outside: tiles, reshapes and indices are proven to fit"),
@@ -103,6 +104,9 @@ fn one(file: &Path) -> Result<(), String> {
         .collect();
     let mut wrong = vec![];
     for error in ran.errors() {
+        if error["help"].as_str().is_none_or(str::is_empty) {
+            wrong.push(format!("{} says nothing to do: {error}", error["code"]));
+        }
         let line = error["spans"][0]["start"]["line"].as_u64().unwrap_or(0) as usize;
         let at = wanted
             .iter()

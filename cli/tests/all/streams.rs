@@ -100,7 +100,7 @@ fn human_reports_are_plain_without_a_terminal() {
            ·               ┬
            ·               ╰── tiles a mode of extent 8
            ╰────
-          help: 2 is the largest smaller tile that divides 8
+          help: write 2: it is the largest smaller tile that divides 8
     "#]]
     .assert_eq(&ran.stderr);
 }

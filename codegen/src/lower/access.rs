@@ -66,7 +66,7 @@ impl Lowering<'_> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
-            return Err(errors::unprintable(format!("{text} is used where it is not declared")));
+            return Err(errors::undeclared(&text));
         };
         let name = operand.name;
         if tensor.map.is_some() {
@@ -115,10 +115,8 @@ impl Lowering<'_> {
         let bits = v.stored.scalar.bits();
         let first = v.at[from];
         let unprintable = |message: String| {
-            let mut d = errors::unprintable(message);
-            d.help =
-                Some("change the layout or the atom, so that one access finds them".to_owned());
-            Err(d)
+            let help = "change the layout or the atom, so that one access finds them";
+            Err(errors::unprintable(message, help))
         };
         for (i, &at) in v.at[from..from + n].iter().enumerate() {
             let apart = self.p.arena.sub(at, first).map_err(errors::layout)?;
@@ -167,10 +165,10 @@ impl Lowering<'_> {
     fn position(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let packed = Dim::Const(s.storage.packed);
         if !self.p.arena.rem(offset, packed).is_ok_and(|r| r == Dim::Const(0)) {
-            return Err(errors::unprintable(format!(
-                "an access to `{}` is not known to begin at a whole byte",
-                s.name
-            )));
+            return Err(errors::unprintable(
+                format!("an access to `{}` is not known to begin at a whole byte", s.name),
+                format!("access multiples of {} elements", s.storage.packed),
+            ));
         }
         let index = self.p.arena.div(offset, packed).map_err(errors::layout)?;
         match index {
@@ -190,7 +188,7 @@ impl Lowering<'_> {
         let own = v.stored.storage.cxx;
         let cxx = o.cxx.unwrap_or(own);
         let Some(&first) = v.at.first() else {
-            return Err(errors::unprintable(format!("{} has no values", v.text)));
+            return Err(errors::valueless(&v.text));
         };
         let bytes = (v.at.len() as i64 * v.stored.scalar.bits() + 7) / 8;
         let align = match v.stored.memory {

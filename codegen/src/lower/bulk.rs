@@ -56,7 +56,10 @@ impl Lowering<'_> {
     pub(super) fn map_address(&self, map: MapId) -> Fallible<(String, Expr)> {
         match self.maps.get(&map) {
             Some(name) => Ok(("l".to_owned(), Expr::name(name.clone()).address())),
-            None => Err(errors::unprintable("a tensor map is no parameter")),
+            None => Err(errors::unprintable(
+                "a tensor map is no parameter",
+                "make the map of a tensor that the caller provides",
+            )),
         }
     }
 
@@ -65,7 +68,7 @@ impl Lowering<'_> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
-            return Err(errors::unprintable(format!("{text} is used where it is not declared")));
+            return Err(errors::undeclared(&text));
         };
         // Bulk copies begin where the pattern of a swizzle begins, which leaves that place alone.
         let stored = Stored { swizzle: Swizzle::none(), ..stored };

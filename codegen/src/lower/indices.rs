@@ -23,7 +23,10 @@ impl Lowering<'_> {
         let mut stmts = vec![];
         for &var in vars {
             let Some(VarKind::Index(definition)) = self.p.vars.get(&var) else {
-                return Err(errors::unprintable("a coordinate has no definition"));
+                return Err(errors::unprintable(
+                    "a coordinate has no definition",
+                    "bind it: `@i = #grid.indices()`",
+                ));
             };
             let value = self.natural(*definition)?;
             let name = self.namer.admit(&self.p.arena.var_info(var).name, "i");

@@ -264,7 +264,7 @@ impl Lowering<'_> {
                 Code::NotDecomposed,
                 spec.span,
                 format!("the kernel {} is not configured", spec.kind),
-                "run `carbyne decompose`, or write `<<<#grid, #block>>>`",
+                "write `<<<#grid, #block>>>`, or decompose the program first",
             ));
         };
         // Names inside the kernel may hide its own.

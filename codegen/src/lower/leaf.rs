@@ -29,7 +29,7 @@ impl Lowering<'_> {
                 Code::NotDecomposed,
                 spec.span,
                 format!("this {} has neither a body nor an atom", spec.kind),
-                "run `carbyne decompose`, or write `atom=`",
+                "write `atom=`, or decompose the program first",
             ));
         };
         let Some(atom) = self.atoms.get(name) else {
@@ -39,7 +39,7 @@ impl Lowering<'_> {
                 Code::UnknownAtom,
                 spec.span,
                 format!("{} has no atom `{name}`", self.atoms.arch),
-                &format!("near it are {}", near.join(", ")),
+                &format!("did you mean {}?", near.join(" or ")),
             ));
         };
         if atom.extent != Extent::Tile {
@@ -95,7 +95,10 @@ impl Lowering<'_> {
         };
         let bits = self.p.scalar_of(*t).bits();
         if bits % 8 != 0 {
-            return Err(errors::unprintable("elements below a byte are not counted by `valid=`"));
+            return Err(errors::unprintable(
+                "elements below a byte are not counted by `valid=`",
+                "move elements of whole bytes, or ask with an `if`",
+            ));
         }
         let bytes = self.p.arena.mul(valid, Dim::Const(bits / 8)).map_err(errors::layout)?;
         Ok(vec![("valid", bytes)])
@@ -122,7 +125,10 @@ impl Lowering<'_> {
                 Part::Text(text) => Piece::Text(text),
                 Part::Operand("lane") if matches!(atom.op, AtomOp::Shfl(_)) => {
                     Piece::Operand(Expr::Int(lane.ok_or_else(|| {
-                        errors::unprintable("the `lane=` of a Shfl is not a constant".to_owned())
+                        errors::unprintable(
+                            "the `lane=` of a Shfl is not a constant",
+                            "write a number or a `let` constant",
+                        )
                     })?))
                 }
                 Part::Operand(name) => {
@@ -191,27 +197,37 @@ pub(super) fn named<'a>(
 ) -> Fallible<(&'a AtomOperand, &'a Filled)> {
     let found = atom.operands.iter().zip(filled).find(|(o, _)| o.name == name);
     found.ok_or_else(|| {
-        errors::unprintable(format!("the text of `{}` names no operand {{{name}}}", atom.name))
+        errors::unprintable(
+            format!("the text of `{}` names no operand {{{name}}}", atom.name),
+            "correct the template of the row",
+        )
     })
 }
 
 /// Rows written in C++ have no descriptors; the sweep of the table refuses them.
 fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
-    errors::unprintable(format!("the text of `{}` is no PTX and takes a descriptor", atom.name))
+    errors::unprintable(
+        format!("the text of `{}` is no PTX and takes a descriptor", atom.name),
+        "correct the template of the row",
+    )
 }
 
 fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
     let scalar = match operand.elem {
         Elem::Scalar(s) if operand.n_values() == 1 => s,
         _ => {
-            return Err(errors::unprintable(format!(
-                "operand {} is {}, which no literal has",
-                operand.name, operand.elem
-            )));
+            return Err(errors::unprintable(
+                format!("operand {} is {}, which no literal has", operand.name, operand.elem),
+                "set a register with Init, and name that",
+            ));
         }
     };
-    literal(n, scalar)
-        .ok_or_else(|| errors::unprintable(format!("`{scalar}` does not hold the number {n}")))
+    literal(n, scalar).ok_or_else(|| {
+        errors::unprintable(
+            format!("`{scalar}` does not hold the number {n}"),
+            "write a number of the type, or take a wider type",
+        )
+    })
 }
 
 fn arity(spec: &Spec, atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {

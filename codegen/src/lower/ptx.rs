@@ -48,7 +48,12 @@ impl Lowering<'_> {
                     }
                     registers.insert(name, vec![(class.letter().to_string(), value)]);
                 }
-                _ => return Err(errors::unprintable(format!("{name} is not a constant"))),
+                _ => {
+                    return Err(errors::unprintable(
+                        format!("`{name}` of `{}` is not a constant", atom.name),
+                        "write a number or a `let` constant",
+                    ));
+                }
             }
         }
         let mut placeholders = atom.template.placeholders();
@@ -68,10 +73,10 @@ impl Lowering<'_> {
                     vec![(class, self.descriptor_of(d)?)]
                 }
                 Filled::Number(_) => {
-                    return Err(errors::unprintable(format!(
-                        "operand {name} of `{}` cannot be a literal",
-                        atom.name
-                    )));
+                    return Err(errors::unprintable(
+                        format!("operand {name} of `{}` cannot be a literal", atom.name),
+                        "set a register with Init, and name that",
+                    ));
                 }
             };
             registers.insert(operand.name, list);
@@ -109,19 +114,19 @@ impl Lowering<'_> {
                 Part::Register(name, i) => match single.get(name).and_then(|all| all.get(i)) {
                     Some(register) => asm.text.push_str(register),
                     None => {
-                        return Err(errors::unprintable(format!(
-                            "operand {name} of `{}` has no register {i}",
-                            atom.name
-                        )));
+                        return Err(errors::unprintable(
+                            format!("operand {name} of `{}` has no register {i}", atom.name),
+                            "give each thread as many values as the row has",
+                        ));
                     }
                 },
                 Part::Accumulate => asm.text.push(if accumulates { '1' } else { '0' }),
                 Part::Major(name) => {
                     let (_, Filled::Described(d)) = named(atom, filled, name)? else {
-                        return Err(errors::unprintable(format!(
-                            "operand {name} of `{}` has no descriptor",
-                            atom.name
-                        )));
+                        return Err(errors::unprintable(
+                            format!("operand {name} of `{}` has no descriptor", atom.name),
+                            "name a tensor in SH in a canonical layout",
+                        ));
                     };
                     asm.text.push_str(&d.descriptor.major.immediate().to_string());
                 }
@@ -135,12 +140,15 @@ impl Lowering<'_> {
         let bits = v.stored.scalar.bits();
         let per = class.bits() / bits;
         if per < 1 || v.at.len() as i64 % per != 0 {
-            return Err(errors::unprintable(format!(
-                "{} values of {} do not fill registers of {} bits",
-                v.at.len(),
-                v.text,
-                class.bits()
-            )));
+            return Err(errors::unprintable(
+                format!(
+                    "{} values of {} do not fill registers of {} bits",
+                    v.at.len(),
+                    v.text,
+                    class.bits()
+                ),
+                "give each thread values that fill whole registers",
+            ));
         }
         let constraint = |letter: char| match o.access {
             Access::Read => letter.to_string(),
@@ -162,11 +170,10 @@ impl Lowering<'_> {
             return self.element(&v.stored, offset);
         }
         let Some((_, name)) = v.stored.words.iter().find(|(c, _)| *c == class) else {
-            return Err(errors::unprintable(format!(
-                "{} cannot be taken as {}",
-                v.text,
-                class.cxx()
-            )));
+            return Err(errors::unprintable(
+                format!("{} cannot be taken as {}", v.text, class.cxx()),
+                "move it to registers of its own first",
+            ));
         };
         let name = name.clone();
         let index = self.p.arena.div(offset, Dim::Const(per)).map_err(errors::layout)?;
@@ -181,7 +188,7 @@ impl Lowering<'_> {
 
     pub(super) fn address_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
         let Some(&first) = v.at.first() else {
-            return Err(errors::unprintable(format!("{} has no values", v.text)));
+            return Err(errors::valueless(&v.text));
         };
         let address = self.address(&v.stored, first)?;
         Ok(match v.stored.memory {

@@ -143,7 +143,10 @@ impl Lowering<'_> {
         let all = Exec { threads: groups, ..exec };
         let guard = self.guard(outer, all)?;
         if !self.who(all).fills(atom.group) {
-            return Err(errors::unprintable("a lane is elected of whole warps"));
+            return Err(errors::unprintable(
+                "a lane is elected of whole warps",
+                "elect of a warp: `#cta.tile([32])[0].elect()`",
+            ));
         }
         self.namer.open();
         let name = self.namer.admit("elected", "e");

@@ -62,7 +62,7 @@ impl Lowering<'_> {
                 Code::NotDecomposed,
                 b.span,
                 format!("`%{}` has no memory yet", b.name),
-                "run `carbyne decompose`, or write GL, SH or RF",
+                "write GL, SH or RF, or decompose the program first",
             ));
         };
         let dist_open = self.p.tensors[b.tensor].dist.as_ref().is_some_and(|d| d.tv.is_none());
@@ -71,7 +71,7 @@ impl Lowering<'_> {
                 Code::OpenLayout,
                 b.span,
                 format!("the layout of `%{}` is still open", b.name),
-                "run `carbyne decompose`, or write the layout",
+                "write the layout, or decompose the program first",
             ));
         }
         let mut stored = self.stored(b, memory, false)?;

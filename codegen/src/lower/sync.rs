@@ -75,7 +75,10 @@ impl Lowering<'_> {
         let Some(id) = threads else { return plain(BarrierScope::Block) };
         let t = &self.p.threads[id];
         let Some(set) = self.members(id) else {
-            return Err(errors::unprintable("a barrier's threads must be known"));
+            return Err(errors::unprintable(
+                "a barrier's threads must be known",
+                "name threads of constant number and place, `barrier(#w[0])`",
+            ));
         };
         if self.members(t.root).as_ref() == Some(&set) {
             return plain(BarrierScope::Block);
@@ -95,7 +98,10 @@ impl Lowering<'_> {
         let warps = set.chunks(WARP as usize);
         let whole = |w: &[i64]| w.len() == WARP as usize && w[0] % WARP == 0 && w[31] - w[0] == 31;
         if !warps.into_iter().all(whole) {
-            return Err(errors::unprintable("a barrier of several warps takes whole warps"));
+            return Err(errors::unprintable(
+                format!("a barrier of several warps takes whole warps, not {} threads", set.len()),
+                "name whole warps, `barrier(#cta.tile([64])[0])`, or lanes of one warp",
+            ));
         }
         let n = set.len() as i64;
         let id = match self.barriers.iter().position(|b| *b == set) {
@@ -108,10 +114,13 @@ impl Lowering<'_> {
         let named = atom.number("barrier");
         let id = named.map_or(0, |n| n.least) + id as i64;
         if let Some(named) = named.filter(|n| id > n.most) {
-            return Err(errors::unprintable(format!(
-                "a block has {} named barriers; this kernel has more sets of threads that wait",
-                named.most
-            )));
+            return Err(errors::unprintable(
+                format!(
+                    "a block has {} named barriers; this kernel has more sets of threads that wait",
+                    named.most
+                ),
+                "let more barriers name the same threads, or use mbarriers",
+            ));
         }
         let numbers = [("barrier", Dim::Const(id)), ("threads", Dim::Const(n))];
         self.ptx(atom, &[], &numbers, vec![], false).map(|stmt| stmt.kind)

@@ -78,7 +78,10 @@ impl Lowering<'_> {
             if t.levels == root.levels && t.offset == root.offset {
                 return Ok(());
             }
-            return Err(errors::unprintable("which threads or blocks execute depends on a symbol"));
+            return Err(errors::unprintable(
+                "which threads or blocks execute depends on a symbol",
+                "name all of them, or give the thread tensor constant extents",
+            ));
         };
         if outer.as_ref() == Some(&inner) {
             return Ok(());
@@ -125,6 +128,7 @@ impl Lowering<'_> {
                     if s % radix != 0 {
                         return Err(errors::unprintable(
                             "a set of threads does not follow from digits of the thread index",
+                            "choose threads by tiles whose strides divide one another",
                         ));
                     }
                     if s > radix {

@@ -167,7 +167,8 @@ impl Nvrtc {
 fn c_string(text: &str, what: &str) -> Fallible<CString> {
     CString::new(text).map_err(|_| {
         let message = format!("{what} holds a NUL byte");
-        Box::new(Diagnostic::new(Code::NvrtcFailed, Span::default(), message))
+        let help = "rename what holds it";
+        Box::new(Diagnostic::new(Code::NvrtcFailed, Span::default(), message).help(help))
     })
 }
 
@@ -186,7 +187,9 @@ fn refused(arch: &str, status: &str, log: &str) -> Box<Diagnostic> {
         format!("NVRTC refused the program for `{arch}`: {status}"),
     );
     d.notes = log.lines().map(str::to_owned).collect();
-    Box::new(d)
+    Box::new(d.help(
+        "report this with the file: what carbyne prints should compile; `--emit cuda` shows it",
+    ))
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub struct Estimate {
 /// A whole number that grows with the cycles, the same for cycles that differ by less than the estimate
 /// can tell: some 2 percent.
 pub(super) fn grade(cycles: f64) -> i64 {
-    (cycles.max(1.0).ln() / 0.02) as i64
+    (libm::log(cycles.max(1.0)) / 0.02) as i64
 }
 
 /// A copy.

@@ -1,6 +1,7 @@
 //! What instructions want of a shared tensor that find its elements by themselves: `wgmma` of a factor, TMA of a
 //! box. They are constraints like the runs of [`super::smem`], but stronger: few layouts have a descriptor or a tensor
-//! map at all, so that all of them are written down and those that break a constraint are left out.
+//! map at all, so that all of them are written down and those that break a constraint are left out. Tests ask for
+//! them; the search does not yet.
 //!
 //! Sources: PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout; CUDA Driver API, Tensor Map Object
 //! Management. The rules themselves are [`carbyne_atoms::descriptor`]'s and [`carbyne_atoms::tensor_map`]'s.

@@ -283,7 +283,7 @@ impl<'p> Problem<'p> {
         let n = self.sides.first().map_or(1, |s| s.access(tile).0);
         let (kept, gone) = (of(false), (of(true) / n).clamp(1, threads));
         let values = (kept * gone / threads).max(1) as f64;
-        let lanes = (gone.min(32) as f64).log2().ceil();
+        let lanes = f64::from((gone.min(32) as u32).next_power_of_two().ilog2());
         let timing = &limits(table.arch).timing;
         let shared = if gone > 32 {
             timing.shared_store_cycles + timing.shared_load_cycles * (gone as f64 / 32.0)

@@ -187,7 +187,7 @@ impl LayoutError {
         }
     }
 
-    /// What a person can do about it, where there is something to do.
+    /// What a person can do about it.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
@@ -220,11 +220,15 @@ impl LayoutError {
             LayoutError::TooDeep { limit } => Some(format!("nest at most {limit} levels")),
             LayoutError::TooLarge { limit, .. } => Some(format!("stay within {limit}")),
             LayoutError::Divisor { .. } => Some("divide by 1 or more".to_owned()),
+            LayoutError::Parse { expected, .. } => Some(format!("write {expected} there")),
+            LayoutError::Variable { .. } => Some(
+                "declare it with a range that is not empty, and give it a value of that range"
+                    .to_owned(),
+            ),
             LayoutError::Swizzle { .. } => Some(
                 "use `Sw<bits,base,shift>` with shift at least bits, and bits + base + shift at most 62"
                     .to_owned(),
             ),
-            _ => None,
         }
     }
 }

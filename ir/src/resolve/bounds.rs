@@ -33,22 +33,29 @@ impl Resolver {
         if from_zero && to_end {
             return Ok(());
         }
-        let show = |v: Option<i64>| v.map_or("unbounded".to_owned(), |v| v.to_string());
+        let range = match (lo, hi) {
+            (Some(lo), Some(hi)) => format!("ranges over {lo}..={hi}"),
+            (Some(lo), None) => format!("ranges over {lo} and all above"),
+            (None, Some(hi)) => format!("ranges over {hi} and all below"),
+            (None, None) => "may be any number".to_owned(),
+        };
+        let missing = match (from_zero, to_end) {
+            (true, _) => format!("{} < {}", cx.display(i), cx.display(size)),
+            (false, true) => format!("{} >= 0", cx.display(i)),
+            (false, false) => {
+                format!("{0} >= 0 && {0} < {1}", cx.display(i), cx.display(size))
+            }
+        };
         fail(
             Diagnostic::new(
                 Code::IndexRange,
                 span,
                 format!("index `{}` can leave its mode", cx.display(i)),
             )
-            .label(format!(
-                "ranges over {}..={}, the mode has extent {}",
-                show(lo),
-                show(hi),
-                cx.display(size)
-            ))
-            .help(
-                "bound the loop or the coordinate by the extent of the mode, or ask with an `if`",
-            ),
+            .label(format!("{range}, the mode has extent {}", cx.display(size)))
+            .help(format!(
+                "bound the loop or the coordinate by the extent, or ask with an `if ({missing}) {{`"
+            )),
         )
     }
 

@@ -12,9 +12,18 @@ use crate::tuple::IntTuple;
 
 /// Arithmetic that has no answer.
 pub(super) fn overflow(span: Span, e: &LayoutError) -> Box<Diagnostic> {
-    let mut d = Diagnostic::new(Code::Overflow, span, e.to_string());
-    d.help = e.help();
-    Box::new(d)
+    Box::new(match e {
+        LayoutError::Overflow { .. } => {
+            Diagnostic::new(Code::Overflow, span, "the result does not fit 64 bits")
+                .label("integers go from -9223372036854775808 to 9223372036854775807")
+                .help("choose smaller numbers")
+        }
+        _ => {
+            let mut d = Diagnostic::new(Code::Overflow, span, e.to_string());
+            d.help = e.help();
+            d
+        }
+    })
 }
 
 /// A refusal of the layout algebra.
@@ -58,6 +67,7 @@ impl Resolver {
             Dim::Const(v) => Ok(v),
             Dim::Expr(_) => fail(
                 Diagnostic::new(Code::Symbolic, e.span, format!("{what} is not a constant"))
+                    .label("depends on a symbol, a loop or a coordinate")
                     .help("write a number or a `let` constant"),
             ),
         }
@@ -94,7 +104,10 @@ impl Resolver {
                             span,
                             format!("{what} is `{}`, below {least}", self.p.arena.display(leaf)),
                         )
-                        .help(format!("{what} is at least {least}")),
+                        .help(match least {
+                            1 => "make every extent 1 or more; state `min=` of a symbol",
+                            _ => "make every stride 0 or more",
+                        }),
                     );
                 }
             }

@@ -42,6 +42,7 @@ impl Resolver {
                     span,
                     format!("{} box extents for {} modes", sizes.len(), level.rank()),
                 )
+                .label(format!("the tensor is {}", level.display_in(&self.p.arena)))
                 .help("give one extent a mode"),
             );
         }

@@ -222,7 +222,11 @@ impl Resolver {
                     sym.name.span,
                     format!("the range of `{}` is empty", sym.name.text),
                 )
-                .label("min and div must be at least 1, max at least min"),
+                .label(format!(
+                    "from {lo} to {}, multiples of {div}",
+                    sym.max.map_or("any".to_owned(), |m| m.to_string())
+                ))
+                .help("make `min` and `div` at least 1, and `max` at least `min`"),
             );
         }
         let info = VarInfo { name: sym.name.text.clone(), lo, hi: sym.max, div };
@@ -257,7 +261,8 @@ impl Resolver {
                     bounds.0.span,
                     "the loop's start has no lower bound",
                 )
-                .help("begin at a constant or at an index variable"),
+                .label("may be any number below zero")
+                .help("begin at a constant, a coordinate, or `max(0, ..)`"),
             );
         };
         let hi = self.p.arena.range(end).1.map(|h| h.saturating_sub(1).max(lo));
@@ -315,7 +320,7 @@ impl Resolver {
                 )
                 .label("second definition")
                 .related(first, "first definition")
-                .help("choose another name; names in scope are never hidden"),
+                .help("choose another name for one of them: names in scope are never hidden"),
             ),
         }
     }

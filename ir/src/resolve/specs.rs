@@ -23,7 +23,10 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ),
     ("to", "a scalar type: what a cast in a `means` block gives"),
     ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
-    ("warps", "(m,n) or a count: warps of a block, for the solver"),
+    (
+        "warps",
+        "(m,n), (m,n,k) or a count: warps of a block, or what else executes an instruction, for the solver",
+    ),
 ];
 
 impl Resolver {
@@ -32,6 +35,7 @@ impl Resolver {
         if let Some(name) = spec.name.as_ref().filter(|_| !top) {
             return fail(
                 Diagnostic::new(Code::Placement, name.span, "only kernels have names")
+                    .label("this spec stands in a body")
                     .help("remove the name, or move the spec to the top"),
             );
         }
@@ -67,6 +71,7 @@ impl Resolver {
                                 n.span,
                                 format!("`{}` is no number", n.text),
                             )
+                            .label("expected a decimal number, `inf` or `nan`")
                             .help("write a decimal number"),
                         );
                     }
@@ -142,18 +147,21 @@ impl Resolver {
         let mut all = Attributes::default();
         for (i, attr) in spec.attrs.iter().enumerate() {
             let key = attr.key.text.as_str();
-            let wrong = |message: String, help: String| {
-                fail(Diagnostic::new(Code::Attribute, attr.key.span, message).help(help))
+            let wrong = |message: String, label: &str, help: String| {
+                let d = Diagnostic::new(Code::Attribute, attr.key.span, message);
+                fail(d.label(label).help(help))
             };
             let Some((_, takes)) = SPEC_ATTRIBUTES.iter().find(|(k, _)| *k == key) else {
                 let known: Vec<&str> = SPEC_ATTRIBUTES.iter().map(|(k, _)| *k).collect();
                 return wrong(
                     format!("no spec knows the attribute `{key}`"),
-                    format!("known are {}", known.join(", ")),
+                    "unknown attribute",
+                    format!("remove it, or write one of {}", known.join(", ")),
                 );
             };
             if spec.attrs[..i].iter().any(|a| a.key.text == key) {
-                return wrong(format!("`{key}` is given twice"), "remove one".to_owned());
+                let message = format!("`{key}` is given twice");
+                return wrong(message, "given before", "remove one of them".to_owned());
             }
             let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
             let fits = match key {
@@ -171,7 +179,8 @@ impl Resolver {
             if !fits {
                 return wrong(
                     format!("`{key}` does not belong to this spec"),
-                    format!("`{key}` is {takes}"),
+                    &format!("a {} has no `{key}`", spec.kind),
+                    format!("remove it: `{key}` is {takes}"),
                 );
             }
             match (key, &attr.value) {
@@ -181,7 +190,8 @@ impl Resolver {
                     Err(()) => {
                         return wrong(
                             format!("`{w}` is no scalar type"),
-                            "write f32, f16 or another scalar type".to_owned(),
+                            "expected a scalar type",
+                            "write `acc=f32`, or another scalar type".to_owned(),
                         );
                     }
                 },
@@ -214,7 +224,8 @@ impl Resolver {
                 _ => {
                     return wrong(
                         format!("the value of `{key}` does not fit"),
-                        format!("`{key}` takes {takes}"),
+                        "takes a value of another sort",
+                        format!("write for `{key}` {takes}"),
                     );
                 }
             }
@@ -240,6 +251,7 @@ impl Resolver {
                     attr.key.span,
                     format!("`{key}` takes constants of at least {least}"),
                 )
+                .label("one of its values is less, or not constant")
                 .help("write numbers or `let` constants"),
             ),
         }

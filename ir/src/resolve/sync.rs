@@ -43,7 +43,7 @@ impl Resolver {
                 Some(Dim::Const(self.constant(e, &format!("the number of {what}"))?))
             }
             (SyncNumber::Any(what) | SyncNumber::Constant(what), None) => {
-                return wrong(format!("the {what} is missing"));
+                return wrong(format!("`{what}` is missing"));
             }
             (_, Some(SyncArg::View(_))) => {
                 return wrong("a tensor stands where none is due".to_owned());

@@ -32,6 +32,10 @@ impl Resolver {
                     ty.span,
                     format!("`%{}` is given by the caller but does not lie in GL", name.text),
                 )
+                .label(match ty.memory {
+                    Some(memory) => format!("lies in {memory}"),
+                    None => "lies nowhere".to_owned(),
+                })
                 .help("write `.GL`, or `Allocate` it in the body of a spec"),
             );
         }
@@ -170,9 +174,10 @@ impl Resolver {
                         Diagnostic::new(
                             Code::Alignment,
                             e.span,
-                            format!("an alignment of {align} bytes"),
+                            format!("an alignment of {align} bytes is none"),
                         )
-                        .help("write a power of two from 1 to 65536"),
+                        .label("not a power of two from 1 to 65536")
+                        .help("write a power of two: `align=128`"),
                     );
                 }
                 buffer.align = align;
@@ -187,7 +192,8 @@ impl Resolver {
                             e.span,
                             format!("address {at} is not in shared memory"),
                         )
-                        .help("write a byte address inside the block's shared memory"),
+                        .label("addresses count bytes from 0 to 16777216")
+                        .help("write a byte address inside the block's shared memory: `at=4096`"),
                     );
                 }
                 buffer.at = Some(at);
@@ -211,14 +217,25 @@ impl Resolver {
         let bits = Dim::mul(&self.p.arena, buffer.cosize, Dim::Const(buffer.scalar.bits()))
             .map_err(|e| overflow(span, &e))?;
         if self.p.arena.range(bits).1.is_some_and(|hi| hi > cap) {
+            let name = &buffer.name;
+            let (most, help) = match buffer.memory {
+                Some(Memory::Rf) if buffer.open => ("of 2 MiB", "make the tensor smaller"),
+                // Without `?` or `tv=` all of it is in every thread.
+                Some(Memory::Rf) => (
+                    "of one thread: 255 registers of 32 bits, four times over",
+                    "write `{?}` to spread the tensor over the threads, or make it smaller",
+                ),
+                Some(Memory::Sh) => ("of shared memory", "make the tensor smaller, or tile it"),
+                Some(Memory::Gl) | None => ("of an address", "make the tensor smaller"),
+            };
             return fail(
                 Diagnostic::new(
                     Code::TooLarge,
                     span,
-                    format!("`%{}` takes {} bits", buffer.name, self.p.arena.display(bits)),
+                    format!("`%{name}` takes {} bits", self.p.arena.display(bits)),
                 )
-                .label(format!("at most {cap} bits fit here"))
-                .help("make the tensor smaller, or spread it over more threads"),
+                .label(format!("at most {cap} bits fit here, {most}"))
+                .help(help),
             );
         }
         Ok(())
@@ -331,7 +348,10 @@ impl Resolver {
                     span,
                     format!("the layout of `%{}` is still open", view.base.text),
                 )
-                .help("run `carbyne decompose`, or write the layout"),
+                .label("the solver finds it where nothing is asked of it yet")
+                .help(
+                    "write the layout, or leave what needs it to the solver: a spec without a body",
+                ),
             );
         }
         if t.map.is_some() {
@@ -393,7 +413,8 @@ impl Resolver {
                                 view.base.text
                             ),
                         )
-                        .help("run `carbyne decompose`, or write `tv=`"),
+                        .label("the solver finds it where nothing is asked of it yet")
+                        .help("write `tv=`, or leave what needs it to the solver: a spec without a body"),
                     );
                 };
                 let values = tv.mode(1).map_err(|e| refused(span, &e))?;
@@ -427,7 +448,8 @@ impl Resolver {
             Some(l) => Ok(l),
             None => fail(
                 Diagnostic::new(Code::WrongRank, span, "a scalar has no modes to take apart")
-                    .help("remove the operation"),
+                    .label("all modes are indexed already")
+                    .help("remove the operation, or keep a mode with `_`"),
             ),
         }
     }
@@ -450,8 +472,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::WrongRank,
                     span,
-                    format!("{n} tile sizes for {} modes", level.rank()),
+                    format!("{} for {}", count(n, "tile size"), count(level.rank(), "mode")),
                 )
+                .label(format!("the outermost level is {}", level.display_in(cx)))
                 .help("give one tile size a mode; `_` takes a whole mode"),
             );
         }
@@ -470,7 +493,8 @@ impl Resolver {
                                     e.span,
                                     "a tile has no elements",
                                 )
-                                .help("tile sizes are at least 1"),
+                                .label(format!("its size is {}", cx.display(extent)))
+                                .help("write a size of at least 1; state `min=` of a symbol"),
                             );
                         }
                         self.check_divides(extent, size, e.span)?;
@@ -515,6 +539,7 @@ impl Resolver {
                             cx.display(size)
                         ),
                     )
+                    .label("its copies do not cover the mode")
                     .help("choose a tile whose copies cover the mode exactly"),
                 );
             }
@@ -541,7 +566,7 @@ impl Resolver {
             crate::leaf::Decision::Known(_) => match (extent, size) {
                 (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {
                     let best = (1..=t.min(n).min(1 << 20)).rev().find(|c| n % c == 0).unwrap_or(1);
-                    format!("{best} is the largest smaller tile that divides {n}")
+                    format!("write {best}: it is the largest smaller tile that divides {n}")
                 }
                 _ => "choose a tile that divides the extent".to_owned(),
             },
@@ -563,7 +588,15 @@ impl Resolver {
                     l.span,
                     format!("{} elements are reshaped to {}", cx.display(have), by.display_in(cx)),
                 )
-                .help("a reshape keeps every element: sizes must agree"),
+                .label(format!(
+                    "{} elements, up to number {}",
+                    cx.display(want),
+                    cx.display(cosize)
+                ))
+                .help(format!(
+                    "name each of the {} elements once: a reshape keeps all of them",
+                    cx.display(have)
+                )),
             );
         }
         level.compose_in(cx, &by).map_err(|e| refused(l.span, &e))
@@ -583,8 +616,16 @@ impl Resolver {
                 Diagnostic::new(
                     Code::WrongRank,
                     span,
-                    format!("{} indices for {rank} modes", args.len()),
+                    format!(
+                        "{} for {}",
+                        counted(args.len(), "index", "indices"),
+                        count(rank, "mode")
+                    ),
                 )
+                .label(match level {
+                    Some(level) => format!("the outermost level is {}", level.display_in(cx)),
+                    None => "it is a scalar".to_owned(),
+                })
                 .help("give one index a mode; `_` keeps a mode"),
             );
         }
@@ -638,7 +679,8 @@ impl Resolver {
                         cx.display(size)
                     ),
                 )
-                .help("its strides count elements of the tensor, column-major"),
+                .label("its strides count elements of the outermost level, column-major")
+                .help("make extents or strides smaller, so that it stays in the tensor"),
             );
         }
         let position = self.position(threads, span)?;
@@ -657,7 +699,8 @@ impl Resolver {
                         cx.display(count)
                     ),
                 )
-                .help("the first mode must have one element a thread"),
+                .label(format!("its first mode is {}", t_mode.display_in(cx)))
+                .help(format!("make the extents of its first mode count {}", cx.display(count))),
             );
         }
         let whole = level.compose_in(cx, &tv).map_err(e)?;
@@ -667,6 +710,15 @@ impl Resolver {
         t.levels[0] = self.joined(&values.modes(), span)?;
         Ok(())
     }
+}
+
+/// `1 mode`, `2 modes`
+fn count(n: usize, what: &str) -> String {
+    counted(n, what, &format!("{what}s"))
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 fn at_err(span: Span) -> impl Fn(&crate::layout::LayoutError) -> Box<Diagnostic> {

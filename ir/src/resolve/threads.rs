@@ -31,6 +31,7 @@ impl Resolver {
                         dims.span,
                         "a thread tensor of several modes states its strides",
                     )
+                    .label(format!("{} modes, and no strides", dims.modes.len()))
                     .help("write `[(2,4):(1,2)]` for first mode fastest, `[(2,4):(4,1)]` for last"),
                 );
             }
@@ -63,9 +64,14 @@ impl Resolver {
                 Diagnostic::new(
                     Code::ThreadLayout,
                     ty.span,
-                    format!("`#{}` does not hold every index below {} once", name.text, cx.display(n)),
+                    format!(
+                        "`#{}` does not hold every index below {} once",
+                        name.text,
+                        cx.display(n)
+                    ),
                 )
-                .help("a declared thread tensor is compact, like `[(4,8):(1,4)]`; tile it for subsets"),
+                .label("some are missing, or there twice")
+                .help("declare it compact, like `[(4,8):(1,4)]`, and tile it for subsets"),
             );
         }
         let cap = match ty.scalar {
@@ -81,7 +87,10 @@ impl Resolver {
                     format!("`#{}` has {} {}s", name.text, self.p.arena.display(n), ty.scalar),
                 )
                 .label(format!("at most {cap}"))
-                .help("make the tensor smaller"),
+                .help(match ty.scalar {
+                    ThreadScalar::Thread => "take fewer threads, and give each more elements",
+                    ThreadScalar::Block => "take fewer blocks, and give each more work",
+                }),
             );
         }
         let (var, kind) = match ty.scalar {
@@ -193,6 +202,7 @@ impl Resolver {
                                 span,
                                 "only of a group of threads one is elected",
                             )
+                            .label("this is no group of threads")
                             .help("elect of a warp: `#cta.tile([32])[0].elect()`"),
                         );
                     }
@@ -207,7 +217,8 @@ impl Resolver {
                             span,
                             "the operation belongs to data tensors",
                         )
-                        .help("thread tensors are tiled, reshaped and indexed"),
+                        .label("this is a tensor of threads")
+                        .help("tile, reshape or index it, or name a data tensor `%A`"),
                     );
                 }
             }
@@ -258,6 +269,12 @@ impl Resolver {
         if rank != n || t.each.is_some() {
             return fail(
                 Diagnostic::new(Code::WrongRank, span, format!("{n} names for {rank} modes"))
+                    .label(match t.levels.first() {
+                        Some(level) => {
+                            format!("the outermost level is {}", level.display_in(&self.p.arena))
+                        }
+                        None => "it is a single thread".to_owned(),
+                    })
                     .help("give one name a mode of the outermost level"),
             );
         }
@@ -299,7 +316,8 @@ impl Resolver {
             if s == Dim::Const(0) {
                 return fail(
                     Diagnostic::new(Code::ThreadLayout, span, "two coordinates name one thread")
-                        .help("thread tensors have no strides of 0"),
+                        .label(format!("the mode {} has a stride of 0", mode.display_in(cx)))
+                        .help("give every mode of a thread tensor a stride of its own"),
                 );
             }
             let c = Dim::rem(cx, Dim::div(cx, me, s).map_err(e)?, n).map_err(e)?;

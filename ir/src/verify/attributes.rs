@@ -8,7 +8,7 @@ use crate::ast::SpecKind;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
-use crate::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId};
+use crate::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use std::collections::HashSet;
@@ -41,7 +41,7 @@ impl Verifier<'_> {
                 );
             }
         }
-        self.warps(spec);
+        self.warps(spec, body);
         self.tiles(spec);
         if let (Some(span), Some(acc)) = (at(spec, "acc"), spec.acc)
             && let Some((other, found)) = other_acc(self.p, spec, acc, body)
@@ -87,23 +87,36 @@ impl Verifier<'_> {
         }
     }
 
-    fn warps(&mut self, spec: &Spec) {
+    /// Groups of threads, as many as execute an instruction together: warps, save where leaves of a MatMul
+    /// say otherwise.
+    fn warps(&mut self, spec: &Spec, body: &[Stmt]) {
         let (Some(span), Some(warps)) = (at(spec, "warps"), spec.ints("warps")) else { return };
-        let Some(threads) = spec.exec.map(|e| &self.p.threads[e.threads]) else { return };
-        let n = match threads.each {
-            Some(_) => Some(1),
-            None => threads.concat().to_fixed().map(|l| l.size()),
-        };
+        let Some(n) = spec.exec.and_then(|e| n_threads(self.p, e.threads)) else { return };
         let said = warps.iter().fold(1i64, |n, w| n.saturating_mul(*w));
-        let Some(n) = n.filter(|n| (n + 31) / 32 != said) else { return };
+        let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let group = match matmul {
+            true => leaf_group(self.p, body),
+            false => Some(32),
+        };
+        let (fits, found) = match group {
+            // Nothing is chosen yet.
+            None => (n % said == 0, format!("{n} threads")),
+            Some(1) => (n == said, format!("{n} threads, each for itself")),
+            Some(g) => ((n + g - 1) / g == said, format!("{n} threads, groups of {g}")),
+        };
+        if fits {
+            return;
+        }
         let written = tuple(warps);
         self.errors.push(
             Diagnostic::new(
                 Code::Attribute,
                 span,
-                format!("`warps={written}` are {said} warps, and {n} threads execute the body"),
+                format!(
+                    "`warps={written}` are {said} groups of threads, and not those of the body"
+                ),
             )
-            .label(format!("{n} threads are {} warps", (n + 31) / 32))
+            .label(format!("{found} execute it"))
             .help("correct `warps=`, or remove it: with a body it decides nothing"),
         );
     }
@@ -193,6 +206,45 @@ fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Sp
                 let found = inner.acc.filter(|found| *found != acc);
                 if let Some(found) = found {
                     return Some((inner.span, found));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// How many threads a thread tensor has; none where that depends on symbols.
+fn n_threads(p: &Program, id: ThreadsId) -> Option<i64> {
+    let threads = &p.threads[id];
+    match threads.each {
+        Some(_) => Some(1),
+        None => threads.concat().to_fixed().map(|l| l.size()),
+    }
+}
+
+/// The threads that execute a MatMul of the body together, where one names its instruction.
+fn leaf_group(p: &Program, body: &[Stmt]) -> Option<i64> {
+    let mut todo: Vec<&Stmt> = body.iter().rev().collect();
+    while let Some(stmt) = todo.pop() {
+        match &stmt.kind {
+            StmtKind::For { body, .. } => todo.extend(body.iter().rev()),
+            StmtKind::If { then, otherwise, .. } => {
+                todo.extend(otherwise.iter().rev());
+                todo.extend(then.iter().rev());
+            }
+            StmtKind::Spec(id) => {
+                let spec = &p.specs[*id];
+                todo.extend(spec.body.iter().flatten().rev());
+                let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+                if spec.body.is_some() || !matmul {
+                    continue;
+                }
+                let threads = &p.threads[spec.exec?.threads];
+                match (threads.each, &spec.atom) {
+                    (Some(_), _) => return Some(1),
+                    (None, Some(_)) => return threads.levels.last()?.to_fixed().map(|l| l.size()),
+                    (None, None) => {}
                 }
             }
             _ => {}

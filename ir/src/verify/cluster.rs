@@ -27,7 +27,8 @@ impl Verifier<'_> {
         }
         if let Some(t) = spec.bar.filter(|t| self.p.tensors[*t].peer.is_some()) {
             let message = format!("`bar=` names {} of another block", self.p.tensor_name(t));
-            let help = "a copy completes on the mbarrier of the block that it goes to";
+            let help =
+                "name the mbarrier without `.peer`: a copy completes in the block that it goes to";
             self.error(Code::Peer, spec.span, message, help);
         }
     }
@@ -42,10 +43,10 @@ impl Verifier<'_> {
             let shown = self.p.arena.display(rank);
             let message = format!("`.peer({shown})` can leave the cluster of {n}");
             let help = match rank {
-                Dim::Const(_) => "name a rank below the number of the cluster's blocks",
-                Dim::Expr(_) => "bound the rank: a loop variable, or `r % n`",
+                Dim::Const(_) => format!("name a rank from 0 to {}", n - 1),
+                Dim::Expr(_) => format!("bound the rank: `({shown}) % {n}`, or a loop variable"),
             };
-            self.error(Code::Peer, span, message, help);
+            self.error(Code::Peer, span, message, &help);
         }
     }
 }

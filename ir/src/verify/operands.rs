@@ -1,7 +1,7 @@
 //! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
 
 use super::Verifier;
-use crate::ast::{ReduceOp, SpecKind};
+use crate::ast::{ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Operand, SpecId, TensorId};
@@ -26,14 +26,19 @@ impl Verifier<'_> {
         if let Some((i, o)) = wanted
             && (i, o) != (n_in, n_out)
         {
-            self.error(
-                Code::Arity,
-                spec.span,
-                format!(
-                    "{} takes {i} and gives {o} operands, here are {n_in} and {n_out}",
-                    name(spec.kind)
-                ),
-                "correct the operands",
+            let plural = |n: usize| if n == 1 { "" } else { "s" };
+            self.errors.push(
+                Diagnostic::new(
+                    Code::Arity,
+                    spec.span,
+                    format!(
+                        "{} takes {i} operand{} and gives {o}, here are {n_in} and {n_out}",
+                        name(spec.kind),
+                        plural(i)
+                    ),
+                )
+                .label(format!("{n_in} before `->`, {n_out} behind it"))
+                .help(format!("write `{}`", usage(spec.kind))),
             );
             return;
         }
@@ -58,12 +63,19 @@ impl Verifier<'_> {
             let constant =
                 matches!(spec.kind, SpecKind::Binary(_)) && spec.input_tensors().next().is_some();
             if number != (spec.kind == SpecKind::Init) && !(number && constant) {
-                self.error(
-                    Code::Arity,
-                    spec.span,
-                    format!("operand {} of {} is of the wrong sort", i, name(spec.kind)),
-                    "Init takes a number, a BinaryPointwise may take one beside a tensor, every \
-                     other spec takes tensors",
+                let (found, wanted) = match (number, spec.kind) {
+                    (true, SpecKind::Binary(_)) => ("a number", "a tensor beside one number"),
+                    (true, _) => ("a number", "a tensor"),
+                    (false, _) => ("a tensor", "a number"),
+                };
+                self.errors.push(
+                    Diagnostic::new(
+                        Code::Arity,
+                        spec.span,
+                        format!("operand {i} of {} is {found}", name(spec.kind)),
+                    )
+                    .label(format!("{} takes {wanted} there", name(spec.kind)))
+                    .help(format!("write `{}`", usage(spec.kind))),
                 );
                 return;
             }
@@ -110,7 +122,7 @@ impl Verifier<'_> {
         let message = match spec.kind {
             SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
                 Some((
-                    format!("a {} from {} to {out}", name(spec.kind), ins[0]),
+                    format!("a {} from {} to {out} keeps no type", name(spec.kind), ins[0]),
                     "convert with `UnaryPointwise.cast`",
                 ))
             }
@@ -119,8 +131,8 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("a MatMul of {} by {}", ins[0], ins[1]),
-                    "both factors have one scalar type; integers or floats of up to 8 bits may \
-                     differ in sign or format",
+                    "convert one with `UnaryPointwise.cast`: both factors have one scalar type, save \
+                     integers or floats of up to 8 bits, which may differ in sign or format",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
@@ -136,29 +148,38 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
-                    "all inputs have one scalar type, and the output is `bool`",
+                    match out {
+                        Scalar::Bool => "give all inputs one scalar type, by `UnaryPointwise.cast`",
+                        _ => "make the output `bool`, and the inputs of one scalar type",
+                    },
                 ))
             }
             SpecKind::Select if ins[0] != Scalar::Bool || ins[1] != ins[2] || ins[1] != out => {
                 Some((
                     format!("a Select of {}, {} and {} to {out}", ins[0], ins[1], ins[2]),
-                    "the first operand is `bool`, the others and the output have one scalar type",
+                    match ins[0] {
+                        Scalar::Bool => "give the other operands and the output one scalar type",
+                        _ => "make the first operand `bool`, and the others of the output's type",
+                    },
                 ))
             }
             SpecKind::Binary(op) if !op.compares() && ins.iter().any(|s| *s != out) => Some((
                 format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
-                "all operands have one scalar type; convert with `UnaryPointwise.cast`",
+                "convert with `UnaryPointwise.cast`: all operands have one scalar type",
             )),
-            SpecKind::Unary(op) if op != crate::ast::UnaryOp::Cast && ins[0] != out => Some((
+            SpecKind::Unary(UnaryOp::Cast) if ins[0] == out => {
+                Some((format!("a cast from {out} to {out} converts nothing"), "write a `Move`"))
+            }
+            SpecKind::Unary(op) if op != UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
-                "both operands have one scalar type; convert with `UnaryPointwise.cast`",
+                "convert with `UnaryPointwise.cast`: both operands have one scalar type",
             )),
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if ins[0].is_float() || out.is_float() =>
             {
                 Some((
                     format!("a {} of {}", name(spec.kind), ins[0]),
-                    "bits are reduced of integers; floats have sum, prod, min and max",
+                    "choose sum, prod, min or max: bits are reduced of integers only",
                 ))
             }
             _ => None,
@@ -201,17 +222,14 @@ impl Verifier<'_> {
             )
             .label(format!("operands have shapes {}", list.join(", ")));
             d = d.help(match spec.kind {
-                SpecKind::MatMul | SpecKind::MatMulSet => {
-                    "A[m,k], B[k,n], C[m,n]; B stored N×K is a view with exchanged strides"
-                }
-                SpecKind::Reduction(_) => {
-                    "name the removed modes with `axis=`; the others stay, or become 1"
-                }
-                SpecKind::Move | SpecKind::Binary(_) => {
-                    "all operands have the same extents, mode by mode; an input of as many modes may \
-                     have extent 1 where it stands for all"
-                }
-                _ => "all operands have the same extents, mode by mode",
+                SpecKind::MatMul | SpecKind::MatMulSet => matmul_help(&ins[0], &ins[1], &outs[0]),
+                SpecKind::Reduction(_) => self.reduction_help(id, &ins[0]),
+                SpecKind::Move | SpecKind::Binary(_) => format!(
+                    "give the inputs the extents {:?}; one of as many modes may have extent 1 where it \
+                     stands for all",
+                    outs[0]
+                ),
+                _ => format!("give all operands the same extents, such as {:?}", outs[0]),
             });
             self.errors.push(d);
         }
@@ -239,17 +257,32 @@ impl Verifier<'_> {
             .collect()
     }
 
+    fn reduction_help(&self, id: SpecId, from: &[i64]) -> String {
+        let axes = self.p.specs[id].axes().unwrap_or_default();
+        if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
+            let last = from.len().saturating_sub(1);
+            return format!("name the modes to remove, 0 to {last}, with `axis=`");
+        }
+        let (kept, ones) = reduced(from, &axes);
+        format!("give the output the extents {kept:?} or {ones:?}, or correct `axis=`")
+    }
+
     fn reduction_fits(&self, id: SpecId, from: &[i64], to: &[i64]) -> bool {
         let Some(axes) = self.p.specs[id].axes() else { return false };
         if axes.iter().any(|a| *a >= from.len()) {
             return false;
         }
-        let kept: Vec<i64> =
-            (0..from.len()).filter(|i| !axes.contains(i)).map(|i| from[i]).collect();
-        let ones: Vec<i64> =
-            (0..from.len()).map(|i| if axes.contains(&i) { 1 } else { from[i] }).collect();
+        let (kept, ones) = reduced(from, &axes);
         to == kept || to == ones
     }
+}
+
+/// The extents without those of the axes, and with 1 for these.
+fn reduced(from: &[i64], axes: &[usize]) -> (Vec<i64>, Vec<i64>) {
+    let modes = || from.iter().enumerate();
+    let kept = modes().filter(|(i, _)| !axes.contains(i)).map(|(_, n)| *n).collect();
+    let ones = modes().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
+    (kept, ones)
 }
 
 /// Whether factors of two types may be multiplied: small ones of one kind and width, `i4` by `u4`.
@@ -267,6 +300,30 @@ fn matmul_fits(a: &[i64], b: &[i64], c: &[i64]) -> bool {
         }
         _ => false,
     }
+}
+
+fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
+    let (a, b, c) = match (a, b, c) {
+        (&[m, k], &[n2, k2], &[m2, n]) if (m, k, n) == (m2, k2, n2) => {
+            return format!(
+                "view B as [{k},{n}]: B stored N×K is a view with exchanged strides, \
+                 `[({k},{n}):(1,{k})]`"
+            );
+        }
+        all => all,
+    };
+    format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")
+}
+
+/// A spec of the kind as text has it, without who executes it.
+fn usage(kind: SpecKind) -> String {
+    let operands = match kind {
+        SpecKind::Init => "(0) -> (%A)",
+        SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => "(%A, %B) -> (%C)",
+        SpecKind::Select => "(%p, %A, %B) -> (%C)",
+        _ => "(%A) -> (%B)",
+    };
+    format!("{} {operands}", name(kind))
 }
 
 /// Equal mode by mode, up to modes of extent 1; or one of them one-dimensional and as large.

@@ -36,6 +36,7 @@ impl Verifier<'_> {
                 self.p.specs[id].span,
                 format!("the spec {verb} `%{name}`, which the enclosing spec does not name"),
             )
+            .label(format!("{verb} `%{name}`"))
             .related(self.p.specs[around.spec].span, "the enclosing spec")
             .help(format!("make `%{name}` {role} of the enclosing spec")),
         );
@@ -50,11 +51,15 @@ impl Verifier<'_> {
         }
         let Some(layout) = tensor.concat().to_fixed() else { return };
         if let Ok(false) = layout.is_injective() {
-            self.error(
-                Code::NotInjective,
-                span,
-                format!("two coordinates of {} share an element", self.p.tensor_name(t)),
-                "a written tensor needs a stride of its own for every mode",
+            let name = self.p.tensor_name(t);
+            self.errors.push(
+                Diagnostic::new(
+                    Code::NotInjective,
+                    span,
+                    format!("two coordinates of {name} share an element"),
+                )
+                .label(format!("{name} is written, and is {layout}"))
+                .help("give every mode of a written tensor a stride of its own"),
             );
         }
     }

@@ -56,11 +56,23 @@ impl Verifier<'_> {
     fn swizzle(&mut self, buffer: &Buffer) {
         let Some(sw) = buffer.swizzle else { return };
         if buffer.align < sw.period() || buffer.at.is_some_and(|at| at % sw.period() != 0) {
-            self.error(
-                Code::Alignment,
-                buffer.span,
-                format!("the swizzle of `%{}` repeats every {} bytes", buffer.name, sw.period()),
-                "align the tensor, and its address where pinned, to the swizzle's period",
+            let period = sw.period();
+            let message = format!("the swizzle of `%{}` repeats every {period} bytes", buffer.name);
+            self.errors.push(
+                Diagnostic::new(Code::Alignment, buffer.span, message)
+                    .label(match buffer.at {
+                        Some(at) => format!("it begins at byte {at}"),
+                        None => format!("it is aligned to {} bytes", buffer.align),
+                    })
+                    .help(match buffer.at {
+                        Some(at) => {
+                            format!(
+                                "begin at a multiple of it: `at={}`",
+                                at / period * period + period
+                            )
+                        }
+                        None => format!("write `align={period}`, or leave `align=` out"),
+                    }),
             );
         }
     }
@@ -94,11 +106,14 @@ impl Verifier<'_> {
             return;
         }
         if let Ok(false) = layout.is_injective() {
-            self.error(
-                Code::NotInjective,
-                buffer.span,
-                format!("two coordinates of `%{}` share an element", buffer.name),
-                "enlarge the stride, or leave the strides out",
+            self.errors.push(
+                Diagnostic::new(
+                    Code::NotInjective,
+                    buffer.span,
+                    format!("two coordinates of `%{}` share an element", buffer.name),
+                )
+                .label(format!("{layout} has {} places for {}", layout.cosize(), layout.size()))
+                .help("enlarge a stride, or leave the strides out"),
             );
         }
     }
@@ -125,21 +140,21 @@ impl Verifier<'_> {
         if t_mode.size() != group.size() {
             self.errors.push(wrong(
                 format!("it counts {} threads, the tensor has {}", t_mode.size(), group.size()),
-                "the first mode must have one element a thread",
+                &format!("make the extents of the first mode count {}", group.size()),
             ));
             return;
         }
         if let Some((n, _)) = v_mode.leaves().iter().find(|(n, s)| *n > 1 && *s == 0) {
             self.errors.push(wrong(
                 format!("a thread holds {n} copies of one value"),
-                "only threads may replicate values; remove the value mode of stride 0",
+                "remove the value mode of stride 0: only threads may replicate values",
             ));
             return;
         }
         if let Err(label) = covers(&tv, shape.size()) {
             self.errors.push(wrong(
                 label,
-                "every element needs exactly one owner, or several by a thread mode of stride 0",
+                "give every element exactly one owner, or several by a thread mode of stride 0",
             ));
         }
     }

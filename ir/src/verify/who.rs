@@ -134,6 +134,7 @@ impl Verifier<'_> {
                     spec.span,
                     "one of a group is elected where threads have diverged",
                 )
+                .label("who is elected here depends on who comes")
                 .related(at, "not all threads pass here")
                 .help("move it out of the condition"),
             );
@@ -148,7 +149,7 @@ impl Verifier<'_> {
             };
             if let Some(t) = all.into_iter().find(|t| place(*t)) {
                 let message = format!(
-                    "where {} is depends on the thread, and which one is elected is not said",
+                    "the place of a {} depends on the thread, and which one is elected is not said",
                     self.p.tensor_name(t)
                 );
                 let help = "name a thread, `#cta[0]`, or a place that is the same for all";
@@ -205,6 +206,7 @@ impl Verifier<'_> {
                     span,
                     "a barrier stands where threads have diverged",
                 )
+                .label("a barrier waits for all of them")
                 .related(at, "not all threads pass here")
                 .help("move the barrier out of the condition"),
             );

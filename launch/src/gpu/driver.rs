@@ -66,7 +66,7 @@ pub(super) fn of_status(status: u32, what: &str) -> Box<Diagnostic> {
         100 | 101 => refused(
             Code::NoGpu,
             "the driver offers no GPU",
-            "`nvidia-smi` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them",
+            "see whether `nvidia-smi` lists one, and unset CUDA_VISIBLE_DEVICES",
         ),
         // No code for this GPU; PTX of a version that the driver does not know; driver and library of
         // different versions.
@@ -75,14 +75,18 @@ pub(super) fn of_status(status: u32, what: &str) -> Box<Diagnostic> {
         700 | 715..=719 => refused(
             Code::LaunchFailed,
             said,
-            "`carbyne simulate` finds races, and accesses that are out of bounds or unaligned",
+            "run `carbyne simulate`: it finds races, and accesses out of bounds or unaligned",
         ),
         701 => refused(
             Code::LaunchFailed,
             said,
-            "the block needs more registers or shared memory than the GPU has",
+            "give the block fewer threads, registers or bytes of shared memory",
         ),
-        _ => refused(Code::LaunchFailed, said, "the driver's documentation explains the status"),
+        _ => refused(
+            Code::LaunchFailed,
+            said,
+            "look the status up in the documentation of the CUDA driver",
+        ),
     }
 }
 

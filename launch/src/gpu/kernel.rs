@@ -52,7 +52,7 @@ impl Launch {
             _ => Err(refused(
                 Code::LaunchFailed,
                 format!("no launch has {grid} blocks of {} threads", kernel.block),
-                "a grid has from 1 to 2^31 - 1 blocks",
+                "launch from 1 to 2^31 - 1 blocks",
             )),
         }
     }
@@ -259,7 +259,7 @@ fn wait(event: &Event, kernel: &str, patience: Duration) -> Fallible<()> {
                     "the kernel `{kernel}` has not ended after {:.0} s",
                     patience.as_secs_f64()
                 ),
-                "`carbyne simulate` finds barriers that not all threads reach; `--timeout` waits longer",
+                "run `carbyne simulate`: it finds barriers that not all threads reach; or raise `--timeout`",
             ));
         }
         // Short kernels end within the first checks.

@@ -74,7 +74,8 @@ impl Buffer {
             return Ok(());
         }
         let text = format!("{n} bytes do not fit a buffer of {}", self.len());
-        Err(Box::new(Diagnostic::new(Code::BadInput, Default::default(), text)))
+        let help = "give as many bytes as the buffer was made for";
+        Err(Box::new(Diagnostic::new(Code::BadInput, Default::default(), text).help(help)))
     }
 
     /// Writes one byte everywhere, in the order of the GPU's stream; does not wait.

@@ -73,7 +73,7 @@ impl Gpu {
                     0 => "the driver offers no GPU".to_owned(),
                     n => format!("there is no GPU number {number}, the driver offers {n}"),
                 },
-                "`nvidia-smi` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them",
+                "choose one that `nvidia-smi` lists with `--gpu N`, and unset CUDA_VISIBLE_DEVICES",
             ));
         }
         let asked = "the GPU does not answer";

@@ -44,7 +44,7 @@ impl TensorMap {
         let rank = extents.len();
         if !(1..=5).contains(&rank) || strides.len() + 1 != rank || sizes.len() != rank {
             let text = format!("no tensor map has {rank} modes with so many strides and boxes");
-            return Err(refused(Code::LaunchFailed, text, "a tensor map has from 1 to 5 modes"));
+            return Err(refused(Code::LaunchFailed, text, "give the tensor map from 1 to 5 modes"));
         }
         let mut map = TensorMap { words: [0; 16] };
         let ones = [1u32; 5];

@@ -33,6 +33,7 @@ use crate::plan::{
 use crate::report::Outputs;
 use crate::root::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
+use crate::workers::Workers;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
@@ -221,10 +222,12 @@ impl<'p> Trial<'p> {
             let region = sample::region(&root.reference.chain, number, &view.modes, most);
             let parts = Oracle::new(kernel, memory, root).parts(number, region);
             // Few at a time: each holds the rows and columns that it needs.
-            for some in parts.chunks(2 * rayon::current_num_threads()) {
+            let workers = Workers::get()?;
+            for some in parts.chunks(2 * workers.count()) {
                 let compare =
                     |part: &Region| self.compare(kernel, memory, root, (number, view, bytes), part);
-                let tallies: Vec<Checked<Tally>> = some.par_iter().map(compare).collect();
+                let tallies: Vec<Checked<Tally>> =
+                    workers.run(|| some.par_iter().map(compare).collect());
                 for of_part in tallies {
                     tally.merge(of_part?);
                 }
@@ -426,10 +429,11 @@ fn gaps(program: &Program, buffer: BufferId, memory: &GlobalMemory, bytes: &[u8]
         Some(before) if before.len() == bytes.len() => None,
         _ => {
             let poison = u64::MAX >> (64 - memory.scalar.bits());
-            (0..memory.len).into_par_iter().find_first(|at| {
+            let stray = |at: &i64| {
                 memory.inverse.element(*at).is_none()
                     && unpacked(bytes, memory.scalar, *at) != Some(poison)
-            })
+            };
+            Workers::get()?.run(|| (0..memory.len).into_par_iter().find_first(stray))
         }
     };
     let Some(at) = found else { return Ok(()) };

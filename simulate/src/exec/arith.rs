@@ -77,7 +77,7 @@ fn erfc_of(v: f64) -> f64 {
     const REST: f64 = -9.667_293_313_452_913e-17;
     let z = v / SQRT_2;
     let lost = ((-z).mul_add(SQRT_2, v) - z * REST) * FRAC_1_SQRT_2;
-    libm::erfc(z) - FRAC_2_SQRT_PI * (-z * z).exp() * lost
+    libm::erfc(z) - FRAC_2_SQRT_PI * libm::exp(-z * z) * lost
 }
 
 /// One operand.
@@ -106,20 +106,20 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
         );
     }
     let v = decode(from, x);
-    let sigmoid = |v: f64| (1.0 + (-v).exp()).recip();
+    let sigmoid = |v: f64| (1.0 + libm::exp(-v)).recip();
     encode(
         to,
         match op {
             UnaryOp::Cast => v,
             UnaryOp::Neg => -v,
             UnaryOp::Abs => f64::from_bits(v.to_bits() << 1 >> 1),
-            UnaryOp::Exp => v.exp(),
-            UnaryOp::Exp2 => v.exp2(),
-            UnaryOp::Log => v.ln(),
+            UnaryOp::Exp => libm::exp(v),
+            UnaryOp::Exp2 => libm::exp2(v),
+            UnaryOp::Log => libm::log(v),
             UnaryOp::Sqrt => v.sqrt(),
             UnaryOp::Rsqrt => v.sqrt().recip(),
             UnaryOp::Rcp => v.recip(),
-            UnaryOp::Tanh => v.tanh(),
+            UnaryOp::Tanh => libm::tanh(v),
             UnaryOp::Sigmoid => sigmoid(v),
             UnaryOp::Relu => {
                 if v > 0.0 {

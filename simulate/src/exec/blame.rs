@@ -11,7 +11,9 @@ use carbyne_ir::diag::{Code, Diagnostic};
 const MBARRIER_BYTES: usize = 8;
 
 pub(super) fn bad_index(kernel: &Kernel<'_>, site: u32, e: BadIndex) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(Code::Overflow, kernel.sites[site as usize].span, e.to_string()))
+    let span = kernel.sites[site as usize].span;
+    let help = "choose smaller extents and strides, and divisors of at least 1";
+    Box::new(Diagnostic::new(Code::Overflow, span, e.to_string()).help(help))
 }
 
 /// A barrier that some threads never reach.

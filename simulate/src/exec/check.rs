@@ -472,6 +472,10 @@ pub(crate) fn wrong_element(
     let label = "the body of this spec does not compute what the spec means";
     let by = block.map_or("all blocks together".to_owned(), |block| format!("block {block}"));
     let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
+    d = d.help(match writer {
+        Some(_) => "correct the statement that wrote it last, or what that reads",
+        None => "write every element: compare the tiles of the body with the output's shape",
+    });
     if wrong.exact.is_some() {
         d = d.note(format!(
             "it is {is} as stored; computed in binary64, without rounding, it is another number, so \

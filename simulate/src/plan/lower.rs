@@ -60,7 +60,10 @@ pub(crate) fn lower<'p>(
     if n_threads > MAX_BLOCK_THREADS {
         let text =
             format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
-        return Err(Box::new(Diagnostic::new(Code::TooManyThreads, site.span, text)));
+        return Err(Box::new(
+            Diagnostic::new(Code::TooManyThreads, site.span, text)
+                .help("take fewer threads, and give each more elements"),
+        ));
     }
     let n_threads = n_threads as usize;
     let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
@@ -71,8 +74,14 @@ pub(crate) fn lower<'p>(
         _ => 1,
     };
     if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
-        let text = format!("a cluster of {cluster} blocks of {n_blocks}");
-        return Err(Box::new(Diagnostic::new(Code::ExecConfig, site.span, text)));
+        let text = format!("the {n_blocks} blocks are not clusters of {cluster}");
+        return Err(Box::new(
+            Diagnostic::new(Code::ExecConfig, site.span, text)
+                .label(format!(
+                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and divides the grid"
+                ))
+                .help("make the number of blocks a multiple of the cluster's"),
+        ));
     }
     let cluster = cluster as usize;
     let limits = carbyne_atoms::limits(atoms.arch);
@@ -176,7 +185,11 @@ impl Lowering<'_, '_> {
     fn block(&mut self, stmts: &[Stmt], depth: usize) -> Checked<Vec<Node>> {
         if depth > MAX_DEPTH {
             let span = stmts.first().map_or(Span::default(), |s| s.span);
-            return Err(Box::new(Diagnostic::new(Code::TooDeep, span, "statements nest too deep")));
+            return Err(Box::new(
+                Diagnostic::new(Code::TooDeep, span, "statements nest too deep")
+                    .label(format!("deeper than {MAX_DEPTH}"))
+                    .help("write fewer bodies within one another"),
+            ));
         }
         let mut nodes = Vec::new();
         for stmt in stmts {
@@ -253,7 +266,10 @@ impl Lowering<'_, '_> {
         let spec = &program.specs[id];
         let Some(exec) = spec.exec else {
             let text = "the spec does not say who executes it";
-            return Err(Box::new(Diagnostic::new(Code::ExecConfig, spec.span, text)));
+            return Err(Box::new(
+                Diagnostic::new(Code::ExecConfig, spec.span, text)
+                    .help("write `<<<#blocks, #threads>>>` after its name"),
+            ));
         };
         let crew = self.crew(exec.threads)?;
         let site = self.site(spec.line, spec.span);
@@ -312,9 +328,12 @@ impl Lowering<'_, '_> {
                 let mut d = Diagnostic::new(
                     Code::UnknownAtom,
                     spec.span,
-                    format!("{} has no atom of this name", self.atoms.arch),
+                    format!("{} has no atom `{name}`", self.atoms.arch),
                 );
-                d.help = nearest.first().map(|n| format!("did you mean `{n}`?"));
+                d.help = Some(match nearest.first() {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`carbyne atoms` lists those that it has".to_owned(),
+                });
                 return Err(Box::new(d));
             };
             executed_by(self.kernel.program, spec, atom).map_err(
@@ -658,7 +677,7 @@ enum Unchecked {
 pub(super) fn open(span: Span, what: &str) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::OpenLayout, span, format!("the layout of {what} is still open"))
-            .help("run `carbyne decompose`, or write the layout"),
+            .help("write the layout, or decompose the program first"),
     )
 }
 

@@ -102,7 +102,11 @@ impl Lowering<'_, '_> {
             None => None,
             Some(_) if wide.size() > MAX_SPREAD => {
                 let text = format!("{} stands for too many elements", self.kernel.view_name(plain));
-                return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
+                return Err(Box::new(
+                    Diagnostic::new(Code::TooLarge, span, text)
+                        .label(format!("more than {MAX_SPREAD}"))
+                        .help("write a loop over parts of the output"),
+                ));
             }
             Some(d) => {
                 let own = &self.kernel.views[plain].modes;
@@ -149,7 +153,11 @@ impl Lowering<'_, '_> {
                 if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
                     let text =
                         format!("%{} takes more registers than can be simulated", buffer.name);
-                    return Err(Box::new(Diagnostic::new(Code::TooLarge, span, text)));
+                    return Err(Box::new(
+                        Diagnostic::new(Code::TooLarge, span, text)
+                            .label(format!("{MAX_REGISTERS} elements of all threads of a block"))
+                            .help("spread it over the threads, or make it smaller"),
+                    ));
                 }
                 self.kernel.registers.push(RegisterBuffer { len, bits, names });
                 Space::Registers(self.kernel.registers.len() - 1)

@@ -8,7 +8,7 @@
 //! The code reported is the verifier's where it refuses the text; `ok` must give a reason.
 
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::ast::{BinOp, Block, Expr, Module, Stmt, StmtKind, SyncArg, SyncOp};
+use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::{resolve, text, verify};
 use carbyne_simulate::{Inputs, Options, simulate};
@@ -96,6 +96,11 @@ fn changed(module: &Module, number: usize, change: Change) -> Option<Module> {
         done = match change {
             Change::Delete => {
                 list.remove(i);
+                if list.is_empty() {
+                    // An empty body is another error.
+                    let nothing = vec![(Name::new("left_out"), Expr::int(0))];
+                    list.push(Stmt::new(StmtKind::Let(nothing)));
+                }
                 true
             }
             Change::Earlier => i > 0 && exchange(list, i - 1),

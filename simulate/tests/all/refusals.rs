@@ -54,7 +54,7 @@ fn atoms_must_fit() {
             "operand S holds 1 elements a thread, the row takes 2",
         ),
         ("fma.f32", Code::AtomMismatch, "it computes MatMul"),
-        ("ldmatrix.x4.b16", Code::AtomMismatch, "operand S lies in GL"),
+        ("ldmatrix.x4.b16", Code::AtomMismatch, "needs groups of 32 threads"),
         ("ld.golbal.b32", Code::UnknownAtom, ""),
     ] {
         let text = kernel(&format!(

@@ -94,7 +94,7 @@ fn faults_of_barriers() {
         Code::BarrierMisuse,
         "more arrivals",
     );
-    fails(&with("mbarrier.init(%full, 32)", ""), Code::Uninitialized, "%full");
+    fails(&with("mbarrier.init(%full, 32)", "fence.async"), Code::Uninitialized, "%full");
     fails(&with("  barrier\n", ""), Code::Race, "%full");
     fails(
         &with("<<<#grid, #cta[0]>>>", "<<<#grid, #w[0]>>>"),

@@ -73,7 +73,13 @@ pub(super) fn compiled(
             slot.get_or_init(|| compile_text(nvrtc, &batch.source, batch.arch, emit(batch.arch)));
         }
     };
-    std::thread::scope(|s| (0..THREADS.min(batches.len())).for_each(|_| drop(s.spawn(work))));
+    // This thread works, too: others are a help where the machine starts them.
+    std::thread::scope(|s| {
+        for _ in 1..THREADS.min(batches.len()) {
+            let _ = std::thread::Builder::new().spawn_scoped(s, work);
+        }
+        work();
+    });
     let missed = || Diagnostic::new(Code::Internal, Default::default(), "it was not compiled");
     slots.into_iter().map(|s| s.into_inner().unwrap_or_else(|| Err(Box::new(missed())))).collect()
 }

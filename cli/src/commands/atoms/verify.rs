@@ -323,7 +323,9 @@ impl Device {
             let buffer = &program.buffers[*id];
             if guard.iter().any(|b| *b != POISON) {
                 let text = format!("it writes behind `%{}`", buffer.name);
-                return Err(Box::new(Diagnostic::new(Code::SimOutOfBounds, buffer.span, text)));
+                let help = "report this: the row's probe reaches outside, or the row does";
+                let d = Diagnostic::new(Code::SimOutOfBounds, buffer.span, text);
+                return Err(Box::new(d.help(help)));
             }
             let of = |o: &&carbyne_atoms::probe::operand::ProbeOperand| {
                 o.output.as_ref() == Some(&buffer.name)

@@ -153,9 +153,78 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         format!("expected {wanted}, found {}", found.words),
     )
     .label(format!("expected {wanted}"));
-    match help(text, base, at, &rules) {
-        Some(help) => d.help(help),
-        None => d,
+    d.help(help(text, base, at, &rules).unwrap_or_else(|| form(&text[base..], at - base)))
+}
+
+/// Parts of a statement that stand in brackets: what they begin with, and how they are written.
+const PARTS: [(&str, &str); 9] = [
+    (".tile(", "write tiles as `.tile([8,_])`, strided ones as `.tile([2:2], _)`"),
+    (".reshape(", "write a reshape as `.reshape([2,2]:[2,1])`"),
+    (".tv(", "write it as `.tv(((4,8),2):((2,8),1) over #w)`"),
+    (".tensormap(", "write it as `.tensormap([128,64], swizzle=(3,4,3))`"),
+    (".peer(", "write it as `.peer(@r + 1)`"),
+    ("tv=", "write it as `tv=((4,8),2):((2,8),1) over #cta`"),
+    ("swizzle=(", "write it as `swizzle=(3,4,3)`"),
+    ("min(", "write it as `min(a, b)`"),
+    ("max(", "write it as `max(a, b)`"),
+];
+
+/// How the part of a statement that is wrong at `at` is written, or else the statement.
+fn form(step: &str, at: usize) -> String {
+    let before = step.get(..at).unwrap_or("");
+    let open = |part: &str| {
+        let inside = before.rfind(part)? + part.len();
+        let mut depth = 0;
+        let closed = before[inside..].chars().any(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth < 0 || matches!(c, '{' | '}')
+        });
+        (!closed).then_some(inside)
+    };
+    let part = PARTS.iter().filter_map(|(part, form)| Some((open(part)?, form))).max();
+    if let Some((_, form)) = part {
+        return (*form).to_owned();
+    }
+    let word = step.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').next();
+    let word = word.unwrap_or("");
+    let written = |what: &str, example: &str| format!("write {what} as `{example}`");
+    match step.chars().next() {
+        Some('%') => {
+            return "write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`"
+                .into();
+        }
+        Some('#') => {
+            return "write threads as `#cta:[128].thread`, a view as `#w = #cta.tile([32])`".into();
+        }
+        Some('@') => return written("coordinates", "@m, @n = #grid.indices()"),
+        _ => {}
+    }
+    match word.split('.').next().unwrap_or("") {
+        "let" => written("constants", "let M = 256, N = 2 * M"),
+        "sym" => written("a symbol", "sym K{min=64, max=4096, div=64}"),
+        "for" => written("a loop", "for (k = 0; k < 8; k += 1) {"),
+        "if" => written("a condition", "if (k < 8 && @t == 0) {"),
+        "else" => written("the other branch", "} else {"),
+        "barrier" => written("a barrier", "barrier` or `barrier(#w)"),
+        "Allocate" => written("an allocation", "Allocate %s:[128,32].f16.SH{align=128}"),
+        "Init" => written("it", "Init <<<#grid, #cta>>> (0.0) -> (%x)"),
+        "Spec" => written("it", "Spec @name <<<#grid, #cta>>> (%A) -> (%B) {"),
+        "Select" => written("it", "Select <<<#grid, #cta>>> (%p, %a, %b) -> (%d)"),
+        "MatMul" | "BinaryPointwise" => {
+            written("it", &format!("{word} <<<#grid, #cta>>> (%A, %B) -> (%C)"))
+        }
+        "Move" | "UnaryPointwise" | "Shfl" => {
+            written("it", &format!("{word} <<<#grid, #cta>>> (%A) -> (%B)"))
+        }
+        "Reduction" => written("it", &format!("{word} <<<#grid, #cta>>> (%A) -> (%B) axis=1")),
+        _ => match word.parse::<SyncOp>() {
+            Ok(op) => written("it", &op.usage()),
+            Err(()) => {
+                "begin a statement with `%A`, `#cta`, `@i`, `let`, `for`, `if`, `Allocate` or a \
+                 spec such as `Move`"
+                    .to_owned()
+            }
+        },
     }
 }
 

@@ -78,7 +78,11 @@ pub(super) fn int<T: std::str::FromStr>(node: &Node<'_, '_>, bits: u32) -> Answe
                 node.span(),
                 format!("`{text}` does not fit {bits} bits"),
             )
-            .label("too large a number"),
+            .label("too large a number")
+            .help(match bits {
+                32 => "write a number below 4294967296",
+                _ => "write a number up to 9223372036854775807",
+            }),
         )
     })
 }
@@ -143,7 +147,10 @@ impl Operators {
                     }
                     _ => Err(Box::new(
                         Diagnostic::new(Code::Syntax, span, "a tuple stands where a number is due")
-                            .label("expected a number, found a tuple"),
+                            .label("expected a number, found a tuple")
+                            .help(
+                                "write one number; tuples stand in shapes, strides and tile sizes",
+                            ),
                     )),
                 }
             }

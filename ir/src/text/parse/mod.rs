@@ -181,7 +181,9 @@ impl<'s> Reader<'s> {
                         errors::short(number.text())
                     ),
                 )
-                .help(format!("this build reads version {FORMAT_VERSION}")),
+                .help(format!(
+                    "write `carbyne {FORMAT_VERSION}`, or take the carbyne that wrote the text"
+                )),
             )),
         }
     }

@@ -175,14 +175,16 @@ fn sym(mut parts: Parts<'_, '_>) -> Answer<SymDecl> {
                         key.span,
                         format!("a symbol has no `{}`", short(other)),
                     )
-                    .label("expected `min`, `max` or `div`"),
+                    .label("expected `min`, `max` or `div`")
+                    .help(one_of(other, ["min", "max", "div"].into_iter())),
                 ));
             }
         };
         if place.replace(value).is_some() {
             return Err(Box::new(
                 Diagnostic::new(Code::Syntax, key.span, format!("`{}` is given twice", key.text))
-                    .label("given before"),
+                    .label("given before")
+                    .help("remove one of them"),
             ));
         }
     }

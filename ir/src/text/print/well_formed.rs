@@ -21,7 +21,7 @@ pub fn well_formed(module: &Module) -> Diagnostics {
     if module.version != FORMAT_VERSION {
         let message =
             format!("format version `{}` is not one that this build reads", module.version);
-        let help = format!("this build reads version {FORMAT_VERSION}");
+        let help = format!("set it to {FORMAT_VERSION}, the version that this build reads");
         walk.error(Code::Version, Span::default(), message, "of a tree built in memory", &help);
     }
     walk.comments(module.header.iter().chain(&module.footer), Span::default());

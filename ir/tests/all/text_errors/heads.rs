@@ -20,15 +20,15 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k < 8; k++) {\n  barrier\n}\nlet = 3",
         expect![[r#"
-        P0001 2:21 "+" expected `+=`, found `+`
-        P0001 5:5 "=" expected a name, found `=`
-    "#]],
+            P0001 2:21 "+" expected `+=`, found `+` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+            P0001 5:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "for (k = 0, k < 8, k += 1) {}",
         expect![[r#"
-        P0001 2:11 "," expected an operator or `;`, found `,`
-    "#]],
+            P0001 2:11 "," expected an operator or `;`, found `,` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+        "#]],
     );
     check(
         "for (k = 0; k < 8; k += 1) unrol {}",
@@ -39,32 +39,32 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k < 8; k += 1)",
         expect![[r#"
-        P0001 2:27 "" expected `unroll`, `nounroll` or `{`, found the end of the text
-    "#]],
+            P0001 2:27 "" expected `unroll`, `nounroll` or `{`, found the end of the text (write a loop as `for (k = 0; k < 8; k += 1) {`)
+        "#]],
     );
     check(
         "if (k) {}",
         expect![[r#"
-            P0001 2:6 ")" expected a comparison such as `<` or an operator, found `)`
+            P0001 2:6 ")" expected a comparison such as `<` or an operator, found `)` (write a condition as `if (k < 8 && @t == 0) {`)
         "#]],
     );
     check(
         "if (k < 8 || k > 3) {}",
         expect![[r#"
-        P0001 2:11 "|" expected `&&`, an operator or `)`, found `|`
-    "#]],
+            P0001 2:11 "|" expected `&&`, an operator or `)`, found `|` (write a condition as `if (k < 8 && @t == 0) {`)
+        "#]],
     );
     check(
         "if k < 8 {}",
         expect![[r#"
-        P0001 2:4 "k" expected `(`, found `k`
-    "#]],
+            P0001 2:4 "k" expected `(`, found `k` (write a condition as `if (k < 8 && @t == 0) {`)
+        "#]],
     );
     check(
         "if (k < 8) {} else if (k < 9) {}",
         expect![[r#"
-        P0001 2:20 "if" expected `{`, found `if`
-    "#]],
+            P0001 2:20 "if" expected `{`, found `if` (write the other branch as `} else {`)
+        "#]],
     );
     check(
         "else {}",
@@ -91,43 +91,43 @@ fn specs() {
     check(
         "Move (%a)",
         expect![[r#"
-        P0001 2:10 "" expected `->`, found the end of the text
-    "#]],
+            P0001 2:10 "" expected `->`, found the end of the text (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+        "#]],
     );
     check(
         "Move %a -> %b",
         expect![[r#"
-            P0001 2:6 "%a" expected `<<<`, `(` or a kernel's name such as `@gemm`, found `%a`
+            P0001 2:6 "%a" expected `<<<`, `(` or a kernel's name such as `@gemm`, found `%a` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
         "Move (%a -> (%b)",
         expect![[r#"
-            P0001 2:10 "->" expected `[`, `)`, `,` or `.`, found `->`
+            P0001 2:10 "->" expected `[`, `)`, `,` or `.`, found `->` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
         "Move (#a) -> (%b)",
         expect![[r##"
-        P0001 2:7 "#a" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `#a`
-    "##]],
+            P0001 2:7 "#a" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `#a` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+        "##]],
     );
     check(
         "Move (%a) -> (0.0)",
         expect![[r#"
-        P0001 2:15 "0" expected a tensor such as `%A` or `)`, found `0`
-    "#]],
+            P0001 2:15 "0" expected a tensor such as `%A` or `)`, found `0` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+        "#]],
     );
     check(
         "Move <<<#a>>> (%a) -> (%b)",
         expect![[r#"
-            P0001 2:11 ">>>" expected `[`, `,` or `.`, found `>>>`
+            P0001 2:11 ">>>" expected `[`, `,` or `.`, found `>>>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
         "Move <<<#a, #b>> (%a) -> (%b)",
         expect![[r#"
-            P0001 2:15 ">" expected `>>>`, `[` or `.`, found `>`
+            P0001 2:15 ">" expected `>>>`, `[` or `.`, found `>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
@@ -145,7 +145,7 @@ fn specs() {
     check(
         "Move (%a) -> (%b) acc=f32.",
         expect![[r#"
-            P0001 2:26 "." expected `means`, `{`, a name or the next statement, found `.`
+            P0001 2:26 "." expected `means`, `{`, a name or the next statement, found `.` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
@@ -181,13 +181,13 @@ fn specs() {
     check(
         "Init (.5) -> (%b)",
         expect![[r#"
-        P0001 2:7 "." expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `.`
-    "#]],
+            P0001 2:7 "." expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `.` (write it as `Init <<<#grid, #cta>>> (0.0) -> (%x)`)
+        "#]],
     );
     check(
         "Init (1e) -> (%b)",
         expect![[r#"
-        P0001 2:7 "1e" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `1e`
-    "#]],
+            P0001 2:7 "1e" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `1e` (write it as `Init <<<#grid, #cta>>> (0.0) -> (%x)`)
+        "#]],
     );
 }

@@ -62,7 +62,7 @@ fn version() {
     check_whole(
         "carbyne 2\nlet = 3",
         expect![[r#"
-            P0002 1:9 "2" format version `2` is not one that this build reads (this build reads version 1)
+            P0002 1:9 "2" format version `2` is not one that this build reads (write `carbyne 1`, or take the carbyne that wrote the text)
         "#]],
     );
     check_whole(
@@ -80,7 +80,7 @@ fn version() {
     check_whole(
         "carbyne 1000000000000000000000000000000000000000000000000000000000\n",
         expect![[r#"
-            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not one that this build reads (this build reads version 1)
+            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not one that this build reads (write `carbyne 1`, or take the carbyne that wrote the text)
         "#]],
     );
     check_whole(
@@ -108,51 +108,51 @@ fn statements() {
     check(
         "let M = 3\nMvoe (%a) -> (%b)\nlet = 3",
         expect![[r#"
-        P0001 3:1 "Mvoe" expected a statement, found `Mvoe` (did you mean `Move`?)
-        P0001 4:5 "=" expected a name, found `=`
-    "#]],
+            P0001 3:1 "Mvoe" expected a statement, found `Mvoe` (did you mean `Move`?)
+            P0001 4:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let M = 3 $",
         expect![[r#"
-            P0001 2:11 "$" expected an operator, `,` or the next statement, found `$`
+            P0001 2:11 "$" expected an operator, `,` or the next statement, found `$` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );
     check(
         "let M 3",
         expect![[r#"
-        P0001 2:7 "3" expected `=`, found `3`
-    "#]],
+            P0001 2:7 "3" expected `=`, found `3` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let 3 = M",
         expect![[r#"
-        P0001 2:5 "3" expected a name, found `3`
-    "#]],
+            P0001 2:5 "3" expected a name, found `3` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let M = ",
         expect![[r#"
-        P0001 2:9 "" expected a number, found the end of the text
-    "#]],
+            P0001 2:9 "" expected a number, found the end of the text (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let _ = 3",
         expect![[r#"
-        P0001 2:5 "_" expected a name, found `_`
-    "#]],
+            P0001 2:5 "_" expected a name, found `_` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "sym K{min=64, most=3}",
         expect![[r#"
-        P0001 2:15 "most" a symbol has no `most`
-    "#]],
+            P0001 2:15 "most" a symbol has no `most` (use `min`, `max` or `div`)
+        "#]],
     );
     check(
         "sym K{min=64, min=3}",
         expect![[r#"
-        P0001 2:15 "min" `min` is given twice
-    "#]],
+            P0001 2:15 "min" `min` is given twice (remove one of them)
+        "#]],
     );
     check(
         "sym K{min=-1}",
@@ -163,13 +163,13 @@ fn statements() {
     check(
         "%A",
         expect![[r#"
-            P0001 2:3 "" expected `=` or `:`, found the end of the text
+            P0001 2:3 "" expected `=` or `:`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
         "%A [8]",
         expect![[r#"
-            P0001 2:4 "[" expected `=` or `:`, found `[`
+            P0001 2:4 "[" expected `=` or `:`, found `[` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
@@ -181,26 +181,26 @@ fn statements() {
     check(
         "@m = %A.indices()",
         expect![[r#"
-            P0001 2:6 "%A" expected a thread tensor such as `#cta`, found `%A`
+            P0001 2:6 "%A" expected a thread tensor such as `#cta`, found `%A` (write coordinates as `@m, @n = #grid.indices()`)
         "#]],
     );
     check(
         "@m, n = #A.indices()",
         expect![[r#"
-        P0001 2:5 "n" expected an index such as `@m`, found `n`
-    "#]],
+            P0001 2:5 "n" expected an index such as `@m`, found `n` (write coordinates as `@m, @n = #grid.indices()`)
+        "#]],
     );
     check(
         "@m = #A",
         expect![[r#"
-            P0001 2:8 "" expected `[` or `.`, found the end of the text
+            P0001 2:8 "" expected `[` or `.`, found the end of the text (write coordinates as `@m, @n = #grid.indices()`)
         "#]],
     );
     check(
         "Allocate A:[8].f16",
         expect![[r#"
-        P0001 2:10 "A" expected a tensor such as `%A`, found `A`
-    "#]],
+            P0001 2:10 "A" expected a tensor such as `%A`, found `A` (write an allocation as `Allocate %s:[128,32].f16.SH{align=128}`)
+        "#]],
     );
     check(
         "async.comit",
@@ -217,7 +217,7 @@ fn statements() {
     check(
         "barrier(%A)",
         expect![[r#"
-            P0001 2:9 "%A" expected a thread tensor such as `#cta`, found `%A`
+            P0001 2:9 "%A" expected a thread tensor such as `#cta`, found `%A` (write a barrier as `barrier` or `barrier(#w)`)
         "#]],
     );
 }
@@ -251,43 +251,43 @@ fn numbers() {
     check(
         "let x = (3, 4)",
         expect![[r#"
-        P0001 2:9 "(3, 4)" a tuple stands where a number is due
-    "#]],
+            P0001 2:9 "(3, 4)" a tuple stands where a number is due (write one number; tuples stand in shapes, strides and tile sizes)
+        "#]],
     );
     check(
         "let x = ()",
         expect![[r#"
-        P0001 2:9 "()" a tuple stands where a number is due
-    "#]],
+            P0001 2:9 "()" a tuple stands where a number is due (write one number; tuples stand in shapes, strides and tile sizes)
+        "#]],
     );
     check(
         "let x = (3",
         expect![[r#"
-        P0001 2:11 "" expected an operator, `)` or `,`, found the end of the text
-    "#]],
+            P0001 2:11 "" expected an operator, `)` or `,`, found the end of the text (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let x = 3)",
         expect![[r#"
-            P0001 2:10 ")" expected an operator, `,` or the next statement, found `)`
+            P0001 2:10 ")" expected an operator, `,` or the next statement, found `)` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );
     check(
         "let x = min(3)",
         expect![[r#"
-        P0001 2:14 ")" expected an operator or `,`, found `)`
-    "#]],
+            P0001 2:14 ")" expected an operator or `,`, found `)` (write it as `min(a, b)`)
+        "#]],
     );
     check(
         "let x = 12ab",
         expect![[r#"
-        P0001 2:9 "12ab" expected a number, found `12ab`
-    "#]],
+            P0001 2:9 "12ab" expected a number, found `12ab` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let x = 3.5",
         expect![[r#"
-            P0001 2:10 "." expected an operator, `,` or the next statement, found `.`
+            P0001 2:10 "." expected an operator, `,` or the next statement, found `.` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );
     check(
@@ -299,20 +299,20 @@ fn numbers() {
     check(
         "let x = 9223372036854775808",
         expect![[r#"
-        P0004 2:9 "9223372036854775808" `9223372036854775808` does not fit 64 bits
-    "#]],
+            P0004 2:9 "9223372036854775808" `9223372036854775808` does not fit 64 bits (write a number up to 9223372036854775807)
+        "#]],
     );
     check(
         "let x = é",
         expect![[r#"
-        P0001 2:9 "é" expected a number, found `é`
-    "#]],
+            P0001 2:9 "é" expected a number, found `é` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "let x = \u{1}",
         expect![[r#"
-        P0001 2:9 "\u{1}" expected a number, found `\u{1}`
-    "#]],
+            P0001 2:9 "\u{1}" expected a number, found `\u{1}` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
 }
 
@@ -333,15 +333,15 @@ fn bodies() {
     check(
         "Spec () -> () {\n  let = 3\n  barrier\n",
         expect![[r#"
-        P0001 3:7 "=" expected a name, found `=`
-    "#]],
+            P0001 3:7 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
     check(
         "Spec () -> () { } }\nlet = 3\n}",
         expect![[r#"
-        P0001 2:19 "}" `}` closes nothing (remove it, or add the `{` that it should close)
-        P0001 3:5 "=" expected a name, found `=`
-    "#]],
+            P0001 2:19 "}" `}` closes nothing (remove it, or add the `{` that it should close)
+            P0001 3:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
+        "#]],
     );
 }
 
@@ -366,14 +366,14 @@ sym 3
 Init (1) -> (%a)
 ",
         expect![[r#"
-            P0001 2:5 "=" expected a name, found `=`
-            P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c`
-            P0001 6:9 "==" expected `=`, found `==`
-            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `foo`
-            P0001 9:3 "for" expected a tensor such as `%A`, found `for`
-            P0001 9:19 ";" expected a number, found `;`
-            P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}`
-            P0001 16:5 "3" expected an operator, `,` or the next statement, found `3`
+            P0001 2:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
+            P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+            P0001 6:9 "==" expected `=`, found `==` (write constants as `let M = 256, N = 2 * M`)
+            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `foo` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 9:3 "for" expected a tensor such as `%A`, found `for` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 9:19 ";" expected a number, found `;` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+            P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}` (write a barrier as `barrier` or `barrier(#w)`)
+            P0001 16:5 "3" expected an operator, `,` or the next statement, found `3` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );
     let many: String = (0..30).map(|i| format!("let {i}\n")).collect();

@@ -20,32 +20,32 @@ fn types_and_views() {
     check(
         "%A:[8]",
         expect![[r#"
-        P0001 2:7 "" expected `.`, found the end of the text
-    "#]],
+            P0001 2:7 "" expected `.`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%A:f16.GL",
         expect![[r#"
-        P0001 2:4 "f16" expected `[`, found `f16`
-    "#]],
+            P0001 2:4 "f16" expected `[`, found `f16` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%A:[8,].f16",
         expect![[r#"
-        P0001 2:7 "]" expected a number, found `]`
-    "#]],
+            P0001 2:7 "]" expected a number, found `]` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%A:[8",
         expect![[r#"
-        P0001 2:6 "" expected `:`, an operator, `]` or `,`, found the end of the text
-    "#]],
+            P0001 2:6 "" expected `:`, an operator, `]` or `,`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%A:[8,8:1,8].f16",
         expect![[r#"
-        P0001 2:8 ":" expected an operator, `]` or `,`, found `:`
-    "#]],
+            P0001 2:8 ":" expected an operator, `]` or `,`, found `:` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%A:[(8,8):(1,8,3)].f16",
@@ -68,32 +68,32 @@ fn types_and_views() {
     check(
         "%A:[8].f16.SH{swizzle=(3,4)}",
         expect![[r#"
-        P0001 2:27 ")" expected `,`, found `)`
-    "#]],
+            P0001 2:27 ")" expected `,`, found `)` (write it as `swizzle=(3,4,3)`)
+        "#]],
     );
     check(
         "%A:[8].f16.SH{swizzle=(3,4,4294967296)}",
         expect![[r#"
-        P0004 2:28 "4294967296" `4294967296` does not fit 32 bits
-    "#]],
+            P0004 2:28 "4294967296" `4294967296` does not fit 32 bits (write a number below 4294967296)
+        "#]],
     );
     check(
         "%A:[8].f16.RF{tv=(4,8) over #w}",
         expect![[r#"
-        P0001 2:24 "over" expected an operator or `:`, found `over`
-    "#]],
+            P0001 2:24 "over" expected an operator or `:`, found `over` (write it as `tv=((4,8),2):((2,8),1) over #cta`)
+        "#]],
     );
     check(
         "%A:[8].f16.RF{tv=4:8}",
         expect![[r#"
-        P0001 2:21 "}" expected `over` or an operator, found `}`
-    "#]],
+            P0001 2:21 "}" expected `over` or an operator, found `}` (write it as `tv=((4,8),2):((2,8),1) over #cta`)
+        "#]],
     );
     check(
         "%a = A",
         expect![[r#"
-        P0001 2:6 "A" expected a tensor such as `%A`, found `A`
-    "#]],
+            P0001 2:6 "A" expected a tensor such as `%A`, found `A` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%a = %A.tiel([8])",
@@ -104,25 +104,25 @@ fn types_and_views() {
     check(
         "%a = %A.tile(8)",
         expect![[r#"
-        P0001 2:14 "8" expected `[`, `_` or `)`, found `8`
-    "#]],
+            P0001 2:14 "8" expected `[`, `_` or `)`, found `8` (write tiles as `.tile([8,_])`, strided ones as `.tile([2:2], _)`)
+        "#]],
     );
     check(
         "%a = %A.tile([8], [4:1])",
         expect![[r#"
-        P0001 2:16 "]" expected an operator, `,` or `:`, found `]`
-    "#]],
+            P0001 2:16 "]" expected an operator, `,` or `:`, found `]` (write tiles as `.tile([8,_])`, strided ones as `.tile([2:2], _)`)
+        "#]],
     );
     check(
         "%a = %A.reshape([8])",
         expect![[r#"
-        P0001 2:20 ")" expected `:`, found `)`
-    "#]],
+            P0001 2:20 ")" expected `:`, found `)` (write a reshape as `.reshape([2,2]:[2,1])`)
+        "#]],
     );
     check(
         "%a = %A.frob()",
         expect![[r#"
-            P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `frob`
+            P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `frob` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
@@ -134,13 +134,13 @@ fn types_and_views() {
     check(
         "%a = %A[",
         expect![[r#"
-        P0001 2:9 "" expected `_`, a number or `]`, found the end of the text
-    "#]],
+            P0001 2:9 "" expected `_`, a number or `]`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+        "#]],
     );
     check(
         "%a = %A[(1,2)]",
         expect![[r#"
-        P0001 2:9 "(1,2)" a tuple stands where a number is due
-    "#]],
+            P0001 2:9 "(1,2)" a tuple stands where a number is due (write one number; tuples stand in shapes, strides and tile sizes)
+        "#]],
     );
 }

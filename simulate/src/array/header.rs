@@ -1,0 +1,175 @@
+//! The header of a `.npy` file: a Python dictionary of three keys, each there once.
+
+use super::{ArrayError, MAX_MODES};
+
+/// What a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header<'h> {
+    /// `<f4`
+    pub(super) descr: &'h str,
+    /// Whether the first mode is the fastest.
+    pub(super) fortran_order: bool,
+    /// Extents, the slowest first unless the order is Fortran's.
+    pub(super) shape: Vec<u64>,
+}
+
+impl<'h> Header<'h> {
+    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`; keys in any order.
+    ///
+    /// # Errors
+    /// [`ArrayError::Format`]: no such dictionary, a key that is missing, unknown or there twice.
+    pub(super) fn read(text: &'h str) -> Result<Self, ArrayError> {
+        let mut rest = Rest(text);
+        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+        rest.sign('{')?;
+        while !rest.take('}') {
+            let key = rest.string()?;
+            rest.sign(':')?;
+            let again = match key {
+                "descr" => descr.replace(rest.string()?).is_some(),
+                "fortran_order" => fortran_order.replace(rest.truth()?).is_some(),
+                "shape" => shape.replace(rest.tuple()?).is_some(),
+                _ => return Err(ArrayError::Format("its header has a key that is not known")),
+            };
+            if again {
+                return Err(ArrayError::Format("its header has a key twice"));
+            }
+            if !rest.take(',') {
+                rest.sign('}')?;
+                break;
+            }
+        }
+        if !rest.0.trim().is_empty() {
+            return Err(ArrayError::Format("its header goes on after its end"));
+        }
+        match (descr, fortran_order, shape) {
+            (Some(descr), Some(fortran_order), Some(shape)) => {
+                Ok(Header { descr, fortran_order, shape })
+            }
+            _ => Err(ArrayError::Format("its header lacks a type, an order or a shape")),
+        }
+    }
+}
+
+/// What is still to be read.
+struct Rest<'h>(&'h str);
+
+impl<'h> Rest<'h> {
+    /// Whether a sign is next; it is passed over.
+    fn take(&mut self, sign: char) -> bool {
+        let rest = self.0.trim_start().strip_prefix(sign);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn sign(&mut self, sign: char) -> Result<(), ArrayError> {
+        match self.take(sign) {
+            true => Ok(()),
+            false => {
+                Err(ArrayError::Format("its header is no dictionary of type, order and shape"))
+            }
+        }
+    }
+
+    /// Between quotes of one kind.
+    fn string(&mut self) -> Result<&'h str, ArrayError> {
+        let quote = if self.take('"') { '"' } else { '\'' };
+        if quote == '\'' {
+            self.sign(quote)?;
+        }
+        let (text, rest) =
+            self.0.split_once(quote).ok_or(ArrayError::Format("its header is cut off"))?;
+        self.0 = rest;
+        Ok(text)
+    }
+
+    fn truth(&mut self) -> Result<bool, ArrayError> {
+        let rest = self.0.trim_start();
+        for (word, value) in [("True", true), ("False", false)] {
+            if let Some(rest) = rest.strip_prefix(word) {
+                self.0 = rest;
+                return Ok(value);
+            }
+        }
+        Err(ArrayError::Format("its order is neither True nor False"))
+    }
+
+    /// `()`, `(3,)`, `(3, 4)`
+    fn tuple(&mut self) -> Result<Vec<u64>, ArrayError> {
+        const NONE: ArrayError = ArrayError::Format("its shape is none");
+        let mut all = vec![];
+        if !self.take('(') {
+            return Err(NONE);
+        }
+        while !self.take(')') {
+            let rest = self.0.trim_start();
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let (digits, after) = rest.split_at(end);
+            all.push(digits.parse().map_err(|_| NONE)?);
+            self.0 = after;
+            // One number between parentheses is no tuple.
+            if all.len() > MAX_MODES || !self.take(',') && (all.len() == 1 || !self.is_next(')')) {
+                return Err(NONE);
+            }
+        }
+        Ok(all)
+    }
+
+    fn is_next(&self, sign: char) -> bool {
+        self.0.trim_start().starts_with(sign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_numpy_writes() {
+        let three = Header { descr: "<f4", fortran_order: false, shape: vec![3, 4] };
+        for text in [
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n",
+            "{'shape':(3,4),'fortran_order':False,'descr':'<f4'}",
+            "{ \"descr\" : \"<f4\" , 'shape' : ( 3 , 4 , ) , 'fortran_order' : False , }",
+        ] {
+            assert_eq!(Header::read(text).as_ref(), Ok(&three), "{text}");
+        }
+        for (text, shape) in [("()", vec![]), ("(7,)", vec![7]), ("(0, 2)", vec![0, 2])] {
+            let text = format!("{{'descr': '|b1', 'fortran_order': True, 'shape': {text}, }}");
+            let header = Header { descr: "|b1", fortran_order: true, shape };
+            assert_eq!(Header::read(&text).as_ref(), Ok(&header), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_it_does_not() {
+        let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
+        assert!(Header::read(good).is_ok());
+        for n in 0..good.len() {
+            assert!(Header::read(&good[..n]).is_err(), "{}", &good[..n]);
+        }
+        for (from, to, why) in [
+            ("'shape'", "'shape': (1,), 'shape'", "twice"),
+            ("'descr'", "'descr': '<f8', 'descr'", "twice"),
+            ("'fortran_order'", "'fortran_order': True, 'fortran_order'", "twice"),
+            ("'shape'", "'other': (1,), 'shape'", "not known"),
+            ("'shape'", "'shapes'", "not known"),
+            ("'shape': (3, 4), ", "", "lacks"),
+            ("'descr': '<f4', ", "", "lacks"),
+            ("False", "0", "neither"),
+            ("False", "Falsehood", "dictionary"),
+            ("(3, 4)", "(3)", "shape is none"),
+            ("(3, 4)", "(3 4)", "shape is none"),
+            ("(3, 4)", "(,)", "shape is none"),
+            ("(3, 4)", "(-3, 4)", "shape is none"),
+            ("(3, 4)", "(99999999999999999999, 4)", "shape is none"),
+            ("(3, 4)", "3", "shape is none"),
+            ("}", "} }", "after its end"),
+            ("}", "}, {'shape': (1,)}", "after its end"),
+        ] {
+            let text = good.replacen(from, to, 1);
+            let error = Header::read(&text).expect_err(&text).to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

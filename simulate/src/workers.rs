@@ -1,0 +1,77 @@
+//! The threads on which blocks run side by side.
+//!
+//! As many as there are cores, or as `RAYON_NUM_THREADS` says; fewer where the machine does not start so many.
+//! Whoever calls from within a pool of rayon keeps that one. Results do not depend on how many there are.
+
+use crate::plan::Checked;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The number to go on with where the machine does not start as many threads as it has cores.
+const FEWER: usize = 64;
+/// Attempts to start a single thread, while those of earlier attempts end.
+const ATTEMPTS: u32 = 20;
+
+/// Threads to run on.
+#[derive(Copy, Clone)]
+pub(crate) enum Workers {
+    /// Those of the pool within which we are called.
+    Callers,
+    /// Our own.
+    Own(&'static ThreadPool),
+}
+
+impl Workers {
+    /// The threads at hand.
+    ///
+    /// # Errors
+    /// `X0009` where the machine starts none.
+    pub(crate) fn get() -> Checked<Self> {
+        static POOL: OnceLock<Result<ThreadPool, String>> = OnceLock::new();
+        if rayon::current_thread_index().is_some() {
+            return Ok(Workers::Callers);
+        }
+        POOL.get_or_init(start).as_ref().map(Workers::Own).map_err(|why| {
+            Box::new(
+                Diagnostic::new(Code::NoThreads, Span::default(), "the machine starts no thread")
+                    .label(why.clone())
+                    .help("allow more threads or memory: `ulimit -u`, `ulimit -v`"),
+            )
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Workers::Callers => rayon::current_num_threads(),
+            Workers::Own(pool) => pool.current_num_threads(),
+        }
+    }
+
+    /// Runs `f` so that what it does in parallel is done by them.
+    pub(crate) fn run<T: Send>(self, f: impl FnOnce() -> T + Send) -> T {
+        match self {
+            Workers::Callers => f(),
+            Workers::Own(pool) => pool.install(f),
+        }
+    }
+}
+
+/// A pool of as many threads as the machine starts.
+fn start() -> Result<ThreadPool, String> {
+    let (mut n, mut left) = (0, ATTEMPTS); // 0 is what rayon chooses.
+    loop {
+        let error = match ThreadPoolBuilder::new().num_threads(n).build() {
+            Ok(pool) => return Ok(pool),
+            Err(e) => e,
+        };
+        n = if n == 0 { FEWER } else { n.div_ceil(2) };
+        if n == 1 {
+            left = left.checked_sub(1).ok_or_else(|| error.to_string())?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
