@@ -142,7 +142,8 @@ impl<'a> Emit<'a> {
                 level.modes = shapes.by_ref().take(n).collect();
                 level.strides = Some(strides.by_ref().take(n).collect());
             }
-            if let Some(s) = swizzle {
+            let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
+            if let Some(s) = swizzle.filter(|_| !stated) {
                 ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
             }
         }

@@ -41,12 +41,9 @@ pub fn match_atom(
     let spec = &p.specs[id];
     op_fits(spec, atom)?;
     let tensors = fill(spec, atom);
-    for (operand, tensor) in atom.operands.iter().zip(&tensors) {
-        if let Some(t) = tensor {
-            scalar_fits(p, *t, operand)?;
-            memory_fits(p, *t, operand)?;
-        }
-    }
+    let filled = || atom.operands.iter().zip(&tensors).filter_map(|(o, t)| Some((o, (*t)?)));
+    filled().try_for_each(|(operand, t)| scalar_fits(p, t, operand))?;
+    filled().try_for_each(|(operand, t)| memory_fits(p, t, operand))?;
     literals_fit(spec, atom)?;
     threads_fit(p, spec, atom)?;
     if atom.extent != Extent::Tile {
@@ -156,6 +153,16 @@ pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
     Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(m.help())
 }
 
+/// The error for an atom of a spec that several instructions implement, whatever they are.
+pub(crate) fn many(p: &Program, id: SpecId, atom: &str) -> Diagnostic {
+    let spec = &p.specs[id];
+    let message =
+        format!("this {} of a block is not one instruction, `{atom}` or another", spec.kind);
+    Diagnostic::new(Code::AtomMismatch, spec.span, message)
+        .label("each thread combines its own values, then threads exchange theirs")
+        .help("remove `atom=`; write the body where the instruction matters")
+}
+
 /// `f16 GL [8] -> f16 SH [8], by each thread`
 fn describe(p: &Program, spec: &Spec) -> String {
     let one = |t: TensorId| {
@@ -218,7 +225,7 @@ fn fill(spec: &Spec, atom: &Atom) -> Vec<Option<TensorId>> {
 }
 
 /// A literal is one value: an operand of several takes a tensor.
-fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+pub(crate) fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     let reads = atom.operands.iter().filter(|o| o.access == Access::Read);
     for (operand, input) in reads.zip(&spec.inputs) {
         let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;

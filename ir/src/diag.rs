@@ -1,4 +1,4 @@
-//! The one shape of an error: a code, a headline, a span, what was found and wanted, a way out.
+//! The one shape of an error or a warning: a code, a headline, a span, what was found and wanted, a way out.
 //!
 //! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
 //! verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S` simulate,
@@ -7,11 +7,22 @@
 use crate::span::Span;
 use std::fmt;
 
-/// An error about a program.
+/// Whether a diagnostic stops what was asked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// There is no result.
+    Error,
+    /// There is a result, which may not be what is wanted.
+    Warning,
+}
+
+/// An error about a program, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     /// Which error.
     pub code: Code,
+    /// Whether it is one.
+    pub severity: Severity,
     /// Headline: lower case, names in backticks, no full stop.
     pub message: String,
     /// The place.
@@ -31,6 +42,7 @@ impl Diagnostic {
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
+            severity: Severity::Error,
             message: message.into(),
             span,
             label: String::new(),
@@ -38,6 +50,10 @@ impl Diagnostic {
             help: None,
             notes: vec![],
         }
+    }
+    /// A warning at `span`.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::new(code, span, message) }
     }
     /// Says what stands at the place.
     #[must_use]
@@ -173,6 +189,8 @@ codes! {
     NoSync = "D0307" "The architecture has no such synchronization, or not with such a number.",
     NoCluster = "D0308" "The architecture has no such cluster of blocks.",
     Budget = "D0309" "The search ended at its budget.",
+    Uneven = "D0310" "Threads of a block cannot share a tensor evenly: they repeat each other's work, or idle.",
+    Unused = "D0311" "Nobody uses a tensor whose layout is open.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

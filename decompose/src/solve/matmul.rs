@@ -10,7 +10,7 @@ use carbyne_ir::ast::{BinaryOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
-use carbyne_ir::scalar::Scalar;
+use carbyne_ir::scalar::{Memory, Scalar};
 
 /// One way.
 #[derive(Clone, Debug)]
@@ -81,6 +81,11 @@ pub(super) fn options(
             "write a loop over the batch",
         );
     };
+    if let Some(atom) = spec.atom.as_ref().and_then(|name| table.get(name))
+        && !rows.iter().any(|r| r.name == atom.name)
+    {
+        return Err(Box::new(not_by(p, id, atom, &rows)));
+    }
     let pin = match spec.ints("warps") {
         Some([m, n]) => Some((*m, *n, 1)),
         Some([m, n, k]) => Some((*m, *n, *k)),
@@ -228,6 +233,17 @@ fn no_rows(p: &Program, table: &AtomTable, id: SpecId) -> Diagnostic {
         .filter_map(|atom| Some((atom.name, matching::match_atom(p, id, &[], atom).err()?)))
         .collect();
     matching::no_atom(p, id, table, &rejected)
+}
+
+/// The error for a pinned row that multiplies no registers of these types.
+fn not_by(p: &Program, id: SpecId, atom: &Atom, rows: &[&Atom]) -> Diagnostic {
+    let from = atom.operands.iter().find(|o| !o.allows(Memory::Rf)).map(Mismatch::from_memory);
+    let of_tile = |m: &Mismatch| matches!(m, Mismatch::Op { .. } | Mismatch::Scalar { .. });
+    let types = matching::match_atom(p, id, &[], atom).err().filter(of_tile);
+    let other = Mismatch::Op { want: "it by threads that are not neighbors".to_owned() };
+    let can: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
+    matching::not_by(p, id, atom.name, &types.or(from).unwrap_or(other))
+        .note(format!("possible here: {}", can.join(", ")))
 }
 
 /// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty

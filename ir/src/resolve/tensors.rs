@@ -75,6 +75,7 @@ impl Resolver {
             buffer.align = buffer.align.max(16);
         }
         let mut dist = None;
+        no_contradiction(ty)?;
         for attr in &ty.attrs {
             self.attribute(attr, ty, &mut buffer, &mut dist)?;
         }
@@ -94,7 +95,9 @@ impl Resolver {
         if let Some(sw) = buffer.swizzle {
             buffer.align = buffer.align.max(sw.period());
         }
-        self.check_size(&buffer, ty.span)?;
+        // Registers of each thread for itself.
+        let private = ty.memory == Some(Memory::Rf) && dist.is_none();
+        self.check_size(&buffer, ty.span, private)?;
         let tensor = Tensor {
             name: Some(name.text.clone()),
             buffer: BufferId::from(self.p.buffers.len()),
@@ -201,10 +204,10 @@ impl Resolver {
         Ok(())
     }
 
-    fn check_size(&self, buffer: &Buffer, span: Span) -> Fallible<()> {
+    fn check_size(&self, buffer: &Buffer, span: Span, private: bool) -> Fallible<()> {
         let cap = match buffer.memory {
             Some(Memory::Rf) if buffer.open => 1 << 24,
-            Some(Memory::Rf) => 4 * limits::MAX_THREAD_REGISTERS * 32,
+            Some(Memory::Rf) => limits::MAX_THREAD_BITS,
             Some(Memory::Sh) => 8 << 24,
             Some(Memory::Gl) | None => 1 << 50,
         };
@@ -217,8 +220,17 @@ impl Resolver {
                     span,
                     format!("`%{}` takes {} bits", buffer.name, self.p.arena.display(bits)),
                 )
-                .label(format!("at most {cap} bits fit here"))
-                .help("make the tensor smaller, or spread it over more threads"),
+                .label(match private {
+                    true => format!("each thread would hold all of it, and may hold {cap} bits"),
+                    false => format!("at most {cap} bits fit here"),
+                })
+                .help(match (private, buffer.memory) {
+                    (true, _) => "write `{?}` behind `RF`, and the threads share it",
+                    (false, Some(Memory::Rf)) => {
+                        "make the tensor smaller, or spread it over more threads"
+                    }
+                    (false, _) => "make the tensor smaller",
+                }),
             );
         }
         Ok(())
@@ -680,4 +692,43 @@ fn unit(
 ) -> Fallible<Layout<Dim>> {
     Layout::new_in(cx, IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)))
         .map_err(|e| err(&e))
+}
+
+/// Refuses what a type says twice, and what it states of a layout that it leaves open.
+fn no_contradiction(ty: &TensorType) -> Fallible<()> {
+    let refuse = |message: String, help: &str| {
+        fail(Diagnostic::new(Code::Attribute, ty.span, message).help(help))
+    };
+    let name = |attr: &TypeAttr| match attr {
+        TypeAttr::Open => "?",
+        TypeAttr::Tv(..) => "tv",
+        TypeAttr::Swizzle(..) => "swizzle",
+        TypeAttr::Align(_) => "align",
+        TypeAttr::At(_) => "at",
+        TypeAttr::Reuses(_) => "reuses",
+    };
+    for (i, attr) in ty.attrs.iter().enumerate() {
+        if ty.attrs[..i].iter().any(|other| name(other) == name(attr)) {
+            return refuse(
+                format!("`{}` stands twice in one type", name(attr)),
+                "remove one of them",
+            );
+        }
+    }
+    if !ty.attrs.contains(&TypeAttr::Open) {
+        return Ok(());
+    }
+    if ty.attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..))) {
+        return refuse(
+            "`tv=` states the layout that `?` leaves open".to_owned(),
+            "remove `?` to keep the layout, or `tv=` to have it found",
+        );
+    }
+    if ty.levels.iter().any(|level| level.strides.is_some()) {
+        return refuse(
+            "strides are stated of a layout that `?` leaves open".to_owned(),
+            "remove `?` to keep the strides, or the strides to have them found",
+        );
+    }
+    Ok(())
 }
