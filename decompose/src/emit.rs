@@ -56,6 +56,7 @@ impl<'a> Emit<'a> {
             exchange: [fresh("x"), fresh("put"), fresh("get")],
             partial: fresh("sums"),
             lane: fresh("l"),
+            second: [fresh("x"), fresh("put"), fresh("get")],
         };
         Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
     }
@@ -435,6 +436,8 @@ struct Local {
     exchange: [String; 3],
     partial: String,
     lane: String,
+    /// Of a second exchange.
+    second: [String; 3],
 }
 
 /// Loops around a leaf; none for a count of 1.

@@ -140,9 +140,13 @@ fn attempt(
                 Diagnostic::new(
                     Code::NotDecomposed,
                     program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default(),
-                    "one detour asks for the next, without end",
+                    format!(
+                        "after {MAX_ROUNDS} detours some operand is still not where it is wanted"
+                    ),
                 )
-                .help("pin a layout, or write the body of the copy"),
+                .help(
+                    "write `tv=` of the register tensors, or the bodies of the Moves between them",
+                ),
             ));
             return Err(errors);
         }

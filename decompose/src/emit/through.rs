@@ -51,9 +51,8 @@ impl Emit<'_> {
     ) {
         let mut steps = first;
         for (i, step) in through.steps().enumerate() {
-            let again = |name: &String| if i == 0 { name.clone() } else { format!("{name}{i}") };
-            let names = self.local.exchange.each_ref().map(again);
-            self.once(v, step, (names, all), steps, body);
+            let names = if i == 0 { &self.local.exchange } else { &self.local.second };
+            self.once(v, step, (names.clone(), all), steps, body);
             steps = vec![];
         }
     }

@@ -60,12 +60,17 @@ impl Solver<'_> {
                     let Some(tv) = known.get(&self.buffer(input)) else {
                         return Err(self.unknown(id, input));
                     };
+                    let help = if self.p.buffer_of(input).open {
+                        "choose a number of threads that divides one of its modes, or pad the tensor"
+                    } else {
+                        "leave the layout of its input open"
+                    };
                     let refuse = |why: String| {
                         self.error(
                             Code::NoAtom,
                             id,
                             format!("the Reduction is spread in a way that has no exchange: {why}"),
-                            "leave the layout of its input open",
+                            help,
                         )
                     };
                     let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;
@@ -284,7 +289,9 @@ impl Solver<'_> {
                         format!("no layout of `%{}` serves all its accesses", buffer.name),
                     )
                     .label(why)
-                    .help("copy through registers, or pin a scalar atom on one of the accesses");
+                    .help(
+                        "pin a narrower instruction on one of the accesses, or copy to a second tensor for it",
+                    );
                     for (op, _) in &group {
                         d = d.related(self.p.specs[op.spec].span, "accesses it");
                     }

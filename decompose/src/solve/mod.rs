@@ -452,8 +452,12 @@ impl<'a> Solver<'a> {
                 return Err(self.error(
                     Code::NotDecomposed,
                     op.spec,
-                    format!("a {} of the whole block has no decomposition yet", spec.kind),
-                    "write its body",
+                    format!(
+                        "a {} of {} outputs has no decomposition",
+                        spec.kind,
+                        spec.outputs.len()
+                    ),
+                    "write its body, or a spec for each output",
                 ));
             }
             if spec.valid.is_some() {
@@ -504,17 +508,27 @@ impl<'a> Solver<'a> {
                 | SpecKind::Reduction(_)
                 | SpecKind::MatMul
                 | SpecKind::Init => {}
-                SpecKind::Accumulate(_) | SpecKind::Generic | SpecKind::Shfl(_) => {
-                    return Err(self.error(
-                        Code::NotDecomposed,
-                        op.spec,
-                        format!("a {} of the whole block has no decomposition", spec.kind),
-                        "write its body",
-                    ));
+                SpecKind::Accumulate(_) => {
+                    return Err(self.by_hand(op.spec, "let single threads add, by `#cta.scalar()`"));
+                }
+                SpecKind::Generic => {
+                    let help = "write its body: nothing else says what a Spec computes";
+                    return Err(self.by_hand(op.spec, help));
+                }
+                SpecKind::Shfl(_) => {
+                    let help = "let warps exchange registers of their lanes: `#cta.tile([32])` and `.mine`; \
+                                or write a Move between two thread-value layouts";
+                    return Err(self.by_hand(op.spec, help));
                 }
             }
         }
         Ok(wants)
+    }
+
+    fn by_hand(&self, id: SpecId, help: &str) -> Box<Diagnostic> {
+        let message =
+            format!("a {} of the whole block has no decomposition", self.p.specs[id].kind);
+        self.error(Code::NotDecomposed, id, message, help)
     }
 
     fn pins(&self) -> Known {

@@ -8,10 +8,11 @@ use super::{Finished, ops};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{Program, SpecId};
-use carbyne_ir::scalar::Memory;
 
 /// How much more than its part a thread does, for a warning.
 const FACTOR: i64 = 2;
+/// Elements of one thread that are worth one.
+const FEW: i64 = 8;
 
 /// Warns of copies that spread a tensor over few of the threads.
 pub(super) fn warnings(
@@ -44,28 +45,23 @@ fn warning(
         tv.mode(0).ok()?.leaves().iter().filter(|(_, s)| *s != 0).map(|(n, _)| n).product();
     let each = elements / different.max(1);
     let even = c.n.max(1) * ((elements / c.n.max(1) + threads - 1) / threads.max(1));
-    if each < FACTOR * even.max(1) {
+    if each < FACTOR * even.max(1) || each < FEW {
         return None;
     }
-    let extents: Vec<String> = ops::extents(p, t)?.iter().map(i64::to_string).collect();
     let what = match (c.src_rf, c.dst_rf) {
-        (false, false) => format!("move it, {each} elements each; the others idle"),
-        _ => format!("hold different elements of it, {each} each; the others repeat them"),
+        (false, false) => format!("{different} move them, {each} each; the others idle"),
+        _ => format!("{different} hold different ones, {each} each; the others repeat them"),
     };
     let near = near(threads, elements, p.scalar_of(t).bits(), warps);
     let help = match near.as_slice() {
         [] => "pad the tensor, so that the number of threads divides its elements".to_owned(),
         near => format!("{} threads would share it evenly", or(near)),
     };
-    let memory = |t| p.buffer_of(t).memory != Some(Memory::Rf);
-    let name = p.tensor_name(if memory(t) && !memory(src) { src } else { t });
-    let message = format!("{threads} threads do not share {name} evenly");
-    Some(
-        Diagnostic::warning(Code::Uneven, spec.span, message)
-            .label(format!("{different} of them {what}"))
-            .note(format!("it has {} = {elements} elements", extents.join("x")))
-            .help(help),
-    )
+    let message = format!(
+        "{threads} threads do not share the {elements} elements of this {} evenly",
+        spec.kind
+    );
+    Some(Diagnostic::warning(Code::Uneven, spec.span, message).label(what).help(help))
 }
 
 /// Numbers of threads near `threads`, other than it, that share so many elements evenly, by accesses as wide as

@@ -55,7 +55,9 @@ pub fn apply(
                 s.span,
                 format!("no instruction combines elements of two registers by {op}"),
             )
-            .help("write the body: a Reduction over a warp has atoms"),
+            .help(format!(
+                "write the body: `carbyne atoms --spec Reduction.{op}` lists what reduces the lanes of a warp"
+            )),
         ));
     };
     let choice = problem.choose(table)?;

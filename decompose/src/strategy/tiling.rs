@@ -51,6 +51,8 @@ pub(super) struct Choice {
     pub(super) threads: i64,
     /// The modes that blocks are counted along.
     pub(super) grid: Vec<usize>,
+    /// Whether no tile that fits has an element for each thread of a warp.
+    tiny: bool,
     cost: f64,
 }
 
@@ -163,7 +165,7 @@ impl<'p> Problem<'p> {
             (None, None) => None,
         };
         let mut best: Option<Choice> = None;
-        let mut divides = false;
+        let (mut divides, mut tiny) = (false, true);
         for tile in self.tiles() {
             let counts: Vec<i64> = self.extents.iter().zip(&tile).map(|(e, t)| e / t).collect();
             let blocks = |m: &usize| !self.walked[*m];
@@ -185,12 +187,14 @@ impl<'p> Problem<'p> {
                     continue;
                 }
                 let Some(cost) = self.cost(&tile, threads, table) else { continue };
+                tiny &= elements(&tile) < 32;
                 if best.as_ref().is_none_or(|b| cost < b.cost) {
-                    best = Some(Choice { tile: tile.clone(), threads, grid: grid.clone(), cost });
+                    let (tile, grid) = (tile.clone(), grid.clone());
+                    best = Some(Choice { tile, threads, grid, tiny, cost });
                 }
             }
         }
-        best.ok_or_else(|| {
+        best.map(|b| Choice { tiny, ..b }).ok_or_else(|| {
             let grid = pinned.as_ref().map(|(grid, _)| grid.as_slice());
             Box::new(self.no_tile(grid, threads, divides))
         })
@@ -199,7 +203,7 @@ impl<'p> Problem<'p> {
     /// Numbers of threads for a tile: some warps, and where these would not share its vectors evenly, those that
     /// do. A Reduction's threads exchange by warps.
     fn threads(&self, tile: &[i64]) -> Vec<i64> {
-        let elements = tile.iter().fold(1i64, |p, t| p.saturating_mul(*t));
+        let elements = elements(tile);
         let vectors = self.sides.first().map_or(1, |s| elements / s.access(tile).0);
         let mut out = vec![];
         if vectors % 32 != 0 {
@@ -251,9 +255,8 @@ impl<'p> Problem<'p> {
     /// That blocks have next to nothing to do, where the extents leave no other tiles.
     pub(super) fn tiny(&self, choice: &Choice) -> Option<Diagnostic> {
         let spec = &self.p.specs[self.id];
-        let elements = choice.tile.iter().fold(1i64, |p, t| p.saturating_mul(*t));
         let chosen = spec.exec.is_none() && spec.ints("tile").is_none();
-        if !chosen || elements >= 32 || choice.tile == self.extents {
+        if !chosen || !choice.tiny || choice.tile == self.extents {
             return None;
         }
         let odd: Vec<usize> =
@@ -374,6 +377,10 @@ impl<'p> Problem<'p> {
         let warps = ((threads + 31) / 32) as f64;
         values * lanes * (4.0 * warps / timing.schedulers + 30.0) + shared
     }
+}
+
+fn elements(tile: &[i64]) -> i64 {
+    tile.iter().fold(1, |n, t| n.saturating_mul(*t))
 }
 
 /// `512x1024`

@@ -343,7 +343,7 @@ impl Resolver {
                     span,
                     format!("the layout of `%{}` is still open", view.base.text),
                 )
-                .help("run `carbyne decompose`, or write the layout"),
+                .help("write its layout instead of `?`: what takes the tensor apart must know it"),
             );
         }
         if t.map.is_some() {
@@ -405,7 +405,10 @@ impl Resolver {
                                 view.base.text
                             ),
                         )
-                        .help("run `carbyne decompose`, or write `tv=`"),
+                        .help(
+                            "write `tv=` instead of `?`: which values a thread has is not known before the \
+                             layout is found",
+                        ),
                     );
                 };
                 let values = tv.mode(1).map_err(|e| refused(span, &e))?;

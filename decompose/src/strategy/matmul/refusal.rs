@@ -83,8 +83,12 @@ impl Problem<'_> {
             AtomOp::MatMul { m, n, k, .. } => (m, n, k),
             _ => (1, 1, 1),
         };
-        // The row that the fewest extents do not fit.
-        let Some(atom) = rows.iter().min_by_key(|atom| self.odd(inst(atom)).len()) else {
+        // The row that the fewest extents do not fit, the smallest of several.
+        let near = |atom: &&&Atom| {
+            let (m, n, k) = inst(atom);
+            (self.odd((m, n, k)).len(), m * n * k)
+        };
+        let Some(atom) = rows.iter().min_by_key(near) else {
             return self.refused(Code::NoStrategy, "it has no rows".into(), why, String::new());
         };
         let (inst, name) = (inst(atom), atom.name);
