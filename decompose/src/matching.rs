@@ -261,8 +261,7 @@ pub(crate) fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     for (operand, input) in reads.zip(&spec.inputs) {
         let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;
         if matches!(input, Operand::Number(_)) && !one {
-            let want = operand.n_values();
-            return Err(Mismatch::Values { operand: operand.name, want, found: 1 });
+            return Err(Mismatch::Literal { operand: operand.name, want: operand.n_values() });
         }
     }
     Ok(())

@@ -56,6 +56,13 @@ pub enum Mismatch {
         /// In the spec.
         found: i64,
     },
+    /// A literal, which is one value, stands where the row takes several.
+    Literal {
+        /// The row's operand.
+        operand: &'static str,
+        /// Values of one thread in the row.
+        want: i64,
+    },
     /// The values of a thread are not where the row wants them.
     Order {
         /// The row's operand.
@@ -122,7 +129,7 @@ impl Mismatch {
             Mismatch::Scalar { .. } => 1,
             Mismatch::Memory { .. } | Mismatch::FromMemory { .. } => 2,
             Mismatch::Threads { .. } => 3,
-            Mismatch::Values { .. } | Mismatch::Bulk(_) => 4,
+            Mismatch::Values { .. } | Mismatch::Literal { .. } | Mismatch::Bulk(_) => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } => 6,
             Mismatch::Relation { .. } => 7,
@@ -147,6 +154,9 @@ impl Mismatch {
             Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
             Mismatch::Values { operand, want, .. } => {
                 format!("give each thread {want} values of operand {operand}")
+            }
+            Mismatch::Literal { .. } => {
+                "fill a register tensor with the literal by an Init, and name the tensor".to_owned()
             }
             Mismatch::Order { operand, want, .. } => {
                 format!("lay operand {operand} out so that its values are {want}")
@@ -186,6 +196,9 @@ impl fmt::Display for Mismatch {
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
             Mismatch::Values { operand, want, found } => {
                 write!(f, "operand {operand} has {want} values a thread, found {found}")
+            }
+            Mismatch::Literal { operand, want } => {
+                write!(f, "operand {operand} is {want} values of a thread, a literal is one")
             }
             Mismatch::Order { operand, want, found } => {
                 write!(f, "values of operand {operand} are {want}, found {found}")

@@ -110,9 +110,8 @@ pub(super) fn choose(
         if spec.atom.as_ref().is_some_and(|a| a != atom.name) {
             continue;
         }
-        match matching::literals_fit(spec, atom)
-            .and_then(|()| fits(p, spec, atom, &tensors, &inputs))
-        {
+        let fit = fits(p, spec, atom, &tensors, &inputs);
+        match fit.and_then(|fit| matching::literals_fit(spec, atom).map(|()| fit)) {
             Ok((n, loops, steps)) => {
                 let total: i64 = loops.iter().product();
                 let cost = total as f64 * atom.cost.issue_cycles;

@@ -126,9 +126,9 @@ impl Combinations<'_> {
                 continue;
             }
             pick.push(i);
-            // Runs that clash clash with whatever else there is.
-            let last = at + 1 == self.accesses.len();
-            match if last { Ok(()) } else { self.unified(pick).map(drop) } {
+            // Runs that clash clash with whatever else there is; looking is worth it where much is left.
+            let few = at + 3 > self.accesses.len();
+            match if few { Ok(()) } else { self.unified(pick).map(drop) } {
                 Err(why) => {
                     self.conflict = why;
                     self.budget.take();
