@@ -46,16 +46,21 @@ impl<'t> Series<'t> {
 
 /// The rows of tables, each once, as series in the order in which the tables have them.
 pub fn series(tables: &[AtomTable]) -> Vec<Series<'_>> {
+    series_of(tables.iter().flat_map(AtomTable::rows))
+}
+
+/// Rows, each once, as series in the order of their first.
+pub fn series_of<'t>(rows: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
     let mut all: Vec<Series<'_>> = Vec::new();
     let (mut names, mut places) = (HashMap::new(), HashMap::new());
-    for row in tables.iter().flat_map(AtomTable::rows) {
+    for row in rows {
         if names.insert(row.name, ()).is_some() {
             continue;
         }
         let title = title(row);
         match places.get(&title) {
             Some(i) => {
-                let of: &mut Series<'_> = &mut all[*i];
+                let of: &mut Series<'t> = &mut all[*i];
                 of.rows.push(row);
             }
             None => {

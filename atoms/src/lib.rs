@@ -39,6 +39,7 @@ mod register;
 pub mod row;
 mod shared;
 mod shuffle;
+pub mod smem;
 mod special;
 mod stmatrix;
 mod sync;

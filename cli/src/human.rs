@@ -5,7 +5,7 @@
 use crate::Io;
 use crate::failure::{Failure, Source};
 use crate::sanitize::sanitize;
-use carbyne_ir::diag::Diagnostic as Coded;
+use carbyne_ir::diag::{Diagnostic as Coded, Severity};
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
 };
@@ -20,7 +20,13 @@ const MAX_LINE: usize = 2_000;
 /// Says why the command failed.
 pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
     match failure {
-        Failure::Program { source, list } => program(source, list, io),
+        Failure::Program { source, list } => {
+            diagnostics(source, list, io)?;
+            match list.len() {
+                0 | 1 => Ok(()),
+                n => writeln!(io.stderr, "{n} errors"),
+            }
+        }
         Failure::Usage { message, help } => {
             writeln!(io.stderr, "error: {}", sanitize(message))?;
             help.iter().try_for_each(|h| writeln!(io.stderr, "  help: {}", sanitize(h)))
@@ -38,7 +44,8 @@ pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
 pub(crate) const DEFECT: &str = "This is a defect of carbyne, not of your program. \
     Please report it with the file and the command line that led here.";
 
-fn program(source: &Source, list: &[Coded], io: &mut Io<'_>) -> io::Result<()> {
+/// Says errors of a program, or warnings.
+pub(crate) fn diagnostics(source: &Source, list: &[Coded], io: &mut Io<'_>) -> io::Result<()> {
     let theme =
         if io.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
@@ -57,10 +64,7 @@ fn program(source: &Source, list: &[Coded], io: &mut Io<'_>) -> io::Result<()> {
             writeln!(io.stderr, "{DEFECT}")?;
         }
     }
-    match list.len() {
-        0 | 1 => Ok(()),
-        n => writeln!(io.stderr, "{n} errors"),
-    }
+    Ok(())
 }
 
 /// A diagnostic as miette wants it.
@@ -125,6 +129,13 @@ impl std::error::Error for Report<'_> {}
 impl Diagnostic for Report<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         Some(Box::new(&self.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.coded.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {

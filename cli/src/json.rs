@@ -1,13 +1,13 @@
 //! Messages for programs: one JSON object a line on standard error.
 //!
 //! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of the
-//! program), `report` for what a command says about its result. Lines and columns count from 1,
+//! program), `warning` for one that comes with a result, `report` for what a command says about its result. Lines and columns count from 1,
 //! columns in characters; `byte_start` and `byte_end` are offsets into the file.
 
 use crate::Io;
 use crate::failure::{Failure, Source};
 use crate::human::{DEFECT, clamp};
-use carbyne_ir::diag::Diagnostic;
+use carbyne_ir::diag::{Diagnostic, Severity};
 use carbyne_ir::span::Span;
 use serde_json::{Value, json};
 use std::io;
@@ -15,9 +15,7 @@ use std::io;
 /// Says why the command failed.
 pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
     match failure {
-        Failure::Program { source, list } => {
-            list.iter().try_for_each(|d| writeln!(io.stderr, "{}", error(source, d)))
-        }
+        Failure::Program { source, list } => diagnostics(source, list, io),
         Failure::Usage { message, help } => {
             writeln!(io.stderr, "{}", plain(message, help.as_deref()))
         }
@@ -31,17 +29,25 @@ pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
     }
 }
 
+/// Says errors of a program, or warnings.
+pub(crate) fn diagnostics(source: &Source, list: &[Diagnostic], io: &mut Io<'_>) -> io::Result<()> {
+    list.iter().try_for_each(|d| writeln!(io.stderr, "{}", diagnostic(source, d)))
+}
+
 /// An error that is not about a program.
 pub(crate) fn plain(message: &str, help: Option<&str>) -> Value {
     json!({ "kind": "error", "code": null, "message": message, "spans": [], "help": help, "notes": [] })
 }
 
 /// One diagnostic. The first span is the primary one.
-pub(crate) fn error(source: &Source, d: &Diagnostic) -> Value {
+pub(crate) fn diagnostic(source: &Source, d: &Diagnostic) -> Value {
     let mut spans = vec![place(source, d.span, &d.label, true)];
     spans.extend(d.related.iter().map(|(span, why)| place(source, *span, why, false)));
     json!({
-        "kind": "error",
+        "kind": match d.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
         "code": d.code.as_str(),
         "message": d.message,
         "file": source.name,

@@ -3,9 +3,11 @@
 //! A file is written beside its place and renamed, so that whoever reads it finds the whole old text or the whole new
 //! one, and a full disk takes nothing away.
 
-use crate::Io;
-use crate::failure::{Failure, Outcome};
+use crate::args::MessageFormat;
+use crate::failure::{Failure, Outcome, Source};
 use crate::input::{is_stdin, reason};
+use crate::{Io, human, json};
+use carbyne_ir::diag::Diagnostic;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,14 @@ pub(crate) fn write(to: Option<&Path>, bytes: &[u8], io: &mut Io<'_>) -> Outcome
             Failure::usage(format!("`{}` cannot be written: {}", path.display(), reason(&e)))
         }),
     }
+}
+
+/// Says what a result comes with on standard error. A closed stream is no error of the program.
+pub(crate) fn warn(source: &Source, list: &[Diagnostic], format: MessageFormat, io: &mut Io<'_>) {
+    let _ = match format {
+        MessageFormat::Human => human::diagnostics(source, list, io),
+        MessageFormat::Json => json::diagnostics(source, list, io),
+    };
 }
 
 /// Writes text about a result to standard error. A closed stream is no error of the program.

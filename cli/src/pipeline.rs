@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Source};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_ir::ast::Module;
-use carbyne_ir::diag::Code;
+use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::{resolve, text, verify};
@@ -57,6 +57,8 @@ pub(crate) struct Decomposed {
     pub(crate) source: Source,
     /// What the text means.
     pub(crate) program: Program,
+    /// What the decomposition warns of, in the text that was decomposed.
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// The table without the rows of these names; `*` stands for anything.
@@ -89,7 +91,8 @@ pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decompose
     let found = carbyne_decompose::decompose(&module, &source.text, table)
         .map_err(|e| Failure::program(source, e))?;
     let name = format!("{} for {}", source.name, table.arch);
-    Ok(Decomposed { source: Source { name, text: found.text }, program: found.program })
+    let decomposed = Source { name, text: found.text };
+    Ok(Decomposed { source: decomposed, program: found.program, warnings: found.warnings })
 }
 
 /// The kernel of that name, or the only one.

@@ -20,7 +20,6 @@ pub mod lower;
 pub mod namer;
 pub mod nvrtc;
 mod scalars;
-pub mod smem;
 pub mod testing;
 
 pub use carbyne_atoms::tensor_map::MapDescription;

@@ -72,8 +72,8 @@ pub enum Relation {
         values: [Layout; 2],
         /// Threads whose values meet: by exchanges between lanes, and through shared memory.
         masks: Vec<i64>,
-        /// See `masks`: the first one for each thread, and from there to the others.
-        through: Option<[Layout; 2]>,
+        /// See `masks`: the first one for each thread, and from there to the others; of each exchange.
+        through: Vec<[Layout; 2]>,
     },
     /// What follows from f by exchanges between lanes is g.
     Exchange {

@@ -25,8 +25,8 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
             check_pointwise(extents, &layouts?, *n, loops, steps)
         }
         Relation::Reduction { extents, axes, layouts, values, masks, through } => {
-            let through = through.as_ref().map(all).transpose()?;
-            check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, through.as_ref())
+            let through: Vec<[Tv; 2]> = through.iter().map(all).collect::<Result<_, _>>()?;
+            check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, &through)
         }
         Relation::Exchange { f, g, map, steps } => check_exchange([f, g, map], steps),
     }
@@ -318,7 +318,7 @@ fn check_reduction(
     [f, g]: &[Tv; 2],
     [stay, reduced]: &[Tv; 2],
     masks: &[i64],
-    through: Option<&[Tv; 2]>,
+    through: &[[Tv; 2]],
 ) -> Result<(), Wrong> {
     let ((threads, values), (out_threads, out_values)) = (f.sizes(), g.sizes());
     if threads != out_threads || stay.size() != out_values || stay.size() * reduced.size() != values
@@ -336,13 +336,20 @@ fn check_reduction(
         }
         met
     };
+    // The last exchange first: what it meets has met others in those before.
     let met = |t: i64| -> Vec<i64> {
-        match through {
-            None => lanes(t),
-            Some([first, others]) => {
-                (0..others.size()).flat_map(|o| lanes(first.at(t) + others.at(o))).collect()
+        let mut met = vec![t];
+        for [first, others] in through.iter().rev() {
+            let inside = met.iter().filter(|t| (0..threads).contains(*t));
+            let next = |t: &i64| (0..others.size()).map(|o| first.at(*t) + others.at(o)).collect();
+            let more: Vec<Vec<i64>> = inside.map(next).collect();
+            if more.len() < met.len() || more.iter().map(Vec::len).sum::<usize>() > threads as usize
+            {
+                return vec![threads];
             }
+            met = more.concat();
         }
+        met.into_iter().flat_map(lanes).collect()
     };
     let kept_of = |element: i64| {
         let (mut rest, mut at, mut unit) = (element, 0, 1);

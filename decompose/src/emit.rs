@@ -56,6 +56,7 @@ impl<'a> Emit<'a> {
             exchange: [fresh("x"), fresh("put"), fresh("get")],
             partial: fresh("sums"),
             lane: fresh("l"),
+            second: [fresh("x"), fresh("put"), fresh("get")],
         };
         Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
     }
@@ -142,7 +143,8 @@ impl<'a> Emit<'a> {
                 level.modes = shapes.by_ref().take(n).collect();
                 level.strides = Some(strides.by_ref().take(n).collect());
             }
-            if let Some(s) = swizzle {
+            let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
+            if let Some(s) = swizzle.filter(|_| !stated) {
                 ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
             }
         }
@@ -434,6 +436,8 @@ struct Local {
     exchange: [String; 3],
     partial: String,
     lane: String,
+    /// Of a second exchange.
+    second: [String; 3],
 }
 
 /// Loops around a leaf; none for a count of 1.

@@ -17,21 +17,24 @@ pub mod mismatch;
 pub mod named;
 pub mod names;
 pub mod pins;
+mod places;
 pub mod relation;
+mod rest;
 pub mod rewrite;
 pub mod solve;
 pub mod strategy;
 
-use carbyne_atoms::AtomTable;
-use carbyne_ir::ast::{Module, SpecKind, StmtKind};
+use carbyne_atoms::{AtomTable, smem};
+use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
 use names::Names;
+use places::Places;
 use solve::{Leaf, Outcome, Search, Searched, Solution};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A module in which every leaf names its atom.
 #[derive(Clone, Debug)]
@@ -50,6 +53,9 @@ pub struct Decomposed {
     pub leaves: Vec<Leaf>,
     /// How far the search went.
     pub searched: Searched,
+    /// What may not be as wanted: work that threads repeat, tensors that nobody uses, a search that ended at its
+    /// budget. Spans are into the text that was decomposed.
+    pub warnings: Vec<Diagnostic>,
     /// What each spec was written or generated for.
     pub origins: Origins,
 }
@@ -98,19 +104,21 @@ fn attempt(
     /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
     const MAX_ROUNDS: usize = 16;
     let mut program = checked(module, src)?;
+    known_atoms(&program, table)?;
     let mut names = Names::of(module);
-    let mut planned = plan(module, &program, table, &mut names)?;
+    let (mut planned, mut warnings) = plan(module, &program, table, &mut names)?;
     let mut tile_level = src.to_owned();
     let mut generated = planned != *module;
+    // What the solver is given is the person's text, or one that was generated from it.
+    let mut places = None;
     let mut solution = Solution::default();
     for round in 0.. {
         if generated {
             tile_level = text::print(&planned);
-            (_, program) = reparse(&tile_level)?;
+            let again = reparse(&tile_level, &planned, module)?;
+            (program, places) = (again.program, Some(again.places));
         }
-        let relocate = |d: Diagnostic| {
-            if generated { relocated(d, &program, &planned, module) } else { d }
-        };
+        let relocate = |d: Diagnostic| places.as_ref().map_or(d.clone(), |p| p.relocate(d));
         let mut errors = Diagnostics::default();
         let mut wants = vec![];
         solution = Solution::default();
@@ -132,48 +140,83 @@ fn attempt(
                 Diagnostic::new(
                     Code::NotDecomposed,
                     program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default(),
-                    "one detour asks for the next, without end",
+                    format!(
+                        "after {MAX_ROUNDS} detours some operand is still not where it is wanted"
+                    ),
                 )
-                .help("pin a layout, or write the body of the copy"),
+                .help(
+                    "write `tv=` of the register tensors, or the bodies of the Moves between them",
+                ),
             ));
             return Err(errors);
         }
         planned = rewrite::apply(planned, &program, &wants, &mut names);
         generated = true;
     }
-    let at = |d: Diagnostic| {
-        if generated { relocated(d, &program, &planned, module) } else { d }
+    let relocate = |d: Diagnostic| places.as_ref().map_or(d.clone(), |p| p.relocate(d));
+    rest::lay_out(&program, &mut solution).map_err(|d| one(relocate(*d)))?;
+    certified(&program, &solution, table).map_err(|d| one(relocate(*d)))?;
+    let atoms = leaves(&program, table, &solution, &relocate)?;
+    let mut written =
+        emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
+    let mut text = text::print(&written);
+    let mut out = reparse(&text, &written, module)?;
+    // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of partial
+    // sums stand there without atoms.
+    let unnamed = |p: &Program| {
+        let leaf = |s: &carbyne_ir::program::Spec| s.body.is_none() && s.atom.is_none();
+        p.specs.iter().any(|(_, s)| leaf(s))
     };
-    certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
-    let atoms = leaves(&program, table, &solution, &at)?;
-    let sums = solution.matmuls.values().any(|m| m.gemm.groups.2 > 1);
-    let again = sums || !solution.reductions.is_empty() || !solution.exchanges.is_empty();
-    let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
-    let mut text = text::print(&emitted);
-    let mut written = emitted.clone();
-    let (mut module_out, mut atomic) = reparse(&text)?;
-    if again {
-        // Bodies of Reductions, of exchanges and of partial sums are written without atoms.
+    if unnamed(&out.program) {
         let none = Solution::default();
-        let ours = |d: Diagnostic| relocated(d, &atomic, &emitted, module);
-        let atoms = leaves(&atomic, table, &none, &ours)?;
-        let emitted = emit::Emit::new(&none, &atoms, table, names).module(emitted.clone());
-        text = text::print(&emitted);
-        (module_out, atomic) = reparse(&text)?;
-        written = emitted;
+        let atoms = leaves(&out.program, table, &none, &|d| out.places.relocate(d))?;
+        written = emit::Emit::new(&none, &atoms, table, names).module(written);
+        text = text::print(&written);
+        out = reparse(&text, &written, module)?;
     }
+    fits(&out, table)?;
+    warnings.extend(solution.warnings.drain(..).map(relocate));
     let tile = rewrite::origins(&planned).0;
     let origins = Origins { tile, atomic: rewrite::origins(&written).0 };
     Ok(Decomposed {
-        module: module_out,
+        module: out.module,
         text,
-        program: atomic,
+        program: out.program,
         tile_level,
         certificates: std::mem::take(&mut solution.certificates),
         leaves: std::mem::take(&mut solution.leaves),
         searched: solution.searched,
+        warnings,
         origins,
     })
+}
+
+/// Refuses pins of atoms that the architecture does not have.
+fn known_atoms(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::default();
+    for (_, spec) in p.specs.iter().filter(|(_, s)| s.body.is_none()) {
+        let Some(pinned) = spec.atom.as_deref().filter(|name| table.get(name).is_none()) else {
+            continue;
+        };
+        let near: Vec<String> =
+            table.nearest_names(pinned).iter().map(|n| format!("`{n}`")).collect();
+        let message = format!("{} has no atom `{pinned}`", table.arch);
+        let d = Diagnostic::new(Code::UnknownAtom, spec.span, message);
+        errors.push(d.help(format!("did you mean {}?", near.join(" or "))));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Refuses kernels that need more shared memory than a block can have.
+fn fits(out: &Reparsed, table: &AtomTable) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::default();
+    for kernel in &out.program.kernels {
+        let buffers = smem::buffers(&out.program, *kernel);
+        if let Err(d) = smem::Arena::place(&out.program, &buffers, table) {
+            errors.push(out.places.relocate(*d));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Refuses a solution with a relation that does not hold, or that nothing vouches for.
@@ -195,9 +238,10 @@ fn certified(p: &Program, solution: &Solution, table: &AtomTable) -> Result<(), 
             }
         }
     }
+    let vouched: BTreeSet<SpecId> = solution.certificates.iter().map(|c| c.spec).collect();
     let all = p.specs.iter().map(|(id, _)| id).filter(|id| solution.implements(*id));
     for id in all {
-        if solution.certificates.iter().all(|c| c.spec != id) {
+        if !vouched.contains(&id) {
             let what = format!("nothing vouches for this {}", p.specs[id].kind);
             return refuse(Code::Internal, id, what, report);
         }
@@ -254,14 +298,21 @@ pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
     if errors.is_empty() { Ok(program) } else { Err(errors) }
 }
 
-/// Parses and checks text that we generated; what is wrong with it is our defect.
-fn reparse(text: &str) -> Result<(Module, Program), Diagnostics> {
-    let ours = |errors: Diagnostics| {
+/// Text that was generated, read again.
+struct Reparsed {
+    module: Module,
+    program: Program,
+    places: Places,
+}
+
+/// Parses and checks text that was printed from `written`; what is wrong with it is our defect, but for limits.
+fn reparse(text: &str, written: &Module, module: &Module) -> Result<Reparsed, Diagnostics> {
+    let ours = |errors: Diagnostics, places: &Places| {
         let mut out = Diagnostics::default();
         for d in errors.into_vec() {
             let (line, _) = d.span.line_col(text);
             let at = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().to_owned();
-            let mut d = match d.code {
+            let d = match d.code {
                 // Limits of the hardware and of the input are the program's own.
                 c if c.as_str().starts_with('X') => d,
                 _ => Diagnostic::new(
@@ -271,41 +322,14 @@ fn reparse(text: &str) -> Result<(Module, Program), Diagnostics> {
                 )
                 .help("please report this with the file"),
             };
-            d.span = Span::default();
-            out.push(d.note(format!("generated line {line}: {at}")));
+            out.push(places.relocate(d).note(format!("generated line {line}: {at}")));
         }
         out
     };
-    let module = text::parse(text).map_err(ours)?;
-    let program = checked(&module, text).map_err(ours)?;
-    Ok((module, program))
-}
-
-/// Points an error in generated text at what the text was generated for: `program` is what it resolves to,
-/// `planned` the module that it was printed from, whose spans are those of the user's text.
-fn relocated(
-    mut d: Diagnostic,
-    program: &Program,
-    planned: &Module,
-    module: &Module,
-) -> Diagnostic {
-    let kernel = module.items.iter().find_map(|s| match &s.kind {
-        StmtKind::Spec(spec) => Some(spec.span),
-        _ => None,
-    });
-    let (specs, buffers) = rewrite::origins(planned);
-    let origin = |span: Span| {
-        let spec = program.specs.iter().find(|(_, s)| s.span.is_at(span)).map(|(id, _)| id);
-        let buffer = program.buffers.iter().find(|(_, b)| b.span.is_at(span)).map(|(id, _)| id);
-        spec.and_then(|id| specs.get(usize::from(id)))
-            .or_else(|| buffer.and_then(|id| buffers.get(usize::from(id))))
-            .copied()
-            .filter(|s| !s.is_nowhere())
-    };
-    d.span = origin(d.span).or(kernel).unwrap_or_default();
-    d.related =
-        d.related.into_iter().filter_map(|(span, why)| Some((origin(span)?, why))).collect();
-    d
+    let parsed = text::parse(text).map_err(|e| ours(e, &Places::default()))?;
+    let places = Places::new(&parsed, written, module);
+    let program = checked(&parsed, text).map_err(|e| ours(e, &places))?;
+    Ok(Reparsed { module: parsed, program, places })
 }
 
 /// Gives kernel-level specs their dataflow.
@@ -314,10 +338,11 @@ fn plan(
     program: &Program,
     table: &AtomTable,
     names: &mut Names,
-) -> Result<Module, Diagnostics> {
+) -> Result<(Module, Vec<Diagnostic>), Diagnostics> {
     let mut out = module.clone();
     out.items.clear();
     let mut errors = Diagnostics::default();
+    let mut warnings = vec![];
     let mut kernels = program.kernels.iter();
     for stmt in &module.items {
         let StmtKind::Spec(spec) = &stmt.kind else {
@@ -329,27 +354,15 @@ fn plan(
             out.items.push(stmt.clone());
             continue;
         }
-        let planned = match spec.kind {
-            SpecKind::MatMul | SpecKind::MatMulSet => {
-                strategy::matmul::apply(program, id, stmt, table, names)
+        match strategy::apply(program, id, stmt, table, names) {
+            Ok(planned) => {
+                out.items.extend(planned.stmts);
+                warnings.extend(planned.warnings);
             }
-            SpecKind::Move => strategy::movement::apply(program, id, stmt, table, names),
-            SpecKind::Reduction(_) => strategy::reduction::apply(program, id, stmt, table, names),
-            kind => Err(Box::new(
-                Diagnostic::new(
-                    Code::NoStrategy,
-                    spec.span,
-                    format!("no strategy decomposes a kernel-level {kind} yet"),
-                )
-                .help("write its body: tiles, moves and leaves; the solver fills in layouts and atoms"),
-            )),
-        };
-        match planned {
-            Ok(stmts) => out.items.extend(stmts),
             Err(d) => errors.push(*d),
         }
     }
-    if errors.is_empty() { Ok(out) } else { Err(errors) }
+    if errors.is_empty() { Ok((out, warnings)) } else { Err(errors) }
 }
 
 /// Names the atom of every leaf that the solver has not decomposed.
@@ -395,6 +408,11 @@ impl Leaves<'_> {
             return;
         }
         let spec = &self.p.specs[id];
+        let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+        if tensors.any(|t| self.p.buffer_of(t).open) {
+            // Compared again when the layout stands in the text.
+            return;
+        }
         let Some(pinned) = &spec.atom else {
             match matching::match_any(self.p, id, around, self.table) {
                 Ok(m) => drop(self.atoms.insert(id, m.atom.to_owned())),
@@ -405,18 +423,8 @@ impl Leaves<'_> {
             }
             return;
         };
-        let Some(atom) = self.table.get(pinned) else {
-            let near: Vec<String> =
-                self.table.nearest_names(pinned).iter().map(|n| format!("`{n}`")).collect();
-            let d = Diagnostic::new(
-                Code::UnknownAtom,
-                spec.span,
-                format!("{} has no atom `{pinned}`", self.table.arch),
-            )
-            .help(format!("did you mean {}?", near.join(" or ")));
-            self.errors.push((self.at)(d));
-            return;
-        };
+        // A name that the table does not have was refused before.
+        let Some(atom) = self.table.get(pinned) else { return };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
             let d = matching::not_by(self.p, id, pinned, &m);
             self.errors.push((self.at)(d));

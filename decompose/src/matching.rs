@@ -42,12 +42,9 @@ pub fn match_atom(
     let spec = &p.specs[id];
     op_fits(spec, atom)?;
     let tensors = fill(spec, atom);
-    for (operand, tensor) in atom.operands.iter().zip(&tensors) {
-        if let Some(t) = tensor {
-            scalar_fits(p, *t, operand)?;
-            memory_fits(p, *t, operand)?;
-        }
-    }
+    let filled = || atom.operands.iter().zip(&tensors).filter_map(|(o, t)| Some((o, (*t)?)));
+    filled().try_for_each(|(operand, t)| scalar_fits(p, t, operand))?;
+    filled().try_for_each(|(operand, t)| memory_fits(p, t, operand))?;
     literals_fit(spec, atom)?;
     executed_by(p, spec, atom)
         .map_err(|ThreadsMismatch { want, found }| Mismatch::Threads { want, found })?;
@@ -145,17 +142,58 @@ pub fn no_atom(
     for (name, mismatch) in sorted.iter().take(2) {
         d = d.note(format!("`{name}` rejected: {mismatch}"));
     }
+    if let Some(t) = not_spread(p, spec) {
+        let name = p.tensor_name(t);
+        return d.help(format!(
+            "write `{{?}}` behind the `RF` of {name}, and the threads share it; without it each has all of it"
+        ));
+    }
     match sorted.first() {
         Some((_, nearest)) => d.help(nearest.help()),
         None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
     }
 }
 
+/// A register tensor of each thread for itself, in an operation of several threads on whole tensors.
+fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
+    let threads = &p.threads[spec.exec?.threads];
+    let several = threads.each.is_none()
+        && threads.elect.is_none()
+        && threads.concat().to_fixed().is_some_and(|l| l.size() > 1);
+    let of_fragments = matches!(
+        spec.kind,
+        SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Shfl(_) | SpecKind::Generic
+    );
+    let own = |t: &TensorId| {
+        let buffer = p.buffer_of(*t);
+        // A view of one thread's part is meant so.
+        buffer.memory == Some(Memory::Rf) && p.tensors[buffer.tensor].dist.is_none()
+    };
+    let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+    tensors.find(own).filter(|_| several && !of_fragments)
+}
+
 /// The error for a leaf that the row which it names does not implement.
 pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
     let spec = &p.specs[id];
     let message = format!("`{atom}` does not implement this {}", spec.kind);
-    Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(m.help())
+    let help = match m {
+        Mismatch::Op { .. } => {
+            format!("name one of {}: `carbyne atoms --spec {}` lists them", spec.kind, spec.kind)
+        }
+        m => m.help(),
+    };
+    Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(help)
+}
+
+/// The error for an atom of a spec that several instructions implement, whatever they are.
+pub(crate) fn many(p: &Program, id: SpecId, atom: &str) -> Diagnostic {
+    let spec = &p.specs[id];
+    let message =
+        format!("this {} of a block is not one instruction, `{atom}` or another", spec.kind);
+    Diagnostic::new(Code::AtomMismatch, spec.span, message)
+        .label("each thread combines its own values, then threads exchange theirs")
+        .help("remove `atom=`; write the body where the instruction matters")
 }
 
 /// `f16 GL [8] -> f16 SH [8], by each thread`
@@ -212,13 +250,12 @@ fn fill(spec: &Spec, atom: &Atom) -> Vec<Option<TensorId>> {
 }
 
 /// A literal is one value: an operand of several takes a tensor.
-fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+pub(crate) fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     let reads = atom.operands.iter().filter(|o| o.access == Access::Read);
     for (operand, input) in reads.zip(&spec.inputs) {
         let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;
         if matches!(input, Operand::Number(_)) && !one {
-            let want = operand.n_values();
-            return Err(Mismatch::Values { operand: operand.name, want, found: 1 });
+            return Err(Mismatch::Literal { operand: operand.name, want: operand.n_values() });
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
 
-use carbyne_atoms::DescriptorMismatch;
 use carbyne_atoms::bulk::BulkMismatch;
+use carbyne_atoms::{AtomOperand, DescriptorMismatch};
 use std::fmt;
 
 /// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
@@ -33,6 +33,13 @@ pub enum Mismatch {
         /// Where the tensor lies.
         found: String,
     },
+    /// An operand is read from memory by the row, and what decomposes MatMuls brings it to registers.
+    FromMemory {
+        /// The row's operand.
+        operand: &'static str,
+        /// Where the row reads it.
+        want: String,
+    },
     /// It is executed by another number of threads.
     Threads {
         /// The row's.
@@ -48,6 +55,13 @@ pub enum Mismatch {
         want: i64,
         /// In the spec.
         found: i64,
+    },
+    /// A literal, which is one value, stands where the row takes several.
+    Literal {
+        /// The row's operand.
+        operand: &'static str,
+        /// Values of one thread in the row.
+        want: i64,
     },
     /// The values of a thread are not where the row wants them.
     Order {
@@ -93,6 +107,12 @@ pub enum Mismatch {
 }
 
 impl Mismatch {
+    /// Of a row that reads this operand from memory.
+    pub(crate) fn from_memory(operand: &AtomOperand) -> Self {
+        let want: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
+        Mismatch::FromMemory { operand: operand.name, want: want.join(" or ") }
+    }
+
     /// Larger came nearer.
     pub fn nearness(&self) -> (u32, i64) {
         let apart = match self {
@@ -107,9 +127,9 @@ impl Mismatch {
         match self {
             Mismatch::Op { .. } => 0,
             Mismatch::Scalar { .. } => 1,
-            Mismatch::Memory { .. } => 2,
+            Mismatch::Memory { .. } | Mismatch::FromMemory { .. } => 2,
             Mismatch::Threads { .. } => 3,
-            Mismatch::Values { .. } | Mismatch::Bulk(_) => 4,
+            Mismatch::Values { .. } | Mismatch::Literal { .. } | Mismatch::Bulk(_) => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } => 6,
             Mismatch::Relation { .. } => 7,
@@ -127,9 +147,16 @@ impl Mismatch {
             Mismatch::Memory { operand, want, .. } => {
                 format!("move operand {operand} to {want} first")
             }
+            Mismatch::FromMemory { .. } => "write the MatMul down to this instruction by hand, as \
+                                            examples/hopper_wgmma.cby does; no change of the text makes \
+                                            decompose choose it"
+                .to_owned(),
             Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
             Mismatch::Values { operand, want, .. } => {
                 format!("give each thread {want} values of operand {operand}")
+            }
+            Mismatch::Literal { .. } => {
+                "fill a register tensor with the literal by an Init, and name the tensor".to_owned()
             }
             Mismatch::Order { operand, want, .. } => {
                 format!("lay operand {operand} out so that its values are {want}")
@@ -161,9 +188,17 @@ impl fmt::Display for Mismatch {
             Mismatch::Memory { operand, want, found } => {
                 write!(f, "operand {operand} lies in {want}, found {found}")
             }
+            Mismatch::FromMemory { operand, want } => write!(
+                f,
+                "reads operand {operand} from {want}; the bodies that decompose writes for a MatMul bring both \
+                 factors to registers"
+            ),
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
             Mismatch::Values { operand, want, found } => {
                 write!(f, "operand {operand} has {want} values a thread, found {found}")
+            }
+            Mismatch::Literal { operand, want } => {
+                write!(f, "operand {operand} is {want} values of a thread, a literal is one")
             }
             Mismatch::Order { operand, want, found } => {
                 write!(f, "values of operand {operand} are {want}, found {found}")

@@ -1,12 +1,14 @@
 //! Names that nothing in a module uses.
 
 use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The names in use, whatever their sigil.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     used: HashSet<String>,
+    /// The number that each name was last given.
+    last: HashMap<String, u64>,
 }
 
 impl Names {
@@ -20,9 +22,12 @@ impl Names {
     /// `name` if it is free, else `name_2`, `name_3`, ...; in use from now on.
     pub fn fresh(&mut self, name: &str) -> String {
         let mut candidate = name.to_owned();
-        let mut n = 1;
+        if self.used.insert(candidate.clone()) {
+            return candidate;
+        }
+        let n = self.last.entry(name.to_owned()).or_insert(1);
         while !self.used.insert(candidate.clone()) {
-            n += 1;
+            *n += 1;
             candidate = format!("{name}_{n}");
         }
         candidate

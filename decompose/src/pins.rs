@@ -165,9 +165,7 @@ impl Walk {
     }
 
     fn allocation(&mut self, name: &str, ty: &mut TensorType) {
-        if ty.attrs.contains(&TypeAttr::Open) {
-            return;
-        }
+        let open = ty.attrs.contains(&TypeAttr::Open);
         if let Some(i) = ty.attrs.iter().position(|a| matches!(a, TypeAttr::Tv(..))) {
             let span = match &ty.attrs[i] {
                 TypeAttr::Tv(layout, _) => layout.span,
@@ -185,7 +183,7 @@ impl Walk {
         {
             ty.attrs.remove(i);
         }
-        if self.pin(format!("the layout of %{name}"), ty.span) {
+        if !open && self.pin(format!("the layout of %{name}"), ty.span) {
             ty.levels.iter_mut().for_each(|l| l.strides = None);
             ty.attrs.retain(|a| !matches!(a, TypeAttr::Swizzle(..)));
             ty.attrs.push(TypeAttr::Open);

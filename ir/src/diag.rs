@@ -1,4 +1,4 @@
-//! The one shape of an error: a code, a headline, a span, what was found and wanted, a way out.
+//! The one shape of an error or a warning: a code, a headline, a span, what was found and wanted, a way out.
 //!
 //! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
 //! verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S` simulate,
@@ -7,11 +7,22 @@
 use crate::span::Span;
 use std::fmt;
 
-/// An error about a program.
+/// Whether a diagnostic stops what was asked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// There is no result.
+    Error,
+    /// There is a result, which may not be what is wanted.
+    Warning,
+}
+
+/// An error about a program, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     /// Which error.
     pub code: Code,
+    /// Whether it is one.
+    pub severity: Severity,
     /// Headline: lower case, names in backticks, no full stop.
     pub message: String,
     /// The place.
@@ -31,6 +42,7 @@ impl Diagnostic {
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
+            severity: Severity::Error,
             message: message.into(),
             span,
             label: String::new(),
@@ -38,6 +50,10 @@ impl Diagnostic {
             help: None,
             notes: vec![],
         }
+    }
+    /// A warning at `span`.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::new(code, span, message) }
     }
     /// Says what stands at the place.
     #[must_use]
@@ -109,7 +125,7 @@ codes! {
     SharedTooLarge = "X0004" "The block needs more shared memory than the architecture has.",
     TooManyThreads = "X0005" "A block has more threads than the hardware allows.",
     StepBudget = "X0006" "The simulation would take more steps than its budget.",
-    TooLarge = "X0007" "A tensor is too large to address.",
+    TooLarge = "X0007" "A tensor is too large to address, or for the registers of the threads that hold it.",
     PictureTooLarge = "X0008" "A picture would have more cells than anybody can read.",
     NoThreads = "X0009" "The machine starts no thread to work on.",
     UnknownName = "V0201" "A name is used that nothing defines.",
@@ -170,12 +186,14 @@ codes! {
     NoAtom = "D0301" "No atom of the architecture implements the spec.",
     AtomMismatch = "D0302" "The pinned atom does not implement the spec.",
     NoStrategy = "D0303" "No strategy decomposes the spec.",
-    PinsConflict = "D0304" "The pins cannot hold together.",
+    PinsConflict = "D0304" "The pins cannot hold together, or the sizes leave nothing that would be as asked.",
     NotDecomposed = "D0305" "A spec is neither decomposed nor an atom.",
     Symbolic = "D0306" "A size must be known here.",
     NoSync = "D0307" "The architecture has no such synchronization, or not with such a number.",
     NoCluster = "D0308" "The architecture has no such cluster of blocks.",
     Budget = "D0309" "The search ended at its budget.",
+    Uneven = "D0310" "Threads of a block cannot share a tensor evenly: they repeat each other's work, or idle.",
+    Unused = "D0311" "Nobody uses a tensor whose layout is open.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

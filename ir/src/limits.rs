@@ -16,5 +16,8 @@ pub const MAX_ERRORS: usize = 20;
 pub const MAX_BLOCK_THREADS: i64 = 1024;
 /// Most 32-bit registers of one thread (same table).
 pub const MAX_THREAD_REGISTERS: i64 = 255;
+/// Most bits of one register tensor in one thread: what does not fit into registers lies in memory of the
+/// thread's own, which a kernel is not to be made of.
+pub const MAX_THREAD_BITS: i64 = 4 * MAX_THREAD_REGISTERS * 32;
 /// Most cells of one picture: 256 × 256.
 pub const MAX_PICTURE_CELLS: i64 = 65_536;

@@ -44,6 +44,25 @@ impl Span {
     }
 }
 
+/// Where the lines of a text begin, for who asks for many of them.
+#[derive(Clone, Debug)]
+pub struct LineIndex {
+    starts: Vec<u32>,
+}
+
+impl LineIndex {
+    /// Of a text.
+    pub fn new(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+        LineIndex { starts: std::iter::once(0).chain(ends.map(|(i, _)| i as u32 + 1)).collect() }
+    }
+
+    /// The 1-based line that holds the byte: for the first byte of a span, as [`Span::line_col`] says.
+    pub fn line(&self, byte: u32) -> usize {
+        self.starts.partition_point(|start| *start <= byte)
+    }
+}
+
 impl PartialEq for Span {
     fn eq(&self, _: &Span) -> bool {
         true
@@ -51,3 +70,19 @@ impl PartialEq for Span {
 }
 
 impl Eq for Span {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_says_the_same_lines() {
+        for text in ["", "one", "\n", "one\ntwo\n\nfour", "\n\n"] {
+            let index = LineIndex::new(text);
+            for at in 0..=text.len() {
+                let (line, _) = Span::new(at, at).line_col(text);
+                assert_eq!(index.line(at as u32), line, "{text:?} at {at}");
+            }
+        }
+    }
+}

@@ -2,14 +2,16 @@
 //!
 //! The best solutions and how far the search went are said on standard error.
 
-use crate::args::{Decompose, SearchArgs};
+use crate::args::{Decompose, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, input, output, pipeline};
 use carbyne_decompose::solve::{Leaf, Search};
 use carbyne_decompose::{Decomposed, decompose_with};
+use carbyne_ir::program::SpecId;
+use serde_json::json;
 use std::fmt::Write;
 
-pub(super) fn run(args: &Decompose, io: &mut Io<'_>) -> Outcome {
+pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let table = pipeline::without(table, &args.forbid)?;
     let source = input::read(&args.file, io)?;
@@ -17,7 +19,12 @@ pub(super) fn run(args: &Decompose, io: &mut Io<'_>) -> Outcome {
     let found = decompose_with(&module, &source.text, &table, search(&args.search))
         .map_err(|e| Failure::program(&source, e))?;
     output::write(args.output.as_deref(), found.text.as_bytes(), io)?;
-    output::say(&said(&args.search, &found, &source.text), io);
+    output::warn(&source, &found.warnings, format, io);
+    let report = match format {
+        MessageFormat::Human => said(&args.search, &found, &source.text),
+        MessageFormat::Json => object(&args.search, &found, &source.text),
+    };
+    output::say(&report, io);
     Ok(())
 }
 
@@ -36,8 +43,11 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
         let s = &found.searched;
         let _ = writeln!(
             out,
-            "search: {} solutions costed, {} branches pruned, {} dead",
-            s.leaves, s.pruned, s.dead
+            "search: {} solutions costed, {} branches pruned, {} dead{}",
+            s.leaves,
+            s.pruned,
+            s.dead,
+            if s.cut_off { "; ended at its budget" } else { "" }
         );
     }
     if args.top.is_none() {
@@ -62,8 +72,37 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
     out
 }
 
+/// The same as one object.
+fn object(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
+    if args.top.is_none() && !args.stats {
+        return String::new();
+    }
+    let s = &found.searched;
+    let mut object = json!({
+        "kind": "report",
+        "solutions_costed": s.leaves,
+        "branches_pruned": s.pruned,
+        "branches_dead": s.dead,
+        "ended_at_budget": s.cut_off,
+    });
+    let leaf = |leaf: &Leaf| {
+        let choice = |(id, choice): &(SpecId, String)| json!({ "line": place(found, *id, src), "choice": choice });
+        json!({
+            "cycles": leaf.estimate.cycles,
+            "registers": leaf.estimate.registers,
+            "shared_bytes": leaf.estimate.shared_bytes,
+            "blocks_per_multiprocessor": leaf.estimate.blocks_per_sm,
+            "choices": leaf.choices.iter().map(choice).collect::<Vec<_>>(),
+        })
+    };
+    if args.top.is_some() {
+        object["solutions"] = found.leaves.iter().map(leaf).collect();
+    }
+    format!("{object}\n")
+}
+
 /// The line in the file that an operation was written or generated for.
-fn place(found: &Decomposed, id: carbyne_ir::program::SpecId, source: &str) -> usize {
+fn place(found: &Decomposed, id: SpecId, source: &str) -> usize {
     let span = found.origins.tile.get(usize::from(id)).copied().unwrap_or_default();
     span.line_col(source).0
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
     match &args.command {
         Command::Check(a) => check::run(a, io),
         Command::Fmt(a) => fmt::run(a, io),
-        Command::Decompose(a) => decompose::run(a, io),
+        Command::Decompose(a) => decompose::run(a, args.message_format, io),
         Command::Compile(a) => compile::run(a, args.message_format, io),
         Command::Simulate(a) => simulate::run(a, args.message_format, io),
         Command::Run(a) => run::run(a, args.message_format, io),

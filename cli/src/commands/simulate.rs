@@ -17,6 +17,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let (source, program) = match &arch {
         Some(table) => {
             let decomposed = pipeline::decomposed(&source, table)?;
+            output::warn(&source, &decomposed.warnings, format, io);
             (decomposed.source, decomposed.program)
         }
         None => {

@@ -4,11 +4,13 @@ use crate::args::{Explain, ReportFormat};
 use crate::failure::{Failure, Outcome, Source};
 use crate::sanitize::sanitize;
 use crate::{Io, input, json, output, pipeline};
+use carbyne_atoms::AtomTable;
+use carbyne_atoms::docs::series_of;
 use carbyne_decompose::explain::{
     Choice, Considered, Explained, Explanation, Fix, Question, explain,
 };
 use carbyne_ir::ast::{Module, Stmt, StmtKind};
-use carbyne_ir::span::Span;
+use carbyne_ir::span::{LineIndex, Span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -25,7 +27,7 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
         return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
     }
     let text = match args.format {
-        ReportFormat::Text => text(&found, &source, args.why.is_some()),
+        ReportFormat::Text => text(&found, &source, &table, args.why.is_some()),
         ReportFormat::Json => format!("{}\n", object(&found, &source)),
     };
     output::write(None, text.as_bytes(), io)
@@ -85,34 +87,45 @@ fn spec_lines(module: &Module, source: &Source) -> Vec<usize> {
     lines.into_iter().collect()
 }
 
-fn line(source: &str, span: Span) -> usize {
-    span.line_col(source).0
+/// What the lines of a text are counted by.
+struct Texts<'a> {
+    table: &'a AtomTable,
+    source: LineIndex,
+    /// The decomposed text.
+    generated: LineIndex,
+    /// Whether it is asked for instructions.
+    why: bool,
 }
 
-fn text(found: &Explanation, source: &Source, why: bool) -> String {
+fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> String {
+    let generated = LineIndex::new(found.decomposed.as_deref().unwrap_or_default());
+    let texts = Texts { table, source: LineIndex::new(&source.text), generated, why };
+    let line = |span: Span| texts.source.line(span.start);
     let mut out = String::new();
+    for d in &found.warnings {
+        let said = sanitize(&d.to_string());
+        let _ = writeln!(out, "warning: {said} (line {})", line(d.span));
+        for more in std::iter::once(&d.label).chain(&d.notes).chain(&d.help) {
+            let _ = writeln!(out, "  {}", sanitize(more));
+        }
+    }
     for d in &found.refused {
-        let _ = writeln!(
-            out,
-            "not decomposed: {} (line {})",
-            sanitize(&d.to_string()),
-            line(&source.text, d.span)
-        );
+        let _ =
+            writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(d.span));
         for note in d.notes.iter().chain(&d.help) {
             let _ = writeln!(out, "  {}", sanitize(note));
         }
     }
     for c in &found.choices {
-        choice(c, source, &mut out);
+        choice(c, line(c.origin), &mut out);
     }
     for leaf in &found.leaves {
-        explained(leaf, found, source, why, &mut out);
+        explained(leaf, &texts, &mut out);
     }
     out
 }
 
-fn choice(c: &Choice, source: &Source, out: &mut String) {
-    let at = line(&source.text, c.origin);
+fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
     let _ = writeln!(out, "  chosen: {}, the kernel takes {:.0} cycles", c.chosen, c.cycles);
     for (other, cycles) in &c.others {
@@ -120,11 +133,11 @@ fn choice(c: &Choice, source: &Source, out: &mut String) {
     }
 }
 
-fn explained(leaf: &Explained, found: &Explanation, source: &Source, why: bool, out: &mut String) {
-    let at = line(&source.text, leaf.origin);
-    let generated = match (&found.decomposed, leaf.generated) {
-        (Some(text), true) => format!(", generated line {}", line(text, leaf.span)),
-        _ => String::new(),
+fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
+    let at = texts.source.line(leaf.origin.start);
+    let generated = match leaf.generated {
+        true => format!(", generated line {}", texts.generated.line(leaf.span.start)),
+        false => String::new(),
     };
     let _ = writeln!(out, "line {at}{generated}: {}", sanitize(&leaf.text));
     let matching: Vec<&Considered> =
@@ -137,7 +150,7 @@ fn explained(leaf: &Explained, found: &Explanation, source: &Source, why: bool, 
             c.atom, c.issue, c.completion
         );
     }
-    // Rows that fail alike are said together.
+    // Rows that fail alike are said together; of the nearest, what would help.
     let mut reasons: Vec<(String, Vec<&Considered>)> = vec![];
     for c in &leaf.considered {
         let Some(m) = &c.mismatch else { continue };
@@ -147,36 +160,60 @@ fn explained(leaf: &Explained, found: &Explanation, source: &Source, why: bool, 
             None => reasons.push((reason, vec![c])),
         }
     }
+    let nearest = leaf.considered.iter().find_map(|c| c.mismatch.as_ref()).map(|m| m.nearness().0);
     for (reason, rows) in reasons {
         let _ = writeln!(out, "  no: {}", sanitize(&reason));
-        let names: Vec<&str> = rows.iter().map(|c| c.atom).collect();
-        let _ = writeln!(out, "      {}", names.join(" "));
+        for line in names(&rows, texts.table) {
+            let _ = writeln!(out, "      {line}");
+        }
         if let Some(c) = rows.iter().find(|c| c.fix.is_some()) {
             let fix = c.fix.as_ref().map_or(String::new(), |f| f.steps.join(", then "));
             let _ = writeln!(out, "      {} would match: {}", c.atom, sanitize(&fix));
-        } else if let (true, Some(m)) = (why, rows.first().and_then(|c| c.mismatch.as_ref())) {
+        } else if let Some(m) = rows.first().and_then(|c| c.mismatch.as_ref())
+            && texts.why
+            && Some(m.nearness().0) == nearest
+        {
             let _ = writeln!(out, "      {}", sanitize(&m.help()));
         }
     }
 }
 
+/// Names in as many lines as say them: a line for each series of rows that differ in a number, which the others
+/// follow.
+fn names(rows: &[&Considered], table: &AtomTable) -> Vec<String> {
+    let rows = rows.iter().filter_map(|c| table.get(c.atom));
+    let (several, alone): (Vec<_>, Vec<_>) =
+        series_of(rows).into_iter().partition(|s| s.rows.len() > 1);
+    let mut out: Vec<String> = several
+        .iter()
+        .map(|s| format!("{}, N = {}", s.title, s.columns().unwrap_or_default()))
+        .collect();
+    if !alone.is_empty() {
+        out.push(alone.into_iter().map(|s| s.title).collect::<Vec<_>>().join(" "));
+    }
+    out
+}
+
 fn object(found: &Explanation, source: &Source) -> Value {
+    let lines = LineIndex::new(&source.text);
+    let line = |span: Span| lines.line(span.start);
     json!({
         "kind": "explanation",
         "arch": found.arch.as_str(),
         "file": source.name,
-        "refused": found.refused.iter().map(|d| json::error(source, d)).collect::<Vec<_>>(),
+        "refused": found.refused.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
+        "warnings": found.warnings.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "decomposed": found.decomposed,
         "choices": found.choices.iter().map(|c| json!({
             "span": span(c.origin),
-            "line": line(&source.text, c.origin),
+            "line": line(c.origin),
             "spec": c.text,
             "chosen": c.chosen,
             "cycles": c.cycles,
             "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "leaves": found.leaves.iter().map(|l| json!({
-            "line": line(&source.text, l.origin),
+            "line": line(l.origin),
             "origin": span(l.origin),
             "span": span(l.span),
             "generated": l.generated,

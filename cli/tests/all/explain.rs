@@ -181,3 +181,77 @@ fn nothing_to_explain() {
         assert!(ran.stderr.contains(message) && ran.stderr.contains(help), "{}", ran.stderr);
     }
 }
+/// A pattern that eight hundred instructions have: a line for those that differ in a number, the nearest first, and
+/// what the reason is, not a change that changes nothing.
+#[test]
+fn why_not_wgmma_is_said_in_a_page() {
+    let file = root().join("examples/gemm.cby").display().to_string();
+    let ran = carbyne(&["explain", &file, "--arch", "sm_90a", "--why", "wgmma*"], "").ok();
+    let text = ran.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() < 60, "{} lines", lines.len());
+    assert!(lines.iter().skip(1).all(|l| l.len() < 160), "{text}");
+    assert!(lines[1].contains("bring both factors to registers"), "{text}");
+    assert_eq!(lines[2].trim(), "wgmma.m64nNk16.f32.f16.ss, N = 8, 16 to 256");
+    assert!(text.contains("by hand") && !text.contains("to SH first"), "{text}");
+    // A leaf that a person wrote can be changed.
+    let by_hand = "carbyne 1
+%A:[64,16].f16.GL
+#grid:[1].block
+#cta:[128].thread
+Spec @f <<<#grid, #cta>>> (%A) -> (%A) {
+  Allocate %a:[64,16].f16.SH{swizzle=(1,4,3)}
+  Allocate %b:[16].f16.RF
+  Allocate %c:[4].f32.RF
+  MatMul <<<#grid, #cta>>> (%a, %b) -> (%c)
+}
+";
+    let why = ["explain", "-", "--arch", "sm_90a", "--why", "wgmma.m64n8k16.f32.f16.ss"];
+    let ran = carbyne(&why, by_hand).ok();
+    assert!(ran.text().contains("operand B lies in SH, found RF"), "{}", ran.text());
+}
+
+#[test]
+fn what_decompose_warns_of_is_said() {
+    let rows = "carbyne 1
+%X:[4,1000].f32.GL
+%Y:[4,1000].f32.GL
+#grid:[4].block
+#cta:[128].thread
+Move @f <<<#grid, #cta>>> (%X) -> (%Y) {
+  @i = #grid.indices()
+  Allocate %x:[1,1000].f32.RF{?}
+  Move <<<#grid, #cta>>> (%X.tile([1,1000])[@i, 0]) -> (%x)
+  Move <<<#grid, #cta>>> (%x) -> (%Y.tile([1,1000])[@i, 0])
+}
+";
+    let ran = carbyne(&["explain", "-", "--arch", "sm_80"], rows).ok();
+    assert!(ran.text().starts_with("warning: D0310"), "{}", ran.text());
+    let ran = carbyne(&["explain", "-", "--arch", "sm_80", "--format", "json"], rows).ok();
+    let answer: Value = serde_json::from_str(ran.text()).expect("JSON");
+    assert_eq!(answer["warnings"][0]["code"], "D0310");
+    // The same wherever the program is decomposed.
+    for command in ["decompose", "compile", "simulate"] {
+        let args = [command, "-", "--arch", "sm_80"];
+        let human = carbyne(&args, rows).ok();
+        assert!(human.stderr.contains("D0310") && human.stderr.contains('⚠'), "{}", human.stderr);
+        let ran = carbyne(&[&args[..], &["--message-format", "json"]].concat(), rows).ok();
+        assert_eq!(ran.warnings().len(), 1, "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_search_that_ended_early_is_told_of() {
+    let args = ["decompose", "-", "--arch", "sm_80", "--budget", "3", "--top", "2", "--stats"];
+    let ran = carbyne(&args, COPY).ok();
+    assert!(ran.stderr.contains("D0309"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("dead; ended at its budget"), "{}", ran.stderr);
+    let ran = carbyne(&[&args[..], &["--message-format", "json"]].concat(), COPY).ok();
+    assert_eq!(ran.warnings()[0]["code"], "D0309");
+    let report = ran.stderr.lines().last().expect("a report");
+    let report: Value = serde_json::from_str(report).expect("JSON");
+    assert_eq!(report["ended_at_budget"], true);
+    assert!(report["solutions"].as_array().is_some_and(|s| s.len() == 2), "{report}");
+    let complete = carbyne(&["decompose", "-", "--arch", "sm_80", "--stats"], COPY).ok();
+    assert!(!complete.stderr.contains("budget"), "{}", complete.stderr);
+}

@@ -1,7 +1,8 @@
 //! Texts that say themselves which errors they have: `// error[V0204]: 3 does not divide` at the end
 //! of the line where the error is reported, with its code and a part of its message, label, help or
-//! notes. All errors must be expected, and all expected ones come. `// warning: repeated write` stands behind
-//! statements of which the report of a run warns that several threads write one value to one element.
+//! notes; `// warning[D0310]: threads` the same of a warning. All of both must be expected, and all expected ones
+//! come. `// warning: repeated write` stands behind statements of which the report of a run warns that several
+//! threads write one value to one element.
 //!
 //! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate --ints`.
 
@@ -69,8 +70,12 @@ const ELSEWHERE: &[(Code, &str)] = &[
 fn every_code_has_a_file() {
     let files = texts_under(&root().join("cli/tests/filetests"));
     let texts: Vec<String> = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
-    let tested: BTreeSet<&str> =
-        texts.iter().flat_map(|t| t.lines()).flat_map(expected).map(|(code, _)| code).collect();
+    let tested: BTreeSet<&str> = texts
+        .iter()
+        .flat_map(|t| t.lines())
+        .flat_map(all_expected)
+        .map(|(_, code, _)| code)
+        .collect();
     for (code, text, summary) in Code::ALL {
         let elsewhere = ELSEWHERE.iter().any(|(c, _)| c == code);
         assert!(
@@ -80,12 +85,21 @@ fn every_code_has_a_file() {
     }
 }
 
-/// The codes and texts that a line expects.
-fn expected(line: &str) -> impl Iterator<Item = (&str, &str)> {
-    line.split("// error[").skip(1).filter_map(|rest| {
-        let (code, text) = rest.split_once(']')?;
-        Some((code, text.strip_prefix(':').unwrap_or(text).trim()))
+/// The codes and texts that a line expects of diagnostics of a kind, `error` or `warning`.
+fn expected<'a>(line: &'a str, kind: &'static str) -> impl Iterator<Item = Expected<'a>> {
+    let mut parts = line.split("// ");
+    parts.next();
+    parts.filter_map(move |rest| {
+        let (code, text) = rest.strip_prefix(kind)?.strip_prefix('[')?.split_once(']')?;
+        Some((kind, code, text.strip_prefix(':').unwrap_or(text).trim()))
     })
+}
+
+/// Kind, code, and what it says.
+type Expected<'a> = (&'static str, &'a str, &'a str);
+
+fn all_expected(line: &str) -> impl Iterator<Item = Expected<'_>> {
+    expected(line, "error").chain(expected(line, "warning"))
 }
 
 fn one(file: &Path) -> Result<(), String> {
@@ -97,26 +111,30 @@ fn one(file: &Path) -> Result<(), String> {
     args.extend([path.as_str(), "--message-format", "json"]);
     let ran = carbyne(&args, "");
 
-    let mut wanted: Vec<(usize, &str, &str)> = text
+    let mut wanted: Vec<(usize, Expected<'_>)> = text
         .lines()
         .enumerate()
-        .flat_map(|(i, l)| expected(l).map(move |(code, text)| (i + 1, code, text)))
+        .flat_map(|(i, l)| all_expected(l).map(move |e| (i + 1, e)))
         .collect();
     let mut wrong = vec![];
-    for error in ran.errors() {
-        if error["help"].as_str().is_none_or(str::is_empty) {
-            wrong.push(format!("{} says nothing to do: {error}", error["code"]));
+    for said in ran.errors().into_iter().chain(ran.warnings()) {
+        if said["help"].as_str().is_none_or(str::is_empty) {
+            wrong.push(format!("{} says nothing to do: {said}", said["code"]));
         }
-        let line = error["spans"][0]["start"]["line"].as_u64().unwrap_or(0) as usize;
-        let at = wanted
-            .iter()
-            .position(|(l, code, text)| *l == line && error["code"] == *code && says(&error, text));
+        let line = said["spans"][0]["start"]["line"].as_u64().unwrap_or(0) as usize;
+        let at = wanted.iter().position(|(l, (kind, code, text))| {
+            *l == line && said["kind"] == *kind && said["code"] == *code && says(&said, text)
+        });
         match at {
             Some(at) => drop(wanted.remove(at)),
-            None => wrong.push(format!("line {line} has {}: {}", error["code"], error)),
+            None => wrong.push(format!("line {line} has {}: {}", said["code"], said)),
         }
     }
-    wrong.extend(wanted.iter().map(|(l, code, text)| format!("line {l} lacks {code}: {text}")));
+    wrong.extend(
+        wanted
+            .iter()
+            .map(|(l, (kind, code, text))| format!("line {l} lacks the {kind} {code}: {text}")),
+    );
     let warned: BTreeSet<u64> = ran.repeated_writes().into_iter().collect();
     let lines = (1..).zip(text.lines());
     let warnings: BTreeSet<u64> =
@@ -124,7 +142,7 @@ fn one(file: &Path) -> Result<(), String> {
     if warned != warnings {
         wrong.push(format!("repeated writes in lines {warned:?}, expected {warnings:?}"));
     }
-    let code = i32::from(text.lines().any(|l| expected(l).next().is_some()));
+    let code = i32::from(text.lines().any(|l| expected(l, "error").next().is_some()));
     if ran.code != code {
         wrong.push(format!("exit code {}, expected {code}", ran.code));
     }

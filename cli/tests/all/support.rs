@@ -26,6 +26,11 @@ impl Ran {
         self.said().filter(|v| v["kind"] == "error").collect()
     }
 
+    /// The warnings of a run with `--message-format json`.
+    pub(crate) fn warnings(&self) -> Vec<serde_json::Value> {
+        self.said().filter(|v| v["kind"] == "warning").collect()
+    }
+
     /// Lines of which the reports of a simulation warn.
     pub(crate) fn repeated_writes(&self) -> Vec<u64> {
         let lines =

@@ -6,8 +6,8 @@ use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind
 use crate::cpp::{print, prune};
 use crate::index::Indices;
 use crate::namer::Namer;
-use crate::smem::Arena;
 use crate::{Fallible, errors};
+use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::SyncOp;
@@ -15,7 +15,7 @@ use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A printed kernel.
@@ -277,7 +277,7 @@ impl Lowering<'_> {
         content.written.extend(clocks);
         self.asynchronous =
             content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
-        self.arena = Arena::place(self.p, &content.shared, self.atoms)?;
+        self.arena = Arena::place(self.p, &smem::buffers(self.p, id), self.atoms)?;
         let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
         let who = self.who(exec);
@@ -496,8 +496,6 @@ impl Lowering<'_> {
 struct Content {
     /// Buffers that leaves write.
     written: HashSet<BufferId>,
-    /// Shared buffers in text order.
-    shared: Vec<BufferId>,
     /// Specs without a body.
     leaves: Vec<SpecId>,
     /// Whether warpgroups change how many registers they have.
@@ -531,12 +529,6 @@ impl Content {
         for stmt in stmts {
             match &stmt.kind {
                 program::StmtKind::Spec(id) => self.spec(p, *id),
-                program::StmtKind::Allocate(t) => {
-                    let id = p.tensors[*t].buffer;
-                    if p.buffers[id].memory == Some(Memory::Sh) {
-                        self.shared.push(id);
-                    }
-                }
                 program::StmtKind::For { body, .. } => self.stmts(p, body),
                 program::StmtKind::If { then, otherwise, .. } => {
                     self.stmts(p, then);
@@ -548,7 +540,9 @@ impl Content {
                     self.moves_registers |=
                         matches!(sync.op, SyncOp::RegistersInc | SyncOp::RegistersDec);
                 }
-                program::StmtKind::Indices(_) | program::StmtKind::Barrier(_) => {}
+                program::StmtKind::Allocate(_)
+                | program::StmtKind::Indices(_)
+                | program::StmtKind::Barrier(_) => {}
             }
         }
     }

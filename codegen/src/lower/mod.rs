@@ -24,8 +24,8 @@ pub use kernel::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
 
 use crate::index::Indices;
 use crate::namer::Namer;
-use crate::smem::Arena;
 use carbyne_atoms::AtomTable;
+use carbyne_atoms::smem::Arena;
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::program::{BufferId, MapId, Program};
 use std::collections::{BTreeSet, HashMap, HashSet};

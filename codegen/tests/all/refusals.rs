@@ -106,7 +106,7 @@ fn shared_memory_has_a_limit() {
         Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%t[@t]) atom=init.f16",
         expect![[r#"
             [65536].f16.SH
-              X0004: shared memory 262144 > 166912 bytes for sm_80
+              X0004: the block needs 262144 bytes of shared memory, and one of sm_80 has at most 166912
         "#]],
     );
 }

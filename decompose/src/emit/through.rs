@@ -49,7 +49,23 @@ impl Emit<'_> {
         all: &str,
         body: &mut Vec<Stmt>,
     ) {
-        let [x, put, get] = self.local.exchange.clone();
+        let mut steps = first;
+        for (i, step) in through.steps().enumerate() {
+            let names = if i == 0 { &self.local.exchange } else { &self.local.second };
+            self.once(v, step, (names.clone(), all), steps, body);
+            steps = vec![];
+        }
+    }
+
+    /// One exchange, after `first`.
+    fn once(
+        &self,
+        v: &Values<'_>,
+        through: &Through,
+        ([x, put, get], all): ([String; 3], &str),
+        first: Vec<Stmt>,
+        body: &mut Vec<Stmt>,
+    ) {
         body.push(plain(&x, &[through.threads * v.n], v.scalar, Memory::Sh));
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], v.n);
@@ -105,7 +121,7 @@ impl Emit<'_> {
             to.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)])),
         ));
         let first = Layout::concat(&[mode(held, 1), mode(gk, 0)]).ok()?;
-        let through = Through { threads: held * gk, first, others: mode(gk, held) };
+        let through = Through { threads: held * gk, first, others: mode(gk, held), then: None };
         let each = (blocks.clone(), self.group(all, 1));
         Some(Partial { name, each, all: all.to_owned(), n, scalar, through })
     }

@@ -105,6 +105,8 @@ fn changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Cha
         }
         Mismatch::Bulk(BulkMismatch::Cache(want)) => cache(site, want.as_str()),
         Mismatch::Op { .. }
+        | Mismatch::FromMemory { .. }
+        | Mismatch::Literal { .. }
         | Mismatch::Descriptor { .. }
         | Mismatch::Uniform { .. }
         | Mismatch::Bulk(_)

@@ -16,11 +16,11 @@ use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
 use crate::{Decomposed, checked, decompose_with};
 use carbyne_atoms::{Arch, Atom, AtomTable};
-use carbyne_ir::ast::Module;
-use carbyne_ir::diag::{Diagnostic, Diagnostics};
+use carbyne_ir::ast::{Module, SpecKind};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Memory;
-use carbyne_ir::span::Span;
+use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,8 @@ pub struct Explanation {
     pub choices: Vec<Choice>,
     /// Why the program is not decomposed, where it is not.
     pub refused: Vec<Diagnostic>,
+    /// What the decomposition warns of.
+    pub warnings: Vec<Diagnostic>,
     /// The decomposed text, which generated leaves stand in.
     pub decomposed: Option<String>,
     /// Architectures that have rows which are asked for, where this one has none.
@@ -126,14 +128,16 @@ pub fn explain(
         leaves: vec![],
         choices: vec![],
         refused: vec![],
+        warnings: vec![],
         decomposed: None,
         elsewhere: vec![],
     };
     let tries = Cell::new((TRIED_BYTES / src.len().max(1)).clamp(8, TRIES));
-    let ask = Ask { table, question, src, tries };
+    let ask = Ask { table, question, src, lines: LineIndex::new(src), tries };
     match decompose_with(module, src, table, search) {
         Ok(d) => {
             ask.decomposed(&program, &d, &mut out);
+            out.warnings = d.warnings.into_iter().map(shorter).collect();
             out.decomposed = Some(d.text);
         }
         Err(errors) => {
@@ -154,6 +158,15 @@ pub fn explain(
     Ok(out)
 }
 
+/// The search for an explanation is a shorter one.
+fn shorter(d: Diagnostic) -> Diagnostic {
+    if d.code != Code::Budget {
+        return d;
+    }
+    let longer = Search::default().budget;
+    d.help(format!("`carbyne decompose` looks at {longer} choices, and may find a better one"))
+}
+
 /// Whether a name holds a pattern; `*` stands for anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut rest = name;
@@ -170,6 +183,7 @@ struct Ask<'a> {
     table: &'a AtomTable,
     question: &'a Question,
     src: &'a str,
+    lines: LineIndex,
     /// Texts that may still be tried for fixes.
     tries: Cell<usize>,
 }
@@ -189,8 +203,7 @@ impl Ask<'_> {
     /// Whether the line that is asked for is one of the span's.
     fn on_line(&self, origin: Span) -> bool {
         let Some(line) = self.question.line else { return true };
-        let (first, _) = origin.line_col(self.src);
-        let (last, _) = Span { start: origin.end, end: origin.end }.line_col(self.src);
+        let (first, last) = (self.lines.line(origin.start), self.lines.line(origin.end));
         (first..=last).contains(&line)
     }
 
@@ -261,6 +274,15 @@ impl Ask<'_> {
                     true => self.tile_level(p, id, row),
                     false => matching::match_atom(p, id, around, row).err(),
                 };
+                // Where the solver writes the body, no change of the text brings a factor elsewhere.
+                let solved = (tile_op || generated) && spec.kind == SpecKind::MatMul;
+                let mismatch = mismatch.map(|m| match &m {
+                    Mismatch::Memory { .. } if solved => {
+                        let apart = row.operands.iter().find(|o| !o.allows(Memory::Rf));
+                        apart.map_or(m, Mismatch::from_memory)
+                    }
+                    _ => m,
+                });
                 let cost = &row.cost;
                 Considered {
                     atom: row.name,
@@ -314,7 +336,7 @@ impl Ask<'_> {
             .and_then(|e| p.threads[e.threads].concat().to_fixed())
             .map_or(0, |l| l.size());
         let ends = (spec.input_tensors().next(), spec.outputs.first());
-        let (carbyne_ir::ast::SpecKind::Move, (Some(src), Some(&dst))) = (spec.kind, ends) else {
+        let (SpecKind::Move, (Some(src), Some(&dst))) = (spec.kind, ends) else {
             return matching::match_atom(p, id, &[], row).err();
         };
         let only = self.table.filtered(|r| r.name == row.name);

@@ -1,7 +1,7 @@
 //! Writes certificates for what the solver found.
 
-use super::Solution;
 use super::ops::extents;
+use super::{Solution, reduce};
 use crate::certificate::{Certificate, Relation};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::layout::Layout;
@@ -72,7 +72,12 @@ pub fn certify(
             layouts: [c.input.clone(), c.output.clone()],
             values: [c.values.0.clone(), c.values.1.clone()],
             masks: c.masks.clone(),
-            through: c.shared.as_ref().map(|t| [t.first.clone(), t.others.clone()]),
+            through: c
+                .shared
+                .iter()
+                .flat_map(reduce::Through::steps)
+                .map(|t| [t.first.clone(), t.others.clone()])
+                .collect(),
         };
         list.push(Certificate { spec, atom: "-", relation });
     }

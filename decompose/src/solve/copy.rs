@@ -45,6 +45,17 @@ pub struct Candidate {
     pub cost: f64,
     /// 32-byte sectors of global memory that one warp touches with one of them, on average.
     pub sectors: f64,
+    /// Whether what spreads an open tensor crosses its modes unevenly.
+    crosses: bool,
+}
+
+/// How a copy spreads a tensor over threads that nothing else spreads.
+#[derive(Copy, Clone, Debug)]
+struct Way {
+    /// Threads side by side along the consecutive direction, at most.
+    most: i64,
+    /// Whether nothing goes on from one mode into the next.
+    by_modes: bool,
 }
 
 impl Candidate {
@@ -79,6 +90,7 @@ pub fn candidates(
     // A register tensor that follows from the copy may be spread in several ways.
     let anchors = matches!((&src, &dst), (Side::Open, _) | (_, Side::Open));
     let most: &[i64] = if anchors { &[i64::MAX, 32, 8] } else { &[i64::MAX] };
+    let ways = |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes });
     let pinned = p.specs[id].atom.as_deref();
     for atom in table.implementing(p.specs[id].kind) {
         // A bulk copy is one thread's; the block's threads share the tensor here.
@@ -90,10 +102,20 @@ pub fn candidates(
             rejected.push((atom.name, Mismatch::Bulk(BulkMismatch::Valid(true))));
             continue;
         }
-        for (i, most) in most.iter().enumerate() {
-            match candidate(p, id, (&src, &dst), atom, threads, *most) {
-                Ok(c) if found.iter().any(|o| o.atom == c.atom && o.f == c.f && o.g == c.g) => {}
-                Ok(c) => found.push(c),
+        let mut crosses = false;
+        for (i, way) in ways(false).chain(ways(true)).enumerate() {
+            // Of a layout that crosses modes unevenly nothing can be reduced or repeated.
+            if way.by_modes && !crosses {
+                break;
+            }
+            match candidate(p, id, (&src, &dst), atom, threads, way) {
+                Ok(c) => {
+                    crosses |= anchors && c.crosses;
+                    let same = |o: &Candidate| o.atom == c.atom && o.f == c.f && o.g == c.g;
+                    if !found.iter().any(same) {
+                        found.push(c);
+                    }
+                }
                 Err(m) if i == 0 => rejected.push((atom.name, m)),
                 Err(_) => {}
             }
@@ -110,7 +132,7 @@ fn candidate(
     (src, dst): (&Side, &Side),
     atom: &Atom,
     threads: i64,
-    most: i64,
+    way: Way,
 ) -> Result<Candidate, Mismatch> {
     let spec = &p.specs[id];
     if atom.op.spec_kind() != Some(spec.kind) {
@@ -160,7 +182,7 @@ fn candidate(
     }
     let values = |l: &Layout| l.mode(1).map_or(1, |v| v.size());
     // The known side and what follows for the other; letters as in the module header of `tv`.
-    let mut part = None;
+    let (mut part, mut crosses) = (None, false);
     let (known, row_known, row_other, operand) = match (src, dst) {
         (Side::Registers(f), Side::Memory) => {
             // Of threads that hold the same elements one writes them.
@@ -193,7 +215,12 @@ fn candidate(
                 .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
             let n = values(&row_p);
             let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
-            let f = tv::coalesced(&memory, n, threads, most).map_err(wanted)?;
+            let f = match way.by_modes {
+                false => tv::coalesced(&memory, n, threads, way.most),
+                true => tv::coalesced_by_modes(&memory, n, threads, way.most),
+            };
+            let f = f.map_err(wanted)?;
+            crosses = tv::crosses(&f, &memory);
             let own = matches!(src, Side::Open) || matches!(dst, Side::Open);
             let f = if own {
                 let all = tv::replicated(&f, threads).map_err(|e| wanted(e.to_string()))?;
@@ -256,6 +283,7 @@ fn candidate(
         dst_rf: p.buffer_of(to).memory == Some(Memory::Rf),
         instructions,
         cost: instructions * atom.cost.issue_cycles,
+        crosses,
     })
 }
 
@@ -302,6 +330,11 @@ fn memory_run(
     let layout = ops::whole(p, t).ok_or_else(|| wrong("symbolic sizes".into()))?;
     let at = layout.compose(inst).map_err(|e| wrong(e.to_string()))?.coalesce();
     if buffer.open {
+        // A swizzle that is stated keeps only so many bytes together.
+        let kept = buffer.swizzle.map_or(align, |sw| 1 << sw.base().min(30));
+        if kept < align {
+            return Err(Mismatch::Align { operand, want: align, found: kept });
+        }
         return Ok(Some(at.flatten().leaves().iter().copied().filter(|(n, _)| *n > 1).collect()));
     }
     if n > 1 && (0..n).any(|i| at.at(i) != i) {

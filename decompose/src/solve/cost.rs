@@ -5,11 +5,11 @@
 
 use super::copy::Candidate;
 use super::ops::Op;
-use super::{Known, Solution, exchange, matmul, ops, pointwise, pressure, reduce};
+use super::{Known, exchange, matmul, ops, pointwise, pressure, reduce};
 use carbyne_atoms::{Atom, AtomTable, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::Dim;
-use carbyne_ir::layout::Layout;
+use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
         completion: op_latency + masks * (latency + op_latency),
         ..Work::default()
     };
-    if let Some(s) = &c.shared {
+    for s in c.shared.iter().flat_map(reduce::Through::steps) {
         let others = s.others.size() as f64;
         work.wavefronts += warps * n * (1.0 + others);
         work.issue += warps * n * others * op;
@@ -158,7 +158,7 @@ pub(super) fn estimate(
     table: &AtomTable,
     work: &BTreeMap<SpecId, Work>,
     known: &Known,
-    solution: &Solution,
+    shared: &BTreeMap<BufferId, (Layout, Option<Swizzle>)>,
 ) -> Estimate {
     let limits = limits(table.arch);
     let mut t = Timeline {
@@ -184,7 +184,7 @@ pub(super) fn estimate(
     };
     total.registers = pressure::most(p, kernel, &known.iter().map(size).collect());
     for (id, buffer) in p.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Sh)) {
-        let cosize = match solution.shared.get(&id) {
+        let cosize = match shared.get(&id) {
             Some((layout, _)) => layout.cosize(),
             None => buffer.cosize.as_const().unwrap_or(0),
         };

@@ -4,10 +4,12 @@
 use super::copy::Candidate;
 use super::digits::same;
 use super::ops::Op;
-use super::{Fallible, Finished, Solution, Solver, State, Want, sides};
-use super::{cost, exchange, matmul, pointwise, reduce, shared};
+use super::{Fallible, Finished, Known, Solution, Solver, State, Want, sides};
+use super::{cost, exchange, matmul, ops, pointwise, reduce, shared, uneven};
+use crate::matching::{self, Mismatch};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::limits::MAX_THREAD_BITS;
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
@@ -16,7 +18,8 @@ use std::rc::Rc;
 impl Solver<'_> {
     /// Chooses all that follows once the registers are known.
     pub(super) fn leaf(&mut self, state: State) -> Fallible<Finished> {
-        let State { known, matmuls, mut wants, .. } = state;
+        let State { known, matmuls, mut wants, anchors, .. } = state;
+        self.fits_registers(&known)?;
         let mut out = Solution { matmuls, ..Solution::default() };
         let mut work: BTreeMap<SpecId, cost::Work> = BTreeMap::new();
         let mut copies: Vec<(&Op, Rc<Vec<Candidate>>)> = vec![];
@@ -50,16 +53,24 @@ impl Solver<'_> {
                     continue;
                 }
                 SpecKind::Reduction(kind) => {
+                    if let Some(atom) = &spec.atom {
+                        return Err(Box::new(matching::many(self.p, id, atom)));
+                    }
                     let Some(input) = spec.input_tensors().next() else { continue };
                     let Some(tv) = known.get(&self.buffer(input)) else {
                         return Err(self.unknown(id, input));
+                    };
+                    let help = if self.p.buffer_of(input).open {
+                        "choose a number of threads that divides one of its modes, or pad the tensor"
+                    } else {
+                        "leave the layout of its input open"
                     };
                     let refuse = |why: String| {
                         self.error(
                             Code::NoAtom,
                             id,
                             format!("the Reduction is spread in a way that has no exchange: {why}"),
-                            "leave the layout of its input open",
+                            help,
                         )
                     };
                     let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;
@@ -102,6 +113,17 @@ impl Solver<'_> {
                     out.exchanges.insert(id, c.clone());
                     continue;
                 }
+                if let (SpecKind::Move, Some(atom)) = (spec.kind, &spec.atom) {
+                    let m = Mismatch::Relation {
+                        detail: format!(
+                            "it keeps elements in their threads, and {} and {} are spread differently",
+                            self.p.tensor_name(t),
+                            self.p.tensor_name(to)
+                        ),
+                    };
+                    let help = "remove `atom=`, or leave one of the layouts open";
+                    return Err(Box::new(matching::not_by(self.p, id, atom, &m).help(help)));
+                }
                 let cycles = lanes
                     .as_ref()
                     .map_or_else(|| matmul::rearranging(self.p, t), |c| c.cycles(self.table));
@@ -136,9 +158,63 @@ impl Solver<'_> {
             }
         }
         self.memory(&copies, &mut out, &mut work)?;
-        out.estimate = cost::estimate(self.p, self.kernel, self.table, &work, &known, &out);
-        out.estimate.cycles += detours;
-        Ok(Finished { known, wants, solution: out })
+        let mut found = Finished { known, wants, solution: out, work, detours, anchors };
+        found.solution.estimate = if self.settled.work.is_empty() {
+            self.estimate(&found)
+        } else {
+            let mut all = self.settled.clone();
+            all.merge(found.clone());
+            self.estimate(&all)
+        };
+        Ok(found)
+    }
+
+    /// Refuses a register tensor of which one thread would hold more than it has registers.
+    fn fits_registers(&self, known: &Known) -> Fallible<()> {
+        for (id, tv) in known {
+            let buffer = &self.p.buffers[*id];
+            let values = tv.mode(1).map_or(0, |v| v.size());
+            let bits = buffer.scalar.bits();
+            let own = values.saturating_mul(bits);
+            if own <= MAX_THREAD_BITS {
+                continue;
+            }
+            let elements = ops::whole(self.p, buffer.tensor).map_or(0, |l| l.size());
+            // What a thread would hold if no other held the same.
+            let even = elements / self.threads.max(1) * bits;
+            let near = uneven::near(self.threads, elements, bits, false);
+            // Warps share the factors of a MatMul.
+            let help = if !self.warps() && even <= own / 2 && !near.is_empty() {
+                format!("choose a number of threads that shares it evenly: {}", uneven::or(&near))
+            } else {
+                "go over it in a loop of smaller tiles, along K where a MatMul reads it; or spread it over \
+                 more threads"
+                    .to_owned()
+            };
+            let message = format!("each thread would hold {values} elements of `%{}`", buffer.name);
+            let label =
+                format!("{own} bits, of {MAX_THREAD_BITS} that a thread may hold of a tensor");
+            let mut d =
+                Diagnostic::new(Code::TooLarge, buffer.span, message).label(label).help(help);
+            // The tensor may be one that was added.
+            let ends = self.ops.iter().filter_map(|op| shared::ends(self.p, op));
+            if let Some((from, _)) = ends.into_iter().find(|(_, to)| self.buffer(*to) == *id) {
+                d = d.note(format!(
+                    "`%{}` is filled from {}",
+                    buffer.name,
+                    self.p.tensor_name(from)
+                ));
+            }
+            return Err(Box::new(d));
+        }
+        Ok(())
+    }
+
+    /// Whether instructions of whole warps may be needed.
+    fn warps(&self) -> bool {
+        let matmul =
+            |op: &Op| matches!(self.p.specs[op.spec].kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        self.ops.iter().any(matmul)
     }
 
     fn unknown(&self, id: SpecId, t: TensorId) -> Box<Diagnostic> {
@@ -213,7 +289,9 @@ impl Solver<'_> {
                         format!("no layout of `%{}` serves all its accesses", buffer.name),
                     )
                     .label(why)
-                    .help("copy through registers, or pin a scalar atom on one of the accesses");
+                    .help(
+                        "pin a narrower instruction on one of the accesses, or copy to a second tensor for it",
+                    );
                     for (op, _) in &group {
                         d = d.related(self.p.specs[op.spec].span, "accesses it");
                     }

@@ -10,7 +10,7 @@ use carbyne_ir::ast::{BinaryOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
-use carbyne_ir::scalar::Scalar;
+use carbyne_ir::scalar::{Memory, Scalar};
 
 /// One way.
 #[derive(Clone, Debug)]
@@ -78,9 +78,14 @@ pub(super) fn options(
         return fail(
             Code::NoAtom,
             "only MatMuls of two modes and known sizes are decomposed".into(),
-            "write a loop over the batch",
+            "index the batch in a loop: `%A[b, _, _]`; and give sizes as numbers or with `let`",
         );
     };
+    if let Some(atom) = spec.atom.as_ref().and_then(|name| table.get(name))
+        && !rows.iter().any(|r| r.name == atom.name)
+    {
+        return Err(Box::new(not_by(p, id, atom, &rows)));
+    }
     let pin = match spec.ints("warps") {
         Some([m, n]) => Some((*m, *n, 1)),
         Some([m, n, k]) => Some((*m, *n, *k)),
@@ -117,21 +122,22 @@ pub(super) fn options(
         }
     }
     if found.is_empty() {
-        let shapes: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
-        return fail(
-            Code::PinsConflict,
-            match (clash, &spec.atom) {
-                (true, _) => "the known thread-value layouts fit no MatMul atom".to_owned(),
-                (_, Some(atom)) => {
-                    format!("{threads} threads do not tile a MatMul of {m}x{n}x{k} with `{atom}`")
-                }
-                _ => format!(
-                    "{threads} threads do not tile a MatMul of {m}x{n}x{k} with {}",
-                    shapes.join(" or ")
-                ),
-            },
-            "choose tile sizes that the atom's extents times the warps along each mode divide",
-        );
+        let pinned = spec.atom.as_ref();
+        let rows: Vec<&Atom> =
+            rows.into_iter().filter(|r| pinned.is_none_or(|name| *name == r.name)).collect();
+        let names: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
+        let names = names.join(" or ");
+        if clash {
+            return fail(
+                Code::PinsConflict,
+                format!("the thread-value layouts of the operands fit none of {names}"),
+                "leave them open, or one of them",
+            );
+        }
+        let (label, help) = unfit(&rows, (m, n, k), threads, pin);
+        let message = format!("{threads} threads do not tile a MatMul of {m}x{n}x{k} with {names}");
+        let d = Diagnostic::new(Code::PinsConflict, spec.span, message);
+        return Err(Box::new(d.label(label).help(help)));
     }
     found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
     Ok(found)
@@ -228,6 +234,62 @@ fn no_rows(p: &Program, table: &AtomTable, id: SpecId) -> Diagnostic {
         .filter_map(|atom| Some((atom.name, matching::match_atom(p, id, &[], atom).err()?)))
         .collect();
     matching::no_atom(p, id, table, &rejected)
+}
+
+/// Why no row tiles the block for so many threads, and what would let one.
+fn unfit(
+    rows: &[&Atom],
+    block: (i64, i64, i64),
+    threads: i64,
+    pin: Option<(i64, i64, i64)>,
+) -> (String, String) {
+    let inst = |atom: &Atom| match atom.op {
+        AtomOp::MatMul { m, n, k, .. } => (m, n, k),
+        _ => (1, 1, 1),
+    };
+    let odd = |atom: &Atom| -> Vec<(&str, i64, i64)> {
+        let i = inst(atom);
+        let all = [("M", block.0, i.0), ("N", block.1, i.1), ("K", block.2, i.2)];
+        all.into_iter().filter(|(_, size, i)| size % i != 0).collect()
+    };
+    let volume = |a: &Atom| {
+        let (m, n, k) = inst(a);
+        m * n * k
+    };
+    let Some(atom) = rows.iter().min_by_key(|a| (odd(a).len(), volume(a))) else {
+        return (String::new(), "write its body".to_owned());
+    };
+    let (odd, (im, inn, ik)) = (odd(atom), inst(atom));
+    if !odd.is_empty() {
+        let said = odd.iter().map(|(n, size, i)| format!("{n} = {size} is no multiple of {i}"));
+        let label = said.collect::<Vec<_>>().join(", ");
+        return (label, format!("make the tile a multiple of {im}x{inn}x{ik}, padded with zeros"));
+    }
+    if threads % atom.group != 0 {
+        let label = format!("`{}` is executed by {} threads", atom.name, atom.group);
+        return (label, format!("give the block a multiple of {} threads", atom.group));
+    }
+    let warps = threads / atom.group;
+    let each = format!("({}, {}, {})", block.0 / im, block.1 / inn, block.2 / ik);
+    let label = match pin {
+        Some((m, n, k)) => {
+            format!("it is {each} instructions along M, N, K, for `warps=({m},{n},{k})`")
+        }
+        None => format!("it is {each} instructions along M, N, K, for {warps} groups of threads"),
+    };
+    let help = "choose a number of threads, or `warps=`, whose parts along M, N and K divide these";
+    (label, help.to_owned())
+}
+
+/// The error for a pinned row that multiplies no registers of these types.
+fn not_by(p: &Program, id: SpecId, atom: &Atom, rows: &[&Atom]) -> Diagnostic {
+    let from = atom.operands.iter().find(|o| !o.allows(Memory::Rf)).map(Mismatch::from_memory);
+    let of_tile = |m: &Mismatch| matches!(m, Mismatch::Op { .. } | Mismatch::Scalar { .. });
+    let types = matching::match_atom(p, id, &[], atom).err().filter(of_tile);
+    let other = Mismatch::Op { want: "it by threads that are not neighbors".to_owned() };
+    let can: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
+    matching::not_by(p, id, atom.name, &types.or(from).unwrap_or(other))
+        .note(format!("possible here: {}", can.join(", ")))
 }
 
 /// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty

@@ -28,12 +28,14 @@ pub mod hardware;
 mod leaf;
 pub mod matmul;
 pub mod ops;
+mod parts;
 pub mod pointwise;
 mod pressure;
 pub mod reduce;
 mod shared;
 pub mod smem;
 pub mod tv;
+mod uneven;
 
 use crate::certificate::Certificate;
 use crate::matching::{self, Mismatch};
@@ -46,6 +48,7 @@ use carbyne_ir::scalar::Memory;
 use copy::{Candidate, Side};
 use cost::Estimate;
 use ops::Op;
+use shared::Budget;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -116,6 +119,8 @@ pub struct Solution {
     pub leaves: Vec<Leaf>,
     /// How far the search went.
     pub searched: Searched,
+    /// What may not be as wanted.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// A leaf of the search, in words.
@@ -136,6 +141,18 @@ pub struct Searched {
     pub pruned: u64,
     /// Branches that no row implements.
     pub dead: u64,
+    /// Whether it ended at its budget, with choices that were not looked at.
+    pub cut_off: bool,
+}
+
+impl Searched {
+    /// Adds another search.
+    pub fn add(&mut self, other: Searched) {
+        self.leaves += other.leaves;
+        self.pruned += other.pruned;
+        self.dead += other.dead;
+        self.cut_off |= other.cut_off;
+    }
 }
 
 /// What became of a kernel.
@@ -162,6 +179,7 @@ pub fn solve(
     if ops.is_empty() {
         return Ok(Outcome::Solved(Box::default()));
     }
+    let parts = parts::split(p, &ops);
     let mut s = Solver {
         p,
         table,
@@ -169,8 +187,9 @@ pub fn solve(
         threads: ops::block_threads(p, kernel),
         kernel,
         search,
-        budget: search.budget,
+        budget: Budget { left: 0, cut_off: false },
         best: vec![],
+        settled: Finished::default(),
         failure: None,
         searched: Searched::default(),
         found: HashMap::new(),
@@ -181,33 +200,24 @@ pub fn solve(
     if !wants.is_empty() {
         return Ok(Outcome::Wants(wants));
     }
-    let state = State { known: s.pins(), ..State::default() };
-    s.branch(state);
+    let mut left = search.budget;
+    let mut found: Vec<Vec<Finished>> = vec![];
+    for (i, ops) in parts.iter().enumerate() {
+        s.ops = ops;
+        // What one part leaves of its share goes to the next.
+        let share = left.div_ceil((parts.len() - i) as u64);
+        s.budget = Budget { left: share, cut_off: false };
+        s.branch(State { known: s.pins(), ..State::default() });
+        s.searched.cut_off |= s.budget.cut_off;
+        left -= share - s.budget.left;
+        let Some(best) = s.best.first() else { return Err(s.nothing()) };
+        s.settled.merge(best.clone());
+        found.push(std::mem::take(&mut s.best));
+    }
     let searched = s.searched;
-    let leaves: Vec<Leaf> = s.best.iter().map(|f| f.leaf(p)).collect();
-    let (budget, failure) = (s.budget, s.failure.take());
-    let Some(best) = s.best.into_iter().next() else {
-        if budget == 0 {
-            return Err(Box::new(
-                Diagnostic::new(
-                    Code::Budget,
-                    p.specs[kernel].span,
-                    format!("no solution among the first {} choices", search.budget),
-                )
-                .help("raise `--budget`, or pin an atom or a layout in the text"),
-            ));
-        }
-        return Err(failure.unwrap_or_else(|| {
-            Box::new(
-                Diagnostic::new(
-                    Code::NoAtom,
-                    p.specs[kernel].span,
-                    "no choice implements the body",
-                )
-                .help("pin fewer layouts"),
-            )
-        }));
-    };
+    let best = parts::together(&found, search.top, |f| s.estimate(f));
+    let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
+    let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };
     if !best.wants.is_empty() {
         return Ok(Outcome::Wants(best.wants));
     }
@@ -221,7 +231,10 @@ pub fn solve(
             Diagnostic::new(Code::NoStrategy, p.specs[id].span, message).help(help),
         ));
     }
+    let matmuls = !best.solution.matmuls.is_empty();
+    let uneven = uneven::warnings(p, s.threads, &best, matmuls);
     let mut out = best.solution;
+    out.warnings = uneven;
     let name = ops::block_name(p, kernel);
     for (b, tv) in &best.known {
         if p.buffers[*b].open {
@@ -229,6 +242,14 @@ pub fn solve(
         }
     }
     (out.leaves, out.searched) = (leaves, searched);
+    if searched.cut_off {
+        let message = format!("the search ended at its budget of {} choices", search.budget);
+        out.warnings.push(
+            Diagnostic::warning(Code::Budget, p.specs[kernel].span, message)
+                .label("the best choice so far is taken; others were not looked at")
+                .help("raise `--budget`, or pin an atom or a layout in the text"),
+        );
+    }
     out.before = barriers::plan(p, kernel, &out, table);
     certificate::certify(p, &best.known, &mut out, table);
     Ok(Outcome::Solved(Box::new(out)))
@@ -246,10 +267,11 @@ impl Solution {
         self.matmuls.extend(other.matmuls);
         self.before.extend(other.before);
         self.certificates.extend(other.certificates);
+        self.warnings.extend(other.warnings);
         if self.leaves.is_empty() {
-            (self.leaves, self.searched, self.estimate) =
-                (other.leaves, other.searched, other.estimate);
+            (self.leaves, self.estimate) = (other.leaves, other.estimate);
         }
+        self.searched.add(other.searched);
     }
 
     /// An operation whose body takes the threads of a block by warps.
@@ -280,9 +302,11 @@ struct Solver<'a> {
     threads: i64,
     kernel: SpecId,
     search: Search,
-    budget: u64,
+    budget: Budget,
     /// Best first.
     best: Vec<Finished>,
+    /// What was chosen for the parts before this one.
+    settled: Finished,
     /// Why the first dead branch was dead.
     failure: Option<Box<Diagnostic>>,
     searched: Searched,
@@ -311,19 +335,37 @@ struct State {
     known: Known,
     matmuls: BTreeMap<SpecId, matmul::Choice>,
     wants: Vec<Want>,
+    /// Copies by which register tensors were spread.
+    anchors: Vec<SpecId>,
     /// Cycles of what was chosen, and of the detours it needs.
     bound: f64,
 }
 
 /// A leaf of the search.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Finished {
     known: Known,
     wants: Vec<Want>,
     solution: Solution,
+    /// What each operation costs.
+    work: BTreeMap<SpecId, cost::Work>,
+    /// Cycles of the detours.
+    detours: f64,
+    /// Copies by which register tensors were spread.
+    anchors: Vec<SpecId>,
 }
 
 impl Finished {
+    /// Adds what was found for another part.
+    fn merge(&mut self, other: Finished) {
+        self.known.extend(other.known);
+        self.wants.extend(other.wants);
+        self.solution.merge(other.solution);
+        self.work.extend(other.work);
+        self.detours += other.detours;
+        self.anchors.extend(other.anchors);
+    }
+
     /// Detours first: a choice that does without is taken where there is one. Then cycles, as exactly as
     /// they are estimated, and among equals the fewest instructions.
     fn rank(&self) -> (usize, i64, f64, f64) {
@@ -410,8 +452,12 @@ impl<'a> Solver<'a> {
                 return Err(self.error(
                     Code::NotDecomposed,
                     op.spec,
-                    format!("a {} of the whole block has no decomposition yet", spec.kind),
-                    "write its body",
+                    format!(
+                        "a {} of {} outputs has no decomposition",
+                        spec.kind,
+                        spec.outputs.len()
+                    ),
+                    "write its body, or a spec for each output",
                 ));
             }
             if spec.valid.is_some() {
@@ -462,20 +508,27 @@ impl<'a> Solver<'a> {
                 | SpecKind::Reduction(_)
                 | SpecKind::MatMul
                 | SpecKind::Init => {}
-                SpecKind::Accumulate(_)
-                | SpecKind::Generic
-                | SpecKind::Iota
-                | SpecKind::Shfl(_) => {
-                    return Err(self.error(
-                        Code::NotDecomposed,
-                        op.spec,
-                        format!("a {} of the whole block has no decomposition", spec.kind),
-                        "write its body",
-                    ));
+                SpecKind::Accumulate(_) => {
+                    return Err(self.by_hand(op.spec, "let single threads add, by `#cta.scalar()`"));
+                }
+                SpecKind::Generic | SpecKind::Iota => {
+                    let help = "write its body: nothing else says what a Spec computes";
+                    return Err(self.by_hand(op.spec, help));
+                }
+                SpecKind::Shfl(_) => {
+                    let help = "let warps exchange registers of their lanes: `#cta.tile([32])` and `.mine`; \
+                                or write a Move between two thread-value layouts";
+                    return Err(self.by_hand(op.spec, help));
                 }
             }
         }
         Ok(wants)
+    }
+
+    fn by_hand(&self, id: SpecId, help: &str) -> Box<Diagnostic> {
+        let message =
+            format!("a {} of the whole block has no decomposition", self.p.specs[id].kind);
+        self.error(Code::NotDecomposed, id, message, help)
     }
 
     fn pins(&self) -> Known {
@@ -567,12 +620,35 @@ impl<'a> Solver<'a> {
         }
     }
 
+    /// Why there is no solution.
+    fn nothing(&mut self) -> Box<Diagnostic> {
+        if self.searched.cut_off {
+            return self.error(
+                Code::Budget,
+                self.kernel,
+                format!("no solution among the first {} choices", self.search.budget),
+                "raise `--budget`, or pin an atom or a layout in the text",
+            );
+        }
+        self.failure.take().unwrap_or_else(|| {
+            let message = "no choice implements the body".to_owned();
+            self.error(Code::NoAtom, self.kernel, message, "pin fewer layouts")
+        })
+    }
+
+    /// What a choice for all operations costs.
+    fn estimate(&self, f: &Finished) -> Estimate {
+        let (p, kernel, table) = (self.p, self.kernel, self.table);
+        let mut e = cost::estimate(p, kernel, table, &f.work, &f.known, &f.solution.shared);
+        e.cycles += f.detours;
+        e
+    }
+
     /// Looks at everything below a node.
     fn branch(&mut self, mut state: State) {
-        if self.budget == 0 {
+        if !self.budget.take() {
             return;
         }
-        self.budget -= 1;
         self.spread(&mut state);
         let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
         let least = (state.wants.len(), cost::grade(state.bound));
@@ -614,6 +690,7 @@ impl<'a> Solver<'a> {
                         any = true;
                         let mut next = state.clone();
                         next.known.insert(self.buffer(t), tv);
+                        next.anchors.push(op.spec);
                         self.branch(next);
                     }
                     if !any {
@@ -680,7 +757,14 @@ impl<'a> Solver<'a> {
     }
 
     fn unmatched(&self, id: SpecId, rejected: &[(&'static str, Mismatch)]) -> Box<Diagnostic> {
-        Box::new(matching::no_atom(self.p, id, self.table, rejected))
+        let spec = &self.p.specs[id];
+        let Some(atom) = spec.atom.as_ref().and_then(|name| self.table.get(name)) else {
+            return Box::new(matching::no_atom(self.p, id, self.table, rejected));
+        };
+        // Rows of other operations are not compared.
+        let own = rejected.iter().find(|(name, _)| *name == atom.name).map(|(_, m)| m.clone());
+        let m = own.unwrap_or_else(|| Mismatch::Op { want: atom.op.to_string() });
+        Box::new(matching::not_by(self.p, id, atom.name, &m))
     }
 
     fn candidates(

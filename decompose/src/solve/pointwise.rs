@@ -3,10 +3,10 @@
 
 use super::digits::{Projection, project};
 use super::{Known, ops, tv};
-use crate::matching::Mismatch;
+use crate::matching::{self, Mismatch};
 use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
 
 /// How an operation on one thread's values is implemented.
@@ -110,7 +110,8 @@ pub(super) fn choose(
         if spec.atom.as_ref().is_some_and(|a| a != atom.name) {
             continue;
         }
-        match fits(p, atom, &tensors, &inputs) {
+        let fit = fits(p, spec, atom, &tensors, &inputs);
+        match fit.and_then(|fit| matching::literals_fit(spec, atom).map(|()| fit)) {
             Ok((n, loops, steps)) => {
                 let total: i64 = loops.iter().product();
                 let cost = total as f64 * atom.cost.issue_cycles;
@@ -131,6 +132,7 @@ type Fit = (i64, Vec<i64>, Vec<(Vec<Option<i64>>, i64)>);
 
 fn fits(
     p: &Program,
+    spec: &Spec,
     atom: &Atom,
     tensors: &[TensorId],
     inputs: &[Projection],
@@ -141,7 +143,10 @@ fn fits(
             found: "each thread on its own values".into(),
         });
     }
+    // A literal fills an operand of the row, and is no tensor.
+    let number = |i: usize| matches!(spec.inputs.get(i), Some(Operand::Number(_)));
     let read = atom.operands.iter().filter(|o| o.access == Access::Read);
+    let read = read.enumerate().filter(|(i, _)| !number(*i)).map(|(_, o)| o);
     let written = atom.operands.iter().filter(|o| o.access != Access::Read);
     let rows: Vec<_> = read.take(tensors.len() - 1).chain(written.take(1)).collect();
     let mut n = 1;

@@ -36,6 +36,15 @@ pub struct Through {
     pub first: Layout,
     /// From there to the others.
     pub others: Layout,
+    /// Another exchange, of what is left after this one.
+    pub then: Option<Box<Through>>,
+}
+
+impl Through {
+    /// The exchanges one after the other.
+    pub fn steps(&self) -> impl Iterator<Item = &Through> {
+        std::iter::successors(Some(self), |t| t.then.as_deref())
+    }
 }
 
 impl Choice {
@@ -80,18 +89,17 @@ pub(super) fn plan(
             at *= 2;
         }
     }
-    let rest: Vec<&Digit> = gone.iter().filter(|d| !in_warp(d)).collect();
-    let shared = if rest.is_empty() {
-        None
-    } else {
-        let mut first = vec![];
-        for d in split(&projection.t) {
-            let is_gone = rest.iter().any(|r| r.step == d.step);
-            first.push(mode(d.extent, if is_gone { 0 } else { d.step }));
-        }
-        let others: Vec<Layout> = rest.iter().map(|d| mode(d.extent, d.step)).collect();
-        Some(Through { threads, first: joined(&first)?, others: joined(&others)? })
-    };
+    let rest: Vec<Digit> = gone.into_iter().filter(|d| !in_warp(d)).collect();
+    let mut shared = None;
+    for group in twice(rest).iter().rev().filter(|g| !g.is_empty()) {
+        let first: Vec<Layout> = cut(split(&projection.t), group)
+            .iter()
+            .map(|d| mode(d.extent, if group.contains(d) { 0 } else { d.step }))
+            .collect();
+        let others: Vec<Layout> = group.iter().map(|d| mode(d.extent, d.step)).collect();
+        let (first, others) = (joined(&first)?, joined(&others)?);
+        shared = Some(Through { threads, first, others, then: shared.map(Box::new) });
+    }
     Ok(Choice {
         op: op
             .combining()
@@ -133,6 +141,50 @@ fn split(digits: &[Digit]) -> Vec<Digit> {
         } else {
             out.push(*d);
         }
+    }
+    out
+}
+
+/// Threads whose values one exchange combines at most, where two could.
+const AT_ONCE: i64 = 32;
+
+/// The digits of one exchange, or of two: of n threads each reads n values, or about 2√n of two exchanges.
+fn twice(digits: Vec<Digit>) -> [Vec<Digit>; 2] {
+    let all: i64 = digits.iter().map(|d| d.extent).product();
+    if all <= AT_ONCE {
+        return [digits, vec![]];
+    }
+    let (mut inner, mut outer, mut n) = (vec![], vec![], 1);
+    for d in digits {
+        // As much of the digit as brings the first exchange to the root.
+        let more = (1..=d.extent).filter(|f| d.extent % f == 0 && (n * f) * (n * f) <= all);
+        let f = more.max().unwrap_or(1);
+        n *= f;
+        if f > 1 {
+            inner.push(Digit { extent: f, ..d });
+        }
+        if d.extent > f {
+            outer.push(Digit { extent: d.extent / f, step: d.step * f, ..d });
+        }
+    }
+    [inner, outer]
+}
+
+/// The digits, those that begin or end where one of `at` does cut there.
+fn cut(digits: Vec<Digit>, at: &[Digit]) -> Vec<Digit> {
+    let mut out = vec![];
+    for d in digits {
+        let mut rest = d;
+        let mut ends: Vec<i64> = at.iter().flat_map(|a| [a.step, a.step * a.extent]).collect();
+        ends.sort_unstable();
+        for end in ends {
+            if rest.step < end && end < rest.step * rest.extent {
+                let n = end / rest.step;
+                out.push(Digit { extent: n, ..rest });
+                rest = Digit { extent: rest.extent / n, step: end, ..rest };
+            }
+        }
+        out.push(rest);
     }
     out
 }

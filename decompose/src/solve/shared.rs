@@ -20,91 +20,177 @@ pub(super) struct Found {
     pub(super) wavefronts: Vec<f64>,
 }
 
+/// The accesses to a shared tensor, each with its candidates.
+pub(super) type Accesses<'a> = [(&'a Op, &'a [Candidate])];
+
+/// How many combinations of candidates may still be looked at, and whether more were wanted.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Budget {
+    pub(super) left: u64,
+    pub(super) cut_off: bool,
+}
+
+impl Budget {
+    /// Takes one; false where none is left.
+    pub(super) fn take(&mut self) -> bool {
+        self.cut_off |= self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        !self.cut_off
+    }
+}
+
 /// The best layout of an open shared tensor; or why none serves all accesses.
 pub(super) fn open(
     p: &Program,
     table: &AtomTable,
     id: BufferId,
-    accesses: &[(&Op, &[Candidate])],
-    budget: &mut u64,
+    accesses: &Accesses<'_>,
+    budget: &mut Budget,
 ) -> Result<Found, String> {
     let buffer = &p.buffers[id];
     let shape = ops::extents(p, buffer.tensor).unwrap_or_default();
     let levels = &p.tensors[buffer.tensor].levels;
     let innermost = levels.last().map_or(0, carbyne_ir::layout::Layout::rank);
-    let outer = shape.len().saturating_sub(innermost);
-    let bits = buffer.scalar.bits();
-    let banks = banks(table);
-    let mut best: Option<(f64, Found)> = None;
-    let mut conflict = "its accesses have no candidates".to_owned();
-    let mut pick = vec![0usize; accesses.len()];
-    let mut touched: BTreeMap<(usize, usize), Option<Access>> = BTreeMap::new();
-    loop {
-        if *budget == 0 {
-            break;
-        }
-        *budget -= 1;
-        let chosen: Vec<&Candidate> = pick.iter().zip(accesses).map(|(i, a)| &a.1[*i]).collect();
-        let base: f64 = chosen.iter().zip(accesses).map(|(c, a)| c.cost * a.0.trips as f64).sum();
-        if best.as_ref().is_none_or(|(cost, _)| base < *cost) {
-            let runs: Vec<smem::Run> = chosen
-                .iter()
-                .flat_map(|c| c.src_run.iter().chain(&c.dst_run))
-                .filter(|r| !r.is_empty())
-                .cloned()
-                .collect();
-            match smem::unify(&shape, outer, &runs) {
-                Ok(layout) => {
-                    let list: Vec<Access> = pick
-                        .iter()
-                        .enumerate()
-                        .filter_map(|(a, i)| {
-                            let (op, list) = accesses[a];
-                            touched
-                                .entry((a, *i))
-                                .or_insert_with(|| access(p, op, &list[*i], id, bits))
-                                .clone()
-                        })
-                        .collect();
-                    let least = base + smem::ideal(&list, banks);
-                    if best.as_ref().is_some_and(|(c, _)| least >= *c) {
-                        if !next(&mut pick, accesses) {
-                            break;
-                        }
-                        continue;
-                    }
-                    let (swizzle, w) = smem::best_swizzle(&layout, bits, &list, banks);
-                    let cost = base + w;
-                    if best.as_ref().is_none_or(|(c, _)| cost < *c) {
-                        let wavefronts = list
-                            .iter()
-                            .map(|a| {
-                                let one = std::slice::from_ref(a);
-                                smem::wavefronts(&layout, swizzle, bits, one, banks)
-                            })
-                            .collect();
-                        let picks = pick.clone();
-                        best = Some((cost, Found { picks, layout, swizzle, wavefronts }));
-                    }
-                }
-                Err(why) => conflict = why,
-            }
-        }
-        if !next(&mut pick, accesses) {
-            break;
-        }
+    let least = |(op, list): &(&Op, &[Candidate])| {
+        let costs = list.iter().map(|c| c.cost * op.trips as f64);
+        costs.fold(f64::INFINITY, f64::min)
+    };
+    let mut rest: Vec<f64> = accesses.iter().map(least).collect();
+    for a in (1..rest.len()).rev() {
+        rest[a - 1] += rest[a];
     }
-    best.map(|(_, f)| f).ok_or(conflict)
+    rest.push(0.0);
+    let bits = buffer.scalar.bits();
+    let mut search = Combinations {
+        p,
+        id,
+        bits,
+        outer: shape.len().saturating_sub(innermost),
+        shape,
+        accesses,
+        rest,
+        banks: banks(table),
+        counts: smem::Counts::new(bits, banks(table)),
+        touched: BTreeMap::new(),
+        best: None,
+        conflict: "its accesses have no candidates".to_owned(),
+        budget,
+    };
+    search.from(&mut vec![], 0.0, 0.0);
+    search.best.map(|(_, f)| f).ok_or(search.conflict)
 }
 
-/// The next combination, last operation fastest; false after the last.
-fn next(pick: &mut [usize], accesses: &[(&Op, &[Candidate])]) -> bool {
-    let Some(i) = (0..pick.len()).rev().find(|&i| pick[i] + 1 < accesses[i].1.len()) else {
-        return false;
-    };
-    pick[i] += 1;
-    pick[i + 1..].fill(0);
-    true
+/// The search for the candidates of all accesses to one tensor that go together and cost least.
+struct Combinations<'a> {
+    p: &'a Program,
+    id: BufferId,
+    bits: i64,
+    shape: Vec<i64>,
+    outer: usize,
+    accesses: &'a Accesses<'a>,
+    /// What the accesses from each on cost at least.
+    rest: Vec<f64>,
+    banks: Banks,
+    counts: smem::Counts,
+    touched: BTreeMap<smem::Place, Option<Access>>,
+    best: Option<(f64, Found)>,
+    /// Why the last combination does not go together.
+    conflict: String,
+    budget: &'a mut Budget,
+}
+
+impl Combinations<'_> {
+    fn worse(&self, cost: f64) -> bool {
+        self.best.as_ref().is_some_and(|(best, _)| cost >= *best)
+    }
+
+    /// Looks at all combinations that begin with `pick`, whose instructions cost `base`, and `least` with a
+    /// wavefront a phase.
+    fn from(&mut self, pick: &mut Vec<usize>, base: f64, least: f64) {
+        let at = pick.len();
+        let Some(&(op, list)) = self.accesses.get(at) else {
+            if self.budget.take() {
+                self.together(pick, base);
+            }
+            return;
+        };
+        for (i, c) in list.iter().enumerate() {
+            let cost = c.cost * op.trips as f64;
+            if self.budget.cut_off || self.worse(least + cost + self.rest[at + 1]) {
+                continue;
+            }
+            let (p, id, bits) = (self.p, self.id, self.bits);
+            let access = self.touched.entry((at, i)).or_insert_with(|| access(p, op, c, id, bits));
+            let phases = access.as_ref().map_or(0.0, |a| smem::ideal(a, self.banks));
+            if self.worse(least + cost + phases + self.rest[at + 1]) {
+                continue;
+            }
+            pick.push(i);
+            // Runs that clash clash with whatever else there is; looking is worth it where much is left.
+            let few = at + 3 > self.accesses.len();
+            match if few { Ok(()) } else { self.unified(pick).map(drop) } {
+                Err(why) => {
+                    self.conflict = why;
+                    self.budget.take();
+                }
+                Ok(()) => self.from(pick, base + cost, least + cost + phases),
+            }
+            pick.pop();
+        }
+    }
+
+    /// The layout in which the runs of these candidates, of the first accesses, are consecutive.
+    fn unified(&self, pick: &[usize]) -> Result<Layout, String> {
+        let chosen = pick.iter().zip(self.accesses).map(|(i, (_, list))| &list[*i]);
+        let runs = chosen.flat_map(|c| c.src_run.iter().chain(&c.dst_run));
+        let runs: Vec<smem::Run> = runs.filter(|r| !r.is_empty()).cloned().collect();
+        smem::unify(&self.shape, self.outer, &runs)
+    }
+
+    /// One combination, with the swizzle that serves it best.
+    fn together(&mut self, pick: &[usize], base: f64) {
+        let layout = match self.unified(pick) {
+            Ok(layout) => layout,
+            Err(why) => {
+                self.conflict = why;
+                return;
+            }
+        };
+        let places = pick.iter().enumerate().map(|(a, i)| (a, *i));
+        let touched = |place| Some((place, self.touched.get(&place)?.as_ref()?));
+        let list: Vec<(smem::Place, &Access)> = places.filter_map(touched).collect();
+        let each = |swizzle: Option<Swizzle>| -> Vec<f64> {
+            let of = |(_, a): &(_, &Access)| {
+                smem::wavefronts(&layout, swizzle, self.bits, std::slice::from_ref(*a), self.banks)
+            };
+            list.iter().map(of).collect()
+        };
+        let (swizzle, wavefronts, w) = match self.p.buffers[self.id].swizzle {
+            Some(pinned) => {
+                let bytes = layout.cosize() * self.bits / 8;
+                let block = 1i64 << (pinned.base() + pinned.bits()).min(62);
+                if bytes % block != 0 {
+                    self.conflict = format!(
+                        "its swizzle moves bytes within blocks of {block}, and it has {bytes}"
+                    );
+                    return;
+                }
+                let wavefronts = each(Some(pinned));
+                let w = wavefronts.iter().sum();
+                (Some(pinned), wavefronts, w)
+            }
+            None => {
+                let (swizzle, w) = self.counts.best_swizzle(&layout, &list);
+                (swizzle, vec![], w)
+            }
+        };
+        if self.worse(base + w) {
+            return;
+        }
+        let wavefronts = if wavefronts.is_empty() { each(swizzle) } else { wavefronts };
+        let found = Found { picks: pick.to_vec(), layout, swizzle, wavefronts };
+        self.best = Some((base + w, found));
+    }
 }
 
 /// Wavefronts of one access to a shared tensor of known layout, in all its executions by one block.

@@ -8,7 +8,7 @@
 
 use super::tv::mode;
 use carbyne_ir::layout::{Layout, Swizzle};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub use carbyne_atoms::Banks;
 
@@ -176,16 +176,16 @@ pub fn wavefronts(
 }
 
 /// A wavefront a phase, whatever the layout.
-pub fn ideal(accesses: &[Access], banks: Banks) -> f64 {
-    let phases = |a: &Access, l: &Vec<i64>| {
+pub fn ideal(access: &Access, banks: Banks) -> f64 {
+    let phases = |l: &Vec<i64>| {
         // The lanes of a matrix load may repeat addresses.
-        let n = match a.bytes {
+        let n = match access.bytes {
             ..16 => l.len(),
             _ => l.iter().collect::<BTreeSet<_>>().len(),
         };
-        n.div_ceil(banks.lanes_per_phase(a.bytes)) as f64
+        n.div_ceil(banks.lanes_per_phase(access.bytes)) as f64
     };
-    accesses.iter().map(|a| a.lanes.iter().map(|l| phases(a, l)).sum::<f64>() * a.weight).sum()
+    access.lanes.iter().map(phases).sum::<f64>() * access.weight
 }
 
 fn phases(
@@ -253,34 +253,131 @@ pub fn best_swizzle(
     accesses: &[Access],
     banks: Banks,
 ) -> (Option<Swizzle>, f64) {
-    let plain = phases(layout, None, bits, accesses, banks);
-    let mut best = (None, count(&plain, None, banks, f64::INFINITY));
-    let ideal: f64 = plain.iter().map(|a| a.words.len() as f64 * a.weight).sum();
-    let widest = accesses.iter().map(|a| a.bytes).max().unwrap_or(1).max(1);
-    // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
-    let word = banks.bytes.max(1).trailing_zeros();
-    let base = (63 - widest.leading_zeros().min(63)).max(word);
-    let total = layout.cosize() * bits / 8;
-    // Bits that choose a bank, and the byte in it.
-    let row = 63 - (banks.n * banks.bytes).leading_zeros();
-    for bits in 1..=row.saturating_sub(base) {
-        for shift in bits..=8 {
-            if best.1 <= ideal * (1.0 + 1e-12) {
-                return best;
-            }
-            // Every swizzled address stays inside, and the bits that are mixed in exist.
-            if total % (1 << (base + bits)) != 0 || (1i64 << (base + shift)) >= total {
-                continue;
-            }
-            let of_words = Swizzle::new(bits, base - word, shift);
-            let (Ok(s), Ok(of_words)) = (Swizzle::new(bits, base, shift), of_words) else {
-                continue;
-            };
-            let w = count(&plain, Some(of_words), banks, best.1);
-            if w < best.1 {
-                best = (Some(s), w);
+    let list: Vec<_> = accesses.iter().enumerate().map(|(i, a)| ((i, 0), a)).collect();
+    Counts::new(bits, banks).best_swizzle(layout, &list)
+}
+
+/// Which access of a tensor, and which of its candidates.
+pub(super) type Place = (usize, usize);
+
+/// Wavefronts of the accesses to one tensor, under layouts and swizzles: each is counted once, however many
+/// combinations of candidates have it.
+pub(super) struct Counts {
+    bits: i64,
+    banks: Banks,
+    layouts: Vec<Layout>,
+    phases: HashMap<(usize, Place), Phases>,
+    counted: HashMap<(usize, Place, Option<Swizzle>), Counted>,
+}
+
+/// How far wavefronts were counted.
+enum Counted {
+    Exactly(f64),
+    AtLeast(f64),
+}
+
+impl Counts {
+    /// Of a tensor whose elements have so many bits.
+    pub(super) fn new(bits: i64, banks: Banks) -> Self {
+        let (layouts, phases, counted) = (vec![], HashMap::new(), HashMap::new());
+        Counts { bits, banks, layouts, phases, counted }
+    }
+
+    fn layout(&mut self, layout: &Layout) -> usize {
+        if let Some(i) = self.layouts.iter().position(|l| l == layout) {
+            return i;
+        }
+        self.layouts.push(layout.clone());
+        self.layouts.len() - 1
+    }
+
+    fn phases(&mut self, layout: usize, place: Place, access: &Access) -> &Phases {
+        let (bits, banks, list) = (self.bits, self.banks, &self.layouts);
+        let of = || phases(&list[layout], None, bits, std::slice::from_ref(access), banks);
+        let none = Phases { words: vec![], weight: 0.0 };
+        self.phases.entry((layout, place)).or_insert_with(|| of().pop().unwrap_or(none))
+    }
+
+    /// Wavefronts of one access, infinite from `limit` on; the swizzle is one of words.
+    fn one(
+        &mut self,
+        layout: usize,
+        (place, access): (Place, &Access),
+        of: Option<Swizzle>,
+        limit: f64,
+    ) -> f64 {
+        let key = (layout, place, of);
+        match self.counted.get(&key) {
+            Some(Counted::Exactly(n)) => return if *n >= limit { f64::INFINITY } else { *n },
+            Some(Counted::AtLeast(n)) if *n >= limit => return f64::INFINITY,
+            _ => {}
+        }
+        let banks = self.banks;
+        let phases = std::slice::from_ref(self.phases(layout, place, access));
+        let n = count(phases, of, banks, limit);
+        let known = if n < f64::INFINITY { Counted::Exactly(n) } else { Counted::AtLeast(limit) };
+        self.counted.insert(key, known);
+        n
+    }
+
+    /// Wavefronts of all accesses, infinite from `limit` on.
+    fn all(
+        &mut self,
+        layout: usize,
+        accesses: &[(Place, &Access)],
+        of: Option<Swizzle>,
+        limit: f64,
+    ) -> f64 {
+        let mut total = 0.0;
+        for access in accesses {
+            total += self.one(layout, *access, of, limit - total);
+            if total >= limit {
+                return f64::INFINITY;
             }
         }
+        total
     }
-    best
+
+    /// See [`best_swizzle`].
+    pub(super) fn best_swizzle(
+        &mut self,
+        layout: &Layout,
+        accesses: &[(Place, &Access)],
+    ) -> (Option<Swizzle>, f64) {
+        let (bits, banks) = (self.bits, self.banks);
+        let at = self.layout(layout);
+        let mut best = (None, self.all(at, accesses, None, f64::INFINITY));
+        let mut ideal = 0.0;
+        for (place, access) in accesses {
+            let phases = self.phases(at, *place, access);
+            ideal += phases.words.len() as f64 * phases.weight;
+        }
+        let widest = accesses.iter().map(|(_, a)| a.bytes).max().unwrap_or(1).max(1);
+        // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
+        let word = banks.bytes.max(1).trailing_zeros();
+        let base = (63 - widest.leading_zeros().min(63)).max(word);
+        let total = layout.cosize() * bits / 8;
+        // Bits that choose a bank, and the byte in it.
+        let row = 63 - (banks.n * banks.bytes).leading_zeros();
+        for bits in 1..=row.saturating_sub(base) {
+            for shift in bits..=8 {
+                if best.1 <= ideal * (1.0 + 1e-12) {
+                    return best;
+                }
+                // Every swizzled address stays inside, and the bits that are mixed in exist.
+                if total % (1 << (base + bits)) != 0 || (1i64 << (base + shift)) >= total {
+                    continue;
+                }
+                let of_words = Swizzle::new(bits, base - word, shift);
+                let (Ok(s), Ok(of_words)) = (Swizzle::new(bits, base, shift), of_words) else {
+                    continue;
+                };
+                let w = self.all(at, accesses, Some(of_words), best.1);
+                if w < best.1 {
+                    best = (Some(s), w);
+                }
+            }
+        }
+        best
+    }
 }

@@ -224,6 +224,53 @@ pub fn flat(layout: &Layout) -> Result<Layout, LayoutError> {
 /// # Errors
 /// A sentence where no vector of `n` consecutive elements exists.
 pub fn coalesced(memory: &Layout, n: i64, threads: i64, most: i64) -> Result<Layout, String> {
+    spread(memory, n, threads, most, &[])
+}
+
+/// The same, where vectors, threads and what one thread has of each end where a mode of the tensor ends, so that
+/// modes can be reduced and repeated.
+///
+/// # Errors
+/// As [`coalesced`].
+pub fn coalesced_by_modes(
+    memory: &Layout,
+    n: i64,
+    threads: i64,
+    most: i64,
+) -> Result<Layout, String> {
+    spread(memory, n, threads, most, &ends(memory))
+}
+
+/// Whether a digit of the thread-value layout goes on from one mode of the tensor into the next, and not by
+/// whole multiples of the mode.
+pub fn crosses(tv: &Layout, memory: &Layout) -> bool {
+    let ends = ends(memory);
+    let over = |n: i64, s: i64, end: i64| {
+        s < end && end < s.saturating_mul(n) && (end % s != 0 || n % (end / s) != 0)
+    };
+    let leaves = tv.leaves().iter().filter(|(n, s)| *n > 1 && *s > 0);
+    leaves.into_iter().any(|&(n, s)| ends.iter().any(|end| over(n, s, *end)))
+}
+
+/// Where modes end, in the column-major index.
+fn ends(memory: &Layout) -> Vec<i64> {
+    let mut end = 1i64;
+    let sizes = memory.modes().iter().map(Layout::size).collect::<Vec<_>>();
+    let each = sizes.into_iter().map(|n| {
+        end = end.saturating_mul(n);
+        end
+    });
+    each.collect()
+}
+
+/// A grid of threads over vectors; digits that end at one of `ends` are not joined with the next.
+fn spread(
+    memory: &Layout,
+    n: i64,
+    threads: i64,
+    most: i64,
+    ends: &[i64],
+) -> Result<Layout, String> {
     // Digits of the index space: (extent, step in the tensor, step in memory).
     let flat = memory.flatten();
     let mut digits = vec![];
@@ -237,7 +284,8 @@ pub fn coalesced(memory: &Layout, n: i64, threads: i64, most: i64) -> Result<Lay
     digits.sort_by_key(|d| d.2);
     // Adjacent digits that continue each other in tensor and memory are one.
     digits.dedup_by(|next, prev| {
-        let joins = next.2 == prev.2 * prev.0 && next.1 == prev.1 * prev.0;
+        let joins =
+            next.2 == prev.2 * prev.0 && next.1 == prev.1 * prev.0 && !ends.contains(&next.1);
         if joins {
             prev.0 *= next.0;
         }

@@ -89,7 +89,7 @@ impl<'c> Blocks<'c> {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(s) = &mut kernel.kind {
             s.exec = Some(self.writer.exec.clone());
-            s.attrs.retain(|a| !matches!(a.key.text.as_str(), "tile" | "warps"));
+            s.attrs.retain(|a| !matches!(a.key.text.as_str(), "tile" | "warps" | "atom"));
             let number = |v: &i64| TupleExpr::Leaf(Expr::int(*v));
             let tile = TupleExpr::Tuple(self.choice.tile.iter().map(number).collect());
             s.attrs.push(Attr { key: Name::new("tile"), value: AttrValue::Tuple(tile) });

@@ -11,6 +11,9 @@
 //! Law: C\[m,n\] = Σ over k-tiles of A\[m,k\]·B\[k,n\], the accumulator carried in the order of k. `MatMul`
 //! begins with C, `MatMul.set` with zero.
 
+mod refusal;
+
+use super::Planned;
 use crate::build::{Writer, allocate, counted, declare, define, dims, index};
 use crate::names::Names;
 use crate::solve::copy::matmul_rows;
@@ -21,17 +24,28 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
+use refusal::Pins;
 
 /// How much longer a wait for a stage takes than one load on an idle machine: queues, and two barriers.
 /// Fitted to 4096³ on one H200 (1500 to 2000 cycles a step for tiles of 128×128×32, 128×128×64 and
 /// 128×256×64).
 const LOADED: f64 = 5.5;
 
+/// Tiles are at least so wide along each mode, and at most so wide along M and N and so deep.
+const SMALLEST: i64 = 8;
+const WIDEST: i64 = 256;
+const DEEPEST: i64 = 64;
+/// Threads of a block.
+const MOST_THREADS: i64 = 512;
+
+/// Along m, n and k.
+type Extents = (i64, i64, i64);
+
 /// What the strategy chose.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Block tile m, n, k.
-    pub tile: (i64, i64, i64),
+    pub tile: Extents,
     /// Groups of threads along m and n.
     pub groups: (i64, i64),
     /// Threads of one group: the atom's.
@@ -46,7 +60,7 @@ pub struct Choice {
 struct Problem<'p> {
     p: &'p Program,
     id: SpecId,
-    size: (i64, i64, i64),
+    size: Extents,
     scalars: (Scalar, Scalar, Scalar),
     acc: Scalar,
 }
@@ -62,10 +76,10 @@ pub fn apply(
     stmt: &Stmt,
     table: &AtomTable,
     names: &mut Names,
-) -> Result<Vec<Stmt>, Box<Diagnostic>> {
+) -> Result<Planned, Box<Diagnostic>> {
     let problem = Problem::new(p, id)?;
     let choice = problem.choose(table)?;
-    Ok(problem.write(&choice, stmt, names))
+    Ok(Planned { stmts: problem.write(&choice, stmt, names), warnings: vec![] })
 }
 
 impl<'p> Problem<'p> {
@@ -88,10 +102,17 @@ impl<'p> Problem<'p> {
             }
         }
         let (ea, ec) = (ops::extents(p, a), ops::extents(p, c));
+        if ea.is_none() || ec.is_none() {
+            return refuse(
+                "the sizes of a kernel-level MatMul must be known".into(),
+                "give them as numbers or with `let`, instead of `sym`",
+            );
+        }
         let (Some(&[_, k]), Some(&[m, n])) = (ea.as_deref(), ec.as_deref()) else {
             return refuse(
-                "only MatMuls of two modes and known sizes have a strategy".into(),
-                "fix the sizes with `let`, and write a batch as a loop",
+                "no strategy decomposes a kernel-level MatMul with a batch yet".into(),
+                "write its body: count the batch by a mode of the grid, `@b` of `#grid.indices()`, and \
+                 multiply tiles of `%A[@b, _, _]` and `%B[@b, _, _]`",
             );
         };
         let scalars = (p.scalar_of(a), p.scalar_of(b), p.scalar_of(c));
@@ -99,7 +120,7 @@ impl<'p> Problem<'p> {
         if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
             return refuse(
                 format!("the MatMul does not say in which type it accumulates into {acc}"),
-                "write `acc=f32` for single precision, or name the output's type",
+                &format!("write `acc=f32` for single precision, or `acc={acc}`"),
             );
         }
         Ok(Problem { p, id, size: (m, n, k), scalars, acc })
@@ -109,7 +130,7 @@ impl<'p> Problem<'p> {
     fn choose(&self, table: &AtomTable) -> Result<Choice, Box<Diagnostic>> {
         let spec = &self.p.specs[self.id];
         let (sa, sb, _) = self.scalars;
-        let rows = matmul_rows(table, sa, sb, self.acc);
+        let mut rows = matmul_rows(table, sa, sb, self.acc);
         if rows.is_empty() {
             // Rows that accumulate as asked are nearer than those that do not.
             let wrong = |acc: Scalar| -> Vec<_> {
@@ -127,43 +148,23 @@ impl<'p> Problem<'p> {
             rejected.reverse();
             return Err(Box::new(crate::matching::no_atom(self.p, self.id, table, &rejected)));
         }
-        let tile_pin = spec.ints("tile").map(<[i64]>::to_vec);
-        let warps_pin = spec.ints("warps").map(<[i64]>::to_vec);
-        let pinned = spec.exec.map(|e| {
-            let size = |t| self.p.threads[t].concat().to_fixed().map_or(0, |l| l.size());
-            let grid: Vec<i64> = self.p.threads[e.blocks]
-                .concat()
-                .modes()
-                .iter()
-                .filter_map(|m| m.to_fixed().map(|m| m.size()))
-                .collect();
-            (grid, size(e.threads))
-        });
+        if let Some(name) = &spec.atom {
+            if !rows.iter().any(|r| r.name == *name) {
+                return Err(Box::new(self.not_by(name, &rows, table)));
+            }
+            rows.retain(|r| r.name == *name);
+        }
+        let pins = Pins::of(self.p, self.id);
         let mut best: Option<Choice> = None;
         let mut why = String::new();
-        let mut smallest: Option<(&Atom, (i64, i64, i64))> = None;
-        for atom in rows {
+        for atom in &rows {
             let AtomOp::MatMul { m, n, k, .. } = atom.op else { continue };
-            smallest.get_or_insert((atom, (m, n, k)));
-            for tile in self.tiles((m, n, k), tile_pin.as_deref()) {
-                if let Some((grid, _)) = &pinned
-                    && *grid != [self.size.0 / tile.0, self.size.1 / tile.1]
-                {
-                    why = format!(
-                        "the grid {grid:?} is not C divided by the tile ({},{})",
-                        tile.0, tile.1
-                    );
+            for tile in self.tiles((m, n, k), pins.tile.as_deref()) {
+                if pins.grid.as_ref().is_some_and(|g| *g != self.grid(tile)) {
                     continue;
                 }
                 for groups in self.groups(tile, (m, n), atom.group) {
-                    let threads = groups.0 * groups.1 * atom.group;
-                    let fits = match warps_pin.as_deref() {
-                        None => true,
-                        Some([w]) => groups.0 * groups.1 == *w,
-                        Some([a, b]) => groups == (*a, *b),
-                        Some(_) => false,
-                    };
-                    if !fits || pinned.as_ref().is_some_and(|(_, n)| *n != threads) {
+                    if !pins.allow(groups, atom.group) {
                         continue;
                     }
                     let c = self.cost(atom, tile, groups, table);
@@ -181,22 +182,12 @@ impl<'p> Problem<'p> {
                 break;
             }
         }
-        best.ok_or_else(|| {
-            let (m, n, k) = self.size;
-            let mut d = Diagnostic::new(
-                Code::PinsConflict,
-                spec.span,
-                format!("no block tile of a MatMul of {m}x{n}x{k} satisfies all that is asked"),
-            )
-            .label(why);
-            if let Some((atom, (im, inn, ik))) = smallest {
-                d = d.help(format!(
-                    "the tile must divide the problem and be a multiple of ({im},{inn},{ik}), the extents of `{}`, times the warps along m and n",
-                    atom.name
-                ));
-            }
-            Box::new(d)
-        })
+        best.ok_or_else(|| Box::new(self.no_tile(&rows, &pins, why)))
+    }
+
+    /// Blocks along m and n.
+    fn grid(&self, tile: Extents) -> Vec<i64> {
+        vec![self.size.0 / tile.0, self.size.1 / tile.1]
     }
 
     /// The scalar in which a row differs: nearer than the rest when no row takes the types.
@@ -213,7 +204,7 @@ impl<'p> Problem<'p> {
     }
 
     /// Block tiles to consider: the pinned one, or divisors of the problem near the usual sizes.
-    fn tiles(&self, inst: (i64, i64, i64), pin: Option<&[i64]>) -> Vec<(i64, i64, i64)> {
+    fn tiles(&self, inst: Extents, pin: Option<&[i64]>) -> Vec<Extents> {
         let (m, n, k) = self.size;
         let fits = |size: i64, inst: i64, t: i64| t > 0 && size % t == 0 && t % inst == 0;
         if let Some(pin) = pin {
@@ -225,13 +216,13 @@ impl<'p> Problem<'p> {
             };
         }
         let along = |size: i64, inst: i64, most: i64| -> Vec<i64> {
-            let unit = inst.max(8);
+            let unit = inst.max(SMALLEST);
             (1..=most / unit).map(|i| i * unit).filter(|t| fits(size, inst, *t)).collect()
         };
         let mut out = vec![];
-        for bm in along(m, inst.0, 256) {
-            for bn in along(n, inst.1, 256) {
-                for bk in along(k, inst.2, 64) {
+        for bm in along(m, inst.0, WIDEST) {
+            for bn in along(n, inst.1, WIDEST) {
+                for bk in along(k, inst.2, DEEPEST) {
                     out.push((bm, bn, bk));
                 }
             }
@@ -239,8 +230,8 @@ impl<'p> Problem<'p> {
         out
     }
 
-    /// Ways to spread groups of threads over a block tile: up to 512 threads.
-    fn groups(&self, tile: (i64, i64, i64), inst: (i64, i64), group: i64) -> Vec<(i64, i64)> {
+    /// Ways to spread groups of threads over a block tile.
+    fn groups(&self, tile: Extents, inst: (i64, i64), group: i64) -> Vec<(i64, i64)> {
         let along = |t: i64, i: i64| {
             let n = t / i;
             (1..=n.min(1024)).filter(move |g| n % g == 0)
@@ -249,7 +240,7 @@ impl<'p> Problem<'p> {
         for a in along(tile.0, inst.0) {
             for b in along(tile.1, inst.1) {
                 let threads = a * b * group;
-                if threads % 32 == 0 && threads <= 512 {
+                if threads % 32 == 0 && threads <= MOST_THREADS {
                     out.push((a, b));
                 }
             }
@@ -262,7 +253,7 @@ impl<'p> Problem<'p> {
     fn cost(
         &self,
         atom: &Atom,
-        tile: (i64, i64, i64),
+        tile: Extents,
         groups: (i64, i64),
         table: &AtomTable,
     ) -> Result<f64, String> {
@@ -284,11 +275,16 @@ impl<'p> Problem<'p> {
             |elements: i64, bits: i64| (elements * bits / 32 + atom.group - 1) / atom.group;
         let registers =
             per_thread(wm * wn, bacc) + per_thread(wm * ik, ba) + per_thread(ik * wn, bb) + 24;
+        let threads = groups.0 * groups.1 * atom.group;
+        // What one thread may have, and its part of the multiprocessor's.
+        let most = limits.regs_per_thread.min(limits.regs_per_sm / threads);
         let pinned = self.p.specs[self.id].ints("tile").is_some();
-        if registers > 255 && !pinned {
-            return Err(format!("each thread would need {registers} registers"));
+        if registers > most && !pinned {
+            return Err(format!(
+                "each of {threads} threads would need {registers} registers, of {most}"
+            ));
         }
-        let spill = 1.0 + (registers - 200).max(0) as f64 / 64.0;
+        let spill = 1.0 + (registers - (most - 55)).max(0) as f64 / 64.0;
         // One step of K of one block that has the multiprocessor to itself. Each group reads its part of
         // both factors from shared memory; the block fills it once.
         let step = (bm * bn * bk) as f64;
@@ -303,7 +299,6 @@ impl<'p> Problem<'p> {
         let busy = multiply.max(from_shared).max(from_global)
             + 0.1 * (multiply + from_shared + from_global);
         // The step waits for global memory once; other blocks of the multiprocessor fill the wait.
-        let threads = groups.0 * groups.1 * atom.group;
         let resident = (limits.smem_per_sm / (shared + limits.reserved_smem_per_block))
             .min(limits.regs_per_sm / (registers * threads).max(1))
             .min(limits.warps_per_sm * 32 / threads)
@@ -379,6 +374,7 @@ impl<'p> Problem<'p> {
         let mut attrs =
             vec![Attr { key: Name::new("acc"), value: AttrValue::Word(acc.as_str().to_owned()) }];
         attrs.push(Attr { key: Name::new("warps"), value: pair(c.groups) });
+        attrs.extend(spec.attrs.iter().filter(|a| a.key.text == "atom").cloned());
         let slice =
             |t: &str, m: i64, n: i64, at: &[Option<&str>]| tile(&v(t), m, n).then(index(at));
         let one_slice = bk == c.slice;
@@ -426,7 +422,7 @@ impl<'p> Problem<'p> {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(s) = &mut kernel.kind {
             s.exec = Some(w.exec.clone());
-            s.attrs.retain(|a| !matches!(a.key.text.as_str(), "acc" | "tile" | "warps"));
+            s.attrs.retain(|a| !matches!(a.key.text.as_str(), "acc" | "tile" | "warps" | "atom"));
             s.attrs.push(Attr {
                 key: Name::new("acc"),
                 value: AttrValue::Word(acc.as_str().to_owned()),

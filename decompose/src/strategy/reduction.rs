@@ -9,6 +9,7 @@
 //! Law: every element of the source is in one tile of one block, and the operation is associative and
 //! commutative up to rounding.
 
+use super::Planned;
 use super::blocks::Blocks;
 use super::tiling::Problem;
 use crate::build::{Writer, allocate, counted};
@@ -30,17 +31,21 @@ pub fn apply(
     stmt: &Stmt,
     table: &AtomTable,
     names: &mut Names,
-) -> Result<Vec<Stmt>, Box<Diagnostic>> {
-    let StmtKind::Spec(spec) = &stmt.kind else { return Ok(vec![stmt.clone()]) };
+) -> Result<Planned, Box<Diagnostic>> {
+    let as_it_is = || Planned { stmts: vec![stmt.clone()], warnings: vec![] };
+    let StmtKind::Spec(spec) = &stmt.kind else { return Ok(as_it_is()) };
     let s = &p.specs[id];
     let (SpecKind::Reduction(op), Some(src), Some(&dst)) =
         (s.kind, s.input_tensors().next(), s.outputs.first())
     else {
-        return Ok(vec![stmt.clone()]);
+        return Ok(as_it_is());
     };
     let (Some(Operand::View(from)), Some(to)) = (spec.inputs.first(), spec.outputs.first()) else {
-        return Ok(vec![stmt.clone()]);
+        return Ok(as_it_is());
     };
+    if let Some(atom) = &s.atom {
+        return Err(Box::new(crate::matching::many(p, id, atom)));
+    }
     let axes = s.axes().unwrap_or_default();
     let problem = Problem::new(p, id, &[src], &axes)?;
     let Some(combine) = op.combining() else {
@@ -50,7 +55,9 @@ pub fn apply(
                 s.span,
                 format!("no instruction combines elements of two registers by {op}"),
             )
-            .help("write the body: a Reduction over a warp has atoms"),
+            .help(format!(
+                "write the body: `carbyne atoms --spec Reduction.{op}` lists what reduces the lanes of a warp"
+            )),
         ));
     };
     let choice = problem.choose(table)?;
@@ -115,7 +122,8 @@ pub fn apply(
     let stored =
         b.writer.spec(SpecKind::Move, vec![Operand::View(View::of(result))], target, vec![]);
     b.body.push(stored);
-    Ok(b.finish(stmt))
+    let warnings = problem.tiny(&choice).into_iter().collect();
+    Ok(Planned { stmts: b.finish(stmt), warnings })
 }
 
 /// The type in which partial results are kept.

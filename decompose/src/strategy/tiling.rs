@@ -21,6 +21,8 @@ const MACHINE: f64 = 100.0;
 const BLOCK: f64 = 20.0;
 /// The longest tile along a mode.
 const LONGEST: i64 = 4096;
+/// Threads of a block where they are chosen.
+const MOST_THREADS: i64 = 256;
 
 /// What a kernel goes over.
 pub(super) struct Problem<'p> {
@@ -49,6 +51,8 @@ pub(super) struct Choice {
     pub(super) threads: i64,
     /// The modes that blocks are counted along.
     pub(super) grid: Vec<usize>,
+    /// Whether no tile that fits has an element for each thread of a warp.
+    tiny: bool,
     cost: f64,
 }
 
@@ -99,7 +103,7 @@ impl<'p> Problem<'p> {
             if ops::extents(p, t).is_none() {
                 return refuse(
                     format!("the sizes of {} are not known", p.tensor_name(t)),
-                    "fix them with `let`, or write the body",
+                    "give them as numbers or with `let` instead of `sym`, or write the body",
                 );
             }
         }
@@ -155,12 +159,13 @@ impl<'p> Problem<'p> {
             (grid, size(e.threads))
         });
         let warps = spec.ints("warps").map(|w| w.iter().product::<i64>());
-        let threads: Vec<i64> = match (&pinned, warps) {
-            (Some((_, n)), _) => vec![*n],
-            (None, Some(w)) => vec![w.saturating_mul(32)],
-            (None, None) => vec![32, 64, 128, 256],
+        let threads = match (&pinned, warps) {
+            (Some((_, n)), _) => Some(*n),
+            (None, Some(w)) => Some(w.saturating_mul(32)),
+            (None, None) => None,
         };
         let mut best: Option<Choice> = None;
+        let (mut divides, mut tiny) = (false, true);
         for tile in self.tiles() {
             let counts: Vec<i64> = self.extents.iter().zip(&tile).map(|(e, t)| e / t).collect();
             let blocks = |m: &usize| !self.walked[*m];
@@ -176,32 +181,111 @@ impl<'p> Problem<'p> {
                 Some(_) => continue,
                 None => several,
             };
-            for &threads in &threads {
+            divides = true;
+            for threads in threads.map_or_else(|| self.threads(&tile), |n| vec![n]) {
                 if !(1..=limits(table.arch).max_threads_per_block).contains(&threads) {
                     continue;
                 }
                 let Some(cost) = self.cost(&tile, threads, table) else { continue };
+                tiny &= elements(&tile) < 32;
                 if best.as_ref().is_none_or(|b| cost < b.cost) {
-                    best = Some(Choice { tile: tile.clone(), threads, grid: grid.clone(), cost });
+                    let (tile, grid) = (tile.clone(), grid.clone());
+                    best = Some(Choice { tile, threads, grid, tiny, cost });
                 }
             }
         }
-        best.ok_or_else(|| {
-            Box::new(
-                Diagnostic::new(
-                    Code::PinsConflict,
-                    spec.span,
-                    format!(
-                        "no block tile of {} satisfies all that is asked",
-                        by(&self.extents)
-                    ),
-                )
-                .help(
-                    "the tile divides the tensors mode by mode, the grid is their quotient, and a tile \
-                     fits into the registers of its threads",
-                ),
-            )
+        best.map(|b| Choice { tiny, ..b }).ok_or_else(|| {
+            let grid = pinned.as_ref().map(|(grid, _)| grid.as_slice());
+            Box::new(self.no_tile(grid, threads, divides))
         })
+    }
+
+    /// Numbers of threads for a tile: some warps, and where these would not share its vectors evenly, those that
+    /// do. A Reduction's threads exchange by warps.
+    fn threads(&self, tile: &[i64]) -> Vec<i64> {
+        let elements = elements(tile);
+        let vectors = self.sides.first().map_or(1, |s| elements / s.access(tile).0);
+        let mut out = vec![];
+        if vectors % 32 != 0 {
+            let walks = self.walked.contains(&true);
+            let may = |n: &i64| vectors % n == 0 && (!walks || n % 32 == 0 || elements < 32);
+            out.extend((1..=MOST_THREADS.min(vectors)).filter(may));
+        }
+        out.extend([32, 64, 128, MOST_THREADS]);
+        out
+    }
+
+    /// Why no tile is as asked, and what would be; `divides`: some tile divides the tensors and leaves the grid.
+    fn no_tile(&self, grid: Option<&[i64]>, threads: Option<i64>, divides: bool) -> Diagnostic {
+        let spec = &self.p.specs[self.id];
+        let extents = &self.extents;
+        let tile = spec.ints("tile");
+        let odd = tile.and_then(|t| {
+            if t.len() != extents.len() {
+                return Some(format!(
+                    "`tile=` has {} numbers for {} modes",
+                    t.len(),
+                    extents.len()
+                ));
+            }
+            let wrong = t.iter().zip(extents).find(|(t, e)| **t < 1 || *e % **t != 0);
+            wrong.map(|(t, e)| format!("{t} does not divide {e}"))
+        });
+        let (label, help) = match (odd, grid, threads) {
+            (Some(odd), ..) => (odd, "the tile divides the tensors mode by mode".to_owned()),
+            (None, Some(grid), _) if !divides => (
+                format!("no tile leaves a grid of {}", by(grid)),
+                "the grid is the quotient of the tensors and the tile, mode by mode; without `<<<..>>>` it is \
+                 chosen"
+                    .to_owned(),
+            ),
+            (None, _, Some(n)) => (
+                format!("the tiles that are left take more registers or shared memory than {n} threads have"),
+                "take more threads, or let `tile=` and the grid be chosen".to_owned(),
+            ),
+            (None, _, None) => (
+                "the tile takes more registers or shared memory than a block has".to_owned(),
+                "make `tile=` smaller".to_owned(),
+            ),
+        };
+        let message = format!("no block tile of {} satisfies all that is asked", by(extents));
+        Diagnostic::new(Code::PinsConflict, spec.span, message).label(label).help(help)
+    }
+
+    /// That blocks have next to nothing to do, where the extents leave no other tiles.
+    pub(super) fn tiny(&self, choice: &Choice) -> Option<Diagnostic> {
+        let spec = &self.p.specs[self.id];
+        let chosen = spec.exec.is_none() && spec.ints("tile").is_none();
+        if !chosen || !choice.tiny || choice.tile == self.extents {
+            return None;
+        }
+        let odd: Vec<usize> =
+            self.tiled().into_iter().filter(|m| self.extents[*m] % 32 != 0).collect();
+        let sizes: Vec<String> = odd.iter().map(|m| self.extents[*m].to_string()).collect();
+        let padded: Vec<i64> =
+            (0..self.extents.len())
+                .map(|m| {
+                    if odd.contains(&m) {
+                        (self.extents[m] + 31) / 32 * 32
+                    } else {
+                        self.extents[m]
+                    }
+                })
+                .collect();
+        let threads = match choice.threads {
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        };
+        let message = format!(
+            "the tile of a block is {} of {}, for {threads}",
+            by(&choice.tile),
+            by(&self.extents)
+        );
+        Some(
+            Diagnostic::warning(Code::Uneven, spec.span, message)
+                .label(format!("no larger tile divides {}", sizes.join(" and ")))
+                .help(format!("pad the tensors: {} would do", by(&padded))),
+        )
     }
 
     /// Tiles to consider: the pinned one, or divisors along the tiled modes.
@@ -293,6 +377,10 @@ impl<'p> Problem<'p> {
         let warps = ((threads + 31) / 32) as f64;
         values * lanes * (4.0 * warps / timing.schedulers + 30.0) + shared
     }
+}
+
+fn elements(tile: &[i64]) -> i64 {
+    tile.iter().fold(1, |n, t| n.saturating_mul(*t))
 }
 
 /// `512x1024`

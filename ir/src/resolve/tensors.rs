@@ -79,6 +79,7 @@ impl Resolver {
             buffer.align = buffer.align.max(16);
         }
         let mut dist = None;
+        no_contradiction(ty)?;
         for attr in &ty.attrs {
             self.attribute(attr, ty, &mut buffer, &mut dist)?;
         }
@@ -98,7 +99,9 @@ impl Resolver {
         if let Some(sw) = buffer.swizzle {
             buffer.align = buffer.align.max(sw.period());
         }
-        self.check_size(&buffer, ty.span)?;
+        // Registers of each thread for itself.
+        let private = ty.memory == Some(Memory::Rf) && dist.is_none();
+        self.check_size(&buffer, ty.span, private)?;
         let tensor = Tensor {
             name: Some(name.text.clone()),
             buffer: BufferId::from(self.p.buffers.len()),
@@ -207,10 +210,10 @@ impl Resolver {
         Ok(())
     }
 
-    fn check_size(&self, buffer: &Buffer, span: Span) -> Fallible<()> {
+    fn check_size(&self, buffer: &Buffer, span: Span, private: bool) -> Fallible<()> {
         let cap = match buffer.memory {
             Some(Memory::Rf) if buffer.open => 1 << 24,
-            Some(Memory::Rf) => 4 * limits::MAX_THREAD_REGISTERS * 32,
+            Some(Memory::Rf) => limits::MAX_THREAD_BITS,
             Some(Memory::Sh) => 8 << 24,
             Some(Memory::Gl) | None => 1 << 50,
         };
@@ -221,9 +224,13 @@ impl Resolver {
             let (most, help) = match buffer.memory {
                 Some(Memory::Rf) if buffer.open => ("of 2 MiB", "make the tensor smaller"),
                 // Without `?` or `tv=` all of it is in every thread.
+                Some(Memory::Rf) if private => (
+                    "of one thread: 255 registers of 32 bits, four times over",
+                    "write `{?}` behind `RF`, and the threads share it",
+                ),
                 Some(Memory::Rf) => (
                     "of one thread: 255 registers of 32 bits, four times over",
-                    "write `{?}` to spread the tensor over the threads, or make it smaller",
+                    "make the tensor smaller, or spread it over more threads",
                 ),
                 Some(Memory::Sh) => ("of shared memory", "make the tensor smaller, or tile it"),
                 Some(Memory::Gl) | None => ("of an address", "make the tensor smaller"),
@@ -234,7 +241,10 @@ impl Resolver {
                     span,
                     format!("`%{name}` takes {} bits", self.p.arena.display(bits)),
                 )
-                .label(format!("at most {cap} bits fit here, {most}"))
+                .label(match private {
+                    true => format!("each thread would hold all of it, and may hold {cap} bits"),
+                    false => format!("at most {cap} bits fit here, {most}"),
+                })
                 .help(help),
             );
         }
@@ -349,9 +359,7 @@ impl Resolver {
                     format!("the layout of `%{}` is still open", view.base.text),
                 )
                 .label("the solver finds it where nothing is asked of it yet")
-                .help(
-                    "write the layout, or leave what needs it to the solver: a spec without a body",
-                ),
+                .help("write its layout instead of `?`: what takes the tensor apart must know it"),
             );
         }
         if t.map.is_some() {
@@ -414,7 +422,10 @@ impl Resolver {
                             ),
                         )
                         .label("the solver finds it where nothing is asked of it yet")
-                        .help("write `tv=`, or leave what needs it to the solver: a spec without a body"),
+                        .help(
+                            "write `tv=` instead of `?`: which values a thread has is not known before the \
+                             layout is found",
+                        ),
                     );
                 };
                 let values = tv.mode(1).map_err(|e| refused(span, &e))?;
@@ -732,4 +743,43 @@ fn unit(
 ) -> Fallible<Layout<Dim>> {
     Layout::new_in(cx, IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)))
         .map_err(|e| err(&e))
+}
+
+/// Refuses what a type says twice, and what it states of a layout that it leaves open.
+fn no_contradiction(ty: &TensorType) -> Fallible<()> {
+    let refuse = |message: String, help: &str| {
+        fail(Diagnostic::new(Code::Attribute, ty.span, message).help(help))
+    };
+    let name = |attr: &TypeAttr| match attr {
+        TypeAttr::Open => "?",
+        TypeAttr::Tv(..) => "tv",
+        TypeAttr::Swizzle(..) => "swizzle",
+        TypeAttr::Align(_) => "align",
+        TypeAttr::At(_) => "at",
+        TypeAttr::Reuses(_) => "reuses",
+    };
+    for (i, attr) in ty.attrs.iter().enumerate() {
+        if ty.attrs[..i].iter().any(|other| name(other) == name(attr)) {
+            return refuse(
+                format!("`{}` stands twice in one type", name(attr)),
+                "remove one of them",
+            );
+        }
+    }
+    if !ty.attrs.contains(&TypeAttr::Open) {
+        return Ok(());
+    }
+    if ty.attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..))) {
+        return refuse(
+            "`tv=` states the layout that `?` leaves open".to_owned(),
+            "remove `?` to keep the layout, or `tv=` to have it found",
+        );
+    }
+    if ty.levels.iter().any(|level| level.strides.is_some()) {
+        return refuse(
+            "strides are stated of a layout that `?` leaves open".to_owned(),
+            "remove `?` to keep the strides, or the strides to have them found",
+        );
+    }
+    Ok(())
 }

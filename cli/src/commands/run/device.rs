@@ -29,6 +29,7 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     let table = pipeline::table(&args.arch)?;
     let source = input::read(&args.file, io)?;
     let decomposed = pipeline::decomposed(&source, &table)?;
+    output::warn(&source, &decomposed.warnings, format, io);
     let (source, program) = (decomposed.source, decomposed.program);
     let options = data::options(&args.data, &program, &source)?;
     let wanted = data::wanted(&args.data, &program)?;

@@ -1,0 +1,230 @@
+//! Where shared buffers lie in the block's one dynamic allocation.
+//!
+//! - A buffer with `at=` lies there.
+//! - One with `reuses=%x` and no address begins where `%x` begins, moved up to its alignment.
+//! - The others follow each other in text order, past whatever is pinned.
+//!
+//! Invariant: every buffer begins at a multiple of its alignment, of its swizzle's period and of
+//! [`MIN_ALIGN`], the widest access of the atom table. Buffers that lie in blocks of statements of
+//! which only one is live do not share memory unless the program says so.
+//! Invariant: what is printed is placed by this file, and what is decomposed is held to the limit by it.
+
+use crate::limits::limits;
+use crate::table::AtomTable;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::scalar::Memory;
+use std::collections::HashMap;
+
+type Fallible<T> = Result<T, Box<Diagnostic>>;
+
+/// Alignment that every buffer has, in bytes.
+pub const MIN_ALIGN: i64 = 16;
+/// Alignment of the block's allocation that is asked for at least, in bytes: what the widest swizzle
+/// and the descriptors of Hopper want.
+pub const BASE_ALIGN: i64 = 1024;
+
+/// Byte offsets of buffers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arena {
+    offsets: HashMap<BufferId, i64>,
+    /// Bytes of the whole allocation.
+    pub bytes: i64,
+    /// Alignment of its first byte.
+    pub align: i64,
+}
+
+impl Arena {
+    /// Places the buffers, which come in text order.
+    ///
+    /// # Errors
+    /// [`Code::SharedTooLarge`] over the limit of the architecture, [`Code::Symbolic`] for a size that
+    /// is not known, [`Code::Alignment`] for an address that is not aligned.
+    pub fn place(p: &Program, buffers: &[BufferId], atoms: &AtomTable) -> Fallible<Arena> {
+        let mut arena = Arena { align: BASE_ALIGN, ..Arena::default() };
+        let mut pinned = vec![];
+        for &id in buffers {
+            let b = &p.buffers[id];
+            if let Some(at) = b.at {
+                pinned.push((at, end(at, b)?));
+            }
+        }
+        let mut next = 0;
+        for &id in buffers {
+            let b = &p.buffers[id];
+            let align = alignment(b);
+            let reused = b.reuses.and_then(|r| arena.offsets.get(&r).copied());
+            let offset = match (b.at, reused) {
+                (Some(at), _) if at % align != 0 => {
+                    return Err(Box::new(
+                        Diagnostic::new(
+                            Code::Alignment,
+                            b.span,
+                            format!("address {at} of `%{}` is not a multiple of {align}", b.name),
+                        )
+                        .help(format!(
+                            "move it up to the next multiple: `at={}`",
+                            at / align * align + align
+                        )),
+                    ));
+                }
+                (Some(at), _) => at,
+                (None, Some(at)) => round_up(at, align, b)?,
+                (None, None) => {
+                    let at = free(next, align, b, &pinned)?;
+                    next = end(at, b)?;
+                    at
+                }
+            };
+            arena.align = arena.align.max(align);
+            arena.bytes = arena.bytes.max(end(offset, b)?);
+            arena.offsets.insert(id, offset);
+        }
+        arena.check_limit(p, buffers, atoms)?;
+        Ok(arena)
+    }
+
+    /// The byte offset of a buffer that was placed.
+    pub fn offset(&self, id: BufferId) -> Option<i64> {
+        self.offsets.get(&id).copied()
+    }
+
+    /// Refuses more than a block can have, and says what would fit.
+    fn check_limit(&self, p: &Program, buffers: &[BufferId], atoms: &AtomTable) -> Fallible<()> {
+        let most = limits(atoms.arch).max_smem_per_block;
+        if self.bytes <= most {
+            return Ok(());
+        }
+        let mut sizes = vec![];
+        for id in buffers {
+            sizes.push((*id, end(0, &p.buffers[*id])?));
+        }
+        // The first of the largest.
+        let Some(&(id, bytes)) = sizes.iter().rev().max_by_key(|(_, bytes)| *bytes) else {
+            return Ok(());
+        };
+        let b = &p.buffers[id];
+        let room = most - (self.bytes - bytes);
+        let own = stages(p, id).map(|n| (n, room / (bytes / n).max(1)));
+        let help = match (fewer_stages(p, &sizes, self.bytes, most), own) {
+            (Some((n, fits)), _) => format!("{} instead of {n} would fit", of_stages(fits)),
+            (None, Some((n, fits))) if (1..n).contains(&fits) => {
+                format!("{} of `%{}` instead of {n} would fit", of_stages(fits), b.name)
+            }
+            (None, _) if room > 0 => format!(
+                "make its tile smaller, {room} bytes would fit; or let tensors that are not live \
+                 together share memory with `reuses=`"
+            ),
+            (None, _) => "make the tiles smaller, or let tensors that are not live together share \
+                          memory with `reuses=`"
+                .to_owned(),
+        };
+        Err(Box::new(
+            Diagnostic::new(
+                Code::SharedTooLarge,
+                b.span,
+                format!(
+                    "the block needs {} bytes of shared memory, and one of {} has at most {most}",
+                    self.bytes, atoms.arch
+                ),
+            )
+            .label(format!("`%{}` takes {bytes}", b.name))
+            .help(help),
+        ))
+    }
+}
+
+fn of_stages(n: i64) -> String {
+    if n == 1 { "1 stage".to_owned() } else { format!("{n} stages") }
+}
+
+/// Stages of a tensor, if its outer level counts some.
+fn stages(p: &Program, id: BufferId) -> Option<i64> {
+    let levels = &p.tensors[p.buffers[id].tensor].levels;
+    let outer = levels.first().filter(|_| levels.len() > 1)?;
+    outer.size_in(&p.arena).ok().and_then(Dim::as_const).filter(|n| *n > 1)
+}
+
+/// How many stages the tensors have that have any, if all of them have as many; and how many would fit.
+fn fewer_stages(p: &Program, sizes: &[(BufferId, i64)], all: i64, most: i64) -> Option<(i64, i64)> {
+    let staged: Vec<(i64, i64)> =
+        sizes.iter().filter_map(|(id, bytes)| Some((stages(p, *id)?, *bytes))).collect();
+    let n = staged.first()?.0;
+    if staged.iter().any(|(other, _)| *other != n) {
+        return None;
+    }
+    let of_all: i64 = staged.iter().map(|(_, bytes)| *bytes).sum();
+    let (each, rest) = ((of_all + n - 1) / n, all - of_all);
+    let fits = (most - rest) / each.max(1);
+    (1..n).contains(&fits).then_some((n, fits))
+}
+
+/// The shared buffers of a kernel, in text order.
+pub fn buffers(p: &Program, kernel: SpecId) -> Vec<BufferId> {
+    fn walk(p: &Program, stmts: &[Stmt], out: &mut Vec<BufferId>) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Allocate(t) => {
+                    let id = p.tensors[*t].buffer;
+                    if p.buffers[id].memory == Some(Memory::Sh) {
+                        out.push(id);
+                    }
+                }
+                StmtKind::Spec(id) => walk(p, p.specs[*id].body.as_deref().unwrap_or(&[]), out),
+                StmtKind::For { body, .. } => walk(p, body, out),
+                StmtKind::If { then, otherwise, .. } => {
+                    walk(p, then, out);
+                    walk(p, otherwise, out);
+                }
+                StmtKind::Indices(_) | StmtKind::Barrier(_) | StmtKind::Sync(_) => {}
+            }
+        }
+    }
+    let mut out = vec![];
+    walk(p, p.specs[kernel].body.as_deref().unwrap_or(&[]), &mut out);
+    out
+}
+
+/// The first address from `next` on where the buffer overlaps nothing pinned.
+fn free(next: i64, align: i64, b: &Buffer, pinned: &[(i64, i64)]) -> Fallible<i64> {
+    let mut at = round_up(next, align, b)?;
+    // Each step passes at least one of them.
+    while let Some((_, stop)) =
+        pinned.iter().find(|(start, stop)| at < *stop && end(at, b).is_ok_and(|e| *start < e))
+    {
+        at = round_up(*stop, align, b)?;
+    }
+    Ok(at)
+}
+
+fn alignment(b: &Buffer) -> i64 {
+    let period = b.swizzle.map_or(1, |s| s.period());
+    b.align.max(period).max(MIN_ALIGN)
+}
+
+fn end(at: i64, b: &Buffer) -> Fallible<i64> {
+    let Some(cosize) = b.cosize.as_const() else {
+        return Err(Box::new(
+            Diagnostic::new(
+                Code::Symbolic,
+                b.span,
+                format!("the size of `%{}` must be known", b.name),
+            )
+            .help("give the shared tensor constant extents"),
+        ));
+    };
+    // Types below a byte share bytes.
+    let bits = cosize.checked_mul(b.scalar.bits()).and_then(|bits| bits.checked_add(7));
+    bits.and_then(|bits| at.checked_add(bits / 8)).ok_or_else(|| beyond(b))
+}
+
+/// Sizes that no shared memory has.
+fn beyond(b: &Buffer) -> Box<Diagnostic> {
+    let message = format!("`%{}` reaches beyond 64 bits", b.name);
+    Box::new(Diagnostic::new(Code::Overflow, b.span, message).help("make the shared tensors smaller, or lower the address of `at=`"))
+}
+
+fn round_up(at: i64, align: i64, b: &Buffer) -> Fallible<i64> {
+    at.checked_add(align - 1).map(|a| a / align * align).ok_or_else(|| beyond(b))
+}

@@ -1,0 +1,112 @@
+//! Open tensors that no operation of the solver touches. One that nobody uses gets a compact layout, so that the
+//! text is complete, and a warning; one that single threads or parts of the block use has none to be found.
+
+use crate::solve::{Solution, ops, tv};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::scalar::Memory;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Lays out what is still open.
+///
+/// # Errors
+/// [`Code::NotDecomposed`] for a tensor that is used, but not by an operation of the whole block.
+pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Diagnostic>> {
+    for &kernel in &p.kernels {
+        let mut content = Content::default();
+        content.stmts(p, p.specs[kernel].body.as_deref().unwrap_or(&[]));
+        for id in content.open {
+            if solution.tv.contains_key(&id) || solution.shared.contains_key(&id) {
+                continue;
+            }
+            let buffer = &p.buffers[id];
+            if let Some(spec) = content.used.get(&id) {
+                let message = format!(
+                    "the layout of `%{}` is open, and nothing says what it is",
+                    buffer.name
+                );
+                let d = Diagnostic::new(Code::NotDecomposed, p.specs[*spec].span, message)
+                    .label("only operations of the whole block have the layouts of their tensors found")
+                    .related(buffer.span, "left open here")
+                    .help("write the layout, or let the whole block access the tensor");
+                return Err(Box::new(d));
+            }
+            let Some(layout) = row_major(p, id) else { continue };
+            if buffer.memory == Some(Memory::Rf) {
+                let name = ops::block_name(p, kernel);
+                let Some(tv) = spread(&layout, ops::block_threads(p, kernel)) else { continue };
+                solution.tv.insert(id, (tv, name));
+            } else {
+                solution.shared.insert(id, (layout, buffer.swizzle));
+            }
+            if !content.reused.contains(&id) {
+                let message = format!("`%{}` is allocated and never used", buffer.name);
+                solution.warnings.push(
+                    Diagnostic::warning(Code::Unused, buffer.span, message)
+                        .label("its layout is open; it gets a compact one")
+                        .help(format!("remove `%{}`, or use it", buffer.name)),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a kernel allocates without a layout, and what accesses it first.
+#[derive(Default)]
+struct Content {
+    open: Vec<BufferId>,
+    used: BTreeMap<BufferId, SpecId>,
+    /// Whose memory another tensor takes.
+    reused: BTreeSet<BufferId>,
+}
+
+impl Content {
+    fn stmts(&mut self, p: &Program, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Allocate(t) => {
+                    let id = p.tensors[*t].buffer;
+                    if p.buffers[id].open {
+                        self.open.push(id);
+                    }
+                    self.reused.extend(p.buffers[id].reuses);
+                }
+                StmtKind::Spec(id) => match &p.specs[*id].body {
+                    Some(body) => self.stmts(p, body),
+                    None => {
+                        let spec = &p.specs[*id];
+                        for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
+                            self.used.entry(p.tensors[t].buffer).or_insert(*id);
+                        }
+                    }
+                },
+                StmtKind::For { body, .. } => self.stmts(p, body),
+                StmtKind::If { then, otherwise, .. } => {
+                    self.stmts(p, then);
+                    self.stmts(p, otherwise);
+                }
+                StmtKind::Indices(_) | StmtKind::Barrier(_) | StmtKind::Sync(_) => {}
+            }
+        }
+    }
+}
+
+/// The last mode consecutive, stages outside.
+fn row_major(p: &Program, id: BufferId) -> Option<Layout> {
+    let extents = ops::extents(p, p.buffers[id].tensor)?;
+    let mut step = 1;
+    let mut modes = vec![];
+    for n in extents.iter().rev() {
+        modes.push(tv::mode(*n, step));
+        step *= n;
+    }
+    modes.reverse();
+    Layout::concat(&modes).ok()
+}
+
+fn spread(memory: &Layout, threads: i64) -> Option<Layout> {
+    let tv = tv::coalesced(memory, 1, threads, i64::MAX).ok()?;
+    tv::replicated(&tv, threads).ok()
+}

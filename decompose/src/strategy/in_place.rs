@@ -1,0 +1,81 @@
+//! Kernels that write where they read. Blocks run in any order: what one has written, another may still want to
+//! read.
+
+use crate::solve::ops;
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, SpecId, TensorId};
+
+/// Elements that are compared one by one.
+const MOST: i64 = 1 << 22;
+
+/// Refuses an output that shares elements with an input, unless each element is read and written at one
+/// coordinate: by one block, then.
+pub(super) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
+    let spec = &p.specs[id];
+    let elementwise = spec.kind == SpecKind::Move;
+    for &to in &spec.outputs {
+        let own = p.tensors[to].buffer;
+        let same = spec.input_tensors().filter(|t| p.tensors[*t].buffer == own);
+        for from in same {
+            if (elementwise && coincide(p, from, to)) || !meet(p, from, to) {
+                continue;
+            }
+            let name = &p.buffers[own].name;
+            let message = format!("`%{name}` is read and written by one kernel");
+            return Err(Box::new(
+                Diagnostic::new(Code::NoStrategy, spec.span, message)
+                    .label("a block would overwrite what other blocks still read")
+                    .help(format!(
+                        "write to a tensor of its own, and where it must be `%{name}`, move it there by a \
+                         second kernel"
+                    )),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every coordinate is the same element of both.
+fn coincide(p: &Program, a: TensorId, b: TensorId) -> bool {
+    let modes = |t| -> Option<Vec<Layout>> {
+        Some(ops::whole(p, t)?.modes().iter().map(Layout::coalesce).collect())
+    };
+    p.tensors[a].offset == p.tensors[b].offset
+        && modes(a).is_some_and(|own| modes(b).is_some_and(|other| own == other))
+}
+
+/// Whether both have an element, as far as that is known.
+fn meet(p: &Program, a: TensorId, b: TensorId) -> bool {
+    let of = |t: TensorId| Some((p.tensors[t].offset.as_const()?, ops::whole(p, t)?));
+    let (Some((first, a)), Some((second, b))) = (of(a), of(b)) else { return true };
+    let (end_a, end_b) = (first.saturating_add(a.cosize()), second.saturating_add(b.cosize()));
+    if end_a <= second || end_b <= first {
+        return false;
+    }
+    // Both only have elements of one remainder each.
+    let steps = a.leaves().iter().chain(b.leaves()).filter(|(n, _)| *n > 1);
+    let step = steps.fold(0, |g, (_, s)| gcd(g, s.abs()));
+    if step > 1 && (first - second) % step != 0 {
+        return false;
+    }
+    let range = end_a.max(end_b) - first.min(second);
+    if a.size() > MOST || b.size() > MOST || range > 16 * MOST {
+        return true;
+    }
+    let start = first.min(second);
+    let mut elements = vec![false; range as usize];
+    let at = |offset: i64, l: &Layout, i: i64| usize::try_from(offset + l.at(i) - start).ok();
+    for i in (0..a.size()).filter_map(|i| at(first, &a, i)) {
+        if let Some(e) = elements.get_mut(i) {
+            *e = true;
+        }
+    }
+    let mut others = (0..b.size()).filter_map(|i| at(second, &b, i));
+    others.any(|i| elements.get(i).copied().unwrap_or(true))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,91 @@
+//! What kernel-level specs pin, overwrite, and ask of the hardware.
+
+use crate::support::{MatMul, decomposed, run, sm_80};
+use carbyne_atoms::{AtomTable, limits};
+use carbyne_ir::program::Program;
+use carbyne_ir::scalar::Memory;
+
+/// The atoms of all leaves of a kind.
+fn atoms(p: &Program, kind: &str) -> Vec<String> {
+    let all = p.specs.iter().filter(|(_, s)| s.body.is_none() && s.kind.to_string() == kind);
+    let mut names: Vec<String> = all.filter_map(|(_, s)| s.atom.clone()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn a_pinned_instruction_is_the_one_that_is_taken() {
+    for atom in ["mma.m16n8k16.f32.f16", "mma.m16n8k8.f32.f16"] {
+        let src = MatMul { pins: format!("atom={atom}"), ..MatMul::default() }.text();
+        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        assert_eq!(atoms(&d.program, "MatMul"), [atom], "{}", d.text);
+        run(&d.program, &sm_80()).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+    for (atom, to) in [
+        ("ld.global.b32", "[64,64].f16.GL"),
+        ("st.global.b64", "[64,64].f16.GL"),
+        ("st.shared.b128", "[(64,64):(1,64)].f16.GL"),
+    ] {
+        let src =
+            format!("carbyne 1\n%A:[64,64].f16.GL\n%B:{to}\nMove @m (%A) -> (%B) atom={atom}\n");
+        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        let all = atoms(&d.program, "Move");
+        let (kind, _) = atom.rsplit_once('.').expect("a width");
+        let same: Vec<&String> = all.iter().filter(|a| a.starts_with(kind)).collect();
+        assert_eq!(same, [atom], "{}", d.text);
+        run(&d.program, &sm_80()).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}
+
+#[test]
+fn reading_where_one_writes_is_right_where_it_is_accepted() {
+    let half = "reshape([(2,32),64]:[(1,2),64]).reshape([2,32,64]:[1,2,64])";
+    for (from, to) in [
+        ("%A".to_owned(), "%A".to_owned()),
+        ("%A.tile([32,64])[0, 0]".to_owned(), "%A.tile([32,64])[1, 0]".to_owned()),
+        (format!("%A.{half}[0, _, _]"), format!("%A.{half}[1, _, _]")),
+    ] {
+        let src = format!("carbyne 1\n%A:[64,64].f32.GL\nMove @m ({from}) -> ({to})\n");
+        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        run(&d.program, &sm_80()).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}
+
+/// Registers of one thread that the tensors of a kernel take.
+fn registers(p: &Program) -> i64 {
+    let tensors = p.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Rf));
+    let of = |b: &carbyne_ir::program::Buffer| {
+        let cosize = b.cosize.as_const().expect("known");
+        (cosize * b.scalar.bits() + 31) / 32
+    };
+    tensors.map(|(_, b)| of(b)).sum()
+}
+
+#[test]
+fn no_choice_needs_more_registers_than_a_block_has() {
+    let mut kernels = 0;
+    for arch in ["sm_75", "sm_80", "sm_90a"] {
+        let table = AtomTable::new(arch.parse().expect("an architecture"));
+        let limits = limits(table.arch);
+        for (factors, out, acc) in
+            [("f16", "f16", "f32"), ("i8", "i32", "i32"), ("f64", "f64", "f64")]
+        {
+            for size in [(4096, 4096, 4096), (512, 512, 2048), (128, 8192, 64)] {
+                for transposed in [[false; 3], [false, true, false]] {
+                    let case = MatMul { size, factors, out, acc, transposed, ..MatMul::default() };
+                    let Ok(d) = decomposed(&case.text(), &table) else { continue };
+                    let kernel = d.program.kernels[0];
+                    let exec = d.program.specs[kernel].exec.expect("decomposed");
+                    let threads = d.program.threads[exec.threads].concat().to_fixed();
+                    let threads = threads.expect("known").size();
+                    let most = limits.regs_per_thread.min(limits.regs_per_sm / threads);
+                    let own = registers(&d.program);
+                    assert!(own < most, "{arch}: {own} of {most}\n{}", d.text);
+                    kernels += 1;
+                }
+            }
+        }
+    }
+    assert!(kernels > 40, "{kernels}");
+}

@@ -1,0 +1,134 @@
+//! Threads that do not divide a tensor: what can be spread is, what threads repeat is warned of, and all of it is
+//! right.
+
+use crate::support::{decomposed, run, run_random, sm_80};
+use carbyne_decompose::Decomposed;
+use carbyne_ir::diag::Code;
+
+/// A softmax of rows.
+fn softmax(columns: i64, threads: i64, scalar: &str) -> String {
+    format!(
+        "carbyne 1
+%X:[2,{columns}].{scalar}.GL
+%Y:[2,{columns}].{scalar}.GL
+#grid:[2].block
+#cta:[{threads}].thread
+Spec @softmax <<<#grid, #cta>>> (%X) -> (%Y) {{
+  @i = #grid.indices()
+  Allocate %x:[1,{columns}].{scalar}.RF{{?}}
+  Allocate %max:[1,1].{scalar}.RF{{?}}
+  Allocate %sum:[1,1].{scalar}.RF{{?}}
+  Move <<<#grid, #cta>>> (%X.tile([1,{columns}])[@i, 0]) -> (%x)
+  Reduction.max <<<#grid, #cta>>> (%x) -> (%max) axis=1
+  BinaryPointwise.sub <<<#grid, #cta>>> (%x, %max) -> (%x)
+  UnaryPointwise.exp <<<#grid, #cta>>> (%x) -> (%x)
+  Reduction.sum <<<#grid, #cta>>> (%x) -> (%sum) axis=1
+  BinaryPointwise.div <<<#grid, #cta>>> (%x, %sum) -> (%x)
+  Move <<<#grid, #cta>>> (%x) -> (%Y.tile([1,{columns}])[@i, 0])
+}}
+"
+    )
+}
+
+fn computes(src: &str) -> Decomposed {
+    let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{src}\n{:?}", e.into_vec()));
+    for report in [run(&d.program, &sm_80()), run_random(&d.program, &sm_80())] {
+        report.unwrap_or_else(|e| panic!("{src}\n{e:?}\n{}", d.text));
+    }
+    d
+}
+
+fn warns(d: &Decomposed) -> bool {
+    assert!(d.warnings.iter().all(|w| w.code == Code::Uneven), "{:?}", d.warnings);
+    !d.warnings.is_empty()
+}
+
+#[test]
+fn threads_that_divide_share_and_others_are_told_of() {
+    for (columns, threads, repeats) in [
+        (1000, 125, false),
+        (1000, 250, false),
+        (1000, 200, false),
+        (1000, 128, true),
+        (1024, 128, false),
+        (96, 64, false),
+        (105, 96, true),
+        (31, 128, true),
+        (6, 128, false),
+    ] {
+        let d = computes(&softmax(columns, threads, "f32"));
+        assert_eq!(warns(&d), repeats, "{columns} by {threads}: {:?}", d.warnings);
+    }
+}
+
+/// What a warning proposes is without one.
+#[test]
+fn the_threads_that_are_proposed_share_evenly() {
+    for (columns, threads) in [(1000, 128), (105, 96), (825, 64), (2600, 128)] {
+        let src = softmax(columns, threads, "f32");
+        let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{src}\n{:?}", e.into_vec()));
+        assert!(warns(&d), "{columns} by {threads}");
+        let help = d.warnings[0].help.clone().expect("a help");
+        let mut proposed = 0;
+        for n in help.split_whitespace().filter_map(|w| w.parse::<i64>().ok()) {
+            let again = computes(&softmax(columns, n, "f32"));
+            assert!(!warns(&again), "{columns} by {n}: {:?}", again.warnings);
+            proposed += 1;
+        }
+        assert!(proposed > 0, "{help}");
+    }
+}
+
+/// Values of many threads that no shuffle brings together meet in two exchanges of few, not in one of many.
+#[test]
+fn reductions_over_many_threads_exchange_twice() {
+    for (columns, threads, scalar) in [(1000, 250, "f32"), (845, 169, "f32"), (490, 245, "f32")] {
+        let d = computes(&softmax(columns, threads, scalar));
+        let loops = d.text.lines().filter_map(|l| l.split("for (j = 1; j < ").nth(1));
+        let turns = loops.filter_map(|l| l.split(';').next()?.parse::<i64>().ok());
+        assert!(turns.max().is_some_and(|n| n <= 35), "{}", d.text);
+        assert!(d.text.matches("barrier").count() >= 4, "{}", d.text);
+    }
+}
+
+/// A tensor consecutive along a mode that the threads do not divide: spread along the other, so that it can be
+/// reduced and repeated.
+#[test]
+fn modes_that_threads_would_cross_unevenly_are_kept_apart() {
+    for (rows, columns) in [(3, 1000), (5, 96), (7, 64)] {
+        let d = computes(&format!(
+            "carbyne 1
+%X:[({rows},{columns}):(1,{rows})].f32.GL
+%Y:[{rows},{columns}].f32.GL
+%R:[{rows},1].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @g <<<#grid, #cta>>> (%X) -> (%Y, %R) {{
+  Allocate %x:[{rows},{columns}].f32.RF{{?}}
+  Allocate %r:[{rows},1].f32.RF{{?}}
+  Move <<<#grid, #cta>>> (%X) -> (%x)
+  Reduction.sum <<<#grid, #cta>>> (%x) -> (%r) axis=1
+  BinaryPointwise.sub <<<#grid, #cta>>> (%x, %r) -> (%x)
+  Move <<<#grid, #cta>>> (%x) -> (%Y)
+  Move <<<#grid, #cta>>> (%r) -> (%R)
+}}
+"
+        ));
+        drop(d);
+    }
+}
+
+#[test]
+fn kernels_choose_numbers_of_threads_that_divide() {
+    for (extents, warned) in
+        [("61,7", false), ("127,131", false), ("257,263", true), ("4099", true), ("15,1001", false)]
+    {
+        let src = format!(
+            "carbyne 1\n%A:[{extents}].f32.GL\n%B:[{extents}].f32.GL\nMove @m (%A) -> (%B)\n"
+        );
+        let d = computes(&src);
+        assert_eq!(warns(&d), warned, "{extents}: {:?}\n{}", d.warnings, d.text);
+        // No element is held twice.
+        assert!(!d.text.contains("):((0") && !d.text.contains(",0),"), "{}", d.text);
+    }
+}
