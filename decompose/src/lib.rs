@@ -26,6 +26,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{Module, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
+use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
@@ -147,13 +148,16 @@ fn attempt(
     certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
     let atoms = leaves(&program, table, &solution, &at)?;
     let sums = solution.matmuls.values().any(|m| m.gemm.groups.2 > 1);
-    let again = sums || !solution.reductions.is_empty() || !solution.exchanges.is_empty();
+    let late = |id: SpecId| !solution.implements(id) && is_on_open(&program, id);
+    let open = program.specs.iter().any(|(id, _)| late(id));
+    let again = sums || open || !solution.reductions.is_empty() || !solution.exchanges.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
     let mut text = text::print(&emitted);
     let mut written = emitted.clone();
     let (mut module_out, mut atomic) = reparse(&text)?;
     if again {
-        // Bodies of Reductions, of exchanges and of partial sums are written without atoms.
+        // Bodies of Reductions, of exchanges and of partial sums are written without atoms, and leaves of
+        // threads on tensors that were open have none yet.
         let none = Solution::default();
         let ours = |d: Diagnostic| relocated(d, &atomic, &emitted, module);
         let atoms = leaves(&atomic, table, &none, &ours)?;
@@ -226,6 +230,13 @@ fn one(d: Diagnostic) -> Diagnostics {
     let mut out = Diagnostics::default();
     out.push(d);
     out
+}
+
+/// Whether a leaf touches a shared tensor whose layout is open.
+fn is_on_open(p: &Program, id: SpecId) -> bool {
+    let spec = &p.specs[id];
+    let open = |t| p.buffer_of(t).open && p.buffer_of(t).memory == Some(Memory::Sh);
+    spec.body.is_none() && spec.input_tensors().chain(spec.outputs.iter().copied()).any(open)
 }
 
 /// The atom of every leaf that is not the solver's.
@@ -392,6 +403,10 @@ impl Leaves<'_> {
     fn leaf(&mut self, id: SpecId, around: &[SpecId]) {
         let s = self.solution;
         if s.implements(id) {
+            return;
+        }
+        // What a thread accesses of an open tensor is known once its layout is.
+        if is_on_open(self.p, id) {
             return;
         }
         let spec = &self.p.specs[id];

@@ -53,7 +53,11 @@ pub(super) fn open(
                 .filter(|r| !r.is_empty())
                 .cloned()
                 .collect();
-            match smem::unify(&shape, outer, &runs) {
+            let unified = smem::unify(&shape, outer, &runs).and_then(|layout| {
+                let mut each = accesses.iter().zip(&chosen);
+                each.try_for_each(|(a, c)| written(p, a.0, c, id, &layout)).map(|()| layout)
+            });
+            match unified {
                 Ok(layout) => {
                     let list: Vec<Access> = pick
                         .iter()
@@ -95,6 +99,21 @@ pub(super) fn open(
         }
     }
     best.map(|(_, f)| f).ok_or(conflict)
+}
+
+/// Whether what each thread accesses is a layout, as the text must state it.
+fn written(
+    p: &Program,
+    op: &Op,
+    c: &Candidate,
+    id: BufferId,
+    layout: &Layout,
+) -> Result<(), String> {
+    let Some((src, dst)) = ends(p, op) else { return Ok(()) };
+    let (t, tv) = if p.tensors[src].buffer == id { (src, &c.f) } else { (dst, &c.g) };
+    let Some(inside) = ops::whole(p, t) else { return Ok(()) };
+    let all = layout.compose(&inside).and_then(|view| view.compose(tv));
+    all.map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// The next combination, last operation fastest; false after the last.
