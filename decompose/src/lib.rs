@@ -27,8 +27,7 @@ pub mod strategy;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{Module, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
-use carbyne_ir::scalar::Memory;
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P, TensorId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
@@ -150,7 +149,7 @@ fn attempt(
     certified(&program, &solution, table).map_err(|d| one(at(*d)))?;
     let atoms = leaves(&program, table, &solution, &at)?;
     let sums = solution.matmuls.values().any(|m| m.gemm.groups.2 > 1);
-    let late = |id: SpecId| !solution.implements(id) && is_on_open(&program, id);
+    let late = |id: SpecId| !solution.implements(id) && is_late(&program, id, &solution);
     let open = program.specs.iter().any(|(id, _)| late(id));
     let again = sums || open || !solution.reductions.is_empty() || !solution.exchanges.is_empty();
     let emitted = emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
@@ -234,11 +233,11 @@ fn one(d: Diagnostic) -> Diagnostics {
     out
 }
 
-/// Whether a leaf touches a shared tensor whose layout is open.
-fn is_on_open(p: &Program, id: SpecId) -> bool {
+/// Whether a leaf touches a shared tensor whose layout is being written: what lies together in it is known after.
+fn is_late(p: &Program, id: SpecId, solution: &Solution) -> bool {
     let spec = &p.specs[id];
-    let open = |t| p.buffer_of(t).open && p.buffer_of(t).memory == Some(Memory::Sh);
-    spec.body.is_none() && spec.input_tensors().chain(spec.outputs.iter().copied()).any(open)
+    let found = |t: TensorId| solution.shared.contains_key(&p.tensors[t].buffer);
+    spec.body.is_none() && spec.input_tensors().chain(spec.outputs.iter().copied()).any(found)
 }
 
 /// The atom of every leaf that is not the solver's.
@@ -407,8 +406,7 @@ impl Leaves<'_> {
         if s.implements(id) {
             return;
         }
-        // What a thread accesses of an open tensor is known once its layout is.
-        if is_on_open(self.p, id) {
+        if is_late(self.p, id, s) {
             return;
         }
         let spec = &self.p.specs[id];

@@ -22,7 +22,7 @@ const COMPILED: u64 = 40;
 /// Simpler cases that are tried for one that failed.
 const SIMPLER: usize = 150;
 /// Programs kept for each reason to refuse one.
-const EXAMPLES: u64 = 100;
+const EXAMPLES: u64 = 3;
 /// Failures that are made small.
 const SMALL: usize = 24;
 
