@@ -222,7 +222,10 @@ fn end(at: i64, b: &Buffer) -> Fallible<i64> {
 /// Sizes that no shared memory has.
 fn beyond(b: &Buffer) -> Box<Diagnostic> {
     let message = format!("`%{}` reaches beyond 64 bits", b.name);
-    Box::new(Diagnostic::new(Code::Overflow, b.span, message).help("make the shared tensors smaller, or lower the address of `at=`"))
+    Box::new(
+        Diagnostic::new(Code::Overflow, b.span, message)
+            .help("make the shared tensors smaller, or lower the address of `at=`"),
+    )
 }
 
 fn round_up(at: i64, align: i64, b: &Buffer) -> Fallible<i64> {

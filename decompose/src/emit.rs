@@ -9,6 +9,7 @@ mod through;
 use crate::build::{self, compact, counted, define, define_threads, leaf, number, plain, word};
 use crate::names::Names;
 use crate::solve::Solution;
+use crate::solve::barriers::Place;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::{matmul, pointwise, reduce};
@@ -32,6 +33,7 @@ pub struct Emit<'a> {
     /// Names for what bodies define; sibling bodies share them.
     local: Local,
     specs: usize,
+    syncs: usize,
     buffers: usize,
     depth: usize,
 }
@@ -58,7 +60,7 @@ impl<'a> Emit<'a> {
             lane: fresh("l"),
             second: [fresh("x"), fresh("put"), fresh("get")],
         };
-        Emit { solution, atoms, table, specs: 0, buffers: 0, depth: 0, local }
+        Emit { solution, atoms, table, specs: 0, syncs: 0, buffers: 0, depth: 0, local }
     }
 
     /// The module with the solution written in.
@@ -71,10 +73,14 @@ impl<'a> Emit<'a> {
         let mut out = vec![];
         for mut stmt in stmts {
             // The place of a statement is its first spec, which is counted next.
-            let place = (SpecId::from(self.specs), self.depth);
-            let holds_specs =
-                matches!(stmt.kind, StmtKind::Spec(_) | StmtKind::For { .. } | StmtKind::If { .. });
-            let sync = self.solution.before.get(&place).copied().filter(|_| holds_specs);
+            let place = match stmt.kind {
+                StmtKind::Barrier(_) | StmtKind::Sync { .. } => {
+                    self.syncs += 1;
+                    Some(Place::Sync(self.syncs - 1))
+                }
+                _ => has_specs(&stmt).then(|| Place::Spec(SpecId::from(self.specs), self.depth)),
+            };
+            let sync = place.and_then(|p| self.solution.before.get(&p)).copied();
             let sync = sync.unwrap_or_default();
             let number = |n: i64| vec![SyncArg::Number(Expr::int(n))];
             let put = |kind: StmtKind, above: Option<&mut Stmt>, out: &mut Vec<Stmt>| {
@@ -84,7 +90,11 @@ impl<'a> Emit<'a> {
                 }
                 out.push(s);
             };
+            let commit = || StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] };
             // Comments and the blank line above stay above what is put before the statement.
+            if sync.commit_before {
+                put(commit(), Some(&mut stmt), &mut out);
+            }
             if let Some(n) = sync.wait {
                 let wait = StmtKind::Sync { op: SyncOp::AsyncWait, args: number(n) };
                 put(wait, Some(&mut stmt), &mut out);
@@ -97,7 +107,10 @@ impl<'a> Emit<'a> {
             self.depth -= 1;
             out.push(stmt);
             if sync.commit {
-                put(StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] }, None, &mut out);
+                put(commit(), None, &mut out);
+            }
+            if sync.drain {
+                put(StmtKind::Sync { op: SyncOp::AsyncWait, args: number(0) }, None, &mut out);
             }
         }
         out
@@ -421,6 +434,19 @@ impl<'a> Emit<'a> {
         let values = Values { each, own: &own, other: &o, n, op, scalar: c.scalar };
         self.through(&values, through, steps, &all, &mut body);
         Block { stmts: body, footer: vec![] }
+    }
+}
+
+/// Whether specs stand in a statement.
+fn has_specs(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Spec(_) => true,
+        StmtKind::For { body, .. } => body.stmts.iter().any(has_specs),
+        StmtKind::If { then, otherwise, .. } => {
+            let otherwise = otherwise.iter().flat_map(|o| &o.stmts);
+            then.stmts.iter().chain(otherwise).any(has_specs)
+        }
+        _ => false,
     }
 }
 

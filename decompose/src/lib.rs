@@ -12,6 +12,8 @@ pub mod certificate;
 pub mod checker;
 pub mod emit;
 pub mod explain;
+#[cfg(feature = "proptest")]
+pub mod gate;
 pub mod matching;
 pub mod mismatch;
 pub mod named;

@@ -248,7 +248,7 @@ fn group_fits(
         let elements = fs.elements(p, *group.get(lane)?, turn, places.len())?;
         for (place, element) in places.iter().zip(elements) {
             if let Some(other) = at.insert(*place, element)
-                && other != element
+                && fs.place(other) != fs.place(element)
             {
                 return Some(Err(format!("lanes disagree on element {place} of the tile")));
             }
@@ -259,7 +259,7 @@ fn group_fits(
         let elements = gs.elements(p, thread, turn, places.len())?;
         for (v, (place, want)) in places.iter().zip(elements).enumerate() {
             let found = *at.get(place)?;
-            if want != found {
+            if fs.place(want) != fs.place(found) {
                 let at = |element: i64| coordinates(&gs.extents, element);
                 return Some(Err(format!(
                     "({thread},{v}) ↦ {} of the destination, but the row brings {} there: f∘p⁻¹ ≠ g∘q⁻¹",
@@ -294,8 +294,11 @@ struct Side<'p> {
     extents: Vec<i64>,
     /// Where the enclosing operand begins.
     base: Dim,
-    /// Address from there to index in the enclosing operand, for tensors in memory.
+    /// Address from there to index in the enclosing operand, for tensors in memory; one of several indices
+    /// where modes of stride 0 give them one address.
     by_address: HashMap<i64, i64>,
+    /// Index in the enclosing operand to address, for tensors in memory.
+    addresses: Option<Layout>,
     /// Register to index, for distributed tensors.
     tv: Option<(Layout, HashMap<i64, i64>)>,
 }
@@ -306,8 +309,15 @@ impl<'p> Side<'p> {
         let layout = tensor.concat().to_fixed()?;
         let o = &p.tensors[outer];
         let extents = crate::solve::ops::extents(p, outer)?;
-        let mut side =
-            Side { tensor, layout, extents, base: o.offset, by_address: HashMap::new(), tv: None };
+        let mut side = Side {
+            tensor,
+            layout,
+            extents,
+            base: o.offset,
+            by_address: HashMap::new(),
+            addresses: None,
+            tv: None,
+        };
         if p.buffer_of(leaf).memory == Some(Memory::Rf) {
             let dist = o.dist.as_ref()?;
             let threads = &p.threads[dist.threads?];
@@ -322,7 +332,13 @@ impl<'p> Side<'p> {
             return None;
         }
         side.by_address = (0..all.size()).map(|i| (all.at(i), i)).collect();
+        side.addresses = Some(all);
         Some(side)
+    }
+
+    /// What tells one element from another: elements at one address are one.
+    fn place(&self, element: i64) -> i64 {
+        self.addresses.as_ref().map_or(element, |a| a.at(element))
     }
 
     /// The first `n` values of a thread.

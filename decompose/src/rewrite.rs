@@ -19,6 +19,7 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         let (Want::ThroughRegisters(id)
         | Want::ThroughShared(id)
         | Want::FromZero(id)
+        | Want::Converted(id)
         | Want::Rearranged { spec: id, .. }) = want;
         by_spec.entry(*id).or_default().push(want);
     }
@@ -108,6 +109,7 @@ impl Rewrite<'_> {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
             Want::FromZero(_) => self.onto_zero(id, spec),
+            Want::Converted(_) => self.converted(id, spec),
             Want::Rearranged { input, by_lanes, .. } => {
                 let tensors: Vec<TensorId> = self.p.specs[id].input_tensors().collect();
                 let Some(&t) = tensors.get(*input) else { return };
@@ -226,6 +228,25 @@ impl Rewrite<'_> {
             body.push(moved(spec, View::of(&own), to));
         }
         Some(body)
+    }
+
+    /// A MatMul whose output is converted to the accumulator's type and back.
+    fn converted(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let (&out, acc) = (s.outputs.first()?, s.acc?);
+        let to = spec.outputs.first()?.clone();
+        let name = self.names.fresh("acc");
+        let sum = View::of(&name);
+        let leaf = |kind, inputs, output, attrs| {
+            build::spec(kind, spec.exec.clone(), inputs, output, attrs)
+        };
+        let cast = SpecKind::Unary(UnaryOp::Cast);
+        Some(vec![
+            allocate(self.p, out, &name, acc, Memory::Rf)?,
+            leaf(cast, vec![Operand::View(to.clone())], sum.clone(), vec![]),
+            leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), spec.attrs.clone()),
+            leaf(cast, vec![Operand::View(sum)], to, vec![]),
+        ])
     }
 
     /// `MatMul.set` as a MatMul onto zeros, converted at the end where the accumulator has another type.

@@ -122,6 +122,15 @@ fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
             let bytes = |k: u8| (0..32).map(|i: u8| k.wrapping_add(i.wrapping_mul(37))).collect();
             seeds.extend((0..26).chain(200..216).map(|k: u8| [vec![k], bytes(k)].concat()));
         }
+        "decompose_preserves_meaning" => {
+            // Numbers that a program is drawn with; any will do.
+            let mut state = 0x9e37_79b9_7f4a_7c15u64;
+            let mut byte = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            };
+            seeds.extend((0..64).map(|_| (0..1024).map(|_| byte()).collect::<Vec<u8>>()));
+        }
         "layout_text_never_panics" => {
             for text in files("ir/tests/all", ".rs") {
                 let quoted = text.split('"').skip(1).step_by(2);

@@ -341,26 +341,26 @@ fn memory_run(
         return Err(wrong(at.to_string()));
     }
     let addresses = layout.compose(whole_tv).map_err(|e| wrong(e.to_string()))?;
-    let scalar = buffer.scalar.bits();
-    let bytes = |e: i64| e.saturating_mul(scalar) / 8;
-    let mut found = buffer.align;
+    // In bits: elements below a byte may begin within one.
+    let bits = |e: i64| e.saturating_mul(buffer.scalar.bits());
+    let mut found = buffer.align.saturating_mul(8);
     let offset = p.arena.divisor(p.tensors[t].offset);
     if offset != 0 {
-        found = gcd(found, bytes(offset));
+        found = gcd(found, bits(offset));
     }
     let (tm, vm) = (addresses.mode(0), addresses.mode(1).and_then(|v| v.mode(1)));
     for part in [tm, vm].into_iter().flatten() {
         for &(extent, stride) in part.leaves() {
             if extent > 1 && stride != 0 {
-                found = gcd(found, bytes(stride));
+                found = gcd(found, bits(stride));
             }
         }
     }
     if let Some(sw) = buffer.swizzle {
-        found = found.min(1 << sw.base().min(30));
+        found = found.min(8 << sw.base().min(30));
     }
-    if found % align != 0 {
-        return Err(Mismatch::Align { operand, want: align, found });
+    if found % (8 * align) != 0 {
+        return Err(Mismatch::Align { operand, want: align, found: found / 8 });
     }
     Ok(None)
 }

@@ -160,7 +160,12 @@ fn option(
     let mut detours = 0.0;
     for (i, (wanted, t)) in nested.iter().zip(tensors).enumerate() {
         let own = flat(wanted).ok()?;
-        let fixed = known.get(&p.tensors[t].buffer);
+        let buffer = p.tensors[t].buffer;
+        // A tensor that is both factors has one layout.
+        let other = (i == 1 && p.tensors[tensors[0]].buffer == buffer && wants.is_empty())
+            .then(|| layouts.first().cloned())
+            .flatten();
+        let fixed = known.get(&buffer).or(other.as_ref());
         let map = reordered(fixed.unwrap_or(&own), wanted);
         match (map, i) {
             (Some(map), _) => {

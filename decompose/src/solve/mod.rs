@@ -73,6 +73,8 @@ pub enum Want {
     },
     /// A body for the `MatMul.set` that starts from zero.
     FromZero(SpecId),
+    /// A body for the MatMul that sums in the accumulator's type, which is not that of the output.
+    Converted(SpecId),
 }
 
 /// How long to search.
@@ -177,7 +179,9 @@ pub fn solve(
 ) -> Result<Outcome, Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
-        return Ok(Outcome::Solved(Box::default()));
+        let mut out = Solution::default();
+        out.before = barriers::plan(p, kernel, &out, table)?;
+        return Ok(Outcome::Solved(Box::new(out)));
     }
     let parts = parts::split(p, &ops);
     let mut s = Solver {
@@ -250,7 +254,7 @@ pub fn solve(
                 .help("raise `--budget`, or pin an atom or a layout in the text"),
         );
     }
-    out.before = barriers::plan(p, kernel, &out, table);
+    out.before = barriers::plan(p, kernel, &out, table)?;
     certificate::certify(p, &best.known, &mut out, table);
     Ok(Outcome::Solved(Box::new(out)))
 }
@@ -469,6 +473,12 @@ impl<'a> Solver<'a> {
                 ));
             }
             let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
+            if let SpecKind::MatMul | SpecKind::MatMulSet = spec.kind
+                && let Some(input) = self.overwritten(op.spec)
+            {
+                wants.push(Want::Rearranged { spec: op.spec, input, by_lanes: None });
+                continue;
+            }
             match spec.kind {
                 SpecKind::Move => {
                     let Some((src, dst)) = shared::ends(self.p, op) else { continue };
@@ -492,6 +502,12 @@ impl<'a> Solver<'a> {
                     }
                 }
                 SpecKind::MatMulSet => wants.push(Want::FromZero(op.spec)),
+                SpecKind::MatMul
+                    if inside
+                        && spec.acc.is_some_and(|a| a != self.p.scalar_of(spec.outputs[0])) =>
+                {
+                    wants.push(Want::Converted(op.spec));
+                }
                 SpecKind::Unary(_)
                 | SpecKind::Binary(_)
                 | SpecKind::Select
@@ -529,6 +545,15 @@ impl<'a> Solver<'a> {
         let message =
             format!("a {} of the whole block has no decomposition", self.p.specs[id].kind);
         self.error(Code::NotDecomposed, id, message, help)
+    }
+
+    /// The first input in registers that the spec writes.
+    fn overwritten(&self, id: SpecId) -> Option<usize> {
+        let spec = &self.p.specs[id];
+        let written = |t: TensorId| {
+            self.rf(t) && spec.outputs.iter().any(|o| self.buffer(*o) == self.buffer(t))
+        };
+        spec.input_tensors().position(written)
     }
 
     fn pins(&self) -> Known {
@@ -707,6 +732,12 @@ impl<'a> Solver<'a> {
             }
             return;
         }
+        // What no copy brings from or to memory is spread evenly.
+        if let Some((t, tv)) = self.loose(&state.known) {
+            state.known.insert(self.buffer(t), tv);
+            self.branch(state);
+            return;
+        }
         match self.leaf(state) {
             Ok(found) => {
                 self.searched.leaves += 1;
@@ -747,6 +778,15 @@ impl<'a> Solver<'a> {
             }
         }
         best.map(|(_, op, t)| (op, t))
+    }
+
+    /// A register tensor of which nothing is known, and a layout for it.
+    fn loose(&self, known: &Known) -> Option<(TensorId, Layout)> {
+        let all = self.ops.iter().flat_map(|op| self.tensors(op.spec));
+        let t = all.into_iter().find(|t| self.rf(*t) && !known.contains_key(&self.buffer(*t)))?;
+        let whole = ops::whole(self.p, t)?;
+        let tv = tv::coalesced(&whole, 1, self.threads, i64::MAX).ok()?;
+        Some((t, tv::replicated(&tv, self.threads).ok()?))
     }
 
     fn side(&self, t: TensorId, known: &Known) -> Side {

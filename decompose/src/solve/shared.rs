@@ -149,7 +149,14 @@ impl Combinations<'_> {
 
     /// One combination, with the swizzle that serves it best.
     fn together(&mut self, pick: &[usize], base: f64) {
-        let layout = match self.unified(pick) {
+        let unified = self.unified(pick).and_then(|layout| {
+            let mut each = pick.iter().zip(self.accesses);
+            let as_written = |(i, (op, list)): (&usize, &(&Op, &[Candidate]))| {
+                written(self.p, op, &list[*i], self.id, &layout)
+            };
+            each.try_for_each(as_written).map(|()| layout)
+        });
+        let layout = match unified {
             Ok(layout) => layout,
             Err(why) => {
                 self.conflict = why;
@@ -191,6 +198,21 @@ impl Combinations<'_> {
         let found = Found { picks: pick.to_vec(), layout, swizzle, wavefronts };
         self.best = Some((base + w, found));
     }
+}
+
+/// Whether what each thread accesses is a layout, as the text must state it.
+fn written(
+    p: &Program,
+    op: &Op,
+    c: &Candidate,
+    id: BufferId,
+    layout: &Layout,
+) -> Result<(), String> {
+    let Some((src, dst)) = ends(p, op) else { return Ok(()) };
+    let (t, tv) = if p.tensors[src].buffer == id { (src, &c.f) } else { (dst, &c.g) };
+    let Some(inside) = ops::whole(p, t) else { return Ok(()) };
+    let all = layout.compose(&inside).and_then(|view| view.compose(tv));
+    all.map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// Wavefronts of one access to a shared tensor of known layout, in all its executions by one block.

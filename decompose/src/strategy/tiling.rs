@@ -66,6 +66,14 @@ impl Side {
         })
     }
 
+    /// Whether tiles of these extents are layouts: they must not split a mode of several leaves unevenly.
+    fn has(&self, tile: &[i64]) -> bool {
+        self.layout.modes().iter().zip(tile).all(|(mode, t)| {
+            let of = |n: i64, step: i64| Layout::of_mode(n, step).and_then(|l| mode.compose(&l));
+            of(*t, 1).is_ok() && of(mode.size() / t.max(&1), *t).is_ok()
+        })
+    }
+
     /// Elements of one access to a tile, and elements side by side.
     fn access(&self, tile: &[i64]) -> (i64, i64) {
         let Some((mode, run)) = self.run() else { return (1, 1) };
@@ -167,6 +175,9 @@ impl<'p> Problem<'p> {
         let mut best: Option<Choice> = None;
         let (mut divides, mut tiny) = (false, true);
         for tile in self.tiles() {
+            if !self.sides.iter().all(|s| s.has(&tile)) {
+                continue;
+            }
             let counts: Vec<i64> = self.extents.iter().zip(&tile).map(|(e, t)| e / t).collect();
             let blocks = |m: &usize| !self.walked[*m];
             let every: Vec<usize> = (0..tile.len()).filter(blocks).collect();

@@ -34,6 +34,45 @@ fn none_of_the_examples_can_be_left_out() {
     assert!(needed > 20, "{needed} barriers, waits and commits");
 }
 
+/// A body that takes too long to follow waits for everything, and that is enough.
+#[test]
+fn long_bodies_wait_for_everything() {
+    let src = "carbyne 1
+%A:[32,32].f16.GL
+%B:[32,32].f16.GL
+#grid:[1].block
+#cta:[128].thread
+Spec @k <<<#grid, #cta>>> (%A) -> (%B) {
+  @t = #cta.indices()
+  #one:[].thread = #cta.scalar()
+  Allocate %s:[(32,32):(32,1)].f16.SH
+  Allocate %u:[32,32].f16.SH{?}
+  Allocate %r:[32,32].f16.RF{?}
+  Allocate %p:[8].f16.RF
+  for (i = 0; i < 100; i += 1) {
+    for (j = 0; j < 100; j += 1) {
+      for (k = 0; k < 100; k += 1) {
+        Move <<<#grid, #cta>>> (%A) -> (%u)
+        Move <<<#grid, #one>>> (%A.tile([1,8])[@t / 4, @t % 4]) -> (%s.tile([1,8])[@t / 4, @t % 4])
+        barrier
+        Move <<<#grid, #one>>> (%s.tile([1,8])[(@t + 4) % 128 / 4, (@t + 4) % 128 % 4]) -> (%p)
+        Move <<<#grid, #cta>>> (%u) -> (%r)
+        Move <<<#grid, #cta>>> (%r) -> (%u)
+        Move <<<#grid, #cta>>> (%u) -> (%B)
+      }
+    }
+  }
+}
+";
+    let table = sm_80();
+    let text = decomposed(src, &table).expect("decomposes").text;
+    let count = |what: &str| text.lines().filter(|l| l.trim() == what).count();
+    assert!(count("barrier") >= 6 && count("async.wait(0)") >= 6, "{text}");
+    // So many turns take long to run, too.
+    let short = text.replace(" < 100;", " < 2;");
+    run(&resolved(&short), &table).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+}
+
 /// Leaves out one after the other; how many there are.
 fn each_is_needed(name: &str, text: &str) -> usize {
     let table = sm_80();

@@ -7,6 +7,7 @@ mod corrupted;
 mod edits;
 mod exchanges;
 mod explain;
+mod gate;
 mod hardware;
 mod kernel_level;
 mod known;

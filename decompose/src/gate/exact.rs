@@ -1,0 +1,205 @@
+//! Which tensors end with the same bits however their operations are carried out: those that hold small
+//! integers all the way, or numbers that are only copied, negated and compared.
+
+use carbyne_ir::ast::{BinaryOp, UnaryOp};
+use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeMap;
+
+/// What a program does with values, its places forgotten.
+#[derive(Clone, Debug)]
+pub(super) enum Flow {
+    /// An operation.
+    Op {
+        /// What it computes.
+        op: Function,
+        /// Its operands.
+        inputs: Vec<Source>,
+        /// Where the result goes: which tensor, of which type.
+        output: (usize, Scalar),
+        /// Whether nothing of what was there is left.
+        all: bool,
+    },
+    /// A loop of so many turns.
+    Loop(i64, Vec<Flow>),
+    /// One of the two.
+    Either(Vec<Flow>, Vec<Flow>),
+}
+
+/// An operand.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Source {
+    /// A tensor.
+    Tensor(usize),
+    /// A literal.
+    Number(f64),
+}
+
+/// What an operation computes.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Function {
+    /// The operand, or one of several.
+    Same,
+    /// Of each element.
+    Unary(UnaryOp),
+    /// Of two.
+    Binary(BinaryOp),
+    /// The sum, or else an extreme, of so many.
+    Reduce { sum: bool, n: i64 },
+    /// Sums of so many products, summed in a type.
+    MatMul { k: i64, set: bool, acc: Scalar },
+}
+
+/// What is known of all elements of a tensor.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Value {
+    /// How they came to be.
+    kind: Kind,
+    /// No magnitude is beyond; infinite where they may have overflowed.
+    most: f64,
+}
+
+/// How the elements of a tensor came to be.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Integers that are values of their type.
+    Integers,
+    /// Numbers that have not been rounded.
+    Numbers,
+    /// Numbers that depend on how operations round.
+    Rounded,
+}
+
+impl Value {
+    const ZERO: Value = Value { kind: Kind::Integers, most: 0.0 };
+
+    fn join(self, other: Value) -> Value {
+        Value { kind: self.kind.max(other.kind), most: self.most.max(other.most) }
+    }
+
+    /// As a result of this type.
+    fn of(self, scalar: Scalar) -> Value {
+        let exact = carbyne_simulate::num::exact_integers(scalar);
+        if !scalar.is_float() {
+            // Integers wrap and saturate, in the same way wherever they do.
+            return Value { most: self.most.min(exact), ..self };
+        }
+        let kind = match self.kind {
+            Kind::Integers if self.most > exact => Kind::Rounded,
+            kind => kind,
+        };
+        let most = if self.most > largest(scalar) { f64::INFINITY } else { self.most };
+        Value { kind, most }
+    }
+}
+
+/// A magnitude up to which sums of the type do not overflow, whatever rounding adds.
+fn largest(scalar: Scalar) -> f64 {
+    match scalar {
+        Scalar::F16 => 60_000.0,
+        Scalar::F64 => 1e300,
+        _ => 1e38,
+    }
+}
+
+/// Follows a program from what its tensors hold.
+pub(super) struct Exact {
+    values: BTreeMap<usize, Value>,
+    integers: bool,
+    /// Whether an operation may have overflowed.
+    pub(super) overflows: bool,
+}
+
+impl Exact {
+    /// Tensors hold small integers at first, or any numbers.
+    pub(super) fn new(integers: bool) -> Self {
+        Exact { values: BTreeMap::new(), integers, overflows: false }
+    }
+
+    /// Whether a tensor's bits are known for good.
+    pub(super) fn is_exact(&self, tensor: usize) -> bool {
+        self.values.get(&tensor).is_none_or(|v| v.kind != Kind::Rounded)
+    }
+
+    /// A tensor of the caller that the program reads first.
+    pub(super) fn input(&mut self, tensor: usize, scalar: Scalar) {
+        let kind = match self.integers || !scalar.is_float() {
+            true => Kind::Integers,
+            false => Kind::Numbers,
+        };
+        self.values.entry(tensor).or_insert(Value { kind, most: 3.0 });
+    }
+
+    /// Follows statements.
+    pub(super) fn follow(&mut self, flow: &[Flow]) {
+        for f in flow {
+            match f {
+                Flow::Loop(n, body) => (0..*n).for_each(|_| self.follow(body)),
+                Flow::Either(then, otherwise) => {
+                    let before = self.values.clone();
+                    self.follow(then);
+                    let after = std::mem::replace(&mut self.values, before);
+                    self.follow(otherwise);
+                    for (tensor, value) in after {
+                        self.values
+                            .entry(tensor)
+                            .and_modify(|v| *v = v.join(value))
+                            .or_insert(value);
+                    }
+                }
+                Flow::Op { op, inputs, output: (tensor, scalar), all } => {
+                    let mut value = self.result(*op, inputs, *tensor).of(*scalar);
+                    self.overflows |= value.most == f64::INFINITY;
+                    if let (false, Some(before)) = (*all, self.values.get(tensor)) {
+                        value = value.join(*before);
+                    }
+                    self.values.insert(*tensor, value);
+                }
+            }
+        }
+    }
+
+    fn result(&self, op: Function, inputs: &[Source], output: usize) -> Value {
+        let unknown = Value { kind: Kind::Rounded, most: f64::INFINITY };
+        let of = |t: &usize| self.values.get(t).copied().unwrap_or(unknown);
+        let values: Vec<Value> = inputs
+            .iter()
+            .map(|s| match s {
+                Source::Tensor(t) => of(t),
+                Source::Number(n) if n.fract() == 0.0 => {
+                    Value { kind: Kind::Integers, most: n.abs() }
+                }
+                Source::Number(n) => Value { kind: Kind::Numbers, most: n.abs() },
+            })
+            .collect();
+        let joined = values.iter().copied().reduce(Value::join).unwrap_or(Value::ZERO);
+        let (Some(a), Some(b)) = (values.first(), values.last()) else { return joined };
+        let (a, b) = (a.most, b.most);
+        // Of integers, what is computed is one; other numbers are rounded.
+        let computed = |most: f64| Value {
+            kind: if joined.kind == Kind::Integers { Kind::Integers } else { Kind::Rounded },
+            most,
+        };
+        match op {
+            Function::Same | Function::Reduce { sum: false, .. } => joined,
+            Function::Unary(op) => match op {
+                // A conversion rounds once, whoever carries it out.
+                UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu | UnaryOp::Cast => joined,
+                UnaryOp::Exp => Value { kind: Kind::Rounded, most: a.exp() },
+                _ => Value { kind: Kind::Rounded, most: 1.0 },
+            },
+            Function::Binary(op) => match op {
+                BinaryOp::Min | BinaryOp::Max => joined,
+                BinaryOp::Add | BinaryOp::Sub => computed(a + b),
+                BinaryOp::Mul => computed(a * b),
+                BinaryOp::Div => unknown,
+                _ => Value { most: 1.0, ..computed(1.0) },
+            },
+            Function::Reduce { n, .. } => computed(a * n as f64),
+            Function::MatMul { k, set, acc } => {
+                let before = if set { Value::ZERO } else { of(&output) };
+                let sum = computed(a * b * k as f64 + before.most);
+                Value { kind: sum.kind.max(before.kind), ..sum }.of(acc)
+            }
+        }
+    }
+}

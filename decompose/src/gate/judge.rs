@@ -1,0 +1,253 @@
+//! Decomposes a program and compares what it does before and after.
+
+use super::plan::Case;
+use super::render::{Rendered, render};
+use crate::solve::Search;
+use crate::{Decomposed, checked, decompose_with};
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::program::Program;
+use carbyne_ir::text;
+use carbyne_simulate::{Inputs, Options, Outputs, simulate};
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Codes with which a program of the gate may be refused.
+pub const REFUSALS: [Code; 8] = [
+    Code::NoAtom,
+    Code::NoStrategy,
+    Code::PinsConflict,
+    Code::NotDecomposed,
+    Code::NoSync,
+    Code::Budget,
+    Code::SharedTooLarge,
+    Code::TooLarge,
+];
+
+/// Choices that the search looks at.
+const BUDGET: u64 = 1000;
+/// Steps of a simulated kernel.
+const STEPS: u64 = 1 << 27;
+
+/// A program, and how it is judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// The program.
+    pub text: String,
+    /// What it is decomposed for.
+    pub arch: Arch,
+    /// What the simulator is given.
+    pub inputs: Inputs,
+    /// The schedule of the decomposed program.
+    pub schedule: Option<u64>,
+    /// Tensors that are compared bit by bit; of the others each element must be there in both or in neither.
+    pub exact: Vec<String>,
+    /// Whether numbers may leave the range of their types: on the way, depending on the order of sums.
+    pub overflows: bool,
+}
+
+/// What became of a program.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is no program, or does not run cleanly as it stands.
+    Discarded(Box<Diagnostic>),
+    /// It is refused, with reasons that may be.
+    Refused(Vec<Diagnostic>),
+    /// It means the same.
+    Preserved(Box<Decomposed>),
+    /// It does not.
+    Failed(Failure),
+}
+
+/// What is wrong with a decomposition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// A few words that are the same for failures of one kind.
+    pub kind: String,
+    /// What is wrong.
+    pub what: String,
+    /// The decomposed text, where there is one.
+    pub decomposed: Option<String>,
+}
+
+impl Case {
+    /// The architecture.
+    #[must_use]
+    pub fn architecture(&self) -> Arch {
+        const ARCHS: [Arch; 6] =
+            [Arch::Sm80, Arch::Sm75, Arch::Sm86, Arch::Sm89, Arch::Sm90, Arch::Sm90a];
+        ARCHS[usize::from(self.arch) % ARCHS.len()]
+    }
+
+    /// The program and how it is judged; what occurs in it.
+    #[must_use]
+    pub fn render(&self) -> (Subject, Vec<&'static str>) {
+        let Rendered { text, exact, overflows, features } = render(self);
+        let seed = u64::from(self.seed);
+        let inputs = if self.has_numbers() { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
+        let schedule = (self.schedule > 0).then(|| u64::from(self.schedule));
+        let arch = self.architecture();
+        (Subject { text, arch, inputs, schedule, exact, overflows }, features.into_iter().collect())
+    }
+}
+
+impl Subject {
+    /// The text with how it is judged on top, as [`Subject::read`] reads it.
+    #[must_use]
+    pub fn write(&self, title: &str) -> String {
+        let mut out = String::new();
+        for line in title.lines() {
+            let _ = writeln!(out, "// {line}");
+        }
+        let (kind, seed) = match self.inputs {
+            Inputs::Seed(n) => ("seed", n),
+            Inputs::Ints(n) => ("ints", n),
+        };
+        let _ = writeln!(out, "// arch: {}", self.arch.as_str());
+        let _ = writeln!(out, "// inputs: {kind} {seed}");
+        if let Some(n) = self.schedule {
+            let _ = writeln!(out, "// schedule: {n}");
+        }
+        let _ = writeln!(out, "// exact: {}", self.exact.join(" "));
+        if self.overflows {
+            let _ = writeln!(out, "// overflows: yes");
+        }
+        out.push_str(&self.text);
+        out
+    }
+
+    /// Reads what [`Subject::write`] has written; none where the head lacks a line.
+    #[must_use]
+    pub fn read(file: &str) -> Option<Subject> {
+        let word = |key: &str| {
+            let head = file.lines().take_while(|l| l.starts_with("//"));
+            head.into_iter().find_map(|l| l.strip_prefix("// ")?.strip_prefix(key)).map(str::trim)
+        };
+        let (kind, seed) = word("inputs:")?.split_once(' ')?;
+        let seed = seed.parse().ok()?;
+        let inputs = if kind == "seed" { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
+        Some(Subject {
+            text: file.to_owned(),
+            arch: word("arch:")?.parse().ok()?,
+            inputs,
+            schedule: word("schedule:").and_then(|n| n.parse().ok()),
+            overflows: word("overflows:").is_some(),
+            exact: word("exact:")?.split_whitespace().map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// Decomposes a program, and runs it before and after.
+#[must_use]
+pub fn judge(subject: &Subject, table: &AtomTable) -> Verdict {
+    match catch_unwind(AssertUnwindSafe(|| attempt(subject, table))) {
+        Ok(verdict) => verdict,
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            failed("panic", text.unwrap_or("a panic").to_owned(), None)
+        }
+    }
+}
+
+fn failed(kind: &str, what: String, decomposed: Option<String>) -> Verdict {
+    Verdict::Failed(Failure { kind: kind.to_owned(), what, decomposed })
+}
+
+fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
+    let src = subject.text.as_str();
+    let first = |errors: Diagnostics| match errors.into_vec().into_iter().next() {
+        Some(d) => Verdict::Discarded(Box::new(d)),
+        None => failed("no reason", "an error without a diagnostic".to_owned(), None),
+    };
+    let module = match text::parse(src) {
+        Ok(module) => module,
+        Err(errors) => return first(errors),
+    };
+    let program = match checked(&module, src) {
+        Ok(program) => program,
+        Err(errors) => return first(errors),
+    };
+    let run = |p: &Program, schedule: Option<u64>| {
+        let inputs = subject.inputs;
+        let options = Options { inputs, schedule, budget: STEPS, ..Options::default() };
+        simulate(p, table, &options)
+    };
+    let before = match run(&program, None) {
+        Ok(report) => report.outputs,
+        Err(d) => return Verdict::Discarded(d),
+    };
+    let search = Search { budget: BUDGET, ..Search::default() };
+    let decomposed = match decompose_with(&module, src, table, search) {
+        Ok(d) => d,
+        Err(errors) => return refused(errors.into_vec()),
+    };
+    let after = match run(&decomposed.program, subject.schedule) {
+        Ok(report) => report.outputs,
+        // What runs by its meaning may run too long instruction by instruction.
+        Err(d) if d.code == Code::StepBudget => return Verdict::Discarded(d),
+        Err(d) if d.code == Code::WrongElement && subject.overflows => {
+            return Verdict::Discarded(d);
+        }
+        Err(d) if d.code == Code::SharedTooLarge => return Verdict::Refused(vec![*d]),
+        Err(d) => {
+            let (line, _) = d.span.line_col(&decomposed.text);
+            let what = format!("{d}\nline {line}: {}\n{:?}", d.label, d.related);
+            return failed(d.code.as_str(), what, Some(decomposed.text));
+        }
+    };
+    match differ(&program, subject, &before, &after) {
+        Some(what) => failed("outputs", what, Some(decomposed.text)),
+        None => Verdict::Preserved(Box::new(decomposed)),
+    }
+}
+
+fn refused(errors: Vec<Diagnostic>) -> Verdict {
+    match errors.iter().find(|d| !REFUSALS.contains(&d.code)).cloned() {
+        None => Verdict::Refused(errors),
+        Some(d) => {
+            let what = format!("{d}\n{}\n{}", d.label, d.notes.join("\n"));
+            failed(d.code.as_str(), what, None)
+        }
+    }
+}
+
+/// The first element of the caller's tensors that is not the same.
+fn differ(p: &Program, subject: &Subject, before: &Outputs, after: &Outputs) -> Option<String> {
+    for b in &p.params {
+        let buffer = &p.buffers[*b];
+        let name = buffer.name.as_str();
+        let extents: Vec<i64> = p.tensors[buffer.tensor]
+            .concat()
+            .to_fixed()?
+            .modes()
+            .iter()
+            .map(carbyne_ir::layout::Layout::size)
+            .collect();
+        let exact = subject.exact.iter().any(|e| e == name);
+        let mut at = vec![0; extents.len()];
+        loop {
+            let (x, y) = (before.element(name, &at), after.element(name, &at));
+            let same = match (x, y) {
+                (Some(x), Some(y)) if exact => {
+                    let value = |raw| carbyne_simulate::num::decode(buffer.scalar, raw);
+                    // Zeros have signs; a number that is none has no value.
+                    x == y || value(x) == value(y) || value(x).is_nan() && value(y).is_nan()
+                }
+                (x, y) => x.is_some() == y.is_some(),
+            };
+            if !same {
+                let show = |v: Option<u64>| match v {
+                    Some(raw) => format!("{}", carbyne_simulate::num::decode(buffer.scalar, raw)),
+                    None => "undefined".to_owned(),
+                };
+                let (x, y) = (show(x), show(y));
+                return Some(format!("%{name}{at:?} is {x} before and {y} after"));
+            }
+            let Some(mode) = (0..at.len()).find(|m| at[*m] + 1 < extents[*m]) else { break };
+            at[mode] += 1;
+            at[..mode].fill(0);
+        }
+    }
+    None
+}

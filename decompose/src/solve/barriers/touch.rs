@@ -1,0 +1,412 @@
+//! What a leaf touches: elements of a buffer, and which thread touches each.
+//!
+//! Offsets are sums. What in them follows from blocks and symbols alone is the same whenever one block
+//! evaluates it: two accesses with the same such terms are compared by the rest, any others may meet
+//! anywhere. The rest is evaluated for the loops around and for each thread.
+
+use super::Place;
+use super::body::Planner;
+use carbyne_ir::expr::{Dim, Node, VarId};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Program, SpecId, TensorId, ThreadsId, VarKind};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Elements of a tensor that are told apart.
+const MOST: i64 = 1 << 18;
+
+/// Stands for several threads, or for one that is not known.
+pub(super) const MANY: u32 = u32::MAX;
+
+/// What is accessed: a buffer, or what a spec exchanges in its body.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Buffer(BufferId),
+    Exchange(SpecId),
+}
+
+/// Which elements are accessed, ascending, each with the thread that does.
+#[derive(Debug)]
+pub(super) struct Elements {
+    /// Each of these objects has one of its own.
+    id: usize,
+    /// The terms of the offset that are the same for a block, with their factors.
+    block: Vec<(Dim, i64)>,
+    list: Vec<(i64, u32)>,
+}
+
+/// An access.
+#[derive(Clone, Debug)]
+pub(super) struct Touch {
+    pub(super) target: Target,
+    /// None where they are not known.
+    pub(super) elements: Option<Rc<Elements>>,
+    pub(super) write: bool,
+    /// For a leaf of the text, how many operations of the block came before it.
+    pub(super) by_hand: Option<usize>,
+    /// Of an asynchronous copy: the statements around it, from the outside in, and itself.
+    pub(super) issuer: Option<Rc<[Place]>>,
+}
+
+impl Touch {
+    fn id(&self) -> Option<usize> {
+        self.elements.as_ref().map(|e| e.id)
+    }
+
+    /// Whether it is the same access once more, or one that is settled by whatever settles the other.
+    pub(super) fn repeats(&self, earlier: &Touch) -> bool {
+        (self.target, self.id(), self.write) == (earlier.target, earlier.id(), earlier.write)
+            && self.by_hand.is_some() == earlier.by_hand.is_some()
+    }
+}
+
+/// How two accesses of elements that are known relate.
+#[derive(Copy, Clone, Debug)]
+struct Relation {
+    /// They have an element in common.
+    meet: bool,
+    /// They have one that two threads touch.
+    threads: bool,
+}
+
+/// An operand of a leaf, whether it is written, and the values on which its elements depend.
+type Access = (SpecId, TensorId, bool, Vec<i64>);
+
+/// Finds elements, and compares them; what was found is kept.
+#[derive(Default)]
+pub(super) struct Found {
+    elements: HashMap<Access, Option<Rc<Elements>>>,
+    relations: HashMap<(usize, usize), Relation>,
+    made: usize,
+    /// Evaluations so far, in units of a leaf's.
+    pub(super) work: usize,
+}
+
+impl Found {
+    fn relation(&mut self, a: &Elements, b: &Elements) -> Relation {
+        if a.block != b.block {
+            return Relation { meet: true, threads: true };
+        }
+        let key = (a.id, b.id);
+        if let Some(known) = self.relations.get(&key) {
+            return *known;
+        }
+        let mut found = Relation { meet: false, threads: false };
+        let (mut i, mut j) = (0, 0);
+        while let (Some(x), Some(y)) = (a.list.get(i), b.list.get(j)) {
+            if x.0 == y.0 {
+                found.meet = true;
+                found.threads |= x.1 != y.1 || x.1 == MANY;
+            }
+            i += usize::from(x.0 <= y.0);
+            j += usize::from(y.0 <= x.0);
+            if found.threads {
+                break;
+            }
+        }
+        self.work += (i + j) / 4096;
+        self.relations.insert(key, found);
+        found
+    }
+
+    fn relate(&mut self, planner: &Planner<'_>, a: &Touch, b: &Touch) -> Relation {
+        const NONE: Relation = Relation { meet: false, threads: false };
+        const ALL: Relation = Relation { meet: true, threads: true };
+        if !a.write && !b.write {
+            return NONE;
+        }
+        match (a.target, b.target) {
+            (x, y) if x == y => match (&a.elements, &b.elements) {
+                (Some(x), Some(y)) => self.relation(x, y),
+                _ => ALL,
+            },
+            (Target::Buffer(x), Target::Buffer(y)) if planner.share(x, y) => ALL,
+            (Target::Exchange(_), Target::Buffer(b)) | (Target::Buffer(b), Target::Exchange(_))
+                if planner.anywhere.contains(&b) =>
+            {
+                ALL
+            }
+            _ => NONE,
+        }
+    }
+
+    /// Whether both access an element that one of them writes.
+    pub(super) fn meet(&mut self, planner: &Planner<'_>, a: &Touch, b: &Touch) -> bool {
+        self.relate(planner, a, b).meet
+    }
+
+    /// Whether they do by two threads that nothing in the text orders: what one thread does is in order.
+    pub(super) fn conflict(&mut self, planner: &Planner<'_>, a: &Touch, b: &Touch) -> bool {
+        // With no operation of the block between them leaves of the text are ordered by the text.
+        if a.by_hand.is_some() && a.by_hand == b.by_hand {
+            return false;
+        }
+        self.relate(planner, a, b).threads
+    }
+
+    /// The elements of an operand, where they can be known.
+    pub(super) fn of(
+        &mut self,
+        planner: &Planner<'_>,
+        (id, t, write): (SpecId, TensorId, bool),
+        env: &HashMap<VarId, i64>,
+        mask: &Mask,
+    ) -> Option<Rc<Elements>> {
+        let p = planner.p;
+        self.work += 1;
+        let tensor = &p.tensors[t];
+        if tensor.map.is_some() || tensor.peer.is_some() {
+            return None;
+        }
+        let offset = Offset::of(p, tensor.offset)?;
+        let loops: Option<Vec<i64>> = offset.loops(p).iter().map(|v| env.get(v).copied()).collect();
+        let mut key = loops?;
+        let by_hand = !planner.solution.implements(id);
+        if by_hand {
+            key.extend(mask.key());
+        }
+        let key = (id, t, write, key);
+        if let Some(known) = self.elements.get(&key) {
+            return known.clone();
+        }
+        let layout = p.tensors[t].concat().to_fixed().filter(|l| l.size() <= MOST);
+        let list = layout.and_then(|l| match by_hand {
+            false => operation(planner, id, write, &l, offset.at(p, env, None)?),
+            true => self.leaf(planner, id, &l, &offset, env, mask),
+        });
+        self.made += 1;
+        let made = self.made;
+        let found = list.map(|mut list| {
+            list.sort_unstable();
+            // An element that several threads touch is nobody's own.
+            list.dedup_by(|next, first| {
+                let same = next.0 == first.0;
+                if same && next.1 != first.1 {
+                    first.1 = MANY;
+                }
+                same
+            });
+            Rc::new(Elements { id: made, block: offset.block, list })
+        });
+        self.elements.insert(key, found.clone());
+        found
+    }
+
+    /// Of a leaf of the text.
+    fn leaf(
+        &mut self,
+        planner: &Planner<'_>,
+        id: SpecId,
+        layout: &Layout,
+        offset: &Offset,
+        env: &HashMap<VarId, i64>,
+        mask: &Mask,
+    ) -> Option<Vec<(i64, u32)>> {
+        let p = planner.p;
+        let exec = p.specs[id].exec?;
+        let threads = &p.threads[exec.threads];
+        let single = threads.each.is_some() || threads.levels.is_empty();
+        let own = mask.and(&members(p, exec.threads, env)?);
+        let elected = threads.elect.is_some();
+        let mut out = vec![];
+        for t in own.threads() {
+            let at = offset.at(p, env, Some(t))?;
+            let who = if single && !elected { t } else { MANY };
+            if out.len() as i64 + layout.size() > MOST {
+                return None;
+            }
+            out.extend((0..layout.size()).map(|i| (at + layout.at(i), who)));
+        }
+        self.work += out.len() / 64;
+        Some(out)
+    }
+}
+
+/// Of a copy of the block: the thread that accesses each element of the layout from the offset on.
+fn operation(
+    planner: &Planner<'_>,
+    id: SpecId,
+    write: bool,
+    layout: &Layout,
+    offset: i64,
+) -> Option<Vec<(i64, u32)>> {
+    let everybody = || (0..layout.size()).map(|i| (offset + layout.at(i), MANY)).collect();
+    let copy = planner.solution.copies.get(&id)?;
+    if copy.group != 1 {
+        return Some(everybody());
+    }
+    let tv = if write { &copy.g } else { &copy.f };
+    let threads = tv.mode(0).ok()?.size();
+    let thread = |t: i64| copy.part.as_ref().map_or(t, |p| p.at(t)) as u32;
+    if tv.size() > MOST {
+        return Some(everybody());
+    }
+    Some((0..tv.size()).map(|i| (offset + layout.at(tv.at(i)), thread(i % threads))).collect())
+}
+
+/// An offset: terms that are the same for a block, and others.
+struct Offset {
+    constant: i64,
+    block: Vec<(Dim, i64)>,
+    rest: Vec<(Dim, i64)>,
+}
+
+/// What an expression depends on.
+#[derive(Copy, Clone, Default)]
+pub(super) struct Depends {
+    /// The thread.
+    pub(super) thread: bool,
+    /// The block, or symbols.
+    pub(super) block: bool,
+    /// Loops.
+    pub(super) loops: bool,
+}
+
+/// What an expression depends on.
+pub(super) fn depends(p: &Program, d: Dim) -> Depends {
+    let mut out = Depends::default();
+    for v in p.vars_in(d) {
+        match p.vars.get(&v) {
+            Some(VarKind::Thread(_)) => out.thread = true,
+            Some(VarKind::Block(_) | VarKind::Symbol) | None => out.block = true,
+            Some(VarKind::Loop) => out.loops = true,
+            Some(VarKind::Index(def)) => {
+                let inner = depends(p, *def);
+                out.thread |= inner.thread;
+                out.block |= inner.block;
+                out.loops |= inner.loops;
+            }
+        }
+    }
+    out
+}
+
+/// The value of an expression of one thread, without blocks and symbols.
+pub(super) fn value(
+    p: &Program,
+    d: Dim,
+    env: &HashMap<VarId, i64>,
+    thread: Option<u32>,
+) -> Option<i64> {
+    fn of(p: &Program, env: &HashMap<VarId, i64>, t: Option<u32>, v: VarId) -> Option<i64> {
+        match p.vars.get(&v)? {
+            VarKind::Thread(_) => t.map(i64::from),
+            VarKind::Block(_) | VarKind::Symbol => None,
+            VarKind::Loop => env.get(&v).copied(),
+            VarKind::Index(def) => p.arena.eval(*def, &|v| of(p, env, t, v)).ok(),
+        }
+    }
+    p.arena.eval(d, &|v| of(p, env, thread, v)).ok()
+}
+
+impl Offset {
+    /// None where blocks and threads or loops cannot be told apart.
+    fn of(p: &Program, d: Dim) -> Option<Offset> {
+        let mut out = Offset { constant: 0, block: vec![], rest: vec![] };
+        let term = |d: Dim, factor: i64, out: &mut Offset| {
+            let on = depends(p, d);
+            if on.block && (on.thread || on.loops) {
+                return None;
+            }
+            if on.block { &mut out.block } else { &mut out.rest }.push((d, factor));
+            Some(())
+        };
+        match d {
+            Dim::Const(c) => out.constant = c,
+            Dim::Expr(id) => match p.arena.node(id) {
+                Node::Linear { terms, constant } => {
+                    out.constant = constant;
+                    for (e, factor) in terms.iter() {
+                        term(Dim::Expr(*e), *factor, &mut out)?;
+                    }
+                }
+                _ => term(d, 1, &mut out)?,
+            },
+        }
+        Some(out)
+    }
+
+    /// The loops that it depends on.
+    fn loops(&self, p: &Program) -> Vec<VarId> {
+        fn of(p: &Program, d: Dim, out: &mut Vec<VarId>) {
+            for v in p.vars_in(d) {
+                match p.vars.get(&v) {
+                    Some(VarKind::Loop) if !out.contains(&v) => out.push(v),
+                    Some(VarKind::Index(def)) => of(p, *def, out),
+                    _ => {}
+                }
+            }
+        }
+        let mut out = vec![];
+        self.rest.iter().for_each(|(d, _)| of(p, *d, &mut out));
+        out
+    }
+
+    /// The rest, for a thread.
+    fn at(&self, p: &Program, env: &HashMap<VarId, i64>, thread: Option<u32>) -> Option<i64> {
+        let mut sum = self.constant;
+        for (d, factor) in &self.rest {
+            sum = sum.checked_add(value(p, *d, env, thread)?.checked_mul(*factor)?)?;
+        }
+        Some(sum)
+    }
+}
+
+/// Threads of a block, a bit each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mask([u64; 16]);
+
+impl Mask {
+    /// The first so many.
+    pub(super) fn first(n: i64) -> Self {
+        let mut out = Mask([0; 16]);
+        (0..n.clamp(0, 1024)).for_each(|t| out.insert(t));
+        out
+    }
+
+    fn insert(&mut self, thread: i64) {
+        if let Some(word) = usize::try_from(thread / 64).ok().and_then(|w| self.0.get_mut(w)) {
+            *word |= 1 << (thread % 64);
+        }
+    }
+
+    pub(super) fn and(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    pub(super) fn without(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+
+    /// Those for which something holds.
+    pub(super) fn filter(&self, holds: impl Fn(u32) -> bool) -> Mask {
+        let mut out = Mask([0; 16]);
+        self.threads().filter(|t| holds(*t)).for_each(|t| out.insert(i64::from(t)));
+        out
+    }
+
+    fn threads(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..1024u32).filter(|t| self.0[(t / 64) as usize] >> (t % 64) & 1 == 1)
+    }
+
+    fn key(&self) -> impl Iterator<Item = i64> + '_ {
+        self.0.iter().map(|w| *w as i64)
+    }
+}
+
+/// The threads of a thread tensor, where they are known.
+pub(super) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> Option<Mask> {
+    let t = &p.threads[id];
+    // A thread for itself is each of those that the tensor was made of.
+    if let Some(of) = t.each {
+        return members(p, of, env);
+    }
+    if let Some(of) = t.elect {
+        return members(p, of, env);
+    }
+    let offset = value(p, t.offset, env, None)?;
+    let layout = t.concat().to_fixed().filter(|l| l.size() <= 1024)?;
+    let mut out = Mask([0; 16]);
+    (0..layout.size()).for_each(|i| out.insert(offset + layout.at(i)));
+    Some(out)
+}

@@ -1,0 +1,286 @@
+//! Random programs mean the same before and after decomposition.
+//!
+//! `CARBYNE_CASES=30000` judges so many, drawn by a seed that is printed; `CARBYNE_SEED=1` names the seed.
+//! Without either the seed is fixed. A failure is kept under `gate` in the build folder, as small as it could be
+//! made; what is mended goes to `decompose/tests/gate`, all of whose files are judged each time.
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_codegen::nvrtc::{Emit, Options};
+use carbyne_codegen::testing::require_nvrtc;
+use carbyne_decompose::Decomposed;
+use carbyne_decompose::gate::{Case, Failure, Subject, Verdict, case, judge};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Cases of the plain run.
+const CASES: u64 = 300;
+/// Of so many that decompose, one is compiled.
+const COMPILED: u64 = 40;
+/// Simpler cases that are tried for one that failed.
+const SIMPLER: usize = 150;
+/// Programs kept for each reason to refuse one.
+const EXAMPLES: u64 = 3;
+/// Failures that are made small.
+const SMALL: usize = 24;
+
+/// The rows of each architecture, made once.
+#[derive(Default)]
+struct Tables(HashMap<&'static str, AtomTable>);
+
+impl Tables {
+    fn of(&mut self, arch: Arch) -> &AtomTable {
+        self.0.entry(arch.as_str()).or_insert_with(|| AtomTable::new(arch))
+    }
+}
+
+/// How often each thing occurs.
+#[derive(Default)]
+struct Counts {
+    cases: u64,
+    preserved: u64,
+    compiled: u64,
+    discarded: BTreeMap<&'static str, u64>,
+    refused: BTreeMap<&'static str, u64>,
+    failed: BTreeMap<String, u64>,
+    /// Of cases in which something occurs: all, those that decompose, those that are refused.
+    features: BTreeMap<&'static str, [u64; 3]>,
+    archs: BTreeMap<&'static str, [u64; 3]>,
+}
+
+impl Counts {
+    fn note(&mut self, arch: Arch, features: &[&'static str], verdict: &Verdict) {
+        self.cases += 1;
+        let column = match verdict {
+            Verdict::Preserved(_) => 1,
+            Verdict::Refused(_) => 2,
+            _ => 0,
+        };
+        let count = |counts: &mut [u64; 3]| {
+            counts[0] += 1;
+            if column > 0 {
+                counts[column] += 1;
+            }
+        };
+        features.iter().for_each(|f| count(self.features.entry(f).or_default()));
+        count(self.archs.entry(arch.as_str()).or_default());
+        match verdict {
+            Verdict::Preserved(_) => self.preserved += 1,
+            Verdict::Refused(errors) => {
+                if let Some(d) = errors.first() {
+                    *self.refused.entry(d.code.as_str()).or_default() += 1;
+                }
+            }
+            Verdict::Discarded(d) => {
+                *self.discarded.entry(d.code.as_str()).or_default() += 1;
+            }
+            Verdict::Failed(f) => *self.failed.entry(f.kind.clone()).or_default() += 1,
+        }
+    }
+
+    fn n_refused(&self) -> u64 {
+        self.refused.values().sum()
+    }
+
+    fn n_discarded(&self) -> u64 {
+        self.discarded.values().sum()
+    }
+
+    fn table(&self, seed: u64) -> String {
+        let mut out = format!(
+            "seed {seed}: {} cases, {} mean the same, {} refused, {} failed, {} discarded; {} compiled\n",
+            self.cases,
+            self.preserved,
+            self.n_refused(),
+            self.failed.values().sum::<u64>(),
+            self.n_discarded(),
+            self.compiled,
+        );
+        let list = |name: &str, of: Vec<(String, u64)>, out: &mut String| {
+            let all: Vec<String> = of.into_iter().map(|(k, n)| format!("{k} {n}")).collect();
+            if !all.is_empty() {
+                let _ = writeln!(out, "{name}: {}", all.join(", "));
+            }
+        };
+        let all = |of: &BTreeMap<&'static str, u64>| {
+            of.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect()
+        };
+        list("refused", all(&self.refused), &mut out);
+        list("failed", self.failed.iter().map(|(k, n)| (k.clone(), *n)).collect(), &mut out);
+        list("discarded", all(&self.discarded), &mut out);
+        let _ = writeln!(out, "{:>7} {:>7} {:>7}  with", "cases", "same", "refused");
+        for (name, [n, same, refused]) in self.archs.iter().chain(&self.features) {
+            let _ = writeln!(out, "{n:>7} {same:>7} {refused:>7}  {name}");
+        }
+        out
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.trim().parse().ok()
+}
+
+/// The generator of a case.
+fn runner(seed: u64, i: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&i.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng)
+}
+
+/// The simplest case that fails in the same way.
+fn simplest(
+    mut tree: impl ValueTree<Value = Case>,
+    failure: Failure,
+    tables: &mut Tables,
+) -> (Case, Failure) {
+    let (mut best, mut why) = (tree.current(), failure);
+    let mut more = tree.simplify();
+    for _ in 0..SIMPLER {
+        if !more {
+            break;
+        }
+        let case = tree.current();
+        let (subject, _) = case.render();
+        match judge(&subject, tables.of(subject.arch)) {
+            Verdict::Failed(f) if f.kind == why.kind => {
+                (best, why) = (case, f);
+                more = tree.simplify();
+            }
+            _ => more = tree.complicate(),
+        }
+    }
+    (best, why)
+}
+
+fn folder() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a build folder");
+    let folder = target.join("gate");
+    std::fs::create_dir_all(&folder).expect("a folder for failures");
+    folder
+}
+
+/// Keeps a failure; where.
+fn keep(name: &str, subject: &Subject, failure: &Failure) -> String {
+    let file = folder().join(format!("{name}.cby"));
+    let title = format!("{}: {}", failure.kind, failure.what);
+    std::fs::write(&file, subject.write(&title)).expect("a file for a failure");
+    if let Some(text) = &failure.decomposed {
+        let file = folder().join(format!("{name}.decomposed.cby"));
+        std::fs::write(file, text).expect("a file for a decomposed program");
+    }
+    file.display().to_string()
+}
+
+/// Compiles each kernel; what is wrong, if anything is.
+fn compile(d: &Decomposed, arch: Arch, table: &AtomTable) -> Result<bool, String> {
+    let Some(nvrtc) = require_nvrtc() else { return Ok(false) };
+    for &kernel in &d.program.kernels {
+        let printed = carbyne_codegen::print_kernel(&d.program, kernel, table)
+            .map_err(|errors| format!("{errors:?}"))?;
+        nvrtc
+            .compile(&printed.source, arch.nvrtc_name(), Emit::Ptx, &Options::default())
+            .map_err(|e| format!("{e}\n{}", e.notes.join("\n")))?;
+    }
+    Ok(true)
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "counts are for people who run it by hand")]
+fn decomposition_preserves_meaning() {
+    let cases = number("CARBYNE_CASES");
+    let seed = number("CARBYNE_SEED").unwrap_or_else(|| match cases {
+        None => 0,
+        Some(_) => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            now.map_or(1, |t| t.as_secs())
+        }
+    });
+    let mut tables = Tables::default();
+    let mut counts = Counts::default();
+    let mut failures = vec![];
+    // Panics are failures like others, and many simpler cases are tried for one.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for i in 0..cases.unwrap_or(CASES) {
+        let tree = case().new_tree(&mut runner(seed, i)).expect("a case");
+        let (subject, features) = tree.current().render();
+        if subject.text.is_empty() {
+            *counts.discarded.entry("nothing").or_default() += 1;
+            counts.cases += 1;
+            continue;
+        }
+        let table = tables.of(subject.arch);
+        let mut verdict = judge(&subject, table);
+        if let Verdict::Preserved(d) = &verdict
+            && counts.preserved % COMPILED == 0
+        {
+            match compile(d, subject.arch, table) {
+                Ok(done) => counts.compiled += u64::from(done),
+                Err(what) => {
+                    let (kind, decomposed) = ("compile".to_owned(), Some(d.text.clone()));
+                    verdict = Verdict::Failed(Failure { kind, what, decomposed });
+                }
+            }
+        }
+        counts.note(subject.arch, &features, &verdict);
+        // Some of each reason, for who wants to know what does not decompose.
+        let reason = match &verdict {
+            Verdict::Refused(errors) => errors.first().map(|d| ("refused", d)),
+            Verdict::Discarded(d) => Some(("discarded", &**d)),
+            _ => None,
+        };
+        if let Some((what, d)) = reason {
+            let code = d.code.as_str();
+            let all = if what == "refused" { &counts.refused } else { &counts.discarded };
+            let n = all.get(code).copied().unwrap_or_default();
+            if n <= EXAMPLES {
+                let text = format!("{} {} {}", d.message, d.label, d.notes.join(" "));
+                let why = Failure { kind: code.to_owned(), what: text, decomposed: None };
+                keep(&format!("{what}_{code}_{n}"), &subject, &why);
+            }
+        }
+        if let Verdict::Failed(mut failure) = verdict {
+            let mut small = subject;
+            if failures.len() < SMALL && failure.kind != "compile" {
+                let case;
+                (case, failure) = simplest(tree, failure, &mut tables);
+                small = case.render().0;
+            }
+            let name = format!("{}_{seed}_{i}", failure.kind.replace(' ', "_"));
+            let file = keep(&name, &small, &failure);
+            failures.push(format!("{file}: {}\n{}", failure.what, small.text));
+        }
+    }
+    std::panic::set_hook(hook);
+    let table = counts.table(seed);
+    println!("{table}");
+    std::fs::write(folder().join("counts.txt"), &table).expect("a file for the counts");
+    assert!(failures.is_empty(), "{}\n{table}", failures.join("\n"));
+    let judged = counts.preserved + counts.n_refused();
+    assert!(counts.preserved * 10 >= judged * 7, "too many are refused\n{table}");
+    assert!(counts.n_discarded() * 20 <= counts.cases, "too many do not run\n{table}");
+}
+
+#[test]
+fn what_was_mended_stays_so() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gate");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("the folder").map(|f| f.expect("a file").path()).collect();
+    files.sort();
+    let mut tables = Tables::default();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let subject = Subject::read(&text).unwrap_or_else(|| panic!("{}: no head", file.display()));
+        let verdict = judge(&subject, tables.of(subject.arch));
+        let refused = text.contains("// refused:");
+        match verdict {
+            Verdict::Preserved(_) if !refused => {}
+            Verdict::Refused(d) if text.contains(&format!("// refused: {}", d[0].code)) => {}
+            other => panic!("{}: {other:#?}", file.display()),
+        }
+    }
+}

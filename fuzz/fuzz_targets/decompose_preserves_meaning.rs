@@ -1,0 +1,28 @@
+//! Oracle: a program that runs cleanly as it is written is refused with a reason, or computes the same when it
+//! is decomposed, under a drawn schedule: no race, no undefined read.
+#![no_main]
+
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_decompose::gate::{Verdict, case, judge};
+use libfuzzer_sys::fuzz_target;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+static TABLES: LazyLock<HashMap<&str, AtomTable>> =
+    LazyLock::new(|| Arch::ALL.iter().map(|a| (a.as_str(), AtomTable::new(*a))).collect());
+
+fuzz_target!(|bytes: &[u8]| {
+    let rng = TestRng::from_seed(RngAlgorithm::PassThrough, bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let Ok(tree) = case().new_tree(&mut runner) else { return };
+    let (subject, _) = tree.current().render();
+    if subject.text.is_empty() {
+        return;
+    }
+    if let Verdict::Failed(failure) = judge(&subject, &TABLES[subject.arch.as_str()]) {
+        let title = format!("{}: {}", failure.kind, failure.what);
+        panic!("{}{}", subject.write(&title), failure.decomposed.unwrap_or_default());
+    }
+});
