@@ -360,9 +360,9 @@ fn merge_into(memory: &mut Memory, buffer: BufferId, pages: BTreeMap<u64, Writte
 
 /// An upper bound of the steps of a block, its share of comparing the kernel's outputs included.
 fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
-    let steps = block_steps(kernel, options.check);
+    let steps = block_steps(kernel, options.check, options.schedule.is_some());
     let Some(root) = kernel.root.as_ref().filter(|_| options.check) else { return steps };
-    let size = kernel.views[root.outputs[0]].size.unsigned_abs();
+    let size = kernel.views[root.outputs[0]].size.unsigned_abs().saturating_mul(10);
     let all = (root.meaning.multiply_adds() / 8).saturating_add(size);
     steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
 }
