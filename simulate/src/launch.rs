@@ -430,7 +430,7 @@ pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<
 
 /// An upper bound of the steps of a block, its share of comparing the kernel's outputs included.
 pub(crate) fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
-    let steps = block_steps(kernel, options.check);
+    let steps = block_steps(kernel, options.check, options.schedule.is_some());
     let Some(root) = kernel.root.as_ref().filter(|_| options.check) else { return steps };
     let all = meaning_steps(kernel, root);
     steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
@@ -442,7 +442,7 @@ fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
     let of = |(i, view): (usize, &usize)| {
         let modes = &kernel.views[*view].modes;
         (chain.work(i, &Region::whole(modes)) / 8)
-            .saturating_add(kernel.views[*view].size.unsigned_abs())
+            .saturating_add(kernel.views[*view].size.unsigned_abs().saturating_mul(10))
     };
     root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
 }

@@ -5,7 +5,7 @@
 
 use super::strand::{Frame, Kind, Status, Strand};
 use super::{Runner, blame, diverged};
-use crate::index::{BadIndex, LoopValue};
+use crate::index::{BadIndex, Compare, LoopValue};
 use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
 use std::cmp::Ordering;
 
@@ -219,14 +219,16 @@ impl<'k> Runner<'k> {
             }
             Node::If { cond, site, blocking, then, otherwise } => {
                 let mut yes = Mask::NONE;
-                for t in mask.threads() {
-                    let mut all = true;
-                    for c in cond {
-                        let holds = c.holds(&self.env, t);
-                        all = all && holds.map_err(|e| blame::bad_index(self.kernel, *site, e))?;
-                    }
-                    if all {
-                        yes.insert(t);
+                let first = mask.threads().next().filter(|_| cond.iter().all(Compare::is_uniform));
+                match first {
+                    Some(first) if self.all_hold(cond, first, *site)? => yes = mask,
+                    Some(_) => {}
+                    None => {
+                        for t in mask.threads() {
+                            if self.all_hold(cond, t, *site)? {
+                                yes.insert(t);
+                            }
+                        }
                     }
                 }
                 let mut no = mask.without(&yes);
@@ -295,6 +297,16 @@ impl<'k> Runner<'k> {
         }
         strand.advance();
         Ok(Step::On)
+    }
+
+    /// Whether all conditions hold for a thread.
+    fn all_hold(&self, cond: &[Compare], thread: usize, site: u32) -> Checked<bool> {
+        let mut all = true;
+        for c in cond {
+            let holds = c.holds(&self.env, thread);
+            all &= holds.map_err(|e| blame::bad_index(self.kernel, site, e))?;
+        }
+        Ok(all)
     }
 
     /// What follows the last statement of a list.

@@ -4,7 +4,7 @@ use super::Runner;
 use super::blame::{self, Access};
 use super::strand::Strand;
 use crate::plan::{Checked, Mask, Node, SyncNode};
-use crate::state::clock::{Message, Part};
+use crate::state::clock::Part;
 use crate::state::{GlobalElement, Misuse, Unmet, Value};
 use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
@@ -34,21 +34,21 @@ impl Runner<'_> {
                     if !ordered {
                         clock = clock.without_memory();
                     }
+                    self.cluster.pass_on(&clock);
                     for t in threads(part) {
                         let (place, n) = self.in_cluster(t);
-                        let last = self.cluster.arrive(place, n, &clock);
+                        let last = self.cluster.arrive(place, n);
                         self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
                     }
                 }
             }
             SyncOp::ClusterWait => {
                 for part in self.parts(active) {
-                    let mut clock = Message::default();
                     for t in threads(part) {
                         let (place, _) = self.in_cluster(t);
-                        clock.clone_from(self.cluster.passed(place));
+                        self.cluster.passed(place);
                     }
-                    self.clocks.acquire(part, &clock);
+                    self.clocks.acquire(part, self.cluster.complete());
                 }
             }
             SyncOp::MbarrierInit
@@ -443,10 +443,10 @@ impl Runner<'_> {
             let first = part.warp * 32 + part.lanes.trailing_zeros() as usize;
             ordered.map_err(|e| self.misuse(sync, first, at, e))?;
         }
-        let clock = match sync.op {
-            SyncOp::MbarrierInit => Message::default(),
-            _ => self.clocks.release(part),
-        };
+        if sync.op != SyncOp::MbarrierInit {
+            let clock = self.clocks.release(part);
+            self.blocks[rank].pass_on(byte, &clock);
+        }
         for t in threads(part) {
             let number = self.number(sync, t)?;
             who.thread = t as u16;
@@ -457,12 +457,12 @@ impl Runner<'_> {
                     let agent = self.clocks.mbarrier(rank, index, self.kernel.n_mbarriers());
                     self.blocks[rank].init_mbarrier(byte, number, t, agent).map(|()| false)
                 }
-                SyncOp::MbarrierExpect => self.blocks[rank].arrive(byte, (1, number), &clock),
+                SyncOp::MbarrierExpect => self.blocks[rank].arrive(byte, (1, number)),
                 SyncOp::MbarrierAsyncArrive => {
                     let landing = self.blocks[rank].land_with(byte, t);
-                    landing.and_then(|()| self.blocks[rank].arrive(byte, (1, 0), &clock))
+                    landing.and_then(|()| self.blocks[rank].arrive(byte, (1, 0)))
                 }
-                _ => self.blocks[rank].arrive(byte, (number, 0), &clock),
+                _ => self.blocks[rank].arrive(byte, (number, 0)),
             };
             self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
         }

@@ -201,6 +201,11 @@ pub(crate) struct Compare {
 }
 
 impl Compare {
+    /// Whether it is the same for all threads.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.lhs.is_uniform() && self.rhs.is_uniform()
+    }
+
     /// Whether it holds for a thread.
     ///
     /// # Errors

@@ -1,70 +1,267 @@
 //! An upper bound of the steps that a block takes, before it runs.
 //!
-//! A step is the reading or writing of one element, or eight multiply-adds. Invariant: the bound saturates,
-//! and every iteration counts at least one, so no loop outruns it.
+//! A step is some eight nanoseconds of one core: statements are weighed by what it took to execute them on a server of
+//! 2024, so that a budget of steps is one of time, and a sample of so many steps takes as long as it is said to. Nothing
+//! is measured at run time: the same program always takes as many steps.
+//!
+//! Invariant: the bound saturates, and every iteration counts at least one, so no loop outruns it.
 
-use super::{Check, How, Kernel, Leaf, Node, Reference, Source};
-use crate::denote::Region;
+use super::{
+    BoundRow, Check, How, Kernel, Leaf, Node, Reference, RowOp, Source, Space, SyncNode, View,
+};
+use crate::denote::{Meaning, Region};
+use carbyne_ir::ast::SyncOp;
 
 /// Steps of a block that does nothing.
 const START: u64 = 256;
+/// Of going from one statement to the next.
+const STATEMENT: u64 = 2;
+/// The same where warps go their own ways: which of them is next has to be found.
+const STATEMENT_APART: u64 = 15;
+/// Of executing a leaf for the first of its threads.
+const LEAF: u64 = 10;
 
-/// Steps of one block. Saturates.
-pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool) -> u64 {
+/// Steps of one block. `drawn`: under a schedule by which warps go their own ways everywhere. Saturates.
+pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 {
     let registers: usize = kernel.registers.iter().map(|r| r.len).sum();
     let setting_up = START
         + kernel.n_threads as u64
         + (registers * kernel.n_threads) as u64 / 16
         + kernel.shared.size as u64 / 4;
-    nodes(kernel, &kernel.body, check).saturating_add(setting_up)
+    let all = Who {
+        kernel,
+        check,
+        threads: kernel.n_threads as u64,
+        warps: kernel.n_warps as u64,
+        apart: drawn,
+    };
+    all.nodes(&kernel.body).saturating_add(setting_up)
 }
 
-fn nodes(kernel: &Kernel<'_>, list: &[Node], check: bool) -> u64 {
-    list.iter().fold(0, |sum: u64, node| sum.saturating_add(node_steps(kernel, node, check)))
+/// Who executes statements.
+#[derive(Copy, Clone)]
+struct Who<'k> {
+    kernel: &'k Kernel<'k>,
+    check: bool,
+    threads: u64,
+    warps: u64,
+    /// Whether warps may be at different statements.
+    apart: bool,
 }
 
-fn node_steps(kernel: &Kernel<'_>, node: &Node, check: bool) -> u64 {
-    let warps = kernel.n_warps as u64;
-    match node {
-        Node::Leaf(i) => leaf(kernel, &kernel.leaves[*i]),
-        Node::Body { check: c, body, .. } => {
-            let compared = match c {
-                Some(i) if check => compare(kernel, &kernel.checks[*i]),
-                _ => 0,
-            };
-            nodes(kernel, body, check).saturating_add(compared).saturating_add(1)
+impl Who<'_> {
+    fn nodes(self, list: &[Node]) -> u64 {
+        list.iter().fold(0, |sum: u64, node| sum.saturating_add(self.node(node)))
+    }
+
+    /// One statement, for all warps.
+    fn statement(self) -> u64 {
+        if self.apart { STATEMENT_APART * self.warps } else { STATEMENT }
+    }
+
+    /// Those of a thread tensor; `blocking`: of whom some may wait for others.
+    fn of(self, crew: usize, blocking: bool) -> Self {
+        let crew = &self.kernel.crews[crew];
+        let threads = (crew.n_groups() * crew.group_size()) as u64;
+        let warps = match crew.known() {
+            Some(squad) => u64::from(squad.mask.warps().count_ones()),
+            None => threads,
+        };
+        let warps = warps.min(self.warps).max(1);
+        Who { threads: threads.min(self.threads), warps, apart: self.apart || blocking, ..self }
+    }
+
+    fn node(self, node: &Node) -> u64 {
+        let own = match node {
+            Node::Leaf(i) => self.leaf(&self.kernel.leaves[*i]),
+            Node::Body { crew, check, blocking, body, .. } => {
+                let compared = match check {
+                    Some(i) if self.check => compare(self.kernel, &self.kernel.checks[*i]),
+                    _ => 0,
+                };
+                let inside = self.of(*crew, *blocking);
+                inside.nodes(body).saturating_add(compared).saturating_add(inside.statement() + 4)
+            }
+            Node::For { start, end, trips, blocking, body, .. } => {
+                let same = start.is_uniform() && end.is_uniform();
+                let each = if same { 0 } else { self.threads };
+                let inside = Who { apart: self.apart || *blocking && !same, ..self };
+                let turn = inside.nodes(body).saturating_add(each + inside.statement());
+                let enter = each * 2 + if same { 0 } else { self.kernel.n_threads as u64 / 8 };
+                turn.saturating_mul(*trips).saturating_add(enter + 1)
+            }
+            Node::If { cond, blocking, then, otherwise, .. } => {
+                let same = cond.iter().all(crate::index::Compare::is_uniform);
+                let conditions = cond.len() as u64 * if same { 1 } else { self.threads };
+                let inside = Who { apart: self.apart || *blocking && !same, ..self };
+                let branches = inside.nodes(then).saturating_add(inside.nodes(otherwise));
+                branches.saturating_add(conditions + inside.statement() + 3)
+            }
+            Node::Allocate(buffer) => buffer.map_or(1, |b| {
+                let registers = self.kernel.registers[b].len as u64;
+                registers.saturating_mul(self.kernel.n_threads as u64) / 16 + 3
+            }),
+            Node::Barrier { .. } => self.meet(),
+            Node::Sync(sync) => self.sync(sync),
+        };
+        own.saturating_add(self.statement())
+    }
+
+    /// Agents whose clocks are kept.
+    fn agents(self) -> u64 {
+        let kernel = self.kernel;
+        let n = (kernel.cluster * (kernel.n_warps + 1 + kernel.n_mbarriers())) as u64;
+        if kernel.n_mbarriers() > 0 { n + n / 2 } else { n }
+    }
+
+    /// Threads learn from each other.
+    fn meet(self) -> u64 {
+        20 + self.warps * (8 + self.agents())
+    }
+
+    fn sync(self, sync: &SyncNode) -> u64 {
+        let Who { threads, warps, kernel, .. } = self;
+        let n = sync.view.map_or(1, |v| kernel.views[v].size.unsigned_abs());
+        let strands = (kernel.n_warps * kernel.cluster) as u64;
+        let fences = threads * (kernel.n_mbarriers() as u64 / 4 + 1);
+        match sync.op {
+            SyncOp::AsyncCommit | SyncOp::BulkCommit => 8 + threads,
+            SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead => 8 + 2 * threads,
+            SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
+                threads + warps * (20 + self.agents() + 4 * strands)
+            }
+            SyncOp::ClusterWait => threads + warps * (20 + self.agents()),
+            SyncOp::MbarrierInit => n.saturating_mul(30 * threads),
+            // Whoever waits looks again.
+            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => {
+                n.saturating_mul(13 * threads + warps * (40 + 2 * self.agents() + 4 * strands))
+            }
+            SyncOp::MbarrierWait => n.saturating_mul(14 * threads + warps * (20 + self.agents())),
+            SyncOp::FenceAsync => 10 + fences + warps * (6 + self.agents()),
+            SyncOp::FenceMbarrierInit => 10 + fences,
+            SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => 10 + 6 * warps,
+            SyncOp::RegistersInc | SyncOp::RegistersDec => 10 + warps * (20 + 4 * strands),
+            SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => 3,
         }
-        Node::For { trips, body, .. } => nodes(kernel, body, check)
-            .saturating_add(warps)
-            .saturating_mul(*trips)
-            .saturating_add(1),
-        Node::If { then, otherwise, .. } => nodes(kernel, then, check)
-            .saturating_add(nodes(kernel, otherwise, check))
-            .saturating_add(kernel.n_threads as u64),
-        Node::Allocate(buffer) => buffer.map_or(1, |b| {
-            (kernel.registers[b].len as u64).saturating_mul(kernel.n_threads as u64)
-        }),
-        Node::Barrier { .. } => kernel.n_threads as u64,
-        Node::Sync(sync) => {
-            let n = sync.view.map_or(1, |v| kernel.views[v].size.unsigned_abs());
-            n.saturating_mul(kernel.n_threads as u64)
+    }
+
+    fn leaf(self, leaf: &Leaf) -> u64 {
+        let who = self.of(leaf.crew, false);
+        let crew = &self.kernel.crews[leaf.crew];
+        let work = match &leaf.how {
+            How::Row(row) if row.private => privately(row).saturating_mul(who.threads),
+            How::Row(row) => {
+                let instances = who.threads.div_ceil(row.group.max(1) as u64);
+                self.row(row).saturating_mul(instances)
+            }
+            How::Meaning(m) if leaf.alone => self.alone(leaf, m).saturating_mul(who.threads),
+            How::Meaning(m) => {
+                let ordered = if leaf.ordered { self.meet() } else { 0 };
+                let groups = (self.group(leaf, m) + 20).saturating_mul(crew.n_groups() as u64);
+                groups.saturating_add(ordered)
+            }
+            How::Bulk(_) => self.bulk(leaf).saturating_mul(who.threads),
+            How::Shuffle { .. } => {
+                let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);
+                (elements.saturating_mul(2) + 2).saturating_mul(who.threads)
+            }
+        };
+        let apart = if self.apart { LEAF * who.warps } else { LEAF };
+        work.saturating_add(apart)
+    }
+
+    /// A group of threads that executes a row.
+    fn row(self, row: &BoundRow) -> u64 {
+        // In halves: registers of several threads are read and written faster than memory.
+        let halves = |source: &Source| match self.space(source) {
+            Some(Space::Shared(_)) => 8,
+            Some(Space::Global(_)) => 5,
+            Some(Space::Registers(_)) if row.in_flight => 6,
+            _ => 1,
+        };
+        let described = |o: &super::BoundOperand| match o.described {
+            true => row.group.div_ceil(32) as u64,
+            false => 1,
+        };
+        let operand = |o: &super::BoundOperand| {
+            let slots = (o.reads.len() + o.writes.len()) as u64;
+            slots * halves(&o.source) * described(o)
+        };
+        let moved: u64 = row.reads.iter().chain(&row.writes).map(operand).sum::<u64>() / 2;
+        let alone = if row.group == 1 { 8 } else { 20 + row.group as u64 / 2 };
+        let copies = if row.asynchronous { 8 } else { 0 };
+        let adds = if matches!(row.op, RowOp::Accumulate(_)) { 4 } else { 0 };
+        moved + alone + copies + adds + function(row.op) + row.multiply_adds() / 8
+    }
+
+    /// A thread that executes a leaf by its meaning.
+    fn alone(self, leaf: &Leaf, meaning: &Meaning) -> u64 {
+        let each = |source: &Source| -> u64 {
+            match self.space(source) {
+                Some(Space::Registers(_)) | None => 2,
+                Some(Space::Shared(_)) => 5,
+                Some(Space::Global(_)) => 3,
+            }
+        };
+        let one = |s: &Source| each(s).saturating_mul(size(self.kernel, s));
+        let read = leaf.inputs.iter().fold(2u64, |sum, s| sum.saturating_add(one(s)));
+        let written = |v: &usize| one(&Source::View(*v));
+        let moved = leaf.outputs.iter().fold(read, |sum, v| sum.saturating_add(written(v)));
+        moved.saturating_add(evaluated(self.kernel, leaf, meaning)).saturating_add(match meaning {
+            Meaning::Move | Meaning::MatMul { .. } | Meaning::Accumulate(..) => 0,
+            _ => 5,
+        })
+    }
+
+    /// A group that executes a leaf by its meaning.
+    fn group(self, leaf: &Leaf, meaning: &Meaning) -> u64 {
+        let views = super::lower::views_of(&leaf.inputs).chain(leaf.outputs.iter().copied());
+        // Each owner of a distributed element touches what lies beside it in memory.
+        let owners = views.map(|v| copies(self.kernel, &self.kernel.views[v])).max().unwrap_or(1);
+        let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);
+        let moved = elements.saturating_mul(4).saturating_mul(owners);
+        moved.saturating_add(evaluated(self.kernel, leaf, meaning))
+    }
+
+    /// A thread that issues a bulk copy.
+    fn bulk(self, leaf: &Leaf) -> u64 {
+        let blocks = self.kernel.cluster as u64;
+        let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);
+        elements.saturating_mul(6).saturating_mul(blocks).saturating_add(150 + 2 * self.agents())
+    }
+
+    fn space(self, source: &Source) -> Option<Space> {
+        match source {
+            Source::View(v) => Some(self.kernel.views[*v].space),
+            Source::Number(_) => None,
         }
     }
 }
 
-fn leaf(kernel: &Kernel<'_>, leaf: &Leaf) -> u64 {
-    let crew = &kernel.crews[leaf.crew];
-    let (groups, threads) = (crew.n_groups() as u64, (crew.n_groups() * crew.group_size()) as u64);
-    let elements = operands(kernel, &leaf.inputs, &leaf.outputs);
-    match &leaf.how {
-        How::Row(row) => {
-            let instances = threads.div_ceil(row.group.max(1) as u64);
-            row.work().saturating_mul(instances)
-        }
-        How::Meaning(m) => (m.multiply_adds() / 8).saturating_add(elements).saturating_mul(groups),
-        How::Bulk(_) | How::Shuffle { .. } => elements.saturating_mul(threads),
+/// A thread that executes a row on registers of its own.
+fn privately(row: &BoundRow) -> u64 {
+    if matches!(row.op, RowOp::MatMul { extents: [1, 1, 1, 1], .. }) {
+        return 2;
     }
-    .saturating_add(threads)
+    let slots = row.reads.iter().map(|r| r.reads.len()).sum::<usize>()
+        + row.writes.iter().map(|w| w.writes.len() + w.reads.len()).sum::<usize>();
+    1 + slots as u64 + function(row.op) + row.multiply_adds()
+}
+
+/// What it takes to compute a row's output beside moving it.
+fn function(op: RowOp) -> u64 {
+    match op {
+        RowOp::Unary(..) => 5,
+        _ => 0,
+    }
+}
+
+/// What it takes to evaluate a meaning beside moving its operands.
+fn evaluated(kernel: &Kernel<'_>, leaf: &Leaf, meaning: &Meaning) -> u64 {
+    match meaning {
+        Meaning::Unary(_) => leaf.outputs.iter().map(|v| size(kernel, &Source::View(*v)) * 3).sum(),
+        _ => meaning.multiply_adds() / 8,
+    }
 }
 
 /// Steps of evaluating a check's reference and comparing with it.
@@ -74,16 +271,27 @@ pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
         .iter()
         .enumerate()
         .map(|(i, v)| chain.work(i, &Region::whole(&kernel.views[*v].modes)));
-    let one = (work.fold(0, u64::saturating_add) / 8)
-        .saturating_add(operands(kernel, inputs, outputs).saturating_mul(2));
+    let owners = outputs.iter().map(|v| copies(kernel, &kernel.views[*v])).max().unwrap_or(1);
+    let moved = elements(kernel, inputs, outputs).saturating_mul(2 + owners);
+    let one = (work.fold(0, u64::saturating_add) / 8).saturating_add(moved);
     one.saturating_mul(kernel.crews[check.crew].n_groups() as u64)
 }
 
-fn operands(kernel: &Kernel<'_>, inputs: &[Source], outputs: &[usize]) -> u64 {
-    let input = |s: &Source| match s {
+/// How many threads hold an element of a distributed tensor, on average and rounded up.
+fn copies(kernel: &Kernel<'_>, view: &View) -> u64 {
+    let Some(dist) = view.dist else { return 1 };
+    let held: usize = kernel.dists[dist].by_thread.iter().map(|(_, regs)| regs.len()).sum();
+    (held as u64).div_ceil(view.size.unsigned_abs().max(1)).max(1)
+}
+
+fn size(kernel: &Kernel<'_>, source: &Source) -> u64 {
+    match source {
         Source::View(v) => kernel.views[*v].size.unsigned_abs(),
         Source::Number(_) => 0,
-    };
-    let read = inputs.iter().fold(0u64, |sum, s| sum.saturating_add(input(s)));
-    outputs.iter().fold(read, |sum, v| sum.saturating_add(kernel.views[*v].size.unsigned_abs()))
+    }
+}
+
+fn elements(kernel: &Kernel<'_>, inputs: &[Source], outputs: &[usize]) -> u64 {
+    let read = inputs.iter().fold(0u64, |sum, s| sum.saturating_add(size(kernel, s)));
+    outputs.iter().fold(read, |sum, v| sum.saturating_add(size(kernel, &Source::View(*v))))
 }

@@ -221,13 +221,6 @@ impl BoundRow {
         })
     }
 
-    /// How many elements one group touches.
-    pub(crate) fn work(&self) -> u64 {
-        let moved: usize = self.reads.iter().map(|r| r.reads.len()).sum::<usize>()
-            + self.writes.iter().map(|w| w.writes.len()).sum::<usize>();
-        moved as u64 + self.multiply_adds() / 8
-    }
-
     /// Multiply-adds of one group.
     pub(crate) fn multiply_adds(&self) -> u64 {
         match self.op {

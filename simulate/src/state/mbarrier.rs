@@ -185,8 +185,14 @@ impl Block<'_> {
         self.mbarriers.insert(byte, barrier).map_or(Ok(()), |_| Err(TWICE))
     }
 
-    /// Arrives so many times, with what the arriving threads know; `bytes` more are expected. Whether the
-    /// phase is complete.
+    /// Passes on what lanes know that are about to arrive, with the phase that runs.
+    pub(crate) fn pass_on(&mut self, byte: usize, released: &Message) {
+        if let Some(barrier) = self.mbarriers.get_mut(&byte) {
+            barrier.arriving.join(released);
+        }
+    }
+
+    /// A thread arrives so many times; `bytes` more are expected. Whether the phase is complete.
     ///
     /// # Errors
     /// The barrier is not ready, or its phase takes no more arrivals.
@@ -194,7 +200,6 @@ impl Block<'_> {
         &mut self,
         byte: usize,
         (arrivals, bytes): (i64, i64),
-        released: &Message,
     ) -> Result<bool, Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         if arrivals > barrier.arrivals {
@@ -202,7 +207,6 @@ impl Block<'_> {
         }
         barrier.counts_bytes |= bytes > 0;
         barrier.bytes = barrier.bytes.saturating_add(bytes);
-        barrier.arriving.join(released);
         barrier.arrivals -= arrivals;
         Ok(barrier.settle())
     }
@@ -341,16 +345,16 @@ impl Block<'_> {
 }
 
 impl ClusterBarrier {
-    /// A thread of `n` arrives, with what it passes on. Whether it was the last.
+    /// Passes on what threads know that are about to arrive.
+    pub(crate) fn pass_on(&mut self, released: &Message) {
+        self.arriving.join(released);
+    }
+
+    /// A thread of `n` arrives. Whether it was the last.
     ///
     /// # Errors
     /// It has not waited since it arrived last.
-    pub(crate) fn arrive(
-        &mut self,
-        thread: usize,
-        n: usize,
-        released: &Message,
-    ) -> Result<bool, Misuse> {
+    pub(crate) fn arrive(&mut self, thread: usize, n: usize) -> Result<bool, Misuse> {
         self.threads.resize(n, (0, 0));
         let (arrived, waited) = &mut self.threads[thread];
         if arrived != waited {
@@ -361,7 +365,6 @@ impl ClusterBarrier {
             });
         }
         *arrived += 1;
-        self.arriving.join(released);
         self.arrived += 1;
         let last = self.arrived == n;
         if last {
@@ -391,11 +394,15 @@ impl ClusterBarrier {
         Ok((self.phase < arrived).then_some(unmet))
     }
 
-    /// A thread has waited; what it then knows.
-    pub(crate) fn passed(&mut self, thread: usize) -> &Message {
+    /// A thread has waited.
+    pub(crate) fn passed(&mut self, thread: usize) {
         if let Some((arrived, waited)) = self.threads.get_mut(thread) {
             *waited = *arrived;
         }
+    }
+
+    /// What threads know that have waited.
+    pub(crate) fn complete(&self) -> &Message {
         &self.complete
     }
 }
