@@ -45,6 +45,7 @@ mod sync;
 pub mod table;
 pub mod template;
 pub mod tensor_map;
+pub mod testing;
 mod unary;
 mod wgmma;
 

@@ -26,10 +26,11 @@ pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
         Just(SpecKind::Init),
         Just(SpecKind::Generic),
     ]
+    .boxed()
 }
 
 /// A spec with the given body or none.
-pub fn spec(body: impl Strategy<Value = Option<Block>>) -> impl Strategy<Value = Spec> {
+pub fn spec(body: impl Strategy<Value = Option<Block>> + 'static) -> impl Strategy<Value = Spec> {
     let operand = prop_oneof![
         4 => data_view().prop_map(Operand::View),
         1 => number().prop_map(Operand::Number),
@@ -40,16 +41,18 @@ pub fn spec(body: impl Strategy<Value = Option<Block>>) -> impl Strategy<Value =
         option::weighted(0.7, (thread_view(), thread_view())),
     );
     let lists = (vec(operand, 0..4), vec(data_view(), 0..3), vec(attr(), 0..3));
-    (head, lists, body).prop_map(|((kind, name, exec), (inputs, outputs, attrs), body)| Spec {
-        kind,
-        name,
-        exec,
-        inputs,
-        outputs,
-        attrs,
-        body,
-        span: Span::default(),
-    })
+    (head, lists, body)
+        .prop_map(|((kind, name, exec), (inputs, outputs, attrs), body)| Spec {
+            kind,
+            name,
+            exec,
+            inputs,
+            outputs,
+            attrs,
+            body,
+            span: Span::default(),
+        })
+        .boxed()
 }
 
 fn attr() -> impl Strategy<Value = Attr> {
@@ -65,5 +68,5 @@ fn attr() -> impl Strategy<Value = Attr> {
             tuple => AttrValue::Tuple(tuple),
         }),
     ];
-    (named(ident()), value).prop_map(|(key, value)| Attr { key, value })
+    (named(ident()), value).prop_map(|(key, value)| Attr { key, value }).boxed()
 }
