@@ -46,6 +46,7 @@ mod sync;
 pub mod table;
 pub mod template;
 pub mod tensor_map;
+pub mod testing;
 pub mod threads;
 mod unary;
 mod wgmma;

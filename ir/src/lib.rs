@@ -143,6 +143,7 @@ pub mod program;
 pub mod resolve;
 pub mod scalar;
 pub mod span;
+pub mod testing;
 pub mod text;
 pub mod tuple;
 pub mod verify;

@@ -1,53 +1,98 @@
 //! `cargo xtask ci`: every check, each with a closing line; all run, whatever the others found.
 
-use crate::process::{Step, cargo, say};
+use crate::process::{Run, Step, cargo, say};
 use crate::{setup, tidy};
 use std::time::Instant;
 
 /// A step and its name.
-type Named = (&'static str, fn() -> Step);
+type Named<'a> = (&'static str, Box<dyn Fn() -> Step + 'a>);
 
-/// What only the feature `gpu` has; neither CUDA nor a GPU is needed.
-fn gpu() -> Step {
-    if !cfg!(target_os = "linux") {
-        return Ok("the feature `gpu` is for Linux: skipped".to_owned());
-    }
-    let packages = ["--package", "carbyne", "--package", "carbyne-launch"];
-    let features = ["--features", "carbyne/gpu"];
-    let mut lint = vec!["clippy", "--quiet", "--all-targets"];
-    lint.extend(packages.iter().chain(&features));
-    lint.extend(["--", "-D", "warnings"]);
-    cargo(&lint).done("")?;
-    let mut test = vec!["test", "--package", "carbyne", "--test", "gpu"];
-    test.extend(features);
-    cargo(&test).done("it links without CUDA, and runs kernels on a pretended GPU")
+/// What all steps that build have in common, so that none builds again what another has built: all packages are
+/// chosen, so that features of dependencies are the same.
+struct Build {
+    /// Whether tests run the whole of their corpora.
+    all: bool,
+    /// Whether only what changes is compiled again. It costs time and a multiple of the disk space in a clone where
+    /// nothing has been built, and is kept where somebody works.
+    incremental: bool,
 }
 
-pub(crate) fn ci() -> Step {
-    let steps: [Named; 7] = [
-        ("format", || cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
-        ("tidy", tidy::tidy),
-        ("setup", setup::setup),
-        ("clippy", || {
-            let lint =
-                ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-            cargo(&lint).done("no warnings")
-        }),
-        ("test", || {
-            cargo(&["test", "--workspace", "--no-fail-fast"])
-                .done("all tests passed, generated pages are fresh")
-        }),
-        ("gpu", gpu),
-        ("doc", || {
-            cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
-                .env("RUSTDOCFLAGS", "-D warnings")
-                .done("the documentation has no warnings")
-        }),
+impl Build {
+    fn cargo(&self, arguments: &[&str]) -> Run {
+        let run = cargo(arguments);
+        if self.incremental { run } else { run.env("CARGO_INCREMENTAL", "0") }
+    }
+
+    fn clippy(&self) -> Step {
+        let lint = ["clippy", "--workspace", "--all-targets", "--quiet"];
+        let deny = ["--", "-D", "warnings"];
+        self.cargo(&lint).args(&deny).done("")?;
+        if LINUX {
+            self.cargo(&lint).args(&GPU).args(&deny).done("")?;
+        }
+        Ok("no warnings".to_owned())
+    }
+
+    fn test(&self) -> Step {
+        let mut run = self.cargo(&["test", "--workspace", "--no-fail-fast"]);
+        let corpora = if self.all {
+            run = run.env("CARBYNE_ALL", "1").env("CARBYNE_CASES", "10000");
+            "all of every corpus".to_owned()
+        } else {
+            let seed = std::env::var("CARBYNE_SEED").unwrap_or("0".to_owned());
+            format!("parts of long corpora drawn by seed {seed}, `--all` runs all of them")
+        };
+        run.done(&format!("all tests passed, generated pages are fresh; {corpora}"))
+    }
+
+    /// What only the feature `gpu` has; neither CUDA nor a GPU is needed.
+    fn gpu(&self) -> Step {
+        if !LINUX {
+            return Ok("the feature `gpu` is for Linux: skipped".to_owned());
+        }
+        self.cargo(&["test", "--workspace", "--test", "gpu"])
+            .args(&GPU)
+            .done("it links without CUDA, and runs kernels on a pretended GPU")
+    }
+
+    fn doc(&self) -> Step {
+        self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .done("the documentation has no warnings")
+    }
+}
+
+const GPU: [&str; 2] = ["--features", "carbyne/gpu"];
+const LINUX: bool = cfg!(target_os = "linux");
+
+/// Whether somebody compiles incrementally here: `cargo test` has, or `cargo build`.
+fn is_worked_in() -> bool {
+    let folder = setup::target().map(|target| target.join("debug").join("incremental"));
+    let entries = folder.ok().and_then(|folder| std::fs::read_dir(folder).ok());
+    let ours = |e: std::io::Result<std::fs::DirEntry>| {
+        e.is_ok_and(|e| e.file_name().to_string_lossy().starts_with("carbyne"))
+    };
+    entries.into_iter().flatten().any(ours)
+}
+
+pub(crate) fn ci(all: bool) -> Step {
+    let build = Build { all, incremental: is_worked_in() };
+    let steps: [Named<'_>; 7] = [
+        (
+            "format",
+            Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
+        ),
+        ("tidy", Box::new(tidy::tidy)),
+        ("setup", Box::new(setup::setup)),
+        ("clippy", Box::new(|| build.clippy())),
+        ("test", Box::new(|| build.test())),
+        ("gpu", Box::new(|| build.gpu())),
+        ("doc", Box::new(|| build.doc())),
     ];
     let start = Instant::now();
     let mut closing = vec![];
     let mut n_failed = 0;
-    for (name, step) in steps {
+    for (name, step) in &steps {
         say(&format!("== {name}"));
         let began = Instant::now();
         let ended = step();

@@ -7,58 +7,93 @@ mod process;
 mod setup;
 mod tidy;
 
-use clap::{Parser, Subcommand};
+use lexopt::prelude::*;
 use process::{Step, cargo};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Developer commands of the carbyne workspace.
-#[derive(Parser)]
-#[command(name = "cargo xtask", color = clap::ColorChoice::Never)]
-enum Args {
-    #[command(flatten)]
-    Command(Command),
+const HELP: &str = "Developer commands of the carbyne workspace.
+
+Usage: cargo xtask COMMAND
+
+  demo                    Decompose a GEMM, print its CUDA C++, simulate a block of it
+  ci [--all]              Run every check: format, tidy, clippy, tests, documentation; --all runs the whole of the
+                          corpora of which tests otherwise run a part that a fixed seed draws
+  setup                   Install NVRTC and NumPy for the tests, in a Python environment under the build folder
+  tidy                    Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths
+  bless [PATH]            Rewrite the expected outputs of tests to what carbyne gives now, or those whose path holds PATH
+  docs                    Regenerate the pages under docs/
+  fuzz TARGET [SECONDS]   Run a file of fuzz/fuzz_targets for some seconds, 60 unless said; needs a C++ compiler, and
+                          no nightly toolchain
+";
+
+enum Command {
+    Help,
+    Demo,
+    Ci { all: bool },
+    Setup,
+    Tidy,
+    Bless { path: Option<String> },
+    Docs,
+    Fuzz { target: String, seconds: u32 },
 }
 
-#[derive(Subcommand)]
-enum Command {
-    /// Decompose a GEMM, print its CUDA C++, simulate a block of it.
-    Demo,
-    /// Run every check: format, tidy, clippy, tests, documentation.
-    Ci,
-    /// Install NVRTC and NumPy for the tests, in a Python environment under the build folder.
-    Setup,
-    /// Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths.
-    Tidy,
-    /// Rewrite the expected outputs of tests to what carbyne gives now.
-    Bless {
-        /// Only expected outputs whose path holds this text.
-        path: Option<String>,
-    },
-    /// Regenerate the pages under docs/.
-    Docs,
-    /// Run a fuzz target for some seconds; needs a C++ compiler, and no nightly toolchain.
-    Fuzz {
-        /// A file of fuzz/fuzz_targets without its ending.
-        target: String,
-        /// For how long.
-        #[arg(default_value_t = 60)]
-        seconds: u32,
-    },
+/// What the command line asks for.
+fn asked(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let Some(first) = parser.next()? else { return Ok(Command::Help) };
+    let name = match first {
+        Short('h') | Long("help") => return Ok(Command::Help),
+        Value(name) => name.string()?,
+        other => return Err(other.unexpected()),
+    };
+    let (mut all, mut values) = (false, vec![]);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("all") if name == "ci" => all = true,
+            Value(value) => values.push(value.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let mut values = values.into_iter();
+    let command = match name.as_str() {
+        "demo" => Command::Demo,
+        "ci" => Command::Ci { all },
+        "setup" => Command::Setup,
+        "tidy" => Command::Tidy,
+        "bless" => Command::Bless { path: values.next() },
+        "docs" => Command::Docs,
+        "fuzz" => {
+            let target = values.next().ok_or("`fuzz` needs a target")?;
+            let seconds = values
+                .next()
+                .map(|s| s.parse().map_err(|_| format!("`{s}` is no number of seconds")));
+            Command::Fuzz { target, seconds: seconds.transpose()?.unwrap_or(60) }
+        }
+        _ => return Err(format!("there is no command `{name}`").into()),
+    };
+    match values.next() {
+        Some(more) => Err(Value(more.into()).unexpected()),
+        None => Ok(command),
+    }
 }
 
 fn main() -> ExitCode {
-    let Args::Command(command) = Args::parse();
-    let done = match command {
-        Command::Demo => demo(),
-        Command::Ci => ci::ci(),
-        Command::Setup => setup::setup(),
-        Command::Tidy => tidy::tidy(),
-        Command::Bless { path } => bless(path.as_deref()),
-        Command::Docs => cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
+    let done = match asked(lexopt::Parser::from_env()) {
+        Ok(Command::Help) => Ok(HELP.trim_end().to_owned()),
+        Ok(Command::Demo) => demo(),
+        Ok(Command::Ci { all }) => ci::ci(all),
+        Ok(Command::Setup) => setup::setup(),
+        Ok(Command::Tidy) => tidy::tidy(),
+        Ok(Command::Bless { path }) => bless(path.as_deref()),
+        Ok(Command::Docs) => cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
             .env("BLESS", "1")
             .done("the pages are fresh"),
-        Command::Fuzz { target, seconds } => fuzz::fuzz(&target, seconds),
+        Ok(Command::Fuzz { target, seconds }) => fuzz::fuzz(&target, seconds),
+        Err(e) => {
+            process::say(&format!("{e}\n\n{}", HELP.trim_end()));
+            return ExitCode::from(2);
+        }
     };
     match done {
         Ok(line) => {
@@ -72,7 +107,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What carbyne is for, in three commands that need no GPU.
+/// What carbyne is for, in three commands that need no GPU. `cargo run --release` has nothing to build afterwards.
 fn demo() -> Step {
     let example = "examples/gemm.cby";
     let commands: [&[&str]; 3] = [
@@ -80,6 +115,8 @@ fn demo() -> Step {
         &["compile", example, "--arch", "sm_80", "--emit", "cuda"],
         &["simulate", example, "--arch", "sm_80", "--blocks", "1"],
     ];
+    process::say("building carbyne, which takes a minute or two the first time");
+    cargo(&["build", "--release", "--package", "carbyne"]).done("")?;
     for command in commands {
         process::say(&format!("\n$ carbyne {}\n", command.join(" ")));
         let mut all = vec!["run", "--quiet", "--release", "--package", "carbyne", "--"];
@@ -119,4 +156,28 @@ fn bless(path: Option<&str>) -> Step {
 fn root() -> PathBuf {
     let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().map(PathBuf::from).unwrap_or(xtask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arguments: &[&str]) -> Result<Command, String> {
+        asked(lexopt::Parser::from_args(arguments)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn command_lines() {
+        assert!(matches!(of(&[]), Ok(Command::Help)));
+        assert!(matches!(of(&["ci", "--help"]), Ok(Command::Help)));
+        assert!(matches!(of(&["ci"]), Ok(Command::Ci { all: false })));
+        assert!(matches!(of(&["ci", "--all"]), Ok(Command::Ci { all: true })));
+        assert!(matches!(of(&["bless", "examples/gemm"]), Ok(Command::Bless { path: Some(_) })));
+        assert!(matches!(of(&["fuzz", "x", "5"]), Ok(Command::Fuzz { seconds: 5, .. })));
+        for wrong in
+            [&["no"][..], &["demo", "--all"], &["tidy", "x"], &["fuzz"], &["fuzz", "x", "y"]]
+        {
+            assert!(of(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

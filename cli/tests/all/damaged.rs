@@ -1,10 +1,11 @@
 //! Damaged programs: whatever stands in a text, every command ends soon with 0 or 1, never with a defect of
 //! its own.
 //!
-//! `DAMAGED=5000` runs that many damaged texts; the number of the first wrong one is reported, and
-//! `DAMAGED_FROM=1234` begins there.
+//! 300 damaged texts are tried, 5000 where everything is run, or as many as `DAMAGED` says; the number of the first
+//! wrong one is reported, and `DAMAGED_FROM=1234` begins there.
 
 use crate::support::{carbyne, none, root, texts_under};
+use carbyne_ir::testing;
 use std::time::{Duration, Instant};
 
 /// A sequence of numbers that follows from a seed.
@@ -102,7 +103,7 @@ fn damaged(text: &str, random: &mut Random) -> String {
 fn every_command_survives_them() {
     let variable = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let first = variable("DAMAGED_FROM").unwrap_or(0);
-    let n = variable("DAMAGED").unwrap_or(300);
+    let n = variable("DAMAGED").unwrap_or(testing::count(300, 5000));
     let mut files = texts_under(&root().join("examples"));
     files.extend(texts_under(&root().join("cli/tests/filetests")));
     files.extend(texts_under(&root().join("codegen/tests/kernels")));

@@ -3,10 +3,11 @@
 //! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed, printed,
 //! compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation. The CUDA C++ for
 //! an architecture stands beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which it does,
-//! `// cuda: none` none.
+//! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
 use crate::support::{carbyne, golden, none, root, shown, texts_under};
 use carbyne_codegen::testing::require_nvrtc;
+use carbyne_ir::testing;
 use std::path::{Path, PathBuf};
 
 /// A program and what its head asks for.
@@ -73,12 +74,25 @@ fn each(f: impl Fn(&Example) -> Result<(), String>) {
     none(examples().iter().filter_map(|e| f(e).err()).collect());
 }
 
-/// What `f` finds wrong with any example on any of the architectures that it is decomposed for.
-fn each_arch(f: impl Fn(&Example, &str) -> Result<(), String>) {
+/// What `f` finds wrong with any example on any of the architectures that `archs` chooses for it.
+fn each_on(
+    archs: impl Fn(&Example) -> &[String],
+    f: impl Fn(&Example, &str) -> Result<(), String>,
+) {
     each(|e| {
-        let wrong: Vec<String> = e.archs.iter().filter_map(|a| f(e, a).err()).collect();
+        let wrong: Vec<String> = archs(e).iter().filter_map(|a| f(e, a).err()).collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n\n")) }
     });
+}
+
+/// All that an example is decomposed for.
+fn every_arch(e: &Example) -> &[String] {
+    &e.archs
+}
+
+/// One of them, which is drawn; all where everything is run.
+fn drawn_arch(e: &Example) -> &[String] {
+    testing::one_of(&shown(&e.file), &e.archs)
 }
 
 #[test]
@@ -108,8 +122,13 @@ fn they_run_as_written() {
 
 #[test]
 fn they_compute_what_they_mean() {
-    each_arch(|e, arch| {
-        for inputs in ["--seed=1", "--ints=1", "--schedule=5"] {
+    // What runs a part of its blocks takes long.
+    fn archs(e: &Example) -> &[String] {
+        if e.simulate.iter().any(|s| s == "--blocks") { drawn_arch(e) } else { every_arch(e) }
+    }
+    each_on(archs, |e, arch| {
+        let name = format!("{} for {arch}", shown(&e.file));
+        for inputs in testing::one_of(&name, &["--seed=1", "--ints=1", "--schedule=5"]) {
             let mut args = vec!["simulate", "--arch", arch, inputs];
             args.extend(e.simulate.iter().map(String::as_str));
             let ran = run(e, &args)?;
@@ -118,11 +137,7 @@ fn they_compute_what_they_mean() {
                 false => ran.stderr.contains("compared with what they mean: the kernel and"),
             };
             if !compared {
-                return Err(format!(
-                    "{} for {arch}: nothing was compared\n{}",
-                    shown(&e.file),
-                    ran.stderr
-                ));
+                return Err(format!("{name}: nothing was compared\n{}", ran.stderr));
             }
         }
         Ok(())
@@ -131,7 +146,7 @@ fn they_compute_what_they_mean() {
 
 #[test]
 fn what_is_decomposed_decomposes_to_itself() {
-    each_arch(|e, arch| {
+    each_on(every_arch, |e, arch| {
         let once = run(e, &["decompose", "--arch", arch])?;
         let again = carbyne(&["decompose", "-", "--arch", arch], &once.stdout);
         let name = format!("{} for {arch}", shown(&e.file));
@@ -149,7 +164,7 @@ fn what_is_decomposed_decomposes_to_itself() {
 
 #[test]
 fn their_cuda_is_as_expected() {
-    each_arch(|e, arch| {
+    each_on(every_arch, |e, arch| {
         if !e.cuda.iter().any(|a| a == arch) {
             return Ok(());
         }
@@ -184,7 +199,7 @@ fn their_cuda_compiles() {
     if require_nvrtc().is_none() {
         return;
     }
-    each_arch(|e, arch| {
+    each_on(drawn_arch, |e, arch| {
         let ptx = run(e, &["compile", "--arch", arch, "--emit", "ptx"])?;
         let cubin = run(e, &["compile", "--arch", arch, "--emit", "cubin"])?;
         let name = shown(&e.file);

@@ -229,11 +229,11 @@ fn swizzles() -> impl Iterator<Item = Option<Swizzle>> {
 
 #[test]
 fn every_move_is_the_widest_and_no_access_conflicts_more_than_it_must() {
-    for arch in ["sm_75", "sm_80", "sm_90a"] {
-        let table = AtomTable::new(arch.parse().expect("an architecture"));
-        let mut n = 0;
-        for (name, src) in examples() {
-            let module = text::parse(&src).expect("parses");
+    let mut n = 0;
+    for (name, src) in examples() {
+        let module = text::parse(&src).expect("parses");
+        for arch in carbyne_ir::testing::one_of(&name, &["sm_75", "sm_80", "sm_90a"]) {
+            let table = AtomTable::new(arch.parse().expect("an architecture"));
             let d = carbyne_decompose::decompose(&module, &src, &table)
                 .unwrap_or_else(|e| panic!("{name}: {e:?}"));
             for row in moves(&d, &table) {
@@ -242,8 +242,8 @@ fn every_move_is_the_widest_and_no_access_conflicts_more_than_it_must() {
                 assert!(row.ways <= row.least, "{arch} {name}: {row:?}");
             }
         }
-        assert!(n > 50, "{arch}: {n} moves");
     }
+    assert!(n > carbyne_ir::testing::count(50, 150), "{n} moves");
 }
 
 #[test]

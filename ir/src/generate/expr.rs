@@ -18,21 +18,23 @@ pub fn expr() -> impl Strategy<Value = Expr> + Clone {
     let tree = leaf.clone().prop_recursive(4, 12, 2, |inner| {
         (select(BinOp::ALL), inner.clone(), inner).prop_map(|(op, a, b)| Expr::bin(op, a, b))
     });
-    prop_oneof![2 => leaf, 1 => tree]
+    prop_oneof![2 => leaf, 1 => tree].boxed()
 }
 
 /// A number or a nested tuple.
 pub fn tuple() -> impl Strategy<Value = TupleExpr> {
-    nested(expr()).prop_map(|t| convert(&t, &|e| e))
+    nested(expr()).prop_map(|t| convert(&t, &|e| e)).boxed()
 }
 
 /// A shape and strides nested alike.
 pub fn layout() -> impl Strategy<Value = LayoutExpr> {
-    nested((expr(), expr())).prop_map(|t| LayoutExpr {
-        shape: convert(&t, &|(shape, _)| shape),
-        stride: convert(&t, &|(_, stride)| stride),
-        span: Span::default(),
-    })
+    nested((expr(), expr()))
+        .prop_map(|t| LayoutExpr {
+            shape: convert(&t, &|(shape, _)| shape),
+            stride: convert(&t, &|(_, stride)| stride),
+            span: Span::default(),
+        })
+        .boxed()
 }
 
 /// One level of a tensor, with strides or without.
@@ -43,11 +45,9 @@ pub fn dims() -> impl Strategy<Value = Dims> {
         let stride = modes.iter().map(|t| convert(t, &|(_, stride)| stride)).collect();
         (shape, Some(stride))
     });
-    prop_oneof![3 => plain, 2 => strided].prop_map(|(modes, strides)| Dims {
-        modes,
-        strides,
-        span: Span::default(),
-    })
+    prop_oneof![3 => plain, 2 => strided]
+        .prop_map(|(modes, strides)| Dims { modes, strides, span: Span::default() })
+        .boxed()
 }
 
 /// Mostly single leaves, some tuples, few deep ones.
@@ -57,7 +57,7 @@ fn nested<T: Clone + std::fmt::Debug + 'static>(
     let leaf = leaf.prop_map(IntTuple::Leaf);
     let tree =
         leaf.clone().prop_recursive(3, 8, 3, |inner| vec(inner, 0..4).prop_map(IntTuple::Tuple));
-    prop_oneof![2 => leaf, 1 => tree]
+    prop_oneof![2 => leaf, 1 => tree].boxed()
 }
 
 fn convert<'t, T>(t: &'t IntTuple<T>, f: &impl Fn(&'t T) -> &'t Expr) -> TupleExpr {

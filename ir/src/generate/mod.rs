@@ -4,6 +4,7 @@
 //! It need not verify; names are drawn without regard to what is defined. Every rule of the grammar
 //! occurs often enough to matter; a test counts them.
 //!
+//! Every strategy is boxed: their types would otherwise hold those of all their parts, and cost a minute to compile.
 //! Sizes are small, so that shrinking ends soon: a few statements a block, blocks three deep.
 
 mod expr;
@@ -23,7 +24,12 @@ use proptest::prelude::*;
 
 /// A module with up to eight statements at the top.
 pub fn module() -> impl Strategy<Value = Module> {
-    (words::comments(), statement::stmts(8, 3), words::comments()).prop_map(
-        |(header, items, footer)| Module { header, version: FORMAT_VERSION, items, footer },
-    )
+    (words::comments(), statement::stmts(8, 3), words::comments())
+        .prop_map(|(header, items, footer)| Module {
+            header,
+            version: FORMAT_VERSION,
+            items,
+            footer,
+        })
+        .boxed()
 }

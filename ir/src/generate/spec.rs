@@ -27,11 +27,12 @@ pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
         Just(SpecKind::Iota),
         Just(SpecKind::Generic),
     ]
+    .boxed()
 }
 
 /// A spec with the given `means` block and body, or without.
 pub fn spec(
-    blocks: impl Strategy<Value = (Option<Block>, Option<Block>)>,
+    blocks: impl Strategy<Value = (Option<Block>, Option<Block>)> + 'static,
 ) -> impl Strategy<Value = Spec> {
     let operand = prop_oneof![
         4 => data_view().prop_map(Operand::View),
@@ -43,17 +44,19 @@ pub fn spec(
         option::weighted(0.7, (thread_view(), thread_view())),
     );
     let lists = (vec(operand, 0..4), vec(data_view(), 0..3), vec(attr(), 0..3));
-    (head, lists, blocks).prop_map(|((kind, name, exec), (inputs, outputs, attrs), blocks)| Spec {
-        kind,
-        name,
-        exec,
-        inputs,
-        outputs,
-        attrs,
-        means: blocks.0,
-        body: blocks.1,
-        span: Span::default(),
-    })
+    (head, lists, blocks)
+        .prop_map(|((kind, name, exec), (inputs, outputs, attrs), blocks)| Spec {
+            kind,
+            name,
+            exec,
+            inputs,
+            outputs,
+            attrs,
+            means: blocks.0,
+            body: blocks.1,
+            span: Span::default(),
+        })
+        .boxed()
 }
 
 fn attr() -> impl Strategy<Value = Attr> {
@@ -68,5 +71,5 @@ fn attr() -> impl Strategy<Value = Attr> {
             _ => AttrValue::Tuple(t),
         }),
     ];
-    (named(ident()), value).prop_map(|(key, value)| Attr { key, value })
+    (named(ident()), value).prop_map(|(key, value)| Attr { key, value }).boxed()
 }

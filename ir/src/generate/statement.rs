@@ -32,17 +32,19 @@ pub fn stmt(depth: u32) -> BoxedStrategy<Stmt> {
 
 /// A block whose bodies nest at most `depth` deep.
 pub fn block(depth: u32) -> impl Strategy<Value = Block> {
-    (stmts(4, depth), comments()).prop_map(|(mut stmts, footer)| {
-        if let Some(first) = stmts.first_mut() {
-            first.blank_above = false;
-        }
-        Block { stmts, footer }
-    })
+    (stmts(4, depth), comments())
+        .prop_map(|(mut stmts, footer)| {
+            if let Some(first) = stmts.first_mut() {
+                first.blank_above = false;
+            }
+            Block { stmts, footer }
+        })
+        .boxed()
 }
 
 /// Fewer than `most` statements.
 pub(super) fn stmts(most: usize, depth: u32) -> impl Strategy<Value = Vec<Stmt>> {
-    vec(stmt(depth), 0..most)
+    vec(stmt(depth), 0..most).boxed()
 }
 
 /// A statement without a body.
@@ -65,11 +67,12 @@ fn simple() -> impl Strategy<Value = StmtKind> {
         (select(SyncOp::ALL), vec(sync_arg(), 0..3))
             .prop_map(|(op, args)| StmtKind::Sync { op, args }),
     ]
+    .boxed()
 }
 
 /// Operands need not fit the statement: the text takes any.
 fn sync_arg() -> impl Strategy<Value = SyncArg> {
-    prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)]
+    prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)].boxed()
 }
 
 /// A statement with a body.
@@ -92,6 +95,7 @@ fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
         1 => (vec(compare, 1..4), block(depth), option::of(block(depth)))
             .prop_map(|(cond, then, otherwise)| StmtKind::If { cond, then, otherwise }),
     ]
+    .boxed()
 }
 
 /// A body, a `means` block, or both.
@@ -105,10 +109,7 @@ fn spec_blocks(depth: u32) -> impl Strategy<Value = (Option<Block>, Option<Block
 
 fn symbol() -> impl Strategy<Value = SymDecl> {
     let fact = || option::of(prop_oneof![4 => 0i64..5000, 1 => 0..=i64::MAX]);
-    (named(ident()), fact(), fact(), fact()).prop_map(|(name, min, max, div)| SymDecl {
-        name,
-        min,
-        max,
-        div,
-    })
+    (named(ident()), fact(), fact(), fact())
+        .prop_map(|(name, min, max, div)| SymDecl { name, min, max, div })
+        .boxed()
 }

@@ -22,6 +22,7 @@ pub fn tensor_type() -> impl Strategy<Value = TensorType> {
             attrs,
             span: Span::default(),
         })
+        .boxed()
 }
 
 fn type_attr() -> impl Strategy<Value = TypeAttr> {
@@ -34,15 +35,14 @@ fn type_attr() -> impl Strategy<Value = TypeAttr> {
         expr().prop_map(TypeAttr::At),
         named(tensor_name()).prop_map(TypeAttr::Reuses),
     ]
+    .boxed()
 }
 
 /// The type of a thread tensor.
 pub fn thread_type() -> impl Strategy<Value = ThreadType> {
-    (vec(dims(), 1..4), select(ThreadScalar::ALL)).prop_map(|(levels, scalar)| ThreadType {
-        levels,
-        scalar,
-        span: Span::default(),
-    })
+    (vec(dims(), 1..4), select(ThreadScalar::ALL))
+        .prop_map(|(levels, scalar)| ThreadType { levels, scalar, span: Span::default() })
+        .boxed()
 }
 
 /// A view of a data tensor.
@@ -57,7 +57,9 @@ pub fn thread_view() -> impl Strategy<Value = View> {
 
 fn view() -> impl Strategy<Value = View> {
     let ops = prop_oneof![1 => Just(vec![]), 1 => vec(view_op(), 1..4)];
-    (named(tensor_name()), ops).prop_map(|(base, ops)| View { base, ops, span: Span::default() })
+    (named(tensor_name()), ops)
+        .prop_map(|(base, ops)| View { base, ops, span: Span::default() })
+        .boxed()
 }
 
 fn view_op() -> impl Strategy<Value = ViewOp> {
@@ -76,6 +78,7 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
             }
         ),
     ]
+    .boxed()
 }
 
 /// A layout, or one whose sides are only by chance nested alike.
@@ -86,14 +89,14 @@ fn reshaped() -> impl Strategy<Value = LayoutExpr> {
         stride,
         span: Span::default(),
     });
-    prop_oneof![layout(), lists]
+    prop_oneof![layout(), lists].boxed()
 }
 
 fn tiler() -> impl Strategy<Value = Tiler> {
     let modes = vec(option::weighted(0.8, layout()), 0..4).prop_map(Tiler::Modes);
-    prop_oneof![entries().prop_map(Tiler::Sizes), modes]
+    prop_oneof![entries().prop_map(Tiler::Sizes), modes].boxed()
 }
 
 fn entries() -> impl Strategy<Value = Vec<Option<Expr>>> {
-    vec(option::weighted(0.7, expr()), 0..4)
+    vec(option::weighted(0.7, expr()), 0..4).boxed()
 }

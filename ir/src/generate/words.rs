@@ -18,26 +18,27 @@ pub fn ident() -> impl Strategy<Value = String> {
         1 => "_[A-Za-z0-9_]{1,4}",
         1 => proptest::sample::select(&KEYWORDS[..]).prop_map(str::to_owned),
     ]
+    .boxed()
 }
 
 /// A name in an expression: bare, or an index with its `@`.
 pub fn index_or_constant() -> impl Strategy<Value = String> {
-    prop_oneof![3 => ident(), 1 => index()]
+    prop_oneof![3 => ident(), 1 => index()].boxed()
 }
 
 /// An index with its `@`.
 pub(super) fn index() -> impl Strategy<Value = String> {
-    ident().prop_map(|name| format!("@{name}"))
+    ident().prop_map(|name| format!("@{name}")).boxed()
 }
 
 /// The name of a tensor without its sigil; digits may begin it.
 pub fn tensor_name() -> impl Strategy<Value = String> {
-    "[A-Za-z0-9_]{1,6}"
+    "[A-Za-z0-9_]{1,6}".boxed()
 }
 
 /// A word such as `mma.m16n8k16.f32.f16`.
 pub fn word() -> impl Strategy<Value = String> {
-    prop_oneof!["[A-Za-z_][A-Za-z0-9_]{0,8}", "[a-z][a-z0-9]{0,8}(\\.[a-z0-9_]{1,6}){1,3}"]
+    prop_oneof!["[A-Za-z_][A-Za-z0-9_]{0,8}", "[a-z][a-z0-9]{0,8}(\\.[a-z0-9_]{1,6}){1,3}"].boxed()
 }
 
 /// A literal operand.
@@ -48,19 +49,22 @@ pub fn number() -> impl Strategy<Value = Number> {
         1 => "nan",
     ]
     .prop_map(|text| Number { text, span: Span::default() })
+    .boxed()
 }
 
 /// The text of a comment: any characters but line breaks, no blanks at the end.
 pub fn comment() -> impl Strategy<Value = String> {
-    prop_oneof![3 => "[ -~]{0,24}", 1 => "\\PC{0,12}"].prop_map(|text| text.trim_end().to_owned())
+    prop_oneof![3 => "[ -~]{0,24}", 1 => "\\PC{0,12}"]
+        .prop_map(|text| text.trim_end().to_owned())
+        .boxed()
 }
 
 /// Up to two comment lines, mostly none.
 pub(super) fn comments() -> impl Strategy<Value = Vec<String>> {
-    prop_oneof![3 => Just(vec![]), 1 => vec(comment(), 1..3)]
+    prop_oneof![3 => Just(vec![]), 1 => vec(comment(), 1..3)].boxed()
 }
 
 /// A name with no place.
-pub(super) fn named(text: impl Strategy<Value = String>) -> impl Strategy<Value = Name> {
-    text.prop_map(Name::new)
+pub(super) fn named(text: impl Strategy<Value = String> + 'static) -> impl Strategy<Value = Name> {
+    text.prop_map(Name::new).boxed()
 }

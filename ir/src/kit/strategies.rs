@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing is filtered. Everything is constructed from small independent choices, so that
 //! each value met while shrinking is admissible too, and shrinking ends at a layout of a leaf or two.
+//! Invariant: every strategy is boxed, so that neither its type nor what is made of it grows with what it is made of.
 //! Invariant: no layout has more coordinates than the budget it was asked for; what an operation makes
 //! of two of them stays below [`MAX_POINTS`](super::MAX_POINTS).
 
@@ -25,34 +26,34 @@ pub struct ThreadValue {
 fn leaf_choices(most: usize) -> impl Strategy<Value = Vec<LeafChoice>> {
     let leaf = (0u8..16, 0u8..16, 0u8..16);
     let leaf = leaf.prop_map(|(extent, order, spread)| LeafChoice { extent, order, spread });
-    vec(leaf, 0..=most)
+    vec(leaf, 0..=most).boxed()
 }
 
 /// Often no nesting; `0` gathers nothing.
 fn nesting() -> impl Strategy<Value = Vec<u8>> {
-    vec(prop_oneof![Just(0u8), 0u8..24], 0..3)
+    vec(prop_oneof![Just(0u8), 0u8..24], 0..3).boxed()
 }
 
 fn layout_choice() -> impl Strategy<Value = LayoutChoice> {
-    (leaf_choices(5), nesting()).prop_map(|(leaves, nesting)| LayoutChoice { leaves, nesting })
+    (leaf_choices(5), nesting())
+        .prop_map(|(leaves, nesting)| LayoutChoice { leaves, nesting })
+        .boxed()
 }
 
 fn digit_choice() -> impl Strategy<Value = DigitChoice> {
     let uses = vec((0u8..18, 0u8..16, 0u8..16), 0..7);
-    (vec((0u8..16, 0u8..16), 0..3), uses, nesting()).prop_map(|(cuts, uses, nesting)| DigitChoice {
-        cuts,
-        uses,
-        nesting,
-    })
+    (vec((0u8..16, 0u8..16), 0..3), uses, nesting())
+        .prop_map(|(cuts, uses, nesting)| DigitChoice { cuts, uses, nesting })
+        .boxed()
 }
 
 fn styled(style: Style, budget: i64) -> impl Strategy<Value = Plain> {
-    layout_choice().prop_map(move |choice| choices::layout(&choice, style, budget))
+    layout_choice().prop_map(move |choice| choices::layout(&choice, style, budget)).boxed()
 }
 
 /// A nested shape of at most `budget` coordinates.
 pub fn shape(budget: i64) -> impl Strategy<Value = IntTuple<i64>> {
-    compact(budget).prop_map(|a| a.shape)
+    compact(budget).prop_map(|a| a.shape).boxed()
 }
 
 /// A compact layout, first leaf fastest.
@@ -87,15 +88,17 @@ pub fn layout(budget: i64) -> impl Strategy<Value = Plain> {
 
 /// A swizzle of up to 12 bits and an index anywhere below its third period.
 pub fn swizzle() -> impl Strategy<Value = (Bits, i64)> {
-    (0u32..=3, 0u32..=4, 0u32..=3, any::<u16>()).prop_map(|(bits, base, more, index)| {
-        let swizzle = Bits { bits, base, shift: bits + more };
-        (swizzle, i64::from(index) % (3 << (bits + base + swizzle.shift)))
-    })
+    (0u32..=3, 0u32..=4, 0u32..=3, any::<u16>())
+        .prop_map(|(bits, base, more, index)| {
+            let swizzle = Bits { bits, base, shift: bits + more };
+            (swizzle, i64::from(index) % (3 << (bits + base + swizzle.shift)))
+        })
+        .boxed()
 }
 
 /// A layout under a swizzle: the swizzle, an offset, the layout.
 pub fn swizzled(budget: i64) -> impl Strategy<Value = (Bits, i64, Plain)> {
-    (swizzle(), layout(budget)).prop_map(|((swizzle, offset), a)| (swizzle, offset, a))
+    (swizzle(), layout(budget)).prop_map(|((swizzle, offset), a)| (swizzle, offset, a)).boxed()
 }
 
 /// `(outer, inner)` whose composition is a layout: the leaves of `inner` are runs of digits in which
@@ -112,10 +115,12 @@ pub fn swizzled(budget: i64) -> impl Strategy<Value = (Bits, i64, Plain)> {
 /// });
 /// ```
 pub fn composition(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (layout(budget), digit_choice()).prop_map(|(outer, choice)| {
-        let inner = choices::inner_of(&outer, &choice);
-        (outer, inner)
-    })
+    (layout(budget), digit_choice())
+        .prop_map(|(outer, choice)| {
+            let inner = choices::inner_of(&outer, &choice);
+            (outer, inner)
+        })
+        .boxed()
 }
 
 /// A layout and a tiling by mode that composes with it.
@@ -125,20 +130,22 @@ pub fn composition_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<
 
 /// Two layouts out of the blue: an operation may refuse them.
 pub fn any_pair(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (layout(budget), layout(budget))
+    (layout(budget), layout(budget)).boxed()
 }
 
 /// A layout whose strides nest, and how far its complement is to reach.
 pub fn complement(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 1..=2 * budget.max(1))
+    (nested_strides(budget), 1..=2 * budget.max(1)).boxed()
 }
 
 /// `(whole, tile)`: the tile takes whole digits of `whole`, so that it divides without rest.
 pub fn division(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
-    (layout(budget), digit_choice()).prop_map(|(whole, choice)| {
-        let tile = choices::tile_of(&whole, &choice);
-        (whole, Tiling::Layout(tile))
-    })
+    (layout(budget), digit_choice())
+        .prop_map(|(whole, choice)| {
+            let tile = choices::tile_of(&whole, &choice);
+            (whole, Tiling::Layout(tile))
+        })
+        .boxed()
 }
 
 /// A layout and a tiling by mode that divides it without rest.
@@ -149,12 +156,12 @@ pub fn division_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Pla
 /// `(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of what
 /// the block leaves out, and makes at most 64 times the budget of copies.
 pub fn product(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (nested_strides(budget), leaf_choices(3), digit_choice()).prop_map(
-        move |(block, top, choice)| {
+    (nested_strides(budget), leaf_choices(3), digit_choice())
+        .prop_map(move |(block, top, choice)| {
             let tiler = choices::copies_of(&block, &top, &choice, 64 * budget);
             (block, tiler)
-        },
-    )
+        })
+        .boxed()
 }
 
 /// A layout and a tiling by mode, mode by mode as for [`product`].
@@ -166,68 +173,80 @@ pub fn product_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Plai
 }
 
 fn by_mode(
-    whole: impl Strategy<Value = Plain>,
-    tile: impl Fn(&Plain, &DigitChoice) -> Plain,
+    whole: impl Strategy<Value = Plain> + 'static,
+    tile: impl Fn(&Plain, &DigitChoice) -> Plain + 'static,
 ) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
-    (whole, vec(digit_choice(), 1..3)).prop_map(move |(whole, choices)| {
-        let whole = choices::with_modes(whole);
-        let tiling = choices::tiling_of(&whole, &choices, &tile);
-        (whole, tiling)
-    })
+    (whole, vec(digit_choice(), 1..3))
+        .prop_map(move |(whole, choices)| {
+            let whole = choices::with_modes(whole);
+            let tiling = choices::tiling_of(&whole, &choices, &tile);
+            (whole, tiling)
+        })
+        .boxed()
 }
 
 /// A layout and `n`, where each `n` consecutive elements can be taken as one.
 pub fn upcast(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 0u32..4, 0u32..4).prop_map(|(large, n, parts)| {
-        let small = choices::parts_of(&large, 1 << n, 1 << parts.min(n));
-        (small, 1 << n)
-    })
+    (nested_strides(budget), 0u32..4, 0u32..4)
+        .prop_map(|(large, n, parts)| {
+            let small = choices::parts_of(&large, 1 << n, 1 << parts.min(n));
+            (small, 1 << n)
+        })
+        .boxed()
 }
 
 /// A layout and `n`, where each element can be taken apart into `n`.
 pub fn downcast(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 1i64..6).prop_map(|(large, n)| (choices::parts_of(&large, 1, 1), n))
+    (nested_strides(budget), 1i64..6)
+        .prop_map(|(large, n)| (choices::parts_of(&large, 1, 1), n))
+        .boxed()
 }
 
 /// A layout of elements, their width in bits, and another width in which it can be seen.
 pub fn recast(budget: i64) -> impl Strategy<Value = (Plain, i64, i64)> {
-    (nested_strides(budget), 0u32..4, 0u32..4, 0u32..4, any::<bool>()).prop_map(
-        |(large, n, parts, bits, wider)| {
+    (nested_strides(budget), 0u32..4, 0u32..4, 0u32..4, any::<bool>())
+        .prop_map(|(large, n, parts, bits, wider)| {
             let (narrow, wide) = (1 << bits, 1 << (bits + n));
             if wider {
                 (choices::parts_of(&large, 1 << n, 1 << parts.min(n)), narrow, wide)
             } else {
                 (choices::parts_of(&large, 1, 1), wide, narrow)
             }
-        },
-    )
+        })
+        .boxed()
 }
 
 /// A layout and a shape under which the same function is a layout.
 pub fn with_shape(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>)> {
-    (layout(budget), digit_choice()).prop_map(|(a, choice)| {
-        let shape = choices::shape_of(&a, &choice).shape;
-        (a, shape)
-    })
+    (layout(budget), digit_choice())
+        .prop_map(|(a, choice)| {
+            let shape = choices::shape_of(&a, &choice).shape;
+            (a, shape)
+        })
+        .boxed()
 }
 
 /// A flat bijective block and a shape that whole copies of it fill.
 pub fn tile_to_shape(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>)> {
-    (leaf_choices(3), vec(1i64..5, 3)).prop_map(move |(leaves, times)| {
-        let leaves = choices::leaves(&leaves, Style::PERMUTED, budget);
-        let block = choices::with_modes(choices::nest(&leaves, &[]));
-        let shape: Vec<i64> =
-            block.shape.flatten().iter().zip(&times).map(|(extent, n)| extent * n).collect();
-        (block, shape.into())
-    })
+    (leaf_choices(3), vec(1i64..5, 3))
+        .prop_map(move |(leaves, times)| {
+            let leaves = choices::leaves(&leaves, Style::PERMUTED, budget);
+            let block = choices::with_modes(choices::nest(&leaves, &[]));
+            let shape: Vec<i64> =
+                block.shape.flatten().iter().zip(&times).map(|(extent, n)| extent * n).collect();
+            (block, shape.into())
+        })
+        .boxed()
 }
 
 /// A layout and a tuple that refines it less deeply: the parts that are coalesced on their own.
 pub fn profile(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>)> {
-    (layout(budget), 0usize..3).prop_map(|(a, depth)| {
-        let profile = cut_at(&a.shape, depth);
-        (a, profile)
-    })
+    (layout(budget), 0usize..3)
+        .prop_map(|(a, depth)| {
+            let profile = cut_at(&a.shape, depth);
+            (a, profile)
+        })
+        .boxed()
 }
 
 fn cut_at(shape: &IntTuple<i64>, depth: usize) -> IntTuple<i64> {
@@ -241,30 +260,36 @@ fn cut_at(shape: &IntTuple<i64>, depth: usize) -> IntTuple<i64> {
 
 /// Two layouts of the same leaves; the second has its strides in another order, or the same.
 pub fn same_shape(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (layout_choice(), 0usize..3).prop_map(move |(choice, turn)| {
-        let a = choices::layout(&choice, Style::PADDED, budget);
-        let style = [Style::PADDED, Style::COMPACT, Style::PERMUTED][turn];
-        (a, choices::layout(&choice, style, budget))
-    })
+    (layout_choice(), 0usize..3)
+        .prop_map(move |(choice, turn)| {
+            let a = choices::layout(&choice, Style::PADDED, budget);
+            let style = [Style::PADDED, Style::COMPACT, Style::PERMUTED][turn];
+            (a, choices::layout(&choice, style, budget))
+        })
+        .boxed()
 }
 
 /// A layout with a range of its modes, `begin <= end`.
 pub fn mode_range(budget: i64) -> impl Strategy<Value = (Plain, usize, usize)> {
-    (layout(budget), 0usize..8, 0usize..8).prop_map(|(a, begin, length)| {
-        let a = choices::with_modes(a);
-        let rank = a.shape.rank();
-        let begin = begin % (rank + 1);
-        (a, begin, begin + length % (rank - begin + 1))
-    })
+    (layout(budget), 0usize..8, 0usize..8)
+        .prop_map(|(a, begin, length)| {
+            let a = choices::with_modes(a);
+            let rank = a.shape.rank();
+            let begin = begin % (rank + 1);
+            (a, begin, begin + length % (rank - begin + 1))
+        })
+        .boxed()
 }
 
 /// A layout and a coordinate into it of which modes at any depth are `None`: left open.
 pub fn slice(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<Option<i64>>)> {
-    (layout(budget), vec(0u8..16, 0..8)).prop_map(|(a, picks)| {
-        let a = choices::with_modes(a);
-        let coord = open(&a.shape, &mut picks.into_iter(), true);
-        (a, coord)
-    })
+    (layout(budget), vec(0u8..16, 0..8))
+        .prop_map(|(a, picks)| {
+            let a = choices::with_modes(a);
+            let coord = open(&a.shape, &mut picks.into_iter(), true);
+            (a, coord)
+        })
+        .boxed()
 }
 
 fn open(
@@ -288,11 +313,13 @@ fn open(
 /// Shapes of which each refines the one before, and a fourth one that need not.
 pub fn refinements(budget: i64) -> impl Strategy<Value = [IntTuple<i64>; 4]> {
     let split = || vec((0u8..16, 0u8..16), 0..3);
-    (shape(budget), split(), split(), shape(budget)).prop_map(|(a, first, second, other)| {
-        let b = refine(&a, &mut first.into_iter());
-        let c = refine(&b, &mut second.into_iter());
-        [a, b, c, other]
-    })
+    (shape(budget), split(), split(), shape(budget))
+        .prop_map(|(a, first, second, other)| {
+            let b = refine(&a, &mut first.into_iter());
+            let c = refine(&b, &mut second.into_iter());
+            [a, b, c, other]
+        })
+        .boxed()
 }
 
 fn refine(a: &IntTuple<i64>, splits: &mut impl Iterator<Item = (u8, u8)>) -> IntTuple<i64> {
@@ -313,13 +340,16 @@ fn refine(a: &IntTuple<i64>, splits: &mut impl Iterator<Item = (u8, u8)>) -> Int
 
 /// A thread-value layout that is a bijection onto its tile.
 pub fn thread_value(budget: i64) -> impl Strategy<Value = ThreadValue> {
-    (compact(budget), digit_choice()).prop_map(|(tile, choice)| split_tile(&tile, &choice, 1))
+    (compact(budget), digit_choice())
+        .prop_map(|(tile, choice)| split_tile(&tile, &choice, 1))
+        .boxed()
 }
 
 /// A thread-value layout in which several threads hold each element.
 pub fn replicated_thread_value(budget: i64) -> impl Strategy<Value = ThreadValue> {
     (compact(budget), digit_choice(), 2i64..5)
         .prop_map(|(tile, choice, times)| split_tile(&tile, &choice, times))
+        .boxed()
 }
 
 /// Each digit of the tile goes to the threads or to the values.

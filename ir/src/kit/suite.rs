@@ -11,7 +11,7 @@ use super::laws as l;
 use super::like::LayoutLike;
 use super::strategies as s;
 use super::tiling::Tiling;
-use proptest::strategy::Strategy;
+use proptest::strategy::{BoxedStrategy, Strategy};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,11 +94,21 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Judges a law over what a strategy makes, shrinking what breaks it.
-pub fn judge<S: Strategy>(
+pub fn judge<V: fmt::Debug + 'static>(
     name: &'static str,
     cases: u32,
-    strategy: S,
-    law: impl Fn(&S::Value) -> LawResult,
+    strategy: impl Strategy<Value = V> + 'static,
+    law: impl Fn(&V) -> LawResult,
+) -> Report {
+    judge_boxed(name, cases, &strategy.boxed(), &law)
+}
+
+/// As [`judge`]; compiled once for operands of a type, not for every law of every library.
+fn judge_boxed<V: fmt::Debug>(
+    name: &'static str,
+    cases: u32,
+    strategy: &BoxedStrategy<V>,
+    law: &dyn Fn(&V) -> LawResult,
 ) -> Report {
     let config = Config {
         cases,
@@ -112,12 +122,12 @@ pub fn judge<S: Strategy>(
     for (k, byte) in name.bytes().enumerate() {
         seed[k % 24] ^= byte.rotate_left((k / 24) as u32);
     }
-    seed[24..].copy_from_slice(&number("CARBYNE_SEED").unwrap_or(0).to_le_bytes());
+    seed[24..].copy_from_slice(&crate::testing::seed().to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut report =
         Report { law: name, held: 0, refused: 0, unsupported: BTreeMap::new(), failure: None };
     let tally = std::cell::RefCell::new(&mut report);
-    let ended = TestRunner::new_with_rng(config, rng).run(&strategy, |operands| {
+    let ended = TestRunner::new_with_rng(config, rng).run(strategy, |operands| {
         let outcome = law(&operands).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut tally = tally.borrow_mut();
         match outcome {

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "the log has the refusal rate")]
 
 use carbyne_ir::layout::Layout;
+use carbyne_ir::testing;
 
 /// A sequence of numbers that follows from a seed (splitmix64).
 struct Random(u64);
@@ -113,7 +114,8 @@ fn by_rule(a: &[(i64, i64)], (extent, stride): (i64, i64)) -> Option<Vec<(i64, i
 
 #[test]
 fn composition_refuses_only_what_is_no_layout() {
-    let n = std::env::var("CARBYNE_PAIRS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
+    let n = std::env::var("CARBYNE_PAIRS").ok().and_then(|n| n.parse().ok());
+    let n = n.unwrap_or(testing::count(20_000, 200_000));
     let mut random = Random(1);
     let (mut n_exist, mut refused, mut rule_refuses, mut rule_wrong) = (0, 0, 0, 0);
     for _ in 0..n {

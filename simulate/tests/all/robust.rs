@@ -2,6 +2,7 @@
 //! places, and whatever still resolves is run on a small budget, verified or not.
 
 use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::testing;
 use carbyne_simulate::{Options, simulate};
 use std::time::{Duration, Instant};
 
@@ -113,7 +114,8 @@ fn changed_programs_end_with_an_answer() {
     seeds.sort();
     seeds.push(include_str!("../robust.cby").to_owned());
     let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let seconds = std::env::var("SECONDS_EACH").ok().and_then(|s| s.parse().ok()).unwrap_or(2);
+    let seconds = std::env::var("SECONDS_EACH").ok().and_then(|s| s.parse().ok());
+    let seconds = seconds.unwrap_or(testing::count(2, 60));
     let (resolved, ran) = storm(&seeds, seed, Duration::from_secs(seconds));
     assert!(resolved > 20 && ran > 5, "{resolved} programs resolved, {ran} ran");
 }
