@@ -93,7 +93,7 @@ pub fn decompose_with(
     search: Search,
 ) -> Result<Decomposed, Diagnostics> {
     attempt(module, src, table, search)
-        .map_err(|errors| pins::blame(module, src, table, search, errors))
+        .map_err(|errors| pins::blame_each(module, src, table, search, errors))
 }
 
 /// The same, without asking which pins are to blame.

@@ -12,7 +12,7 @@ use carbyne_ir::ast::{AttrValue, Block, Module, Spec, Stmt, StmtKind, TensorType
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Texts of more pins than this are not searched for a conflict.
 const MOST: usize = 64;
@@ -41,8 +41,42 @@ pub fn without(module: &Module, pins: &BTreeSet<usize>) -> Module {
     walk.module(module.clone())
 }
 
+/// Names the pins of each kernel that cannot hold together, if it is they for which there is no solution.
+pub(crate) fn blame_each(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    search: Search,
+    errors: Diagnostics,
+) -> Diagnostics {
+    let is_kernel = |s: &Stmt| matches!(s.kind, StmtKind::Spec(_));
+    let around = |at: Span| {
+        let holds = |s: &Stmt| is_kernel(s) && s.span.start <= at.start && at.end <= s.span.end;
+        module.items.iter().position(holds)
+    };
+    let mut of: BTreeMap<Option<usize>, Diagnostics> = BTreeMap::new();
+    for d in errors.into_vec() {
+        of.entry(around(d.span)).or_default().push(d);
+    }
+    let mut out = Diagnostics::default();
+    for (kernel, errors) in of {
+        let found = match kernel {
+            // Kernels are decomposed one by one: pins of one have no part in what another lacks.
+            Some(at) => {
+                let mut alone = module.clone();
+                let mut n = 0..;
+                alone.items.retain(|s| n.next() == Some(at) || !is_kernel(s));
+                blame(&alone, src, table, search, errors)
+            }
+            None => blame(module, src, table, search, errors),
+        };
+        found.into_vec().into_iter().for_each(|d| out.push(d));
+    }
+    out
+}
+
 /// Names the pins that cannot hold together, if it is they for which there is no solution.
-pub(crate) fn blame(
+fn blame(
     module: &Module,
     src: &str,
     table: &AtomTable,
@@ -104,6 +138,9 @@ pub(crate) fn blame(
     d = d.note(format!("with all of them: {}", original.message));
     if !original.label.is_empty() {
         d = d.note(original.label);
+    }
+    if let Some(help) = original.help {
+        d = d.note(help);
     }
     out.push(d);
     out

@@ -274,6 +274,7 @@ impl<'p> Side<'p> {
         Box::new(
             Diagnostic::new(Code::WrongElement, self.writer(name), text)
                 .label("the program does not compute what its parent does")
+                .help("correct the statement that computes it, or give the parent that was meant")
                 .note(format!(
                     "it is `{stored}` as stored; in binary64, without rounding, the two differ by \
                      more than 2^-{} of what is added up",

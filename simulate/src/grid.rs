@@ -112,16 +112,30 @@ impl Grid {
         })
     }
 
+    /// The elements of an output of the kernel that no block has written, ascending.
+    pub(crate) fn unwritten(
+        &self,
+        kernel: &Kernel<'_>,
+        output: usize,
+    ) -> impl Iterator<Item = i64> {
+        let view = &kernel.views[output];
+        let pages = match view.space {
+            Space::Global(i) => self.written.get(i),
+            _ => None,
+        };
+        let missing = move |pages: &BTreeMap<u64, GridPage>, e: i64| {
+            let at = offset(view, e);
+            let page = pages.get(&(at as u64 / PAGE as u64));
+            page.is_none_or(|p| !p.values.has(at as usize % PAGE))
+        };
+        let all = pages.into_iter().flat_map(move |p| (0..view.size).map(move |e| (p, e)));
+        all.filter(move |(p, e)| missing(p, *e)).map(|(_, e)| e)
+    }
+
     /// Every element of an output of the kernel must have been written.
     pub(crate) fn all_written(&self, kernel: &Kernel<'_>, output: usize) -> Checked<()> {
         let view = &kernel.views[output];
-        let Space::Global(i) = view.space else { return Ok(()) };
-        let missing = (0..view.size).find(|e| {
-            let at = offset(view, *e);
-            let page = self.written[i].get(&(at as u64 / PAGE as u64));
-            page.is_none_or(|p| !p.values.has(at as usize % PAGE))
-        });
-        let Some(e) = missing else { return Ok(()) };
+        let Some(e) = self.unwritten(kernel, output).next() else { return Ok(()) };
         let name = kernel.view_name(output);
         let at = coordinates_text(&coordinates(&view.modes, e));
         let span = kernel.program.specs[kernel.spec].span;

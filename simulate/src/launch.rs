@@ -16,7 +16,7 @@ use crate::plan::{
 use crate::report::{
     KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, SpecReport,
 };
-use crate::root::{Oracle, Output, by_meaning, check_block, check_sums};
+use crate::root::{Oracle, Output, by_meaning, check_block, check_sums, check_unwritten};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Pages, Value};
 use crate::workers::Workers;
@@ -295,6 +295,9 @@ fn run_kernel(
         for output in &outputs {
             let sums = grid.sums(output.global);
             check_sums(&oracle, output, sums, mode.small_ints, &mut counts)?;
+            let left: Vec<i64> = grid.unwritten(kernel, output.view).collect();
+            let before = buffers[output.global];
+            check_unwritten(&oracle, output, before, &left, mode.small_ints, &mut counts)?;
         }
     }
     report.checked =

@@ -293,7 +293,7 @@ pub(crate) struct Output {
     /// Its number among the outputs.
     number: usize,
     /// The view.
-    view: usize,
+    pub view: usize,
     /// The kernel's number of the buffer.
     pub global: usize,
     inverse: Inverse,
@@ -417,6 +417,23 @@ pub(crate) fn check_sums(
         Some((all[i].1, None))
     };
     compare(oracle, output, &elements, found, (None, small_ints), counts)
+}
+
+/// Compares elements of an output that no block has written, ascending, and that are what they were.
+///
+/// # Errors
+/// `S0501`
+pub(crate) fn check_unwritten(
+    oracle: &Oracle<'_>,
+    output: &Output,
+    memory: &GlobalMemory,
+    elements: &[i64],
+    small_ints: bool,
+    counts: &mut Counts,
+) -> Checked<()> {
+    let view = &oracle.kernel.views[output.view];
+    let found = |e: i64| Some((memory.read(offset(view, e))?, None));
+    compare(oracle, output, elements, found, (None, small_ints), counts)
 }
 
 /// Where an element of a caller's tensor is.

@@ -14,6 +14,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Cases of the plain run.
 const CASES: u64 = 300;
@@ -25,6 +26,9 @@ const SIMPLER: usize = 150;
 const EXAMPLES: u64 = 3;
 /// Failures that are made small.
 const SMALL: usize = 24;
+
+/// Whether panics of the thread that judges cases are kept, and not printed.
+static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// The rows of each architecture, made once.
 #[derive(Default)]
@@ -203,8 +207,13 @@ fn decomposition_preserves_meaning() {
     let mut counts = Counts::default();
     let mut failures = vec![];
     // Panics are failures like others, and many simpler cases are tried for one.
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
+    let (hook, this) = (std::panic::take_hook(), std::thread::current().id());
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() != this || !QUIET.load(Ordering::Relaxed) {
+            hook(info);
+        }
+    }));
+    QUIET.store(true, Ordering::Relaxed);
     for i in 0..cases.unwrap_or(CASES) {
         let tree = case().new_tree(&mut runner(seed, i)).expect("a case");
         let (subject, features) = tree.current().render();
@@ -255,7 +264,7 @@ fn decomposition_preserves_meaning() {
             failures.push(format!("{file}: {}\n{}", failure.what, small.text));
         }
     }
-    std::panic::set_hook(hook);
+    QUIET.store(false, Ordering::Relaxed);
     let table = counts.table(seed);
     println!("{table}");
     std::fs::write(folder().join("counts.txt"), &table).expect("a file for the counts");

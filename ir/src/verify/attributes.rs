@@ -59,7 +59,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// A leaf that adds to registers accumulates in their type.
+    /// A leaf of single threads that adds to registers accumulates in their type. One of a block may sum in a wider
+    /// type and round to that of its output, not the other way round.
     fn accumulates(&mut self, spec: &Spec) {
         let (Some(span), Some(acc), Some(&out)) = (at(spec, "acc"), spec.acc, spec.outputs.first())
         else {
@@ -69,7 +70,8 @@ impl Verifier<'_> {
         let registers = self.p.buffer_of(out).memory == Some(Memory::Rf);
         let one = self.p.is_private(out) && spec.atom.is_some();
         let adds = registers && (spec.kind == SpecKind::MatMul || one);
-        if adds && acc != found {
+        let by_threads = spec.atom.is_some() || self.p.is_private(out);
+        if adds && acc != found && (by_threads || !is_wider(acc, found)) {
             let name = self.p.tensor_name(out);
             self.errors.push(
                 Diagnostic::new(
@@ -100,9 +102,11 @@ impl Verifier<'_> {
         };
         let (fits, found) = match group {
             // Nothing is chosen yet.
-            None => (n % said == 0, format!("{n} threads")),
-            Some(1) => (n == said, format!("{n} threads, each for itself")),
-            Some(g) => ((n + g - 1) / g == said, format!("{n} threads, groups of {g}")),
+            None => (n % said == 0, format!("{n} threads execute it")),
+            Some(1) => (n == said, format!("{n} threads execute it, each for itself")),
+            Some(g) => {
+                ((n + g - 1) / g == said, format!("{n} threads execute it, in groups of {g}"))
+            }
         };
         if fits {
             return;
@@ -116,7 +120,7 @@ impl Verifier<'_> {
                     "`warps={written}` are {said} groups of threads, and not those of the body"
                 ),
             )
-            .label(format!("{found} execute it"))
+            .label(found)
             .help("correct `warps=`, or remove it: with a body it decides nothing"),
         );
     }
@@ -212,6 +216,11 @@ fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Sp
         }
     }
     None
+}
+
+/// Whether every number of a floating-point type is one of the other, or an integer type has fewer bits.
+fn is_wider(one: Scalar, other: Scalar) -> bool {
+    one.is_float() == other.is_float() && one.bits() > other.bits()
 }
 
 /// How many threads a thread tensor has; none where that depends on symbols.

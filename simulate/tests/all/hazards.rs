@@ -362,7 +362,7 @@ fn alone(count: u32, arrivals: &str, wait: &str) -> String {
 %B:[64].f32.GL
 #grid:[1].block
 #cta:[64].thread
-Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
+Spec @k <<<#grid, #cta>>> (%A, %B) -> (%B) {{
   #w:[2].[32].thread = #cta.tile([32])
   Allocate %s:[32].f32.SH
   Allocate %full:[1].mbarrier.SH
@@ -375,6 +375,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
     {arrivals}
   }}
   Spec <<<#grid, #w[1]>>> (%full) -> () {{
+    let waits = 1
     {wait}
   }}
 }}
@@ -578,6 +579,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
   }}
   {then}
   Spec <<<#grid, #first>>> () -> () {{
+    let at_the_end = 1
     {end}
   }}
 }}

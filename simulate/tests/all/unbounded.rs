@@ -16,7 +16,7 @@ fn multiply(turns: u32, each: &str, end: &str) -> String {
 %C:[64,8].f32.GL
 #grid:[1].block
 #cta:[128].thread
-Spec @k <<<#grid, #cta>>> () -> (%C) {{
+Spec @k <<<#grid, #cta>>> (%C) -> (%C) {{
   #one:[].thread = #cta.scalar()
   @t = #cta.indices()
   Allocate %A:[((8,8),(8,2)):((8,64),(1,512))].f16.SH{{align=128}}

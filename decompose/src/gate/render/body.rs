@@ -59,6 +59,7 @@ pub(super) fn tensor(v: &View) -> Source {
 impl Body {
     /// Writes a kernel.
     pub(super) fn kernel(w: &mut Writer, index: usize, writes: u8, steps: &[Step]) {
+        let before = w.globals.len();
         let mut b = Body { index, writes, slots: w.slots.max(LOCAL), ..Body::default() };
         let mut code = b.steps(w, steps);
         b.results(w, &mut code);
@@ -66,6 +67,8 @@ impl Body {
         if b.outputs.is_empty() {
             return;
         }
+        // Of what was there before, a part may be written; the rest stays what it is.
+        b.inputs.extend(b.outputs.iter().filter(|g| **g < before));
         for g in b.inputs.clone() {
             w.reads(g);
             if b.outputs.contains(&g) {

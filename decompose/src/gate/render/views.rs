@@ -15,7 +15,7 @@ impl Body {
     /// A tile of a tensor of the caller.
     pub(super) fn tile(&self, w: &Writer, g: usize, part: u8) -> View {
         let t = &w.globals[g];
-        let own = self.writes >> g & 1 == 1;
+        let own = self.writes_to(g);
         let (rows, columns) = t.tiles;
         let inner = self.loops.last();
         let step = |n: i64, c: i64| match inner {
@@ -45,17 +45,22 @@ impl Body {
         }
     }
 
+    /// Whether the kernel writes a tensor; those beyond the eighth are inputs.
+    fn writes_to(&self, g: usize) -> bool {
+        self.writes.checked_shr(g as u32).unwrap_or(0) & 1 == 1
+    }
+
     /// Whether each block has a part of a tensor of its own.
     pub(super) fn writable(&self, w: &Writer, g: usize) -> bool {
         let t = &w.globals[g];
         let own = t.tiles.0 == w.grid.0 && (w.grid.1 == 1 || t.tiles.1 == w.grid.1);
         let full = t.tile.0 > 1 && t.tile.1 > 1;
-        self.writes >> g & 1 == 1 && own && full && !t.repeats()
+        self.writes_to(g) && own && full && !t.repeats()
     }
 
     fn may_read(&self, w: &Writer, g: usize) -> bool {
         let t: &Tensor = &w.globals[g];
-        t.readable() && (self.writes >> g & 1 == 0 || self.writable(w, g))
+        t.readable() && (!self.writes_to(g) || self.writable(w, g))
     }
 
     /// A whole tensor of the kernel, or one of its stages.
