@@ -278,7 +278,7 @@ impl<'p> Side<'p> {
                 .note(format!(
                     "it is `{stored}` as stored; in binary64, without rounding, the two differ by \
                      more than 2^-{} of what is added up",
-                    SLACK.log2().abs()
+                    libm::log2(SLACK).abs()
                 )),
         )
     }

@@ -129,7 +129,10 @@ fn kept(row: &Atom, table: &AtomTable) -> String {
 fn idle(row: &Atom, table: &AtomTable) -> String {
     let leaf = format!(" atom={}", row.name);
     let text = kept(row, table).replace("@probe", "@idle");
-    text.lines().filter(|l| !l.ends_with(&leaf)).map(|l| format!("{l}\n")).collect()
+    // Bodies are not left empty.
+    let line =
+        |l: &str| if l.ends_with(&leaf) { "let idle = 0\n".to_owned() } else { format!("{l}\n") };
+    text.lines().map(line).collect()
 }
 
 #[test]

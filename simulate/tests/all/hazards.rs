@@ -623,7 +623,7 @@ fn bulk_copies_that_add_do_not_wait_for_each_other() {
     let text = |wait: &str, then: &str| {
         let text = stored(wait, then, source)
             .replace("(%A) -> (%B) {\n  #one", "(%A, %B) -> (%B) {\n  #one");
-        text.replacen("Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared", 
+        text.replacen("Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared",
             "Move.add <<<#grid, #first>>> (%s) -> (%B) atom=cp.reduce.async.bulk.global.shared.add.f32", 1)
     };
     right(&text(source, add));
