@@ -19,7 +19,7 @@ pub struct Options {
     pub blocks: Option<u64>,
     /// Where `blocks` is none: run no more blocks of a kernel than take so many steps, such as [`SECOND`].
     pub sample: Option<u64>,
-    /// Most steps of one kernel; a step is an element read or written, or eight multiply-adds.
+    /// Most steps of one kernel; a step is some eight nanoseconds of one core.
     pub budget: u64,
     /// Whether bodies are compared with what their specs mean.
     pub check: bool,

@@ -1,9 +1,10 @@
 //! What a run found out.
 
 use crate::array::Array;
+use crate::num::decode;
 use crate::plan::coordinates;
-use crate::state::GlobalMemory;
 use crate::state::banks::LeafCount;
+use crate::state::{GlobalMemory, Value};
 
 /// The outcome of a run without errors.
 pub struct Report {
@@ -140,7 +141,7 @@ impl Outputs {
                 .iter()
                 .zip(&tensor.modes)
                 .fold(0, |at, (c, n)| at * n + c);
-            values[at as usize] = tensor.element(e)?;
+            values[at as usize] = tensor.element(e)?.bits;
         }
         let shape = tensor.modes.iter().map(|n| *n as u64).collect();
         Some(Array { scalar: tensor.memory.scalar, shape, values })
@@ -149,6 +150,22 @@ impl Outputs {
     /// One element as bits, by its coordinates, one a mode; also after a partial run.
     #[must_use]
     pub fn element(&self, name: &str, at: &[i64]) -> Option<u64> {
+        self.value(name, at).map(|v| v.bits)
+    }
+
+    /// The same element as it would be without any rounding, in binary64; the number that it is where the run
+    /// had no shadows.
+    #[must_use]
+    pub fn exact(&self, name: &str, at: &[i64]) -> Option<f64> {
+        let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;
+        let value = self.value(name, at)?;
+        Some(match tensor.memory.shadows {
+            true => value.shadow,
+            false => decode(tensor.memory.scalar, value.bits),
+        })
+    }
+
+    fn value(&self, name: &str, at: &[i64]) -> Option<Value> {
         let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;
         if at.len() != tensor.modes.len() {
             return None;
@@ -165,12 +182,12 @@ impl Outputs {
 }
 
 impl OutputTensor {
-    fn element(&self, e: i64) -> Option<u64> {
+    fn element(&self, e: i64) -> Option<Value> {
         let (mut rest, mut offset) = (e, 0i64);
         for (extent, stride) in &self.leaves {
             offset = offset.checked_add((rest % extent).checked_mul(*stride)?)?;
             rest /= extent;
         }
-        self.memory.read(offset).map(|v| v.bits)
+        self.memory.read(offset)
     }
 }

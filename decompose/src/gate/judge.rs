@@ -8,7 +8,7 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
-use carbyne_simulate::{Inputs, Options, Outputs, simulate};
+use carbyne_simulate::{Inputs, Options, Outputs, Report, simulate};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,7 +27,10 @@ pub const REFUSALS: [Code; 8] = [
 /// Choices that the search looks at.
 const BUDGET: u64 = 1000;
 /// Steps of a simulated kernel.
-const STEPS: u64 = 1 << 27;
+const STEPS: u64 = 1 << 29;
+
+/// How far elements of a tensor that are not exact may be apart without rounding, relative to its largest.
+const SLACK: f64 = 1.0 / 16_777_216.0;
 
 /// A program, and how it is judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +43,7 @@ pub struct Subject {
     pub inputs: Inputs,
     /// The schedule of the decomposed program.
     pub schedule: Option<u64>,
-    /// Tensors that are compared bit by bit; of the others each element must be there in both or in neither.
+    /// Tensors that are compared bit by bit; of the others, what they are without rounding.
     pub exact: Vec<String>,
     /// Whether numbers may leave the range of their types: on the way, depending on the order of sums.
     pub overflows: bool,
@@ -170,11 +173,12 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
     };
     let run = |p: &Program, schedule: Option<u64>| {
         let inputs = subject.inputs;
-        let options = Options { inputs, schedule, budget: STEPS, ..Options::default() };
+        let blocks = Some(u64::MAX);
+        let options = Options { inputs, schedule, blocks, budget: STEPS, ..Options::default() };
         simulate(p, table, &options)
     };
     let before = match run(&program, None) {
-        Ok(report) => report.outputs,
+        Ok(report) => report,
         Err(d) => return Verdict::Discarded(d),
     };
     let search = Search { budget: BUDGET, ..Search::default() };
@@ -183,7 +187,7 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
         Err(errors) => return refused(errors.into_vec()),
     };
     let after = match run(&decomposed.program, subject.schedule) {
-        Ok(report) => report.outputs,
+        Ok(report) => report,
         // What runs by its meaning may run too long instruction by instruction.
         Err(d) if d.code == Code::StepBudget => return Verdict::Discarded(d),
         Err(d) if d.code == Code::WrongElement && subject.overflows => {
@@ -212,8 +216,34 @@ fn refused(errors: Vec<Diagnostic>) -> Verdict {
     }
 }
 
+/// The largest magnitude of a tensor without rounding; none where an element is no finite number.
+fn largest(of: &Outputs, name: &str, extents: &[i64]) -> Option<f64> {
+    let (mut at, mut all) = (vec![0; extents.len()], 0f64);
+    loop {
+        let v = of.exact(name, &at).unwrap_or(0.0);
+        if !v.is_finite() {
+            return None;
+        }
+        all = all.max(v.abs());
+        if !next(&mut at, extents) {
+            return Some(all);
+        }
+    }
+}
+
+/// The coordinates of the next element; false after the last.
+fn next(at: &mut [i64], extents: &[i64]) -> bool {
+    let Some(mode) = (0..at.len()).find(|m| at[*m] + 1 < extents[*m]) else { return false };
+    at[mode] += 1;
+    at[..mode].fill(0);
+    true
+}
+
 /// The first element of the caller's tensors that is not the same.
-fn differ(p: &Program, subject: &Subject, before: &Outputs, after: &Outputs) -> Option<String> {
+fn differ(p: &Program, subject: &Subject, before: &Report, after: &Report) -> Option<String> {
+    // Numbers that rounding decides may be others.
+    let turned = [before, after].iter().any(|r| r.kernels.iter().any(|k| !k.turned.is_empty()));
+    let (before, after) = (&before.outputs, &after.outputs);
     for b in &p.params {
         let buffer = &p.buffers[*b];
         let name = buffer.name.as_str();
@@ -225,6 +255,11 @@ fn differ(p: &Program, subject: &Subject, before: &Outputs, after: &Outputs) -> 
             .map(carbyne_ir::layout::Layout::size)
             .collect();
         let exact = subject.exact.iter().any(|e| e == name);
+        // What is summed in another order is another number in binary64, too, by much less than this.
+        let slack = match exact || turned || subject.overflows || !buffer.scalar.is_float() {
+            true => None,
+            false => largest(before, name, &extents).map(|most| most * SLACK),
+        };
         let mut at = vec![0; extents.len()];
         loop {
             let (x, y) = (before.element(name, &at), after.element(name, &at));
@@ -244,9 +279,17 @@ fn differ(p: &Program, subject: &Subject, before: &Outputs, after: &Outputs) -> 
                 let (x, y) = (show(x), show(y));
                 return Some(format!("%{name}{at:?} is {x} before and {y} after"));
             }
-            let Some(mode) = (0..at.len()).find(|m| at[*m] + 1 < extents[*m]) else { break };
-            at[mode] += 1;
-            at[..mode].fill(0);
+            let unrounded = (before.exact(name, &at), after.exact(name, &at));
+            if let (Some(slack), (Some(x), Some(y))) = (slack, unrounded)
+                && (x - y).abs() > slack
+            {
+                return Some(format!(
+                    "%{name}{at:?} is {x} before and {y} after, without rounding"
+                ));
+            }
+            if !next(&mut at, &extents) {
+                break;
+            }
         }
     }
     None

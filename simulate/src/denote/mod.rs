@@ -60,6 +60,8 @@ pub enum Meaning {
         modes: Vec<usize>,
         /// For each, whether it is removed.
         removed: Vec<bool>,
+        /// The type of the output.
+        acc: Scalar,
     },
     /// Every element is the literal.
     Init,
@@ -137,7 +139,7 @@ impl Meaning {
                     return Err(format!("it leaves {left} of {} elements", size(output)));
                 }
                 let modes = input.iter().map(|n| *n as usize).collect();
-                Ok(Meaning::Reduction { op, modes, removed })
+                Ok(Meaning::Reduction { op, modes, removed, acc })
             }
             SpecKind::Shfl(_) => Err("it exchanges registers between lanes".to_owned()),
             SpecKind::Iota => Err("it stands in `means` blocks only".to_owned()),
@@ -228,7 +230,7 @@ impl Meaning {
                     _ => x,
                 })
             }
-            Meaning::MatMul { l, m, n, k, set, .. } => {
+            Meaning::MatMul { l, m, n, k, set, acc } => {
                 let mut out =
                     Computed { values: vec![0.0; l * m * n], magnitudes: vec![0.0; l * m * n] };
                 if !set {
@@ -236,9 +238,15 @@ impl Meaning {
                     out.magnitudes.iter_mut().zip(before).for_each(|(to, c)| *to = c.abs());
                 }
                 matmul((*l * *m, *n, *k, *l), input(0), input(1), &mut out);
+                if !acc.is_float() {
+                    let wrapped = |v: &mut f64| *v = integers(BinaryOp::Add, *acc, *v, 0.0);
+                    out.values.iter_mut().for_each(wrapped);
+                }
                 out
             }
-            Meaning::Reduction { op, modes, removed } => reduce(*op, modes, removed, input(0)),
+            Meaning::Reduction { op, modes, removed, acc } => {
+                reduce(*op, *acc, modes, removed, input(0))
+            }
         }
     }
 }
@@ -295,7 +303,9 @@ fn matmul((rows, n, k, l): (usize, usize, usize, usize), a: &[f64], b: &[f64], o
     }
 }
 
-fn reduce(op: ReduceOp, modes: &[usize], removed: &[bool], input: &[f64]) -> Computed {
+fn reduce(op: ReduceOp, acc: Scalar, modes: &[usize], removed: &[bool], input: &[f64]) -> Computed {
+    // Integers keep their low bits.
+    let whole = op.combining().filter(|_| !acc.is_float());
     let n_out: usize = modes.iter().zip(removed).filter(|(_, r)| !**r).map(|(n, _)| n).product();
     let mut values: Vec<Option<f64>> = vec![None; n_out];
     let mut magnitudes = vec![0.0; n_out];
@@ -308,7 +318,11 @@ fn reduce(op: ReduceOp, modes: &[usize], removed: &[bool], input: &[f64]) -> Com
             }
             rest /= extent;
         }
-        values[at] = Some(values[at].map_or(*x, |v| pointwise::fold(op, v, *x)));
+        values[at] = Some(match (values[at], whole) {
+            (None, _) => *x,
+            (Some(v), Some(op)) => integers(op, acc, v, *x),
+            (Some(v), None) => pointwise::fold(op, v, *x),
+        });
         magnitudes[at] += x.abs();
     }
     Computed { values: values.into_iter().map(|v| v.unwrap_or(0.0)).collect(), magnitudes }

@@ -80,6 +80,19 @@ pub fn plan(
     if !unsaid && !body.iter().any(|s| planner.has_operation(s)) {
         return Ok(out);
     }
+    // Barriers inside of operations stand wherever these do.
+    let mut apart = None;
+    visit(p, body, &mut |stmt| {
+        if let StmtKind::Spec(id) = stmt.kind
+            && planner.exchanges(id)
+            && !planner.info(stmt).converged
+        {
+            apart = apart.or(Some(id));
+        }
+    });
+    if let Some(id) = apart {
+        return Err(planner.diverged(id));
+    }
     planner.commits(body, &mut out);
     let mut found = Found::default();
     // Every run adds a barrier, lowers a wait, or ends a group earlier, or is the last.
