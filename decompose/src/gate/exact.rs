@@ -184,7 +184,7 @@ impl Exact {
             Function::Unary(op) => match op {
                 // A conversion rounds once, whoever carries it out.
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu | UnaryOp::Cast => joined,
-                UnaryOp::Exp => Value { kind: Kind::Rounded, most: a.exp() },
+                UnaryOp::Exp => Value { kind: Kind::Rounded, most: libm::exp(a) },
                 _ => Value { kind: Kind::Rounded, most: 1.0 },
             },
             Function::Binary(op) => match op {
@@ -198,7 +198,11 @@ impl Exact {
             Function::MatMul { k, set, acc } => {
                 let before = if set { Value::ZERO } else { of(&output) };
                 let sum = computed(a * b * k as f64 + before.most);
-                Value { kind: sum.kind.max(before.kind), ..sum }.of(acc)
+                let kind = match (sum.kind, before.kind) {
+                    (Kind::Integers, Kind::Integers) => Kind::Integers,
+                    _ => Kind::Rounded,
+                };
+                Value { kind, ..sum }.of(acc)
             }
         }
     }

@@ -9,7 +9,6 @@
 //! errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the values, where the spec is
 //! one of those that have a tolerance ([`mod@crate::denote`]).
 
-use super::meaning::Numbers;
 use super::{Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, tolerance};
 use crate::num::{decode, encode, exact_integers, ulp};
@@ -17,7 +16,7 @@ use crate::plan::{
     Check, Checked, Kernel, Mask, Reference, Source, Squad, coordinates, coordinates_text,
     line_text,
 };
-use crate::state::{Tile, Value};
+use crate::state::{Tile, Value, same_shadow};
 use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
@@ -83,18 +82,22 @@ impl Want {
             (Want::Values(computed), Some(meaning)) => {
                 let want = computed.values[e];
                 let magnitude = computed.magnitudes[e];
-                let stated = &reference.stated;
-                let allowed = tolerance(meaning, scalar, want, magnitude, small_ints, stated);
+                let allowed = || {
+                    let stated = &reference.stated;
+                    tolerance(meaning, scalar, want, magnitude, small_ints, stated)
+                };
                 if let Some(bits) = bits {
                     let got = decode(scalar, bits);
                     // The rounded reference is right by definition: it may be infinite or no number.
-                    let same = bits == encode(scalar, want) || (got.is_nan() && want.is_nan());
-                    let distance = (got - want).abs();
-                    let error = if same { 0.0 } else { distance };
-                    if same || error <= allowed {
+                    if bits == encode(scalar, want) || (got.is_nan() && want.is_nan()) {
+                        return Ok(near(scalar, got, want));
+                    }
+                    let (error, allowed) = ((got - want).abs(), allowed());
+                    if error <= allowed {
                         return Ok(Near { error, allowed, ..near(scalar, got, want) });
                     }
                 }
+                let allowed = allowed();
                 Err(wrong(format!("{want}"), allowed))
             }
             (Want::Values(_), None) => Ok(Near::EXACT),
@@ -242,20 +245,20 @@ impl Runner<'_> {
             });
         }
         let values = self.wanted_values(reference, &entry);
-        let exact = |o: usize| -> Option<Exact> {
+        let mut exact = |o: usize| -> Option<Exact> {
             if !self.mode.shadows {
                 return None;
             }
+            // Whether every shadow is the number itself.
             let unchanged = || {
                 let same = |(tile, view): (&Option<Tile>, &usize)| {
                     let scalar = kernel.scalar(*view);
                     tile.as_ref().is_none_or(|t| {
-                        let mut numbers = Numbers::default();
-                        numbers.push(scalar, t, true);
-                        numbers.are_exact()
+                        let mut each = t.bits.iter().zip(&t.shadows);
+                        each.all(|(bits, s)| same_shadow(decode(scalar, *bits), *s))
                     })
                 };
-                entry.iter().zip(&reference.operands).all(same)
+                entry.iter().zip(&reference.operands).rev().all(same)
             };
             match (&reference.meaning, &values) {
                 (Some(Meaning::Move), _) => {
@@ -263,13 +266,21 @@ impl Runner<'_> {
                     let scales = vec![0.0; numbers.len()];
                     return Some(Exact { numbers, scales });
                 }
-                // Sums have been added up already.
                 (
-                    Some(Meaning::MatMul { .. } | Meaning::Reduction { op: ReduceOp::Sum, .. }),
+                    Some(
+                        meaning @ (Meaning::MatMul { .. }
+                        | Meaning::Reduction { op: ReduceOp::Sum, .. }),
+                    ),
                     Some(Want::Values(c)),
-                ) if kernel.scalar(reference.outputs[0]).is_float() && unchanged() => {
-                    let (numbers, scales) = (c.values.clone(), c.magnitudes.clone());
-                    return Some(Exact { numbers, scales });
+                ) if kernel.scalar(reference.outputs[0]).is_float() => {
+                    // Sums have been added up already.
+                    if unchanged() {
+                        let (numbers, scales) = (c.values.clone(), c.magnitudes.clone());
+                        return Some(Exact { numbers, scales });
+                    }
+                    if let Some(sums) = sums(reference, meaning, &mut entry, c.values.len()) {
+                        return Some(sums);
+                    }
                 }
                 _ => {}
             }
@@ -285,7 +296,7 @@ impl Runner<'_> {
             };
             reference.chain.evaluate(o, &region, &mut fetch).ok()
         };
-        let exact: Vec<Option<Exact>> = (0..reference.outputs.len()).map(exact).collect();
+        let exact: Vec<Option<Exact>> = (0..reference.outputs.len()).map(&mut exact).collect();
         let mut values = values;
         Ok(Some(exact.into_iter().map(|exact| Wanted { values: values.take(), exact }).collect()))
     }
@@ -437,6 +448,24 @@ impl Runner<'_> {
         }
         Ok(())
     }
+}
+
+/// Sums of shadows; none where an operand is no tile. The tiles are taken.
+fn sums(
+    reference: &Reference,
+    meaning: &Meaning,
+    entry: &mut [Option<Tile>],
+    n: usize,
+) -> Option<Exact> {
+    let n_inputs = reference.inputs.len();
+    if reference.inputs.iter().any(|s| matches!(s, Source::Number(_))) || entry.len() < n_inputs {
+        return None;
+    }
+    let mut shadows = entry.iter_mut().map(|t| std::mem::take(t).map(|t| t.shadows));
+    let inputs: Vec<Vec<f64>> = shadows.by_ref().take(n_inputs).collect::<Option<_>>()?;
+    let before = if meaning.reads_output() { shadows.next()?? } else { Vec::new() };
+    let Computed { values, magnitudes } = meaning.compute(&inputs, &before, n);
+    Some(Exact { numbers: values, scales: magnitudes })
 }
 
 /// A wrong element as it was found.

@@ -272,6 +272,7 @@ fn name(stmt: &Stmt) -> String {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "figures for people who run it by hand")]
 fn every_change_of_an_example_is_reported() {
     let mut wrong = vec![];
     let mut used = vec![false; NEUTRAL.len()];
