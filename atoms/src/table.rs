@@ -189,8 +189,28 @@ impl AtomTable {
         self
     }
 
-    /// Up to three names that look most like `name`, the nearest first.
+    /// What to write for a name that the table does not have: where others have it, or names that are near.
+    pub fn instead_of(&self, name: &str) -> String {
+        let archs = archs_with(&|row| row.name == name);
+        if !archs.is_empty() {
+            let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
+            return format!("compile for {}, which has it", list.join(" or "));
+        }
+        let near: Vec<String> = self.nearest_names(name).iter().map(|n| format!("`{n}`")).collect();
+        format!("did you mean {}?", near.join(" or "))
+    }
+
+    /// Up to three names that begin with `name`, or as much of it as any does, or else those that look most
+    /// like it, the nearest first.
     pub fn nearest_names(&self, name: &str) -> Vec<&'static str> {
+        // As a person begins to write it: whole parts, as in `mma.m16n8k16` or `cp.async`.
+        let begins = |r: &&Atom| {
+            let rest = r.name.strip_prefix(name.trim_end_matches('.'));
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        if !name.is_empty() && self.rows.list.iter().any(|r| begins(&r)) {
+            return self.rows.list.iter().filter(begins).map(|r| r.name).take(3).collect();
+        }
         let name: Vec<char> = name.chars().take(MAX_COMPARED).collect();
         let mut ranked: Vec<(usize, &'static str)> =
             self.rows.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();

@@ -72,11 +72,9 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
             continue;
         }
         let shown: String = pattern.chars().take(64).collect();
-        let near: Vec<String> =
-            table.nearest_names(pattern).iter().map(|n| format!("`{n}`")).collect();
         return Err(Failure::usage_help(
             format!("{}: {} has no atom `{shown}`", Code::UnknownAtom, table.arch),
-            format!("did you mean {}?", near.join(" or ")),
+            table.instead_of(pattern),
         ));
     }
     match forbidden {

@@ -200,11 +200,9 @@ fn known_atoms(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
         let Some(pinned) = spec.atom.as_deref().filter(|name| table.get(name).is_none()) else {
             continue;
         };
-        let near: Vec<String> =
-            table.nearest_names(pinned).iter().map(|n| format!("`{n}`")).collect();
         let message = format!("{} has no atom `{pinned}`", table.arch);
         let d = Diagnostic::new(Code::UnknownAtom, spec.span, message);
-        errors.push(d.help(format!("did you mean {}?", near.join(" or "))));
+        errors.push(d.help(table.instead_of(pinned)));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

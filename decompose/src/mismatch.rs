@@ -118,6 +118,7 @@ impl Mismatch {
         let apart = match self {
             Mismatch::Scalar { apart, .. } => *apart,
             Mismatch::Values { want, found, .. } => (want - found).abs(),
+            Mismatch::Memory { want, .. } => i64::from(want.contains("GL")),
             _ => 0,
         };
         (self.rank(), -apart)
@@ -144,9 +145,11 @@ impl Mismatch {
             Mismatch::Scalar { operand, want, .. } => {
                 format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
             }
-            Mismatch::Memory { operand, want, .. } => {
-                format!("move operand {operand} to {want} first")
-            }
+            Mismatch::Memory { operand, want, found } => match want.contains("GL") {
+                // Nobody moves data to global memory for the sake of an instruction.
+                true => format!("leave `atom=` out, or name an instruction for {found}"),
+                false => format!("put operand {operand} in {want}, by a Move of its own"),
+            },
             Mismatch::FromMemory { .. } => "write the MatMul down to this instruction by hand, as \
                                             examples/hopper_wgmma.cby does; no change of the text makes \
                                             decompose choose it"

@@ -79,7 +79,7 @@ pub fn against(
             let text = format!("nothing of %{name} can be compared with the parent's");
             return Err(Box::new(
                 Diagnostic::new(Code::OtherSpec, side.writer(name), text)
-                    .label("no element was written that the parent writes, too")
+                    .label("no element was written that the parent writes, too, and that no other block adds to")
                     .help("run more blocks, `--blocks all`, or write the tensor"),
             ));
         }
@@ -110,8 +110,8 @@ fn run(
     let blocks = chosen_blocks(kernel, steps(kernel, &unchecked), options, whole)?;
     let mode =
         Mode { check: false, small_ints: false, schedule: None, shadows: true, statements: false };
-    let (_, grid) = execute(kernel, buffers, &blocks, mode, |_, finished| Ok(finished))?;
-    Ok(grid.into_written().collect())
+    let (_, grid) = execute(kernel, buffers, &blocks, mode, |_, _| Ok(()))?;
+    Ok(grid.into_written(blocks.len() as i64 == kernel.n_blocks).collect())
 }
 
 struct Side<'p> {

@@ -146,10 +146,15 @@ impl Grid {
         ))
     }
 
-    /// What was written, by buffer of the kernel.
-    pub(crate) fn into_written(self) -> impl Iterator<Item = Pages> {
-        let of = |pages: BTreeMap<u64, GridPage>| -> Pages {
-            pages.into_iter().map(|(n, p)| (n, p.values)).collect()
+    /// What was written, by buffer of the kernel; where not all blocks ran, without what they only add to.
+    pub(crate) fn into_written(self, complete: bool) -> impl Iterator<Item = Pages> {
+        let whole = move |mut page: GridPage| {
+            let parts = page.sums.keys().filter(|_| !complete);
+            parts.for_each(|e| page.values.remove(*e));
+            page.values
+        };
+        let of = move |pages: BTreeMap<u64, GridPage>| -> Pages {
+            pages.into_iter().map(|(n, p)| (n, whole(p))).collect()
         };
         self.written.into_iter().map(of)
     }

@@ -269,10 +269,10 @@ fn run_kernel(
         shadows,
         statements: options.statements && shadows,
     };
-    let one = |block: i64, mut finished: Finished| -> Checked<Finished> {
+    let one = |block: i64, finished: &mut Finished| -> Checked<()> {
         if let Some(root) = root {
             let oracle = Oracle::new(kernel, &buffers, root);
-            let Finished { pages, counts } = &mut finished;
+            let Finished { pages, counts } = finished;
             for output in &outputs {
                 let pages = &pages[output.global];
                 check_block(&oracle, output, pages, block, mode.small_ints, counts)?;
@@ -280,7 +280,7 @@ fn run_kernel(
             counts.numerics.resize(kernel.checks.len() + 1, Numerics::default());
             counts.numerics[kernel.checks.len()].executions += 1;
         }
-        Ok(finished)
+        Ok(())
     };
     let (mut counts, grid) = execute(kernel, &buffers, &report.blocks_run, mode, one)?;
     if report.complete && options.check {
@@ -300,9 +300,11 @@ fn run_kernel(
             check_unwritten(&oracle, output, before, &left, mode.small_ints, &mut counts)?;
         }
     }
+    let adds = |o: &Output| grid.sums(o.global).next().is_some();
+    report.added_to = root.is_some() && !report.complete && outputs.iter().any(adds);
     report.checked =
         root.is_some() && counts.numerics.last().is_some_and(|of_kernel| of_kernel.elements > 0);
-    let mut written: Vec<Pages> = grid.into_written().collect();
+    let mut written: Vec<Pages> = grid.into_written(report.complete).collect();
     if needed && !report.complete {
         // What the blocks that did not run would write.
         let others = meant(kernel, &buffers, options)?;
@@ -337,26 +339,34 @@ pub(crate) fn execute(
     buffers: &[&GlobalMemory],
     blocks: &[i64],
     mode: Mode,
-    ended: impl Fn(i64, Finished) -> Checked<Finished> + Sync,
+    ended: impl Fn(i64, &mut Finished) -> Checked<()> + Sync,
 ) -> Checked<(Counts, Grid)> {
-    let cluster = |blocks: &[i64]| -> Checked<Vec<Finished>> {
+    type Ended = (Finished, Checked<()>);
+    let cluster = |blocks: &[i64]| -> Checked<Vec<Ended>> {
         let first = blocks.first().copied().unwrap_or(0);
         let all = run_cluster(kernel, buffers, first, mode)?;
-        blocks.iter().zip(all).map(|(block, finished)| ended(*block, finished)).collect()
+        let judged = |(block, mut finished): (&i64, Finished)| {
+            let judged = ended(*block, &mut finished);
+            (finished, judged)
+        };
+        Ok(blocks.iter().zip(all).map(judged).collect())
     };
     let mut counts = Counts::default();
     let mut grid = Grid::new(kernel, mode.shadows);
     // Few blocks at a time: each may hold much, and the first error ends it all.
     let workers = Workers::get()?;
     for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
-        let results: Vec<Checked<Vec<Finished>>> =
+        let results: Vec<Checked<Vec<Ended>>> =
             workers.run(|| chunk.par_chunks(kernel.cluster).map(cluster).collect());
         let results = results.into_iter().flat_map(|all| match all {
             Ok(all) => all.into_iter().map(Ok).collect(),
             Err(e) => vec![Err(e)],
         });
+        // A race of blocks is why an element is wrong, and not the other way round.
+        let mut wrong = None;
         for (block, result) in chunk.iter().zip(results) {
-            let finished: Finished = result?;
+            let (finished, judged): Ended = result?;
+            wrong = wrong.or(judged.err());
             counts.merge(&finished.counts);
             grid.add(kernel, *block, finished)?;
             if grid.n_pages > MAX_PAGES {
@@ -367,6 +377,9 @@ pub(crate) fn execute(
                         .help("run fewer blocks: `--blocks`"),
                 ));
             }
+        }
+        if let Some(wrong) = wrong {
+            return Err(wrong);
         }
     }
     Ok((counts, grid))

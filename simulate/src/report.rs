@@ -45,6 +45,8 @@ pub struct KernelReport {
     pub numerics: Vec<SpecReport>,
     /// Whether fewer blocks ran than could, since nobody asked for all.
     pub sampled: bool,
+    /// Whether outputs were not compared because other blocks add to them, too, and did not run.
+    pub added_to: bool,
     /// Whether what the other blocks would have written was taken from the kernel's meaning, for a later one.
     pub filled: bool,
     /// Lines of comparisons, and of conversions to integers, that come out otherwise without rounding, and how

@@ -14,10 +14,12 @@ use serde_json::json;
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let arch = args.arch.as_deref().map(pipeline::table).transpose()?;
     let source = input::read(&args.file, io)?;
+    let mut generated = false;
     let (source, program) = match &arch {
         Some(table) => {
             let decomposed = pipeline::decomposed(&source, table)?;
             output::warn(&source, &decomposed.warnings, format, io);
+            generated = decomposed.source.text != source.text;
             (decomposed.source, decomposed.program)
         }
         None => {
@@ -51,7 +53,13 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {
         MessageFormat::Human => {
-            report.kernels.iter().map(|k| human(k, &options)).collect::<String>()
+            let mut text: String = report.kernels.iter().map(|k| human(k, &options)).collect();
+            if generated && text.contains("  line ") {
+                text.push_str(
+                    "lines are those of the decomposed text: `carbyne decompose` prints it\n",
+                );
+            }
+            text
         }
         MessageFormat::Json => report.kernels.iter().map(json).collect(),
     };
@@ -102,14 +110,21 @@ fn human(k: &KernelReport, options: &Options) -> String {
     }
     let n = k.blocks_run.len();
     let which = match k.blocks_run.as_slice() {
+        _ if k.complete && n == 1 => "its block ran".to_owned(),
         _ if k.complete => format!("all {n} blocks ran"),
         [only] => format!("block {only} ran, of {}", k.n_blocks),
         [first, .., last] => format!("{n} of {} blocks ran, from {first} to {last}", k.n_blocks),
         [] => format!("none of {} blocks ran", k.n_blocks),
     };
-    let why = match k.sampled {
-        true => "; these take about a second, `--blocks all` takes as many as the budget allows",
-        false => "",
+    let why = match (k.sampled, options.sample) {
+        (false, _) => String::new(),
+        (true, Some(_)) => {
+            "; these take about a second, `--blocks all` takes as many as the budget allows"
+                .to_owned()
+        }
+        (true, None) => {
+            format!("; more would take more than the budget, `--budget {}`", options.budget)
+        }
     };
     let mut text = format!("{name}: {which}{why}\n");
     if k.filled {
@@ -126,6 +141,9 @@ fn human(k: &KernelReport, options: &Options) -> String {
             )
         }
     });
+    if k.added_to {
+        text.push_str("  not compared: outputs to which other blocks add, too; `--blocks all` compares them\n");
+    }
     if options.check && !options.shadow {
         text.push_str("  `--no-shadow`: what hides in the rounding of the types is not seen\n");
     }

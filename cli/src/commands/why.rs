@@ -50,9 +50,19 @@ fn nothing(question: &Question, found: &Explanation, source: &Source, specs: &[u
     if let Some(why) = &question.why {
         let shown: String = why.chars().take(64).collect();
         let elsewhere: Vec<&str> = found.elsewhere.iter().map(|a| a.as_str()).collect();
+        // The decomposition failed, and what was asked about stands in what it would have been.
+        if let Some(d) = found.refused.first() {
+            return Failure::usage_help(
+                format!("`{}` is not decomposed: {}", source.name, sanitize(&d.to_string())),
+                d.help.clone().unwrap_or_else(|| "correct that first".to_owned()),
+            );
+        }
         let help = match elsewhere.as_slice() {
             [] => "`carbyne atoms` lists the instructions".to_owned(),
-            some => format!("{} have instructions named so", some.join(", ")),
+            some if some.contains(&found.arch.as_str()) => {
+                "they implement other specs; `carbyne atoms` lists which".to_owned()
+            }
+            some => format!("compile for one that has them: {}", some.join(", ")),
         };
         let what =
             format!("no instruction of {} named `{shown}` is one for these specs", found.arch);

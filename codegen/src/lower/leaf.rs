@@ -33,13 +33,11 @@ impl Lowering<'_> {
             ));
         };
         let Some(atom) = self.atoms.get(name) else {
-            let near = self.atoms.nearest_names(name);
-            let near: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
             return Err(errors::new(
                 Code::UnknownAtom,
                 spec.span,
                 format!("{} has no atom `{name}`", self.atoms.arch),
-                &format!("did you mean {}?", near.join(" or ")),
+                &self.atoms.instead_of(name),
             ));
         };
         if atom.extent != Extent::Tile {

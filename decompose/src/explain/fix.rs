@@ -1,20 +1,22 @@
 //! The nearest change of the text after which a row implements a leaf: changes that follow from the mismatch
 //! are applied, and what comes of it is compared with the row again.
 //!
-//! Invariant: a fix that is given has been applied and has made the row match.
+//! Invariant: a fix that is given has been applied and has made the row match, and no other leaf that names an
+//! instruction has lost it.
 
 use super::edit::{Edit, Fix};
-use super::leaves::around;
+use super::leaves::{around, leaves};
 use super::site::Site;
 use crate::checked;
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::bulk::BulkMismatch;
-use carbyne_atoms::{Access, Atom};
+use carbyne_atoms::{Access, Atom, AtomTable};
 use carbyne_ir::ast::{AttrValue, Dims, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
+use std::collections::BTreeSet;
 
 /// Changes in a row that a fix may take.
 const STEPS: usize = 5;
@@ -31,23 +33,67 @@ pub(super) fn find(
     id: SpecId,
     atom: &Atom,
     first: &Mismatch,
+    table: &AtomTable,
     left: &mut usize,
 ) -> Option<Fix> {
     let may = TRIES.min(*left);
     let mut tries = may;
-    let found = search(src, id, atom, first, &Fix::default(), &mut tries);
+    let asked = Asked { src, id, atom, table };
+    let found = search(&asked, first, &Fix::default(), &mut tries);
     *left -= may - tries;
     found
 }
 
-fn search(
-    src: &str,
+/// The leaf of a text that a row is to implement.
+struct Asked<'a> {
+    src: &'a str,
     id: SpecId,
-    atom: &Atom,
-    wrong: &Mismatch,
-    fix: &Fix,
-    tries: &mut usize,
-) -> Option<Fix> {
+    atom: &'a Atom,
+    table: &'a AtomTable,
+}
+
+impl Asked<'_> {
+    /// The fix, with the row's name in the place of another that the leaf states; none where it takes an
+    /// instruction from another leaf.
+    fn whole(&self, fix: Fix) -> Option<Fix> {
+        let now = fix.apply(self.src)?;
+        let module = text::parse(&now).ok()?;
+        let site = Site::find(&module, self.id)?;
+        let stated = site.spec.attrs.iter().find_map(|a| match &a.value {
+            AttrValue::Word(word) if a.key.text == "atom" && *word != self.atom.name => Some(word),
+            _ => None,
+        });
+        let fix = match stated {
+            None => fix,
+            Some(word) => {
+                let attr = format!("atom={word}");
+                let at = site.span.start as usize + cut(&now, site.span).find(&attr)?;
+                let name = format!("atom={}", self.atom.name);
+                let edit = Edit::new(Span::new(at, at + attr.len()), name.clone());
+                fix.then(self.src, format!("write `{name}`"), &[edit])?
+            }
+        };
+        let lost = |before: &BTreeSet<SpecId>, after: &BTreeSet<SpecId>| {
+            before.iter().any(|leaf| *leaf != self.id && !after.contains(leaf))
+        };
+        let before = self.implemented(self.src)?;
+        (!lost(&before, &self.implemented(&fix.apply(self.src)?)?)).then_some(fix)
+    }
+
+    /// The leaves that the instructions that they name implement.
+    fn implemented(&self, src: &str) -> Option<BTreeSet<SpecId>> {
+        let module = text::parse(src).ok()?;
+        let program = checked(&module, src).ok()?;
+        let holds = |(id, path): &(SpecId, Vec<SpecId>)| {
+            let row = program.specs[*id].atom.as_deref().and_then(|name| self.table.get(name));
+            row.is_some_and(|row| matching::match_atom(&program, *id, path, row).is_ok())
+        };
+        Some(leaves(&program).into_iter().filter(holds).map(|(id, _)| id).collect())
+    }
+}
+
+fn search(asked: &Asked<'_>, wrong: &Mismatch, fix: &Fix, tries: &mut usize) -> Option<Fix> {
+    let Asked { src, id, atom, .. } = *asked;
     if fix.steps.len() == STEPS {
         return None;
     }
@@ -63,12 +109,16 @@ fn search(
         *tries -= 1;
         let Some(next) = fix.then(src, step, &edits) else { continue };
         match outcome(&next.apply(src)?, id, atom) {
-            Some(Ok(())) => return Some(next),
+            Some(Ok(())) => {
+                if let Some(whole) = asked.whole(next) {
+                    return Some(whole);
+                }
+            }
             Some(Err(m)) if progress(&m) > progress(wrong) => nearer.push((next, m)),
             _ => {}
         }
     }
-    nearer.into_iter().find_map(|(next, m)| search(src, id, atom, &m, &next, tries))
+    nearer.into_iter().find_map(|(next, m)| search(asked, &m, &next, tries))
 }
 
 /// Larger is nearer; of two alignments the larger.

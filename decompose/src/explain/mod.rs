@@ -303,7 +303,7 @@ impl Ask<'_> {
             for c in rejected {
                 if let (Some(m), Some(row)) = (&c.mismatch, self.table.get(c.atom)) {
                     let mut tries = self.tries.get();
-                    c.fix = fix::find(text, id, row, m, &mut tries);
+                    c.fix = fix::find(text, id, row, m, self.table, &mut tries);
                     self.tries.set(tries);
                 }
             }

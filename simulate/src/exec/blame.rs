@@ -338,7 +338,9 @@ fn race(
     .label(by)
     .related(other.span, format!("{first} {earlier} it here"))
     .help(match within {
-        true => "put a barrier of the warp between the two accesses: `barrier(#w)`",
+        true => {
+            "put a `barrier` between the two accesses, or `barrier(#w)` where only the threads of `#w` pass"
+        }
         false => "put a `barrier` between the two accesses",
     })
 }

@@ -324,17 +324,12 @@ impl Lowering<'_, '_> {
         let spec = &self.kernel.program.specs[id];
         if let Some(name) = &spec.atom {
             let Some(atom) = self.atoms.get(name) else {
-                let nearest = self.atoms.nearest_names(name);
-                let mut d = Diagnostic::new(
+                let d = Diagnostic::new(
                     Code::UnknownAtom,
                     spec.span,
                     format!("{} has no atom `{name}`", self.atoms.arch),
                 );
-                d.help = Some(match nearest.first() {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "`carbyne atoms` lists those that it has".to_owned(),
-                });
-                return Err(Box::new(d));
+                return Err(Box::new(d.help(self.atoms.instead_of(name))));
             };
             executed_by(self.kernel.program, spec, atom).map_err(
                 |ThreadsMismatch { want, found }| {

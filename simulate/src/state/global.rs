@@ -38,6 +38,11 @@ impl Written {
         Written { values: [0; PAGE], shadows: Shadows::new(PAGE, shadows), mask: 0 }
     }
 
+    /// Forgets an element.
+    pub(crate) fn remove(&mut self, i: usize) {
+        self.mask &= !(1 << i);
+    }
+
     /// Whether an element has been written.
     #[inline]
     pub(crate) fn has(&self, i: usize) -> bool {

@@ -1,8 +1,8 @@
 //! Barriers, commits and waits from dependences on memory that threads share.
 //!
-//! The body is followed in the order of execution ([`trace`]), loops as often as they run (of long ones the
+//! The body is followed in the order of execution (`trace`), loops as often as they run (of long ones the
 //! first and the last turns), with the elements of shared memory, and of tensors in global memory that the
-//! kernel writes, that each leaf touches, and the thread that does ([`touch`]). Two accesses of one element
+//! kernel writes, that each leaf touches, and the thread that does (`touch`). Two accesses of one element
 //! conflict where one of them writes, unless one thread does both; between them stands a barrier.
 //!
 //! What an asynchronous copy writes is there once its group is waited for and a barrier has passed the news
