@@ -92,6 +92,21 @@ impl Scalar {
         use Scalar::*;
         matches!(self, F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2)
     }
+
+    /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole number within
+    /// the range of an integer; 0 or 1 of a `bool`.
+    pub fn takes(self, number: f64) -> bool {
+        use Scalar::*;
+        let bits = i32::try_from(self.bits()).unwrap_or(64);
+        let (lo, end) = match self {
+            _ if self.is_float() => return true,
+            Mbarrier => return false,
+            Bool => (0.0, 2.0),
+            I64 | I32 | I16 | I8 | I4 | I2 | I1 => (-2f64.powi(bits - 1), 2f64.powi(bits - 1)),
+            _ => (0.0, 2f64.powi(bits)),
+        };
+        number.fract() == 0.0 && (lo..end).contains(&number)
+    }
 }
 
 spelled! {

@@ -15,7 +15,7 @@ use crate::root::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashSet};
 
@@ -49,12 +49,20 @@ pub fn against(
     let mut between = HashSet::new();
     for (i, id) in parent.kernels.iter().enumerate() {
         let kernel = lower(parent, *id, atoms, &symbols, elected_lane(None))?;
-        let later: HashSet<BufferId> =
-            parent.kernels[i + 1..].iter().flat_map(|k| reads(parent, *k)).collect();
-        let needed = outputs(parent, *id).any(|b| later.contains(&b));
-        between.extend(outputs(parent, *id).filter(|b| later.contains(b)));
+        let rest = &parent.kernels[i + 1..];
+        let later: HashSet<BufferId> = rest.iter().flat_map(|k| reads(parent, *k)).collect();
+        // What a later kernel writes again is compared there.
+        let again: HashSet<BufferId> = parent.specs[*id]
+            .outputs
+            .iter()
+            .filter(|t| rest.iter().any(|k| writes_again(parent, *k, **t)))
+            .map(|t| parent.tensors[*t].buffer)
+            .collect();
+        let needed = outputs(parent, *id).any(|b| later.contains(&b) || again.contains(&b));
+        let only_read = |b: &BufferId| later.contains(b) && !again.contains(b);
+        between.extend(outputs(parent, *id).filter(only_read));
         let buffers = memory.of(&kernel)?;
-        for (buffer, n) in side.compare_kernel(&kernel, &buffers, &options, needed)? {
+        for (buffer, n) in side.compare_kernel(&kernel, &buffers, &options, (needed, &again))? {
             *compared.entry(buffer).or_default() += n;
         }
         if needed {
@@ -97,6 +105,17 @@ pub fn against(
 
 fn outputs(p: &Program, kernel: SpecId) -> impl Iterator<Item = BufferId> + '_ {
     p.specs[kernel].outputs.iter().map(|t| p.tensors[*t].buffer)
+}
+
+/// Whether a kernel writes all of a tensor: by the same view, or all of the buffer.
+fn writes_again(p: &Program, kernel: SpecId, tensor: TensorId) -> bool {
+    let (buffer, own) = (p.tensors[tensor].buffer, &p.tensors[tensor]);
+    p.specs[kernel].outputs.iter().any(|t| {
+        let other = &p.tensors[*t];
+        let whole = *t == p.buffers[buffer].tensor;
+        let same = other.levels == own.levels && other.offset == own.offset;
+        other.buffer == buffer && (whole || same)
+    })
 }
 
 /// Executes a kernel.
@@ -146,14 +165,20 @@ impl<'p> Side<'p> {
             let levels = &p.tensors[b.tensor].levels;
             format!("{}.{}", carbyne_ir::program::show_levels(&p.arena, levels), b.scalar)
         };
-        let later: HashSet<BufferId> =
-            parent.kernels.iter().flat_map(|k| reads(parent, *k)).collect();
+        // What a kernel behind the last one that writes it reads need not be kept.
+        let last = |id: &BufferId| {
+            parent.kernels.iter().rposition(|k| outputs(parent, *k).any(|b| b == *id))
+        };
+        let read_on = |id: &BufferId| {
+            let rest = last(id).map_or(&[][..], |i| &parent.kernels[i + 1..]);
+            rest.iter().any(|k| reads(parent, *k).contains(id))
+        };
         for id in &parent.params {
             let theirs = &parent.buffers[*id];
             let name = &theirs.name;
             let written = parent.kernels.iter().any(|k| outputs(parent, *k).any(|b| b == *id));
             match of(program, name) {
-                None if written && !later.contains(id) => {
+                None if written && !read_on(id) => {
                     return refuse(
                         self.writer(name),
                         format!("%{name}, which the parent writes, is missing"),
@@ -195,7 +220,7 @@ impl<'p> Side<'p> {
         kernel: &Kernel<'_>,
         buffers: &[&GlobalMemory],
         options: &Options,
-        needed: bool,
+        (needed, again): (bool, &HashSet<BufferId>),
     ) -> Checked<Vec<(BufferId, u64)>> {
         let mut out = Vec::new();
         let run = match &kernel.root {
@@ -205,6 +230,9 @@ impl<'p> Side<'p> {
         for (number, (view, _)) in kernel.outputs.iter().enumerate() {
             let Space::Global(global) = kernel.views[*view].space else { continue };
             let buffer = kernel.globals[global].buffer;
+            if again.contains(&buffer) {
+                continue;
+            }
             let name = &self.parent.buffers[buffer].name;
             let Some(ours) = self.tensor(name) else { continue };
             let n = match &run {
@@ -214,6 +242,14 @@ impl<'p> Side<'p> {
             out.push((buffer, n));
         }
         Ok(out)
+    }
+
+    /// What the program gives; nothing where blocks that did not run may write it.
+    fn given(&self, ours: &OutputTensor, at: i64) -> Option<Value> {
+        match self.report.kernels.iter().all(|k| k.complete) {
+            true => ours.memory.read(at),
+            false => ours.memory.pages.get(at),
+        }
     }
 
     fn with_meaning(
@@ -229,6 +265,10 @@ impl<'p> Side<'p> {
         let base = view.offset.known().unwrap_or(0);
         let mut elements: Vec<i64> =
             ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();
+        if self.report.kernels.iter().all(|k| k.complete) {
+            // What the program leaves as it was is what it gives.
+            elements = (0..view.size).collect();
+        }
         elements.sort_unstable();
         let oracle = Oracle::new(kernel, buffers, root);
         let mut compared = 0;
@@ -236,9 +276,9 @@ impl<'p> Side<'p> {
             for part in oracle.parts(number, region) {
                 let Some(exact) = oracle.wanted(number, &part)?.exact else { continue };
                 for (i, e) in part.elements(&view.modes).enumerate() {
-                    let Some(value) = ours.memory.pages.get(offset(view, e)) else { continue };
+                    let Some(value) = self.given(ours, offset(view, e)) else { continue };
                     compared += 1;
-                    if !exact.is(i, value.shadow) {
+                    if !exact.is(i, view.scalar, value.shadow) {
                         let at = coordinates_text(&coordinates(&view.modes, e));
                         return Err(self.differs(ours, &at, value, exact.numbers[i]));
                     }
@@ -253,11 +293,11 @@ impl<'p> Side<'p> {
         let sizes = theirs.elements().map(|(_, v)| v.shadow.abs()).filter(|s| s.is_finite());
         let largest = sizes.fold(0.0, f64::max);
         let mut compared = 0;
-        for (at, value) in ours.memory.pages.elements() {
-            let Some(theirs) = theirs.get(at) else { continue };
+        for (at, theirs) in theirs.elements() {
+            let Some(value) = self.given(ours, at) else { continue };
             compared += 1;
             let (numbers, scales) = (vec![theirs.shadow], vec![largest]);
-            if !(Exact { numbers, scales }).is(0, value.shadow) {
+            if !(Exact { numbers, scales }).is(0, ours.memory.scalar, value.shadow) {
                 let e = ours.memory.inverse.element(at).unwrap_or(0);
                 let name = coordinates_text(&coordinates(&ours.modes, e));
                 return Err(self.differs(ours, &name, value, theirs.shadow));

@@ -3,7 +3,9 @@
 //! order of blocks.
 
 use crate::exec::{Finished, accumulated};
-use crate::plan::{Checked, GlobalBuffer, Kernel, Space, coordinates, coordinates_text, line_text};
+use crate::plan::{
+    Checked, GlobalBuffer, Inverse, Kernel, Space, View, coordinates, coordinates_text, line_text,
+};
 use crate::root::offset;
 use crate::state::{PAGE, Page, Pages, Value, Written};
 use carbyne_ir::ast::AccumulateOp;
@@ -132,18 +134,83 @@ impl Grid {
         all.filter(move |(p, e)| missing(p, *e)).map(|(_, e)| e)
     }
 
+    /// What is written is an output of the kernel's spec.
+    pub(crate) fn only_outputs(&self, kernel: &Kernel<'_>) -> Checked<()> {
+        for (i, (global, pages)) in kernel.globals.iter().zip(&self.written).enumerate() {
+            let views = kernel.outputs.iter().map(|(v, _)| &kernel.views[*v]);
+            let views: Vec<&View> = views.filter(|v| v.space == Space::Global(i)).collect();
+            let p = kernel.program;
+            let whole = p.tensors[p.buffers[global.buffer].tensor].concat().to_fixed();
+            if views.iter().any(|v| whole.as_ref().is_some_and(|w| w.size() == v.size)) {
+                continue;
+            }
+            let inverses: Option<Vec<(Inverse, i64)>> = views
+                .iter()
+                .map(|v| Some((Inverse::new(&v.leaves)?, v.offset.known().unwrap_or(0))))
+                .collect();
+            let Some(inverses) = inverses else { continue };
+            for (number, page) in pages {
+                for e in (0..PAGE).filter(|e| page.values.has(*e)) {
+                    let at = (number * PAGE as u64) as i64 + e as i64;
+                    if inverses.iter().any(|(inverse, base)| inverse.element(at - base).is_some()) {
+                        continue;
+                    }
+                    let name = global.names.element(at);
+                    let span = p.specs[kernel.spec].span;
+                    return Err(Box::new(
+                        Diagnostic::new(
+                            Code::WrongElement,
+                            span,
+                            format!(
+                                "{name} is written, and is no element of an output of this spec"
+                            ),
+                        )
+                        .label(format!("block {} writes it", page.writers[e]))
+                        .help("name it among the outputs, or correct the statement that writes it"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many elements of the tensor that an output is part of have been written.
+    pub(crate) fn n_written(&self, kernel: &Kernel<'_>, output: usize) -> u64 {
+        let Space::Global(i) = kernel.views[output].space else { return 0 };
+        let pages = self.written.get(i).into_iter().flatten();
+        pages.map(|(_, page)| u64::from(page.values.n_written())).sum()
+    }
+
     /// Every element of an output of the kernel must have been written.
     pub(crate) fn all_written(&self, kernel: &Kernel<'_>, output: usize) -> Checked<()> {
         let view = &kernel.views[output];
+        // Nothing but outputs is written.
+        let of_one = kernel.outputs.iter().filter(|(v, _)| kernel.views[*v].space == view.space);
+        if of_one.count() == 1 && self.n_written(kernel, output) == view.size.unsigned_abs() {
+            return Ok(());
+        }
         let Some(e) = self.unwritten(kernel, output).next() else { return Ok(()) };
+        let label = "the body of this spec does not compute all of its output";
+        Err(self.never_written(kernel, output, e, label))
+    }
+
+    /// `S0501` for an element that nobody writes.
+    pub(crate) fn never_written(
+        &self,
+        kernel: &Kernel<'_>,
+        output: usize,
+        e: i64,
+        label: &str,
+    ) -> Box<Diagnostic> {
+        let view = &kernel.views[output];
         let name = kernel.view_name(output);
         let at = coordinates_text(&coordinates(&view.modes, e));
         let span = kernel.program.specs[kernel.spec].span;
-        Err(Box::new(
+        Box::new(
             Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
-                .label("the body of this spec does not compute all of its output")
+                .label(label)
                 .help("compare the tiles that blocks and threads write with the output's shape"),
-        ))
+        )
     }
 
     /// What was written, by buffer of the kernel; where not all blocks ran, without what they only add to.

@@ -283,6 +283,34 @@ fn run_kernel(
         Ok(())
     };
     let (mut counts, grid) = execute(kernel, &buffers, &report.blocks_run, mode, one)?;
+    if options.check {
+        grid.only_outputs(kernel)?;
+    }
+    if options.check && !report.complete {
+        let n_ran = report.blocks_run.len() as u64;
+        for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
+            let Space::Global(global) = kernel.views[*output].space else { continue };
+            if grid.sums(global).next().is_some() {
+                continue;
+            }
+            let written = grid.n_written(kernel, *output);
+            if written == 0 && !writes(kernel, *output) {
+                return Err(grid.never_written(
+                    kernel,
+                    *output,
+                    0,
+                    "no statement of the body writes it",
+                ));
+            }
+            let size = kernel.views[*output].size.unsigned_abs();
+            let share =
+                u128::from(size) * u128::from(n_ran) / u128::from(kernel.n_blocks.unsigned_abs());
+            let share = u64::try_from(share).unwrap_or(u64::MAX);
+            if written < share {
+                report.short.push((kernel.view_name(*output), written, share));
+            }
+        }
+    }
     if report.complete && options.check {
         for (output, is_read) in &kernel.outputs {
             if !is_read {
@@ -295,6 +323,10 @@ fn run_kernel(
         for output in &outputs {
             let sums = grid.sums(output.global);
             check_sums(&oracle, output, sums, mode.small_ints, &mut counts)?;
+            let is_read = kernel.outputs.iter().any(|(v, read)| *v == output.view && *read);
+            if !is_read {
+                continue;
+            }
             let left: Vec<i64> = grid.unwritten(kernel, output.view).collect();
             let before = buffers[output.global];
             check_unwritten(&oracle, output, before, &left, mode.small_ints, &mut counts)?;
@@ -461,6 +493,12 @@ fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
             .saturating_add(kernel.views[*view].size.unsigned_abs().saturating_mul(10))
     };
     root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
+}
+
+/// Whether a statement of the body writes to the buffer of an output.
+fn writes(kernel: &Kernel<'_>, output: usize) -> bool {
+    let space = kernel.views[output].space;
+    kernel.leaves.iter().any(|l| l.outputs.iter().any(|v| kernel.views[*v].space == space))
 }
 
 /// Which blocks run: all, or some spread evenly, whole clusters.

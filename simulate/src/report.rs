@@ -47,6 +47,9 @@ pub struct KernelReport {
     pub sampled: bool,
     /// Whether outputs were not compared because other blocks add to them, too, and did not run.
     pub added_to: bool,
+    /// Outputs of which the blocks that ran wrote less than their share, where not all ran: name, elements written, and
+    /// elements of an even share.
+    pub short: Vec<(String, u64, u64)>,
     /// Whether what the other blocks would have written was taken from the kernel's meaning, for a later one.
     pub filled: bool,
     /// Lines of comparisons, and of conversions to integers, that come out otherwise without rounding, and how

@@ -66,7 +66,8 @@ impl<'k> Oracle<'k> {
     /// # Errors
     /// `S0503` where an input is undefined; `X0007` where a single element needs too much.
     pub(crate) fn wanted(&self, output: usize, region: &Region) -> Checked<Wanted> {
-        if region.size() == 1 && !self.fits(output, region) {
+        let chain = &self.reference().chain;
+        if chain.numbers(output, region) > MAX_NUMBERS && region.size() == 1 {
             let site = &self.kernel.sites[self.root.site as usize];
             let text = "what an element of the output means takes too many numbers to evaluate";
             return Err(Box::new(
@@ -212,20 +213,42 @@ impl<'k> Oracle<'k> {
         })
     }
 
-    /// Parts of a region, in the order of its elements, each of which one evaluation holds.
+    /// Parts of a region each of which one evaluation holds, along the slowest mode where that is as good as any.
     pub(crate) fn parts(&self, output: usize, region: Region) -> Vec<Region> {
         let (mut out, mut todo) = (Vec::new(), vec![region]);
         while let Some(region) = todo.pop() {
-            match region.halves() {
-                Some((first, second)) if !self.fits(output, &region) => {
+            match self.halves(output, &region) {
+                Some((first, second)) => {
                     todo.push(second);
                     todo.push(first);
                 }
-                _ => out.push(region),
+                None => out.push(region),
             }
         }
         self.in_parts.store(out.len() > 1, Ordering::Relaxed);
         out
+    }
+
+    /// Halves of a region, if one evaluation does not hold it, and halves take less in all.
+    fn halves(&self, output: usize, region: &Region) -> Option<(Region, Region)> {
+        if self.fits(output, region) {
+            return None;
+        }
+        let chain = &self.reference().chain;
+        let mut best: Option<(u64, (Region, Region))> = None;
+        for mode in (0..region.axes.len()).rev() {
+            let Some(halves) = region.halves_along(mode) else { continue };
+            let work = chain.work(output, &halves.1);
+            // What is in the order of elements is better.
+            if best.as_ref().is_none_or(|(least, _)| work < least / 8 * 7) {
+                best = Some((work, halves));
+            }
+        }
+        let (work, halves) = best?;
+        // A half that takes nearly all that the whole takes is no use, unless the whole cannot be held.
+        let held = chain.numbers(output, region) <= MAX_NUMBERS;
+        let useless = work > chain.work(output, region) / 8 * 7;
+        (!(held && useless)).then_some(halves)
     }
 
     /// Work of evaluating an output on a region.
@@ -433,7 +456,15 @@ pub(crate) fn check_unwritten(
 ) -> Checked<()> {
     let view = &oracle.kernel.views[output.view];
     let found = |e: i64| Some((memory.read(offset(view, e))?, None));
-    compare(oracle, output, elements, found, (None, small_ints), counts)
+    compare(oracle, output, elements, found, (None, small_ints), counts).map_err(|mut d| {
+        d.message = format!("{}, and no block writes it", d.message);
+        d.label = "the body of this spec leaves it as it was".to_owned();
+        d.notes.clear();
+        d.help = Some(
+            "compare the tiles that blocks and threads write with the output's shape".to_owned(),
+        );
+        d
+    })
 }
 
 /// Where an element of a caller's tensor is.

@@ -141,11 +141,19 @@ fn human(k: &KernelReport, options: &Options) -> String {
             )
         }
     });
+    for (name, written, share) in &k.short {
+        text.push_str(&format!(
+            "  {written} elements of {name} were written, an even share of these blocks is {share}; `--blocks all` \
+             finds what nobody writes\n"
+        ));
+    }
     if k.added_to {
         text.push_str("  not compared: outputs to which other blocks add, too; `--blocks all` compares them\n");
     }
     if options.check && !options.shadow {
-        text.push_str("  `--no-shadow`: what hides in the rounding of the types is not seen\n");
+        text.push_str(
+            "  `--no-shadow`: `means` blocks are not looked at, and what hides in the rounding of the types is not seen\n",
+        );
     }
     if k.elements > 0 && k.numerics.iter().all(|n| n.max_error == 0.0) {
         text.push_str("  no difference\n");

@@ -72,3 +72,43 @@ Reduction.sum @rows (%C) -> (%S) axis=1
     let ran = carbyne(&args, parent.replace("Reduction.sum", "Reduction.max"));
     assert!(ran.code == 1 && ran.stderr.contains("%S[0,0]"), "{}", ran.stderr);
 }
+
+/// A file of a test's own.
+fn written(name: &str, text: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+const HEAD: &str = "carbyne 1\n%X:[64].f32.GL\n%Y:[64].f32.GL\n#grid:[2].block\n#cta:[32].thread\n";
+
+#[test]
+fn what_the_last_kernel_leaves_is_compared() {
+    let twice = "Spec @a (%X) -> (%Y) means {\n  UnaryPointwise.exp (%X) -> (%Y)\n}\n\
+                 Spec @b (%Y) -> (%Y) means {\n  BinaryPointwise.add (%Y, 1) -> (%Y)\n}\n";
+    let parent = written("against_twice.cby", &format!("{HEAD}{twice}"));
+    let ran = carbyne(&["simulate", &parent, "--against", &parent], "");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let once = format!(
+        "{HEAD}Spec @k (%X) -> (%Y) means {{\n  UnaryPointwise.exp (%X) -> (%e)\n  \
+         BinaryPointwise.add (%e, 1) -> (%Y)\n}}\n"
+    );
+    let ran = carbyne(&["simulate", "-", "--against", &parent], &once);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = carbyne(&["simulate", "-", "--against", &parent], &once.replace(", 1)", ", 2)"));
+    assert!(ran.code == 1 && ran.stderr.contains("S0501"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_left_as_it_was_is_compared() {
+    let body = "{\n  @i = #grid.indices()\n  @t = #cta.indices()\n  if (@i < N) {\n    UnaryPointwise.exp \
+                <<<#grid, #cta.scalar()>>> (%X[@i * 32 + @t]) -> (%Y[@i * 32 + @t])\n  }\n}\n";
+    let text = |n: &str| {
+        format!("{HEAD}Spec @k <<<#grid, #cta>>> (%X, %Y) -> (%Y) {}", body.replace('N', n))
+    };
+    let parent = written("against_part.cby", &text("2"));
+    let ran = carbyne(&["simulate", "-", "--against", &parent], &text("2"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = carbyne(&["simulate", "-", "--against", &parent], &text("1"));
+    assert!(ran.code == 1 && ran.stderr.contains("%Y[32]"), "{}", ran.stderr);
+}

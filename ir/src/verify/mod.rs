@@ -37,6 +37,8 @@ mod storage;
 mod sync;
 mod who;
 
+pub(crate) use operands::no_literal;
+
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::span::Span;

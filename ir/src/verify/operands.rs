@@ -7,6 +7,12 @@ use crate::expr::Dim;
 use crate::program::{Operand, SpecId, TensorId};
 use crate::scalar::Scalar;
 
+/// What is wrong with a literal beside a tensor of a type, and what to do.
+pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
+    let help = "write a number that the type has, or convert the tensor by `UnaryPointwise.cast`";
+    (format!("{number} is no number of {scalar}"), help)
+}
+
 impl Verifier<'_> {
     pub(super) fn operands(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
@@ -113,7 +119,24 @@ impl Verifier<'_> {
         }
     }
 
+    /// V0207 for a literal that is no number of the type beside it.
+    fn literal(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        let beside = spec.input_tensors().next().or(spec.outputs.first().copied());
+        let Some(scalar) = beside.map(|t| self.p.scalar_of(t)) else { return };
+        let wrong = |o: &&Operand| matches!(o, Operand::Number(n) if !scalar.takes(*n));
+        if scalar == Scalar::Mbarrier {
+            // Refused whatever stands there.
+            return;
+        }
+        if let Some(Operand::Number(n)) = spec.inputs.iter().find(wrong) {
+            let (message, help) = no_literal(*n, scalar);
+            self.error(Code::ScalarMismatch, spec.span, message, help);
+        }
+    }
+
     fn scalars(&mut self, id: SpecId) {
+        self.literal(id);
         let spec = &self.p.specs[id];
         let s = |t: TensorId| self.p.scalar_of(t);
         let ins: Vec<Scalar> = spec.input_tensors().map(s).collect();

@@ -229,7 +229,7 @@ impl Chain {
             }
             StepOp::View(layout, offset) => {
                 let own = self.values[step.output].modes.clone();
-                if *wanted == Region::whole(&own) {
+                if wanted.size() == Region::whole(&own).size() {
                     return Some(Region::whole(modes));
                 }
                 let mut lists: Vec<Vec<i64>> = modes.iter().map(|_| Vec::new()).collect();
@@ -500,7 +500,7 @@ mod tests {
         };
         let found = chain.evaluate(0, &Region::whole(&[1]), &mut fetch).unwrap();
         assert_eq!(found.numbers, [1.0]);
-        assert!(found.is(0, 1.5) && !found.is(0, 10.0), "{found:?}");
+        assert!(found.is(0, Scalar::F32, 1.5) && !found.is(0, Scalar::F32, 10.0), "{found:?}");
     }
 
     #[test]
@@ -532,8 +532,10 @@ mod tests {
             chain.evaluate(0, &Region::whole(&[1]), &mut fetch).unwrap()
         };
         let sure = at(0.25);
-        assert!(sure.is(0, 1.0) && !sure.is(0, 5.0));
-        let doubtful = at(0.5);
-        assert!(doubtful.is(0, 1.0) && doubtful.is(0, 5.0));
+        assert!(sure.is(0, Scalar::F32, 1.0) && !sure.is(0, Scalar::F32, 5.0));
+        let equal = at(0.5);
+        assert!(equal.is(0, Scalar::F32, 5.0) && !equal.is(0, Scalar::F32, 1.0));
+        let doubtful = at(0.5 + 1e-12);
+        assert!(doubtful.is(0, Scalar::F32, 1.0) && doubtful.is(0, Scalar::F32, 5.0));
     }
 }

@@ -19,29 +19,43 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Whether a number is the one at an element, but for rounding errors of binary64.
+    /// Whether a number is the one at an element, but for rounding errors of binary64. An integer is it exactly,
+    /// unless a number too near to tell has decided it.
     #[must_use]
-    pub fn is(&self, e: usize, number: f64) -> bool {
+    pub fn is(&self, e: usize, scalar: Scalar, number: f64) -> bool {
         let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
             (Some(want), Some(scale)) => (*want, *scale),
             _ => return false,
         };
         let same = want == number || (want.is_nan() && number.is_nan());
-        same || (want - number).abs() <= SLACK * scale
+        let scale = if scalar.is_float() { scale.max(want.abs()) } else { scale };
+        // What is in doubt may be anything.
+        same || scale == DOUBT || (want - number).abs() <= SLACK * scale
+    }
+
+    /// Sums with the magnitudes that were added up.
+    #[must_use]
+    pub fn of_sums(numbers: Vec<f64>, magnitudes: Vec<f64>) -> Exact {
+        let scales = numbers.iter().zip(magnitudes).map(|(v, g)| sure(*v, g)).collect();
+        Exact { numbers, scales }
     }
 }
+
+/// The scale of what follows from a decision that is too near to tell, and of which the other outcome is
+/// infinitely far away.
+const DOUBT: f64 = f64::INFINITY;
 
 /// A number and its scale.
 pub(super) type Pair = (f64, f64);
 
 pub(super) fn collect(pairs: impl Iterator<Item = Pair>) -> Exact {
-    let (numbers, scales) = pairs.map(|(v, g)| (v, scale(v, g))).unzip();
+    let (numbers, scales) = pairs.unzip();
     Exact { numbers, scales }
 }
 
-/// A scale as it is kept: none of what is no finite number.
-fn scale(v: f64, g: f64) -> f64 {
-    if v.is_finite() && !g.is_nan() { g } else { 0.0 }
+/// A scale that nothing in doubt has a part in: none of what is no finite number.
+fn sure(v: f64, g: f64) -> f64 {
+    if v.is_finite() && !g.is_nan() { g.min(f64::MAX) } else { 0.0 }
 }
 
 pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
@@ -52,6 +66,9 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair
     if !from.is_float() {
         let wrapped = decode(to, truncate(to, v as i128));
         return (wrapped, g);
+    }
+    if g == DOUBT {
+        return (v, DOUBT);
     }
     let size = v.abs();
     let g = match op {
@@ -64,18 +81,24 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair
         UnaryOp::Tanh => size + g,
         UnaryOp::Gelu | UnaryOp::Silu => size + x.abs() + 1.2 * g,
     };
-    (v, g)
+    (v, sure(v, g))
 }
 
 fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
     match (from, to) {
-        (_, Scalar::Bool) => (f64::from(x != 0.0), if x.abs() <= SLACK * g { g } else { 0.0 }),
+        (_, Scalar::Bool) => {
+            let doubt = x != 0.0 && x.abs() <= SLACK * g;
+            (f64::from(x != 0.0), if doubt { DOUBT } else { 0.0 })
+        }
         (_, to) if to.is_float() => (x, g),
         (from, to) => {
             let v = decode(to, encode(to, x));
-            // Half way between two integers, either may be meant.
+            if g == DOUBT {
+                return (v, DOUBT);
+            }
+            // So near to half way between two integers that either may be meant; half way it is the even one.
             let tie = ((x - x.floor()) - 0.5).abs();
-            let doubt = from.is_float() && g > 0.0 && tie <= SLACK * g;
+            let doubt = from.is_float() && tie > 0.0 && tie <= SLACK * g;
             (
                 v,
                 if doubt {
@@ -94,15 +117,16 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -
     let both = gx + gy;
     if op.compares() {
         let v = pointwise::binary(op, x, y);
-        // Too near to tell.
-        return (v, if both > 0.0 && (x - y).abs() <= SLACK * both { 1.0 } else { 0.0 });
+        // Too near to tell; what is equal here is what the body computes as well.
+        let doubt = both == DOUBT || x != y && (x - y).abs() <= SLACK * both;
+        return (v, if doubt { DOUBT } else { 0.0 });
     }
     if !from.is_float() {
         let v = pointwise::integers(op, from, x, y);
         let large = int_range(from).1 > 1 << 53 && v.abs() >= (1u64 << 53) as f64;
         let g = match op {
             BinaryOp::Add | BinaryOp::Sub => both,
-            BinaryOp::Mul => x.abs() * gy + y.abs() * gx,
+            BinaryOp::Mul => times(x, gy) + times(y, gx),
             BinaryOp::Min | BinaryOp::Max => gx.max(gy),
             _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / SLACK,
             _ => 0.0,
@@ -111,17 +135,21 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -
     }
     let v = pointwise::binary(op, x, y);
     let g = match op {
+        // Equal numbers leave nothing but what they come with.
+        BinaryOp::Add | BinaryOp::Sub if v == 0.0 => both,
         BinaryOp::Add | BinaryOp::Sub => x.abs() + y.abs() + both,
         BinaryOp::Mul => v.abs() + times(x, gy) + times(y, gx),
         BinaryOp::Div => v.abs() + (gx + times(v, gy)) / y.abs(),
         _ => gx.max(gy),
     };
-    (v, g)
+    let zero = |x: f64, g: f64| x == 0.0 && g == 0.0;
+    let doubt = both == DOUBT && !(op == BinaryOp::Mul && (zero(x, gx) || zero(y, gy)));
+    (v, if doubt { DOUBT } else { sure(v, g) })
 }
 
 /// The part of an error that a factor passes on.
 fn times(factor: f64, g: f64) -> f64 {
-    if g == 0.0 { 0.0 } else { factor.abs() * g }
+    if g == 0.0 || factor == 0.0 { 0.0 } else { factor.abs() * g }
 }
 
 pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair) -> Pair {
@@ -129,7 +157,9 @@ pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair) -> Pair {
     if doubt == 0.0 {
         return chosen;
     }
-    (chosen.0, x.1.max(y.1) + (x.0 - y.0).abs() / SLACK)
+    // Either.
+    let apart = if x.0 == y.0 { 0.0 } else { (x.0 - y.0).abs() / SLACK };
+    (chosen.0, if apart.is_nan() { DOUBT } else { x.1.max(y.1) + apart })
 }
 
 pub(super) fn reduce(
@@ -142,6 +172,13 @@ pub(super) fn reduce(
 ) -> Exact {
     let mut values: Vec<Option<f64>> = vec![None; n];
     let (mut sizes, mut scales) = (vec![0.0f64; n], vec![0.0f64; n]);
+    // Of `bool`, one element that is sure may decide.
+    let decides = match op {
+        ReduceOp::Or if from == Scalar::Bool => Some(1.0),
+        ReduceOp::And if from == Scalar::Bool => Some(0.0),
+        _ => None,
+    };
+    let mut decided = vec![false; n];
     let lens: Vec<usize> = need.axes.iter().map(|a| a.len().max(1)).collect();
     for (e, (x, g)) in input.numbers.iter().zip(&input.scales).enumerate() {
         let (mut rest, mut at, mut weight) = (e, 0, 1);
@@ -159,23 +196,29 @@ pub(super) fn reduce(
             Some(v) => op.combining().map_or(*v, |op| pointwise::integers(op, from, *v, *x)),
         });
         sizes[at] += x.abs();
+        decided[at] |= *g == 0.0 && decides == Some(*x);
         match op {
             ReduceOp::Sum => scales[at] += g,
             ReduceOp::Prod => scales[at] += 1.0 + if *g == 0.0 { 0.0 } else { g / x.abs() },
             ReduceOp::Min | ReduceOp::Max => scales[at] = scales[at].max(*g),
-            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = f64::INFINITY,
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = DOUBT,
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {}
         }
     }
+    let doubt = input.scales.contains(&DOUBT);
     let of = |(i, v): (usize, Option<f64>)| {
         let v = v.unwrap_or(0.0);
+        if scales[i] == DOUBT && doubt && !decided[i] {
+            return (v, DOUBT);
+        }
         let g = match op {
             ReduceOp::Sum if from.is_float() => scales[i] + sizes[i],
             ReduceOp::Prod if from.is_float() => scales[i] * v.abs(),
             ReduceOp::Prod => 0.0,
+            _ if decided[i] => 0.0,
             _ => scales[i],
         };
-        (v, g)
+        (v, sure(v, g))
     };
     collect(values.into_iter().enumerate().map(of))
 }
@@ -225,6 +268,8 @@ pub(super) fn matmul(
     let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
     // What errors of the factors do to the product counts only where they have any.
     let carried = a.scales.iter().chain(&b.scales).any(|g| *g != 0.0);
+    let before_doubt = before.as_ref().is_some_and(|c| c.scales.contains(&DOUBT));
+    let doubt = before_doubt || carried && a.scales.iter().chain(&b.scales).any(|g| *g == DOUBT);
     if l == 1 && !carried {
         products([rows, n, k], &a.numbers, &b.numbers, &mut out);
     } else {
@@ -257,7 +302,8 @@ pub(super) fn matmul(
             out.scales.fill(0.0);
         }
     }
-    let scales = out.numbers.iter().zip(&out.scales).map(|(v, g)| scale(*v, *g)).collect();
+    let kept = |(v, g): (&f64, &f64)| if doubt && *g == DOUBT { DOUBT } else { sure(*v, *g) };
+    let scales = out.numbers.iter().zip(&out.scales).map(kept).collect();
     Exact { numbers: out.numbers, scales }
 }
 

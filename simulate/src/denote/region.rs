@@ -119,15 +119,14 @@ impl Region {
         out
     }
 
-    /// Two regions that together are this one, if it has more than one element.
+    /// Two regions that together are this one, of a mode of several indices.
     #[must_use]
-    pub fn halves(&self) -> Option<(Region, Region)> {
-        // The slowest mode of several indices, so that the halves are in the order of elements.
-        let i = (0..self.axes.len()).rev().find(|i| self.axes[*i].len() > 1)?;
-        let (first, second) = self.axes[i].halves();
+    pub fn halves_along(&self, mode: usize) -> Option<(Region, Region)> {
+        let axis = self.axes.get(mode).filter(|a| a.len() > 1)?;
+        let (first, second) = axis.halves();
         let with = |axis: Axis| {
             let mut out = self.clone();
-            out.axes[i] = axis;
+            out.axes[mode] = axis;
             out
         };
         Some((with(first), with(second)))
@@ -226,6 +225,7 @@ pub fn cover(modes: &[i64], elements: &[i64]) -> Vec<Region> {
 /// The least region with all of these elements.
 fn hull(modes: &[i64], elements: &[i64]) -> Region {
     let mut lists: Vec<Vec<i64>> = modes.iter().map(|_| Vec::new()).collect();
+    let mut limits = vec![4096; modes.len()];
     for e in elements {
         let mut rest = *e;
         for (list, n) in lists.iter_mut().zip(modes) {
@@ -235,10 +235,13 @@ fn hull(modes: &[i64], elements: &[i64]) -> Region {
                 list.push(c);
             }
         }
-        // Short lists stay short.
-        for list in lists.iter_mut().filter(|l| l.len() > 4096) {
-            list.sort_unstable();
-            list.dedup();
+        // Lists of few indices stay short; the others are looked at again when they have doubled.
+        for (list, limit) in lists.iter_mut().zip(&mut limits) {
+            if list.len() > *limit {
+                list.sort_unstable();
+                list.dedup();
+                *limit = (2 * list.len()).max(4096);
+            }
         }
     }
     Region { axes: lists.into_iter().map(Axis::of).collect() }
@@ -287,8 +290,8 @@ mod tests {
         assert!(region.size() <= 100 && region.size() >= 50, "{}", region.size());
         assert_eq!(region.axes[0].at(0), 0);
         assert_eq!(region.axes[0].at(region.axes[0].len() - 1), 999);
-        let (a, b) = Region::whole(&[5, 2]).halves().unwrap();
+        let (a, b) = Region::whole(&[5, 2]).halves_along(1).unwrap();
         assert_eq!((a.size(), b.size()), (5, 5));
-        assert!(Region::whole(&[1, 1]).halves().is_none());
+        assert!(Region::whole(&[1, 1]).halves_along(0).is_none());
     }
 }

@@ -150,7 +150,7 @@ impl Wanted {
         // Integers beyond 53 bits are judged by their bits.
         let large =
             !scalar.is_float() && scalar.bits() > 53 && want.abs() >= exact_integers(Scalar::F64);
-        if !large && !exact.is(e, value.shadow) {
+        if !large && !exact.is(e, scalar, value.shadow) {
             let (expected, allowed) = (format!("{want}"), 0.0);
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
@@ -275,8 +275,7 @@ impl Runner<'_> {
                 ) if kernel.scalar(reference.outputs[0]).is_float() => {
                     // Sums have been added up already.
                     if unchanged() {
-                        let (numbers, scales) = (c.values.clone(), c.magnitudes.clone());
-                        return Some(Exact { numbers, scales });
+                        return Some(Exact::of_sums(c.values.clone(), c.magnitudes.clone()));
                     }
                     if let Some(sums) = sums(reference, meaning, &mut entry, c.values.len()) {
                         return Some(sums);
@@ -465,7 +464,7 @@ fn sums(
     let inputs: Vec<Vec<f64>> = shadows.by_ref().take(n_inputs).collect::<Option<_>>()?;
     let before = if meaning.reads_output() { shadows.next()?? } else { Vec::new() };
     let Computed { values, magnitudes } = meaning.compute(&inputs, &before, n);
-    Some(Exact { numbers: values, scales: magnitudes })
+    Some(Exact::of_sums(values, magnitudes))
 }
 
 /// A wrong element as it was found.

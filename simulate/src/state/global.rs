@@ -38,6 +38,11 @@ impl Written {
         Written { values: [0; PAGE], shadows: Shadows::new(PAGE, shadows), mask: 0 }
     }
 
+    /// How many elements have been written.
+    pub(crate) fn n_written(&self) -> u32 {
+        self.mask.count_ones()
+    }
+
     /// Forgets an element.
     pub(crate) fn remove(&mut self, i: usize) {
         self.mask &= !(1 << i);

@@ -22,6 +22,7 @@ use crate::program::{Means, MeansInput, MeansOp, MeansStep, MeansValue, Operand,
 use crate::scalar::Scalar;
 use crate::span::Span;
 use crate::tuple::IntTuple;
+use crate::verify::no_literal;
 use std::collections::HashMap;
 
 /// What the block says so far.
@@ -370,6 +371,18 @@ impl Resolver {
             None => None,
         };
         let scalar = self.means_scalar(c, spec, &found, &attributes, target.as_ref())?;
+        let beside = found.values.first().map_or(scalar, |v| match kind {
+            SpecKind::Select => scalar,
+            _ => c.means.values[*v].scalar,
+        });
+        let wrong = |input: &MeansInput| match input {
+            MeansInput::Number(n) if !beside.takes(*n) => Some(*n),
+            _ => None,
+        };
+        if let Some(n) = found.inputs.iter().find_map(wrong) {
+            let (message, help) = no_literal(n, beside);
+            return fail(Diagnostic::new(Code::ScalarMismatch, spec.span, message).help(help));
+        }
         let axes = attributes.axes();
         let extents = self.means_extents(c, spec, &found, &axes, target.as_ref())?;
         let name = Some(to.base.text.clone());
