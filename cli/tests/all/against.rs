@@ -95,7 +95,7 @@ fn what_the_last_kernel_leaves_is_compared() {
     );
     let ran = carbyne(&["simulate", "-", "--against", &parent], &once);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let ran = carbyne(&["simulate", "-", "--against", &parent], &once.replace(", 1)", ", 2)"));
+    let ran = carbyne(&["simulate", "-", "--against", &parent], once.replace(", 1)", ", 2)"));
     assert!(ran.code == 1 && ran.stderr.contains("S0501"), "{}", ran.stderr);
 }
 
@@ -107,8 +107,8 @@ fn what_is_left_as_it_was_is_compared() {
         format!("{HEAD}Spec @k <<<#grid, #cta>>> (%X, %Y) -> (%Y) {}", body.replace('N', n))
     };
     let parent = written("against_part.cby", &text("2"));
-    let ran = carbyne(&["simulate", "-", "--against", &parent], &text("2"));
+    let ran = carbyne(&["simulate", "-", "--against", &parent], text("2"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let ran = carbyne(&["simulate", "-", "--against", &parent], &text("1"));
+    let ran = carbyne(&["simulate", "-", "--against", &parent], text("1"));
     assert!(ran.code == 1 && ran.stderr.contains("%Y[32]"), "{}", ran.stderr);
 }
