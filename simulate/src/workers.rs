@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// The number to go on with where the machine does not start as many threads as it has cores.
 const FEWER: usize = 64;
+/// Bytes of a piece of memory from which on glibc's allocator learns nothing.
+const KEPT: usize = (32 << 20) - (64 << 10);
 /// Attempts to start a single thread, while those of earlier attempts end.
 const ATTEMPTS: u32 = 20;
 
@@ -62,6 +64,9 @@ impl Workers {
 
 /// A pool of as many threads as the machine starts.
 fn start() -> Result<ThreadPool, String> {
+    // Blocks take and return memory all the time. An allocator such as glibc's keeps what is returned, up to
+    // twice the largest piece that it has seen returned to the system; it sees a large one, and keeps it all.
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
     let (mut n, mut left) = (0, ATTEMPTS); // 0 is what rayon chooses.
     loop {
         let error = match ThreadPoolBuilder::new().num_threads(n).build() {
