@@ -525,7 +525,7 @@ impl<'a> Solver<'a> {
                 | SpecKind::MatMul
                 | SpecKind::Init => {}
                 SpecKind::Accumulate(_) => {
-                    return Err(self.by_hand(op.spec, "let single threads add, by `#cta.scalar()`"));
+                    return Err(self.by_hand(op.spec, "let single threads add what they have: a Move to a tensor in SH, then `Move.add <<<#grid, #cta.scalar()>>>` of the elements of each thread"));
                 }
                 SpecKind::Generic | SpecKind::Iota => {
                     let help = "write its body: nothing else says what a Spec computes";

@@ -61,7 +61,7 @@ impl Verifier<'_> {
                 Code::Placement,
                 spec.span,
                 "an Iota stands in `means` blocks only",
-                "take coordinates from `indices()`, or pass them as an input tensor",
+                "fill a tensor by threads that know their `indices()`, or pass coordinates as an input tensor",
             );
         }
         for (i, input) in spec.inputs.iter().enumerate() {
@@ -81,7 +81,11 @@ impl Verifier<'_> {
                         format!("operand {i} of {} is {found}", name(spec.kind)),
                     )
                     .label(format!("{} takes {wanted} there", name(spec.kind)))
-                    .help(format!("write `{}`", usage(spec.kind))),
+                    .help(match number {
+                        true => "fill a tensor with the number by an Init, and name the tensor"
+                            .to_owned(),
+                        false => format!("write `{}`", usage(spec.kind)),
+                    }),
                 );
                 return;
             }
@@ -146,7 +150,7 @@ impl Verifier<'_> {
             SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
                 Some((
                     format!("a {} from {} to {out} keeps no type", name(spec.kind), ins[0]),
-                    "convert with `UnaryPointwise.cast`",
+                    "convert with `UnaryPointwise.cast`, or name a tensor of the same type",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
