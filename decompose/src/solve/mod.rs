@@ -472,6 +472,19 @@ impl<'a> Solver<'a> {
                     "write its body, with `valid=` at the Move of each thread",
                 ));
             }
+            let scalar = |t: &TensorId| self.p.tensors[*t].levels.is_empty();
+            if let Some(t) = self.tensors(op.spec).into_iter().find(scalar) {
+                let name = self.p.tensor_name(t);
+                return Err(self.error(
+                    Code::NotDecomposed,
+                    op.spec,
+                    format!(
+                        "{name} is a single element, and the whole block executes this {}",
+                        spec.kind
+                    ),
+                    "let one thread execute it, `#cta[0]`, or write a tile, `.tile([1])[i]`",
+                ));
+            }
             let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
             if let SpecKind::MatMul | SpecKind::MatMulSet = spec.kind
                 && let Some(input) = self.overwritten(op.spec)
