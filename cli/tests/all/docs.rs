@@ -102,11 +102,53 @@ fn errors() -> String {
             };
             if let Some(path) = examples.iter().find(named) {
                 let text = std::fs::read_to_string(path).unwrap();
-                page.push_str(&format!("\n```text\n{}\n```\n", text.trim_end()));
+                let lines = text.trim_end().lines().map(shortened);
+                let program = lines.collect::<Vec<_>>().join("\n");
+                page.push_str(&format!("\n```text\n{program}\n```\n"));
+                page.push_str(&answer(path, &text, code));
             }
         }
     }
     page
+}
+
+/// A line of an example, without what a test expects of it, and not too long to read.
+fn shortened(line: &str) -> String {
+    let line = match line.find(" // error[").or_else(|| line.find(" // warning[")) {
+        Some(at) => &line[..at],
+        None => line,
+    };
+    match line.char_indices().nth(160) {
+        Some((at, _)) => format!("{}..", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+/// What is said of an example about a code: by line, what was found, and what to do. Not of each of many.
+fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
+    const MOST: usize = 4;
+    let command = text.lines().find_map(|l| l.strip_prefix("// run: ")).unwrap_or("check");
+    let file = path.display().to_string();
+    let mut args: Vec<&str> = command.split_whitespace().collect();
+    args.extend([file.as_str(), "--message-format", "json"]);
+    let ran = carbyne(&args, "");
+    let mut said = String::new();
+    let of_code = ran.errors().into_iter().chain(ran.warnings()).filter(|d| d["code"] == code);
+    for d in of_code.take(MOST) {
+        let line = d["spans"][0]["start"]["line"].as_u64().unwrap_or(0);
+        let text = |v: &serde_json::Value| v.as_str().unwrap_or("").to_owned();
+        let (message, label) = (text(&d["message"]), text(&d["spans"][0]["label"]));
+        said.push_str(&format!("line {line}: {message}\n"));
+        if !label.is_empty() {
+            said.push_str(&format!("  here: {label}\n"));
+        }
+        said.push_str(&format!("  help: {}\n", text(&d["help"])));
+    }
+    let root = format!("{}/", root().display());
+    match said.is_empty() {
+        true => said,
+        false => format!("\nWhat is said of it:\n\n```text\n{}```\n", said.replace(&root, "")),
+    }
 }
 
 /// CONTRIBUTING quotes a row and has a filetest made of it.
