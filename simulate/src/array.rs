@@ -9,7 +9,7 @@
 
 mod header;
 
-use crate::num::{decode, int_range, truncate};
+use crate::num::{decode, encode, int_range, truncate};
 use carbyne_ir::scalar::Scalar;
 use header::Header;
 use thiserror::Error;
@@ -46,6 +46,22 @@ pub enum ArrayError {
         value: i128,
         /// The type.
         scalar: Scalar,
+    },
+    /// A number that is no integer, or none that the integer type has.
+    #[error("{value} is no {scalar}")]
+    Number {
+        /// The number, as text.
+        value: String,
+        /// The type.
+        scalar: Scalar,
+    },
+    /// As many numbers as the extents say are not there.
+    #[error("{found} numbers for {wanted} elements")]
+    Count {
+        /// Numbers given.
+        found: usize,
+        /// Elements of the shape.
+        wanted: u64,
     },
 }
 
@@ -119,6 +135,41 @@ impl Array {
             bytes.extend(&wide.to_le_bytes()[..width]);
         }
         Ok(bytes)
+    }
+
+    /// An array of numbers, row-major, each rounded to a floating-point type.
+    ///
+    /// ```
+    /// use carbyne_ir::scalar::Scalar;
+    /// use carbyne_simulate::Array;
+    ///
+    /// let a = Array::from_numbers(Scalar::F16, &[2, 2], &[1.0, 2.0, 3.0, 0.1]).unwrap();
+    /// assert_eq!(a.numbers().collect::<Vec<_>>(), [1.0, 2.0, 3.0, 0.0999755859375]);
+    /// assert!(Array::from_numbers(Scalar::I8, &[1], &[300.0]).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`ArrayError::Count`] where there are not as many as the shape has elements, [`ArrayError::Number`] for a
+    /// number that an integer type or `bool` does not have.
+    pub fn from_numbers(
+        scalar: Scalar,
+        shape: &[u64],
+        numbers: &[f64],
+    ) -> Result<Self, ArrayError> {
+        let wanted = shape.iter().fold(1u64, |n, extent| n.saturating_mul(*extent));
+        if wanted != numbers.len() as u64 {
+            return Err(ArrayError::Count { found: numbers.len(), wanted });
+        }
+        if let Some(value) = numbers.iter().find(|n| !scalar.takes(**n)) {
+            return Err(ArrayError::Number { value: value.to_string(), scalar });
+        }
+        let values = numbers.iter().map(|n| encode(scalar, *n)).collect();
+        Ok(Array { scalar, shape: shape.to_vec(), values })
+    }
+
+    /// Its numbers, row-major.
+    pub fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
+        self.values.iter().map(|v| decode(self.scalar, *v))
     }
 
     /// The value of an element of the row-major list.

@@ -1,0 +1,68 @@
+//! A compiler that uses carbyne as a library: it writes a program, has it decomposed, executes the result on arrays
+//! of its own, and prints CUDA C++.
+//!
+//! `cargo run --package carbyne-embed --example embed`
+
+use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};
+use std::error::Error;
+
+const M: u64 = 64;
+const N: u64 = 128;
+
+/// Rows of a matrix scaled to a mean square of one: what is computed, and how a block goes about it.
+const RMSNORM: &str = "carbyne 1
+let M = 64, N = 128
+%X:[M,N].f32.GL
+%Y:[M,N].f32.GL
+#grid:[M / 16].block
+#cta:[128].thread
+Spec @rmsnorm <<<#grid, #cta>>> (%X) -> (%Y) means {
+  BinaryPointwise.mul (%X, %X) -> (%square)
+  Reduction.sum (%square) -> (%sum) axis=1
+  BinaryPointwise.mul (%sum, 0.0078125) -> (%mean)
+  UnaryPointwise.rsqrt (%mean) -> (%scale)
+  BinaryPointwise.mul (%X, %scale) -> (%Y)
+} {
+  @i = #grid.indices()
+  Allocate %x:[16,N].f32.RF{?}
+  Allocate %square:[16,N].f32.RF{?}
+  Allocate %scale:[16,1].f32.RF{?}
+  Move <<<#grid, #cta>>> (%X.tile([16,N])[@i, 0]) -> (%x)
+  BinaryPointwise.mul <<<#grid, #cta>>> (%x, %x) -> (%square)
+  Reduction.sum <<<#grid, #cta>>> (%square) -> (%scale) axis=1
+  BinaryPointwise.mul <<<#grid, #cta>>> (%scale, 0.0078125) -> (%scale)
+  UnaryPointwise.rsqrt <<<#grid, #cta>>> (%scale) -> (%scale)
+  BinaryPointwise.mul <<<#grid, #cta>>> (%x, %scale) -> (%x)
+  Move <<<#grid, #cta>>> (%x) -> (%Y.tile([16,N])[@i, 0])
+}
+";
+
+/// Runs the example.
+///
+/// # Errors
+/// What carbyne finds wrong, or a number that is not as computed here.
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let table = AtomTable::new(Arch::Sm80);
+    let decomposed = Checked::new(RMSNORM)?.decompose(&table)?;
+    // What was decomposed is a program like any other.
+    let program = Checked::new(&decomposed.text)?;
+    let numbers: Vec<f64> = (0..M * N).map(|i| (i % 37) as f64 - 18.0).collect();
+    let x = Array::from_numbers(Scalar::F32, &[M, N], &numbers)?;
+    let options = Options { arrays: [("X".to_owned(), x)].into(), ..Options::default() };
+    let report = program.simulate(&table, &options)?;
+    let y = report.outputs.get("Y").ok_or("%Y is not complete")?;
+    for (row, found) in y.numbers().collect::<Vec<_>>().chunks(N as usize).enumerate() {
+        let own = &numbers[row * N as usize..][..N as usize];
+        let mean = own.iter().map(|v| v * v).sum::<f64>() / N as f64;
+        let wrong = own.iter().zip(found).find(|(v, y)| (*v / mean.sqrt() - *y).abs() > 1e-5);
+        if let Some((v, y)) = wrong {
+            return Err(format!("row {row}: {v} became {y}").into());
+        }
+    }
+    for kernel in cuda(&decomposed, &table)? {
+        let lines = kernel.source.lines().count();
+        println!("{}: {lines} lines of CUDA C++, block {}", kernel.name, kernel.block);
+    }
+    Ok(())
+}

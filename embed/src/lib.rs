@@ -1,0 +1,129 @@
+//! What a program needs that embeds carbyne, in one place: a text or a tree is checked, decomposed for an
+//! architecture, executed on the CPU with the caller's arrays, and printed as CUDA C++.
+//!
+//! ```
+//! use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // What is computed; nobody has said how.
+//! let program = Checked::new(
+//!     "carbyne 1
+//!      %A:[64,32].f16.GL
+//!      %B:[32,64].f16.GL
+//!      %C:[64,64].f16.GL
+//!      MatMul.set @gemm (%A, %B) -> (%C) acc=f32",
+//! )?;
+//!
+//! // How: layouts, swizzles and instructions, as text that can be read and edited.
+//! let table = AtomTable::new(Arch::Sm80);
+//! let decomposed = program.decompose(&table)?;
+//! assert!(decomposed.text.contains("atom=mma.m16n8k16.f32.f16"));
+//!
+//! // Executed thread by thread, and compared with what it means on the way.
+//! let a = Array::from_numbers(Scalar::F16, &[64, 32], &[0.5; 64 * 32])?;
+//! let b = Array::from_numbers(Scalar::F16, &[32, 64], &[2.0; 32 * 64])?;
+//! let arrays = [("A".to_owned(), a), ("B".to_owned(), b)].into();
+//! let report = program.simulate(&table, &Options { arrays, ..Options::default() })?;
+//! let c = report.outputs.get("C").ok_or("nothing was written")?;
+//! assert!(c.numbers().all(|x| x == 32.0));
+//!
+//! // For nvcc or NVRTC, with what a launch needs beside it.
+//! let kernels = cuda(&decomposed, &table)?;
+//! assert!(kernels[0].source.contains("__global__"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Errors are [`Diagnostics`]: codes, places in the text, and what to do. What stands behind each type is documented in
+//! the crate that it comes from.
+//!
+//! Invariant: everything here is another crate's; this one adds no behavior of its own.
+
+pub use carbyne_atoms::{Arch, AtomTable};
+pub use carbyne_codegen::CudaKernel;
+pub use carbyne_decompose::Decomposed;
+pub use carbyne_decompose::solve::Search;
+pub use carbyne_ir::ast::Module;
+pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+pub use carbyne_ir::program::Program;
+pub use carbyne_ir::scalar::Scalar;
+pub use carbyne_simulate::{Array, ArrayError, Inputs, Options, Report};
+
+use carbyne_ir::{resolve, text, verify};
+
+/// A program that is well formed.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    text: String,
+    module: Module,
+    program: Program,
+}
+
+impl Checked {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// What is wrong with it, in text order.
+    pub fn new(source: &str) -> Result<Self, Diagnostics> {
+        let module = text::parse(source)?;
+        Self::of(module, source.to_owned())
+    }
+
+    /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints.
+    ///
+    /// # Errors
+    /// What is wrong with it, in text order.
+    pub fn of_module(module: &Module) -> Result<Self, Diagnostics> {
+        Self::new(&text::print(module))
+    }
+
+    fn of(module: Module, text: String) -> Result<Self, Diagnostics> {
+        let program = resolve::resolve(&module, &text)?;
+        let errors = verify::verify(&program);
+        if errors.is_empty() { Ok(Checked { text, module, program }) } else { Err(errors) }
+    }
+
+    /// The text that places in errors refer to.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Tensors, specs and threads, every name resolved.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Layouts, instructions and synchronization for an architecture, with certificates.
+    ///
+    /// # Errors
+    /// What cannot be decomposed, and what would be needed.
+    pub fn decompose(&self, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
+        carbyne_decompose::decompose(&self.module, &self.text, table)
+    }
+
+    /// Executes the program as it stands, on the CPU, and compares it with what it means.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn simulate(&self, table: &AtomTable, options: &Options) -> Result<Report, Diagnostics> {
+        Ok(carbyne_simulate::simulate(&self.program, table, options)?)
+    }
+}
+
+/// The CUDA C++ of every kernel of a decomposed program, in text order.
+///
+/// # Errors
+/// What cannot be printed.
+pub fn cuda(decomposed: &Decomposed, table: &AtomTable) -> Result<Vec<CudaKernel>, Diagnostics> {
+    let program = &decomposed.program;
+    let print = |kernel| carbyne_codegen::print_kernel(program, kernel, table);
+    program.kernels.iter().copied().map(print).collect()
+}
