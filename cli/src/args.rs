@@ -143,7 +143,8 @@ pub(crate) enum Emit {
     Ptx,
     /// Machine code, made by NVRTC.
     Cubin,
-    /// What a launcher must know, as JSON: grid, block, shared memory, parameters in their order.
+    /// What a launcher must know, as JSON: of all kernels in their order, or of `--kernel`, grid, block, shared memory
+    /// and parameters in their order; tensors with extents, strides and who writes and reads them; symbols.
     Abi,
 }
 

@@ -1,21 +1,87 @@
-//! `compile --emit abi`: what a launcher must know of a kernel, as JSON.
+//! `compile --emit abi`: what a launcher must know, as JSON: of one kernel, or of all that a file holds, with the
+//! tensors that they hand on to each other.
 //!
 //! Sizes that are known at launch only are texts, expressions of the program's symbols.
 
 use carbyne_atoms::AtomTable;
+use carbyne_atoms::smem::MIN_ALIGN;
 use carbyne_codegen::{CudaKernel, MapDescription, Param};
-use carbyne_ir::expr::Dim;
+use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Program};
 use serde_json::{Value, json};
 
 /// Bytes of a tensor map, at a multiple of 64.
 const MAP_BYTES: usize = 128;
 
-pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> String {
-    let number = |d: &Dim| match d {
-        Dim::Const(v) => json!(v),
-        Dim::Expr(_) => json!(program.arena.display(*d).to_string()),
+/// All kernels in the order in which they are launched.
+pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
+    let used = |b: &BufferId, write: bool| -> Vec<usize> {
+        let of = |p: &Param| matches!(p, Param::Pointer { buffer, written, .. } if buffer == b && *written == write);
+        let maps = |p: &Param| matches!(p, Param::TensorMap { buffer, .. } if buffer == b);
+        let any = |k: &CudaKernel| k.params.iter().any(|p| of(p) || !write && maps(p));
+        (0..kernels.len()).filter(|i| any(&kernels[*i])).collect()
     };
+    let tensor = |b: &BufferId| {
+        let buffer = &program.buffers[*b];
+        let (writers, readers) = (used(b, true), used(b, false));
+        let number = |d: Dim| number(program, d);
+        let modes: Vec<_> = program.tensors[buffer.tensor]
+            .levels
+            .iter()
+            .flat_map(carbyne_ir::layout::Layout::modes)
+            .collect();
+        let extents: Vec<Value> =
+            modes.iter().map(|m| m.size_in(&program.arena).map_or(Value::Null, number)).collect();
+        let strides: Vec<Value> = modes
+            .iter()
+            .map(|m| match m.leaves() {
+                [(_, stride)] => number(*stride),
+                // A mode of several leaves: extent and stride of each, the first fastest.
+                several => several.iter().map(|(n, s)| json!([number(*n), number(*s)])).collect(),
+            })
+            .collect();
+        // Between kernels only: what nobody reads that did not write it before needs no values at first.
+        let first = writers.first();
+        json!({
+            "name": buffer.name,
+            "scalar": buffer.scalar.as_str(),
+            "bits": buffer.scalar.bits(),
+            "extents": extents,
+            "strides": strides,
+            "elements": number(buffer.cosize),
+            "alignment": buffer.align.max(MIN_ALIGN),
+            "written_by": writers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
+            "read_by": readers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
+            "intermediate": first.is_some_and(|w| !readers.is_empty() && readers.iter().all(|r| r > w)),
+        })
+    };
+    let symbol = |v: &VarId| {
+        let VarInfo { name, lo, hi, div } = program.arena.var_info(*v);
+        json!({ "name": name, "min": lo, "max": hi, "div": div })
+    };
+    let object = json!({
+        "arch": table.arch.as_str(),
+        "symbols": program.symbols.iter().map(symbol).collect::<Vec<_>>(),
+        "tensors": program.params.iter().map(tensor).collect::<Vec<_>>(),
+        "kernels": kernels.iter().map(|k| object(k, program, table)).collect::<Vec<_>>(),
+    });
+    format!("{object:#}\n")
+}
+
+fn number(program: &Program, d: Dim) -> Value {
+    match d {
+        Dim::Const(v) => json!(v),
+        Dim::Expr(_) => json!(program.arena.display(d).to_string()),
+    }
+}
+
+/// One kernel.
+pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> String {
+    format!("{:#}\n", object(kernel, program, table))
+}
+
+fn object(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> Value {
+    let number = |d: &Dim| number(program, *d);
     let numbers = |list: &[Dim]| Value::Array(list.iter().map(number).collect());
     let tensor = |b: &BufferId| program.buffers[*b].name.clone();
     let parameter = |p: &Param| match p {
@@ -50,7 +116,7 @@ pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) ->
             })
         }
     };
-    let object = json!({
+    json!({
         "kernel": kernel.name,
         "arch": table.arch.as_str(),
         "grid": number(&kernel.grid),
@@ -58,6 +124,5 @@ pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) ->
         "cluster": kernel.cluster,
         "dynamic_shared_bytes": kernel.smem_bytes,
         "parameters": kernel.params.iter().map(parameter).collect::<Vec<_>>(),
-    });
-    format!("{object:#}\n")
+    })
 }

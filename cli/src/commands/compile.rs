@@ -10,6 +10,8 @@ use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Compiled, Usage};
 use carbyne_codegen::{CudaKernel, print_kernel};
+use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::program::SpecId;
 use serde_json::json;
 
 pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -30,6 +32,13 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
         return output::write(to, decomposed.source.text.as_bytes(), io);
     }
     let program = &decomposed.program;
+    if args.emit == Emit::Abi && args.kernel.is_none() {
+        let print = |id: &SpecId| print_kernel(program, *id, &table);
+        let kernels: Result<Vec<CudaKernel>, Diagnostics> =
+            program.kernels.iter().map(print).collect();
+        let kernels = kernels.map_err(|e| Failure::program(&decomposed.source, e))?;
+        return output::write(to, abi::module(&kernels, program, &table).as_bytes(), io);
+    }
     let id = pipeline::kernel(&source, program, args.kernel.as_deref())?;
     let kernel =
         print_kernel(program, id, &table).map_err(|e| Failure::program(&decomposed.source, e))?;

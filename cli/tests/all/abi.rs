@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 #[test]
 fn tensor_maps_are_described_as_their_encoder_takes_them() {
     let file = root().join("examples/tma_copy.cby").display().to_string();
-    let ran = carbyne(&["compile", &file, "--arch", "sm_90a", "--emit", "abi"], "");
+    let ran = carbyne(
+        &["compile", &file, "--arch", "sm_90a", "--emit", "abi", "--kernel", "tma_copy"],
+        "",
+    );
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     assert_eq!(abi["kernel"], "tma_copy");
@@ -44,7 +47,8 @@ Spec @k <<<#grid, #cta>>> (%A) -> () {
   Move <<<#grid, #cta[0]>>> (%m[0,0]) -> (%s) bar=%full
 }
 ";
-    let ran = carbyne(&["compile", "-", "--arch", "sm_90a", "--emit", "abi"], text);
+    let ran =
+        carbyne(&["compile", "-", "--arch", "sm_90a", "--emit", "abi", "--kernel", "k"], text);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     assert_eq!(abi["grid"], "K/64");
@@ -54,4 +58,37 @@ Spec @k <<<#grid, #cta>>> (%A) -> () {
     );
     assert_eq!(abi["parameters"][2]["extents"], json!(["K", "K"]));
     assert_eq!(abi["parameters"][2]["stride_bytes"], json!(["K*2"]));
+}
+
+#[test]
+fn a_module_says_what_its_kernels_hand_on() {
+    let text = "carbyne 1
+%X:[128,64].f16.GL
+%W:[64,128].f16.GL
+%H:[128,128].f16.GL
+%Y:[128,1].f16.GL
+MatMul.set @up (%X, %W) -> (%H) acc=f32
+Reduction.max @rows (%H) -> (%Y) axis=1
+";
+    let ran = carbyne(&["compile", "-", "--arch", "sm_80", "--emit", "abi"], text);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let names: Vec<&Value> =
+        abi["kernels"].as_array().expect("a list").iter().map(|k| &k["kernel"]).collect();
+    assert_eq!(names, ["up", "rows"]);
+    let handed_on = json!({
+        "name": "H",
+        "scalar": "f16",
+        "bits": 16,
+        "extents": [128, 128],
+        "strides": [128, 1],
+        "elements": 16384,
+        "alignment": 16,
+        "written_by": ["up"],
+        "read_by": ["rows"],
+        "intermediate": true,
+    });
+    assert_eq!(abi["tensors"][2], handed_on);
+    assert_eq!(abi["tensors"][0]["intermediate"], false);
+    assert_eq!(abi["symbols"], json!([]));
 }
