@@ -6,7 +6,7 @@ use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
-use carbyne_ir::{resolve, text, verify};
+use carbyne_ir::text;
 use std::io::Read;
 use std::path::Path;
 
@@ -45,10 +45,9 @@ pub(crate) fn parsed(source: &Source) -> Result<Module, Failure> {
 /// The module and the program that it means, well formed.
 pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
     let module = parsed(source)?;
-    let program =
-        resolve::resolve(&module, &source.text).map_err(|e| Failure::program(source, e))?;
-    let errors = verify::verify(&program);
-    if errors.is_empty() { Ok((module, program)) } else { Err(Failure::program(source, errors)) }
+    let program = carbyne_decompose::checked(&module, &source.text)
+        .map_err(|e| Failure::program(source, e))?;
+    Ok((module, program))
 }
 
 /// A program with everything filled in for an architecture.

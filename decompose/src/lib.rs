@@ -14,6 +14,7 @@ pub mod emit;
 pub mod explain;
 #[cfg(feature = "proptest")]
 pub mod gate;
+mod leaves;
 pub mod matching;
 pub mod mismatch;
 pub mod named;

@@ -35,7 +35,9 @@ pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Di
             let Some(layout) = row_major(p, id) else { continue };
             if buffer.memory == Some(Memory::Rf) {
                 let name = ops::block_name(p, kernel);
-                let Some(tv) = spread(&layout, ops::block_threads(p, kernel)) else { continue };
+                let Some(tv) = tv::spread_evenly(&layout, ops::block_threads(p, kernel)) else {
+                    continue;
+                };
                 solution.tv.insert(id, (tv, name));
             } else {
                 solution.shared.insert(id, (layout, buffer.swizzle));
@@ -104,9 +106,4 @@ fn row_major(p: &Program, id: BufferId) -> Option<Layout> {
     }
     modes.reverse();
     Layout::concat(&modes).ok()
-}
-
-fn spread(memory: &Layout, threads: i64) -> Option<Layout> {
-    let tv = tv::coalesced(memory, 1, threads, i64::MAX).ok()?;
-    tv::replicated(&tv, threads).ok()
 }

@@ -49,7 +49,7 @@ pub use carbyne_ir::program::Program;
 pub use carbyne_ir::scalar::Scalar;
 pub use carbyne_simulate::{Array, ArrayError, Inputs, Options, Report};
 
-use carbyne_ir::{resolve, text, verify};
+use carbyne_ir::text;
 
 /// A program that is well formed.
 #[derive(Clone, Debug)]
@@ -66,7 +66,8 @@ impl Checked {
     /// What is wrong with it, in text order.
     pub fn new(source: &str) -> Result<Self, Diagnostics> {
         let module = text::parse(source)?;
-        Self::of(module, source.to_owned())
+        let program = carbyne_decompose::checked(&module, source)?;
+        Ok(Checked { text: source.to_owned(), module, program })
     }
 
     /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints.
@@ -75,12 +76,6 @@ impl Checked {
     /// What is wrong with it, in text order.
     pub fn of_module(module: &Module) -> Result<Self, Diagnostics> {
         Self::new(&text::print(module))
-    }
-
-    fn of(module: Module, text: String) -> Result<Self, Diagnostics> {
-        let program = resolve::resolve(&module, &text)?;
-        let errors = verify::verify(&program);
-        if errors.is_empty() { Ok(Checked { text, module, program }) } else { Err(errors) }
     }
 
     /// The text that places in errors refer to.

@@ -93,19 +93,26 @@ impl Scalar {
         matches!(self, F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2)
     }
 
+    /// The smallest and the largest value of an integer type, 0 and 1 of a `bool`; none of other types.
+    pub fn int_range(self) -> Option<(i128, i128)> {
+        use Scalar::*;
+        match self {
+            Mbarrier => None,
+            _ if self.is_float() => None,
+            Bool => Some((0, 1)),
+            I64 | I32 | I16 | I8 | I4 | I2 | I1 => {
+                let end = 1i128 << (self.bits() - 1);
+                Some((-end, end - 1))
+            }
+            _ => Some((0, (1i128 << self.bits()) - 1)),
+        }
+    }
+
     /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole number within
     /// the range of an integer; 0 or 1 of a `bool`.
     pub fn takes(self, number: f64) -> bool {
-        use Scalar::*;
-        let bits = i32::try_from(self.bits()).unwrap_or(64);
-        let (lo, end) = match self {
-            _ if self.is_float() => return true,
-            Mbarrier => return false,
-            Bool => (0.0, 2.0),
-            I64 | I32 | I16 | I8 | I4 | I2 | I1 => (-2f64.powi(bits - 1), 2f64.powi(bits - 1)),
-            _ => (0.0, 2f64.powi(bits)),
-        };
-        number.fract() == 0.0 && (lo..end).contains(&number)
+        let within = |(lo, hi)| number.fract() == 0.0 && (lo..=hi).contains(&(number as i128));
+        self.is_float() || self.int_range().is_some_and(within)
     }
 }
 

@@ -40,7 +40,8 @@ pub fn against(
     options: &Options,
     (program, report): (&Program, &Report),
 ) -> Checked<Vec<Compared>> {
-    let side = Side { parent, program, report };
+    let complete = report.kernels.iter().all(|k| k.complete);
+    let side = Side { parent, program, report, complete };
     side.same_tensors()?;
     let options = Options { check: true, shadow: true, ..options.clone() };
     let symbols = symbols(parent, &options)?;
@@ -137,6 +138,8 @@ struct Side<'p> {
     parent: &'p Program,
     program: &'p Program,
     report: &'p Report,
+    /// Whether all blocks of the program ran.
+    complete: bool,
 }
 
 impl<'p> Side<'p> {
@@ -246,7 +249,7 @@ impl<'p> Side<'p> {
 
     /// What the program gives; nothing where blocks that did not run may write it.
     fn given(&self, ours: &OutputTensor, at: i64) -> Option<Value> {
-        match self.report.kernels.iter().all(|k| k.complete) {
+        match self.complete {
             true => ours.memory.read(at),
             false => ours.memory.pages.get(at),
         }
@@ -265,7 +268,7 @@ impl<'p> Side<'p> {
         let base = view.offset.known().unwrap_or(0);
         let mut elements: Vec<i64> =
             ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();
-        if self.report.kernels.iter().all(|k| k.complete) {
+        if self.complete {
             // What the program leaves as it was is what it gives.
             elements = (0..view.size).collect();
         }

@@ -285,36 +285,12 @@ fn run_kernel(
     let (mut counts, grid) = execute(kernel, &buffers, &report.blocks_run, mode, one)?;
     if options.check {
         grid.only_outputs(kernel)?;
-    }
-    if options.check && !report.complete {
-        let n_ran = report.blocks_run.len() as u64;
-        for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
-            let Space::Global(global) = kernel.views[*output].space else { continue };
-            if grid.sums(global).next().is_some() {
-                continue;
-            }
-            let written = grid.n_written(kernel, *output);
-            if written == 0 && !writes(kernel, *output) {
-                return Err(grid.never_written(
-                    kernel,
-                    *output,
-                    0,
-                    "no statement of the body writes it",
-                ));
-            }
-            let size = kernel.views[*output].size.unsigned_abs();
-            let share =
-                u128::from(size) * u128::from(n_ran) / u128::from(kernel.n_blocks.unsigned_abs());
-            let share = u64::try_from(share).unwrap_or(u64::MAX);
-            if written < share {
-                report.short.push((kernel.view_name(*output), written, share));
-            }
-        }
-    }
-    if report.complete && options.check {
-        for (output, is_read) in &kernel.outputs {
-            if !is_read {
-                grid.all_written(kernel, *output)?;
+        match report.complete {
+            false => report.short = shares(kernel, &grid, report.blocks_run.len())?,
+            true => {
+                for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
+                    grid.all_written(kernel, *output)?;
+                }
             }
         }
     }
@@ -493,6 +469,33 @@ fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
             .saturating_add(kernel.views[*view].size.unsigned_abs().saturating_mul(10))
     };
     root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
+}
+
+/// Outputs of which the blocks of a sample wrote less than an even share: name, elements, and the share. Neither those
+/// that are read, too, nor those that other blocks add to.
+///
+/// # Errors
+/// `S0501` for an output that no statement writes.
+fn shares(kernel: &Kernel<'_>, grid: &Grid, n_ran: usize) -> Checked<Vec<(String, u64, u64)>> {
+    let mut short = Vec::new();
+    for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
+        let Space::Global(global) = kernel.views[*output].space else { continue };
+        if grid.sums(global).next().is_some() {
+            continue;
+        }
+        let written = grid.n_written(kernel, *output);
+        if written == 0 && !writes(kernel, *output) {
+            let label = "no statement of the body writes it";
+            return Err(grid.never_written(kernel, *output, 0, label));
+        }
+        let size = u128::from(kernel.views[*output].size.unsigned_abs());
+        let share = size * n_ran as u128 / u128::from(kernel.n_blocks.unsigned_abs());
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        if written < share {
+            short.push((kernel.view_name(*output), written, share));
+        }
+    }
+    Ok(short)
 }
 
 /// Whether a statement of the body writes to the buffer of an output.

@@ -77,13 +77,13 @@ fn nothing(question: &Question, found: &Explanation, source: &Source, specs: &[u
 
 /// The lines on which specs begin, ascending.
 fn spec_lines(module: &Module, source: &Source) -> Vec<usize> {
-    let ends: Vec<usize> = source.text.match_indices('\n').map(|(at, _)| at).collect();
+    let index = LineIndex::new(&source.text);
     let mut lines = BTreeSet::new();
     let mut todo: Vec<&Stmt> = module.items.iter().collect();
     while let Some(stmt) = todo.pop() {
         match &stmt.kind {
             StmtKind::Spec(spec) => {
-                lines.insert(ends.partition_point(|end| *end < spec.span.start as usize) + 1);
+                lines.insert(index.line(spec.span.start));
                 todo.extend(spec.body.iter().flat_map(|b| &b.stmts));
             }
             StmtKind::For { body, .. } => todo.extend(&body.stmts),

@@ -5,9 +5,9 @@
 //! instruction has lost it.
 
 use super::edit::{Edit, Fix};
-use super::leaves::{around, leaves};
 use super::site::Site;
 use crate::checked;
+use crate::leaves::{around, leaves};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Access, Atom, AtomTable};
@@ -16,6 +16,7 @@ use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// Changes in a row that a fix may take.
@@ -38,7 +39,7 @@ pub(super) fn find(
 ) -> Option<Fix> {
     let may = TRIES.min(*left);
     let mut tries = may;
-    let asked = Asked { src, id, atom, table };
+    let asked = Asked { src, id, atom, table, before: OnceCell::new() };
     let found = search(&asked, first, &Fix::default(), &mut tries);
     *left -= may - tries;
     found
@@ -50,6 +51,8 @@ struct Asked<'a> {
     id: SpecId,
     atom: &'a Atom,
     table: &'a AtomTable,
+    /// The leaves of the text that the instructions that they name implement.
+    before: OnceCell<Option<BTreeSet<SpecId>>>,
 }
 
 impl Asked<'_> {
@@ -76,8 +79,8 @@ impl Asked<'_> {
         let lost = |before: &BTreeSet<SpecId>, after: &BTreeSet<SpecId>| {
             before.iter().any(|leaf| *leaf != self.id && !after.contains(leaf))
         };
-        let before = self.implemented(self.src)?;
-        (!lost(&before, &self.implemented(&fix.apply(self.src)?)?)).then_some(fix)
+        let before = self.before.get_or_init(|| self.implemented(self.src)).as_ref()?;
+        (!lost(before, &self.implemented(&fix.apply(self.src)?)?)).then_some(fix)
     }
 
     /// The leaves that the instructions that they name implement.

@@ -6,11 +6,10 @@
 
 mod edit;
 mod fix;
-mod leaves;
 mod site;
 
+pub use crate::leaves::{leaves, of_blocks};
 pub use edit::{Edit, Fix};
-pub use leaves::{leaves, of_blocks};
 
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};

@@ -798,8 +798,7 @@ impl<'a> Solver<'a> {
         let all = self.ops.iter().flat_map(|op| self.tensors(op.spec));
         let t = all.into_iter().find(|t| self.rf(*t) && !known.contains_key(&self.buffer(*t)))?;
         let whole = ops::whole(self.p, t)?;
-        let tv = tv::coalesced(&whole, 1, self.threads, i64::MAX).ok()?;
-        Some((t, tv::replicated(&tv, self.threads).ok()?))
+        Some((t, tv::spread_evenly(&whole, self.threads)?))
     }
 
     fn side(&self, t: TensorId, known: &Known) -> Side {

@@ -335,6 +335,12 @@ fn spread(
     tv(&joined(&t)?, &joined(&v)?).map_err(|e| e.to_string())
 }
 
+/// A tensor spread evenly over the threads of a block, as it lies in memory, all of them holding some; none where it
+/// has no such layout.
+pub fn spread_evenly(memory: &Layout, threads: i64) -> Option<Layout> {
+    replicated(&coalesced(memory, 1, threads, i64::MAX).ok()?, threads).ok()
+}
+
 /// The layout with every element held by so many threads, the block's, that all of them hold some.
 ///
 /// # Errors

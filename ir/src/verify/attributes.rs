@@ -183,10 +183,17 @@ fn at(spec: &Spec, key: &str) -> Option<Span> {
     spec.attrs.iter().find(|(k, ..)| k == key).map(|(_, _, span)| *span)
 }
 
-/// A MatMul of the same factors that implements a part of `spec` and accumulates in another type.
-fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Span, Scalar)> {
-    let factors = |s: &Spec| s.input_tensors().map(|t| p.scalar_of(t)).collect::<Vec<_>>();
-    let wanted = factors(spec);
+/// What is looked for among the specs of a body.
+enum Look<T> {
+    Found(T),
+    /// Not this one; perhaps inside of it.
+    Inside,
+    /// Neither this one nor any inside of it.
+    Past,
+}
+
+/// The first that is found among the specs of a body, in text order, a spec before those inside of it.
+fn look_for<T>(p: &Program, body: &[Stmt], look: impl Fn(&Spec) -> Look<T>) -> Option<T> {
     let mut todo: Vec<&Stmt> = body.iter().rev().collect();
     while let Some(stmt) = todo.pop() {
         match &stmt.kind {
@@ -195,27 +202,40 @@ fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Sp
                 todo.extend(otherwise.iter().rev());
                 todo.extend(then.iter().rev());
             }
-            StmtKind::Spec(id) => {
-                let inner = &p.specs[*id];
-                if !matches!(inner.kind, SpecKind::MatMul | SpecKind::MatMulSet) {
-                    todo.extend(inner.body.iter().flatten().rev());
-                    continue;
-                }
-                // What a leaf says wrongly of its own output is reported there.
-                let leaf = inner.body.is_none();
-                let into = |out: &TensorId| leaf && p.scalar_of(*out) == acc;
-                if inner.outputs.first().is_some_and(into) || factors(inner) != wanted {
-                    continue;
-                }
-                let found = inner.acc.filter(|found| *found != acc);
-                if let Some(found) = found {
-                    return Some((inner.span, found));
-                }
-            }
+            StmtKind::Spec(id) => match look(&p.specs[*id]) {
+                Look::Found(it) => return Some(it),
+                Look::Inside => todo.extend(p.specs[*id].body.iter().flatten().rev()),
+                Look::Past => {}
+            },
             _ => {}
         }
     }
     None
+}
+
+fn is_matmul(spec: &Spec) -> bool {
+    matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet)
+}
+
+/// A MatMul of the same factors that implements a part of `spec` and accumulates in another type.
+fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Span, Scalar)> {
+    let factors = |s: &Spec| s.input_tensors().map(|t| p.scalar_of(t)).collect::<Vec<_>>();
+    let wanted = factors(spec);
+    look_for(p, body, |inner| {
+        if !is_matmul(inner) {
+            return Look::Inside;
+        }
+        // What a leaf says wrongly of its own output is reported there.
+        let leaf = inner.body.is_none();
+        let into = |out: &TensorId| leaf && p.scalar_of(*out) == acc;
+        if inner.outputs.first().is_some_and(into) || factors(inner) != wanted {
+            return Look::Past;
+        }
+        match inner.acc.filter(|found| *found != acc) {
+            Some(found) => Look::Found((inner.span, found)),
+            None => Look::Past,
+        }
+    })
 }
 
 /// Whether every number of a floating-point type is one of the other, or an integer type has fewer bits.
@@ -234,32 +254,22 @@ fn n_threads(p: &Program, id: ThreadsId) -> Option<i64> {
 
 /// The threads that execute a MatMul of the body together, where one names its instruction.
 fn leaf_group(p: &Program, body: &[Stmt]) -> Option<i64> {
-    let mut todo: Vec<&Stmt> = body.iter().rev().collect();
-    while let Some(stmt) = todo.pop() {
-        match &stmt.kind {
-            StmtKind::For { body, .. } => todo.extend(body.iter().rev()),
-            StmtKind::If { then, otherwise, .. } => {
-                todo.extend(otherwise.iter().rev());
-                todo.extend(then.iter().rev());
-            }
-            StmtKind::Spec(id) => {
-                let spec = &p.specs[*id];
-                todo.extend(spec.body.iter().flatten().rev());
-                let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
-                if spec.body.is_some() || !matmul {
-                    continue;
-                }
-                let threads = &p.threads[spec.exec?.threads];
-                match (threads.each, &spec.atom) {
-                    (Some(_), _) => return Some(1),
-                    (None, Some(_)) => return threads.levels.last()?.to_fixed().map(|l| l.size()),
-                    (None, None) => {}
-                }
-            }
-            _ => {}
+    let group = look_for(p, body, |spec| {
+        if spec.body.is_some() || !is_matmul(spec) {
+            return Look::Inside;
         }
-    }
-    None
+        let Some(exec) = spec.exec else { return Look::Found(None) };
+        let threads = &p.threads[exec.threads];
+        if threads.each.is_some() {
+            return Look::Found(Some(1));
+        }
+        if spec.atom.is_none() {
+            return Look::Inside;
+        }
+        let innermost = threads.levels.last().and_then(|level| level.to_fixed());
+        Look::Found(innermost.map(|level| level.size()))
+    });
+    group.flatten()
 }
 
 /// Constant extents of the modes.

@@ -181,19 +181,11 @@ pub(super) fn reduce(
     let mut decided = vec![false; n];
     let lens: Vec<usize> = need.axes.iter().map(|a| a.len().max(1)).collect();
     for (e, (x, g)) in input.numbers.iter().zip(&input.scales).enumerate() {
-        let (mut rest, mut at, mut weight) = (e, 0, 1);
-        for (len, gone) in lens.iter().zip(removed) {
-            if !gone {
-                at += rest % len * weight;
-                weight *= len;
-            }
-            rest /= len;
-        }
+        let at = reduced_to(e, &lens, removed);
         let Some(value) = values.get_mut(at) else { continue };
         *value = Some(match value {
             None => *x,
-            Some(v) if from.is_float() || op.combining().is_none() => pointwise::fold(op, *v, *x),
-            Some(v) => op.combining().map_or(*v, |op| pointwise::integers(op, from, *v, *x)),
+            Some(v) => pointwise::fold(op, from, *v, *x),
         });
         sizes[at] += x.abs();
         decided[at] |= *g == 0.0 && decides == Some(*x);
@@ -223,9 +215,27 @@ pub(super) fn reduce(
     collect(values.into_iter().enumerate().map(of))
 }
 
-/// Σ a·b and Σ |a·b| of matrices without scales of their own, in the order of k. Rows and columns are taken in
+/// The element of a reduction's output that an element of its input goes to.
+pub(super) fn reduced_to(e: usize, lens: &[usize], removed: &[bool]) -> usize {
+    let (mut rest, mut at, mut weight) = (e, 0, 1);
+    for (len, gone) in lens.iter().zip(removed) {
+        if !gone {
+            at += rest % len * weight;
+            weight *= len;
+        }
+        rest /= len;
+    }
+    at
+}
+
+/// Adds Σ a·b and Σ |a·b| of matrices without scales of their own, in the order of k. Rows and columns are taken in
 /// blocks whose sums stay in the nearest cache.
-fn products([rows, n, k]: [usize; 3], a: &[f64], b: &[f64], out: &mut Exact) {
+pub(super) fn products(
+    [rows, n, k]: [usize; 3],
+    a: &[f64],
+    b: &[f64],
+    (sums, sizes): (&mut [f64], &mut [f64]),
+) {
     const ROWS: usize = 256;
     const COLUMNS: usize = 4;
     for first in (0..n).step_by(COLUMNS) {
@@ -236,9 +246,9 @@ fn products([rows, n, k]: [usize; 3], a: &[f64], b: &[f64], out: &mut Exact) {
                 let left = &a[i * rows..][of_rows.clone()];
                 for column in columns.clone() {
                     let factor = b[i + k * column];
-                    let sums = &mut out.numbers[column * rows..][of_rows.clone()];
-                    let scales = &mut out.scales[column * rows..][of_rows.clone()];
-                    for ((s, g), x) in sums.iter_mut().zip(scales).zip(left) {
+                    let sums = &mut sums[column * rows..][of_rows.clone()];
+                    let sizes = &mut sizes[column * rows..][of_rows.clone()];
+                    for ((s, g), x) in sums.iter_mut().zip(sizes).zip(left) {
                         let product = x * factor;
                         *s += product;
                         *g += product.abs();
@@ -271,7 +281,8 @@ pub(super) fn matmul(
     let before_doubt = before.as_ref().is_some_and(|c| c.scales.contains(&DOUBT));
     let doubt = before_doubt || carried && a.scales.iter().chain(&b.scales).any(|g| *g == DOUBT);
     if l == 1 && !carried {
-        products([rows, n, k], &a.numbers, &b.numbers, &mut out);
+        let sums = (&mut out.numbers[..], &mut out.scales[..]);
+        products([rows, n, k], &a.numbers, &b.numbers, sums);
     } else {
         for column in 0..n {
             let of_column = column * rows..(column + 1) * rows;
@@ -325,7 +336,7 @@ mod tests {
         let a: Vec<f64> = (0..rows * k).map(number).collect();
         let b: Vec<f64> = (0..k * n).map(|i| number(3 * i + 1)).collect();
         let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
-        products([rows, n, k], &a, &b, &mut out);
+        products([rows, n, k], &a, &b, (&mut out.numbers, &mut out.scales));
         for (r, c) in (0..rows).flat_map(|r| (0..n).map(move |c| (r, c))) {
             let products = (0..k).map(|i| a[r + rows * i] * b[i + k * c]);
             let (sum, size) = products.fold((0.0, 0.0), |(s, g), p| (s + p, g + p.abs()));

@@ -4,8 +4,9 @@
 //! with the batch l as the first mode of all three where the rank is 3. An input of a Move or of a
 //! pointwise function of two operands whose mode has extent 1 where the output has n stands for all n.
 //!
-//! Invariant: this module shares no arithmetic with `exec/`, which computes what instructions
-//! compute; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common.
+//! Invariant: this module shares no arithmetic with what `exec/` does to values, as instructions do it; each is
+//! the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common. Shadows are its functions of
+//! two numbers, in the order in which a body has them.
 
 mod chain;
 mod exact;
@@ -15,7 +16,7 @@ mod tolerance;
 
 pub use chain::{Chain, Input, Shape, Step, StepOp};
 pub use exact::{Exact, SLACK};
-pub use pointwise::{binary, bits, integers, quotient, unary};
+pub use pointwise::{binary, fold, integers, quotient, unary};
 pub use region::{Axis, Region, cover};
 pub use tolerance::tolerance;
 
@@ -278,51 +279,30 @@ fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, 
 
 /// With batches, rows count (l, m) together and a column of B is found by its own batch.
 fn matmul((rows, n, k, l): (usize, usize, usize, usize), a: &[f64], b: &[f64], out: &mut Computed) {
+    let Computed { values, magnitudes } = out;
+    if l == 1 {
+        return exact::products([rows, n, k], a, b, (values, magnitudes));
+    }
     for col in 0..n {
-        let (values, magnitudes) = (
-            &mut out.values[col * rows..(col + 1) * rows],
-            &mut out.magnitudes[col * rows..(col + 1) * rows],
-        );
+        let of_column = col * rows..(col + 1) * rows;
         for i in 0..k {
-            let column = &a[i * rows..(i + 1) * rows];
-            if l == 1 {
-                let factor = b[i + k * col];
-                for ((v, s), x) in values.iter_mut().zip(magnitudes.iter_mut()).zip(column) {
-                    let product = x * factor;
-                    *v += product;
-                    *s += product.abs();
-                }
-            } else {
-                for (r, x) in column.iter().enumerate() {
-                    let product = x * b[r % l + l * (i + k * col)];
-                    values[r] += product;
-                    magnitudes[r] += product.abs();
-                }
+            let both = values[of_column.clone()].iter_mut().zip(&mut magnitudes[of_column.clone()]);
+            for (r, ((v, s), x)) in both.zip(&a[i * rows..(i + 1) * rows]).enumerate() {
+                let product = x * b[r % l + l * (i + k * col)];
+                *v += product;
+                *s += product.abs();
             }
         }
     }
 }
 
 fn reduce(op: ReduceOp, acc: Scalar, modes: &[usize], removed: &[bool], input: &[f64]) -> Computed {
-    // Integers keep their low bits.
-    let whole = op.combining().filter(|_| !acc.is_float());
     let n_out: usize = modes.iter().zip(removed).filter(|(_, r)| !**r).map(|(n, _)| n).product();
     let mut values: Vec<Option<f64>> = vec![None; n_out];
     let mut magnitudes = vec![0.0; n_out];
     for (e, x) in input.iter().enumerate() {
-        let (mut rest, mut at, mut weight) = (e, 0, 1);
-        for (extent, gone) in modes.iter().zip(removed) {
-            if !gone {
-                at += rest % extent * weight;
-                weight *= extent;
-            }
-            rest /= extent;
-        }
-        values[at] = Some(match (values[at], whole) {
-            (None, _) => *x,
-            (Some(v), Some(op)) => integers(op, acc, v, *x),
-            (Some(v), None) => pointwise::fold(op, v, *x),
-        });
+        let at = exact::reduced_to(e, modes, removed);
+        values[at] = Some(values[at].map_or(*x, |v| pointwise::fold(op, acc, v, *x)));
         magnitudes[at] += x.abs();
     }
     Computed { values: values.into_iter().map(|v| v.unwrap_or(0.0)).collect(), magnitudes }

@@ -73,20 +73,18 @@ pub fn quotient(scalar: Scalar, x: f64, y: f64) -> f64 {
     }
 }
 
-/// One more element of a reduction.
-pub(super) fn fold(op: ReduceOp, x: f64, y: f64) -> f64 {
-    match op {
-        ReduceOp::Sum => x + y,
-        ReduceOp::Prod => x * y,
-        ReduceOp::Min => x.min(y),
-        ReduceOp::Max => x.max(y),
-        ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => bits(op, x, y),
+/// One more element of a reduction. Sums and products of integers keep their low bits.
+pub fn fold(op: ReduceOp, scalar: Scalar, x: f64, y: f64) -> f64 {
+    match op.combining() {
+        Some(op) if scalar.is_float() => binary(op, x, y),
+        Some(op) => integers(op, scalar, x, y),
+        None => bits(op, x, y),
     }
 }
 
 /// The bits of two integers put together by `and`, `or` or `xor`; the first for any other operation. Exact up
 /// to 53 bits, as binary64 holds integers.
-pub fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
+fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
     let (a, b) = (x as i64, y as i64);
     let both = match op {
         ReduceOp::And => a & b,

@@ -160,7 +160,7 @@ impl<'p> Trial<'p> {
         let mut bytes = vec![POISON; usize::try_from(bytes_of(memory.scalar, memory.len)?).ok()?];
         // Chunks begin at whole bytes for every width.
         const CHUNK: usize = 1 << 16;
-        bytes.par_chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| {
+        let fill = |(i, chunk): (usize, &mut [u8])| {
             let first = (i * CHUNK * 8 / bits) as i64;
             let n = (chunk.len() * 8 / bits) as i64;
             for at in first..(first + n).min(memory.len) {
@@ -168,7 +168,9 @@ impl<'p> Trial<'p> {
                     pack(chunk, memory.scalar, (at - first) as usize, value.bits);
                 }
             }
-        });
+        };
+        let workers = Workers::get().ok()?;
+        workers.run(|| bytes.par_chunks_mut(CHUNK).enumerate().for_each(fill));
         Some(bytes)
     }
 
@@ -220,12 +222,14 @@ impl<'p> Trial<'p> {
             let Space::Global(i) = view.space else { continue };
             let Some(bytes) = after.get(&kernel.globals[i].buffer) else { continue };
             let region = sample::region(&root.reference.chain, number, &view.modes, most);
-            let parts = Oracle::new(kernel, memory, root).parts(number, region);
+            let oracle = Oracle::new(kernel, memory, root);
+            let parts = oracle.parts(number, region);
             // Few at a time: each holds the rows and columns that it needs.
             let workers = Workers::get()?;
             for some in parts.chunks(2 * workers.count()) {
-                let compare =
-                    |part: &Region| self.compare(kernel, memory, root, (number, view, bytes), part);
+                let compare = |part: &Region| {
+                    self.compare(kernel, &oracle, root, (number, view, bytes), part)
+                };
                 let tallies: Vec<Checked<Tally>> =
                     workers.run(|| some.par_iter().map(compare).collect());
                 for of_part in tallies {
@@ -239,14 +243,14 @@ impl<'p> Trial<'p> {
     fn compare(
         &self,
         kernel: &Kernel<'_>,
-        memory: &[&GlobalMemory],
+        oracle: &Oracle<'_>,
         root: &RootSpec,
         (number, view, bytes): (usize, &View, &[u8]),
         part: &Region,
     ) -> Checked<Tally> {
         let mut tally = Tally::default();
         let (reference, scalar) = (&root.reference, view.scalar);
-        let mut wanted = Oracle::new(kernel, memory, root).wanted(number, part)?;
+        let mut wanted = oracle.wanted(number, part)?;
         if reference.meaning.is_some() {
             // The values decide.
             wanted.exact = None;

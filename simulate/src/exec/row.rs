@@ -502,18 +502,37 @@ pub(super) fn compute(row: &BoundRow, scratch: &mut Scratch, shadows: bool) {
     }
 }
 
+/// What a row that computes nothing puts to its output, of bits or of shadows; false for any other row.
+fn moved<'t, T: Copy + Default + PartialEq + 't>(
+    op: &RowOp,
+    tile: impl Fn(usize) -> &'t [T],
+    output: &mut Vec<T>,
+) -> bool {
+    match op {
+        RowOp::Move | RowOp::Accumulate(_) => output.extend(tile(0)),
+        RowOp::Select => {
+            let both = tile(1).iter().zip(tile(2));
+            let chosen = |(p, (x, y)): (&T, (&T, &T))| if *p == T::default() { *y } else { *x };
+            output.extend(tile(0).iter().zip(both).map(chosen));
+        }
+        RowOp::Shuffle { .. } => {
+            output.extend((0..tile(0).len()).map(|place| tile(0)[shuffled(op, place)]));
+        }
+        _ => return false,
+    }
+    true
+}
+
 fn compute_bits(row: &BoundRow, tiles: &[Tile], output: &mut Vec<u64>) {
     let tile = |i: usize| &tiles[i].bits[..];
     // A MatMul adds to what was gathered, of a `MatMul.set` nothing.
     if !matches!(row.op, RowOp::MatMul { .. }) {
         output.clear();
     }
+    if moved(&row.op, tile, output) {
+        return;
+    }
     match row.op {
-        RowOp::Move | RowOp::Accumulate(_) => output.extend(tile(0)),
-        RowOp::Select => {
-            let both = tile(1).iter().zip(tile(2));
-            output.extend(tile(0).iter().zip(both).map(|(p, (x, y))| if *p == 0 { y } else { x }));
-        }
         RowOp::Tf32Away => output.extend(tile(0).iter().map(|x| arith::tf32_away(*x))),
         RowOp::Unary(op, from, to) => {
             output.extend(tile(0).iter().map(|x| arith::unary(op, from, to, *x)));
@@ -528,9 +547,7 @@ fn compute_bits(row: &BoundRow, tiles: &[Tile], output: &mut Vec<u64>) {
             output.resize(n_written(row), crate::num::encode(to, value));
         }
         RowOp::Reduction(op, scalar) => output.push(arith::reduce(op, scalar, tile(0))),
-        RowOp::Shuffle { .. } => {
-            output.extend((0..tile(0).len()).map(|place| tile(0)[shuffled(&row.op, place)]));
-        }
+        RowOp::Move | RowOp::Accumulate(_) | RowOp::Select | RowOp::Shuffle { .. } => {}
         RowOp::MatMul { extents, from, to } => {
             let [l, m, n, _] = extents;
             output.resize(l * m * n, crate::num::encode(to, 0.0));
@@ -544,24 +561,8 @@ fn compute_shadows(row: &BoundRow, tiles: &[Tile], output: &mut Vec<f64>) {
     if !matches!(row.op, RowOp::MatMul { .. }) {
         output.clear();
     }
-    match row.op {
-        RowOp::Move | RowOp::Accumulate(_) => output.extend(tile(0)),
-        RowOp::Select => {
-            let both = tile(1).iter().zip(tile(2));
-            output
-                .extend(tile(0).iter().zip(both).map(|(p, (x, y))| if *p == 0.0 { y } else { x }));
-        }
-        RowOp::Shuffle { .. } => {
-            output.extend((0..tile(0).len()).map(|place| tile(0)[shuffled(&row.op, place)]));
-        }
-        RowOp::Tf32Away
-        | RowOp::Unary(..)
-        | RowOp::Binary(..)
-        | RowOp::Init(_)
-        | RowOp::Reduction(..)
-        | RowOp::MatMul { .. } => {
-            shadow::compute(&row.op, &tile, tiles.len(), n_written(row), output);
-        }
+    if !moved(&row.op, tile, output) {
+        shadow::compute(&row.op, &tile, tiles.len(), n_written(row), output);
     }
 }
 

@@ -41,11 +41,7 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, x: f64, y: f64) -> f64 {
 
 /// All elements to one, in their order.
 fn reduce(op: ReduceOp, scalar: Scalar, tile: &[f64]) -> f64 {
-    let pick = |x: f64, y: f64| match op.combining() {
-        Some(op) => binary(op, scalar, x, y),
-        None => denote::bits(op, x, y),
-    };
-    tile.iter().copied().reduce(pick).unwrap_or(0.0)
+    tile.iter().copied().reduce(|x, y| denote::fold(op, scalar, x, y)).unwrap_or(0.0)
 }
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.

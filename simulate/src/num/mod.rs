@@ -75,23 +75,14 @@ pub fn truncate(scalar: Scalar, value: i128) -> u64 {
     }
 }
 
-/// The smallest and the largest value of an integer type.
+/// The smallest and the largest value of an integer type; of what is none, those of its bits as a number.
 #[must_use]
 pub fn int_range(scalar: Scalar) -> (i128, i128) {
-    if scalar == Scalar::Bool {
-        return (0, 1);
-    }
-    let bits = scalar.bits();
-    if is_signed(scalar) {
-        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
-    } else {
-        (0, (1i128 << bits) - 1)
-    }
+    scalar.int_range().unwrap_or((0, (1i128 << scalar.bits()) - 1))
 }
 
 fn is_signed(scalar: Scalar) -> bool {
-    use Scalar as S;
-    matches!(scalar, S::I64 | S::I32 | S::I16 | S::I8 | S::I4 | S::I2 | S::I1)
+    int_range(scalar).0 < 0
 }
 
 /// Half the distance between 1 and the next number: the largest relative error of one rounding. Zero for

@@ -3,8 +3,8 @@
 
 use super::touch::{Mask, depends, members};
 use super::{Place, synchronizes, visit};
-use crate::matching;
 use crate::solve::{Solution, ops};
+use crate::{leaves, matching};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::expr::Dim;
@@ -88,8 +88,7 @@ impl<'p> Planner<'p> {
             ends: BTreeSet::new(),
         };
         let Some(body) = &p.specs[kernel].body else { return planner };
-        let mut leaves = vec![];
-        planner.leaves(body, &mut vec![kernel], &mut leaves);
+        let leaves = leaves::of_kernel(p, kernel);
         let in_group =
             |name: &str| table.get(name).is_some_and(|a| a.visibility == Visibility::AsyncGroup);
         for (id, around) in &leaves {
@@ -191,33 +190,6 @@ impl<'p> Planner<'p> {
 
     pub(super) fn info(&self, stmt: &Stmt) -> &Info {
         &self.infos[&std::ptr::from_ref(stmt)]
-    }
-
-    /// Leaves with the specs around them.
-    fn leaves(
-        &self,
-        stmts: &[Stmt],
-        around: &mut Vec<SpecId>,
-        out: &mut Vec<(SpecId, Vec<SpecId>)>,
-    ) {
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::Spec(id) => match &self.p.specs[*id].body {
-                    Some(body) => {
-                        around.push(*id);
-                        self.leaves(body, around, out);
-                        around.pop();
-                    }
-                    None => out.push((*id, around.clone())),
-                },
-                StmtKind::For { body, .. } => self.leaves(body, around, out),
-                StmtKind::If { then, otherwise, .. } => {
-                    self.leaves(then, around, out);
-                    self.leaves(otherwise, around, out);
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Which shared buffers have addresses in common. Where they lie is not decided here, so that one which

@@ -6,10 +6,13 @@ use std::collections::BTreeSet;
 
 /// Leaf specs in text order, each with the specs around it, outermost first.
 pub fn leaves(p: &Program) -> Vec<(SpecId, Vec<SpecId>)> {
+    p.kernels.iter().flat_map(|kernel| of_kernel(p, *kernel)).collect()
+}
+
+/// Those of a kernel.
+pub(crate) fn of_kernel(p: &Program, kernel: SpecId) -> Vec<(SpecId, Vec<SpecId>)> {
     let mut out = vec![];
-    for &kernel in &p.kernels {
-        spec(p, kernel, &mut vec![], &mut out);
-    }
+    spec(p, kernel, &mut vec![], &mut out);
     out
 }
 
@@ -19,7 +22,7 @@ pub fn of_blocks(p: &Program) -> BTreeSet<SpecId> {
 }
 
 /// The specs around a leaf.
-pub(super) fn around(p: &Program, id: SpecId) -> Option<Vec<SpecId>> {
+pub(crate) fn around(p: &Program, id: SpecId) -> Option<Vec<SpecId>> {
     leaves(p).into_iter().find(|(leaf, _)| *leaf == id).map(|(_, around)| around)
 }
 
