@@ -12,16 +12,23 @@
 //! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
 //!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
 
+mod short;
 mod sync;
 
+pub use short::{Apply, Call, Def, Exec, Group, Launch, Param, Pick, ResultType, TensorExpr};
+pub(crate) use short::{function, operator};
 pub use sync::{SyncNumber, SyncOp, SyncSignature, SyncTensor};
 
 use crate::scalar::{Memory, Scalar, spelled};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The format version that this crate reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+/// The newest format version that this crate reads and writes. Version 1 is version 2 without its short forms:
+/// a text of version 1 means the same in both.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// The versions that this crate reads.
+pub const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 
 /// A name with the place where it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +105,10 @@ impl Drop for Block {
                     rest.append(&mut then.stmts);
                     rest.extend(otherwise.iter_mut().flat_map(|b| b.stmts.drain(..)));
                 }
+                StmtKind::Def(Def { means, body, .. }) => {
+                    rest.append(&mut body.stmts);
+                    rest.extend(means.iter_mut().flat_map(|b| b.stmts.drain(..)));
+                }
                 _ => {}
             }
         }
@@ -111,12 +122,15 @@ pub enum StmtKind {
     Let(Vec<(Name, Expr)>),
     /// `sym K{min=64, max=4096, div=64}`: a size known only when the kernel is launched.
     Sym(SymDecl),
-    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only).
+    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only). One without memory and modes,
+    /// `%alpha:[].f32`, is a number that the caller passes.
     DataDecl {
         /// Without `%`.
         name: Name,
         /// Its whole type.
         ty: TensorType,
+        /// `in 0..N`: what its elements, integers, are from and below.
+        range: Option<(Expr, Expr)>,
     },
     /// `%a:[..].f16.GL = %A.tile([8,8])[@i,_]`: a view, its type optional.
     DataDef {
@@ -159,6 +173,22 @@ pub enum StmtKind {
     },
     /// Any other spec, with or without a body.
     Spec(Spec),
+    /// `%p = exp(%s - %max)`: what the specs give that the expression stands for. A name that is not defined yet is
+    /// declared by it; anything else is written.
+    Assign {
+        /// A name, or a view of what is written.
+        target: View,
+        /// What is said of the type of a name that is declared.
+        ty: Option<ResultType>,
+        /// The expression.
+        value: TensorExpr,
+    },
+    /// `import "parts.cby"`: the sub-specs of another file.
+    Import(Text),
+    /// `def @scale[N] (%x, %y) -> (%z) { .. }`: a sub-spec with parameters.
+    Def(Def),
+    /// `@scale[128] (%a, %b) -> (%c)`: a sub-spec in its place.
+    Call(Call),
     /// `for (k = 0; k < 8; k += 1) unroll { .. }`
     For {
         /// The loop variable.
@@ -171,6 +201,8 @@ pub enum StmtKind {
         step: Expr,
         /// Whether every iteration is printed or only a hint given.
         unroll: Unroll,
+        /// `stages=3`: how many iterations may be under way at a time. The meaning stays sequential.
+        stages: Option<Expr>,
         /// What is repeated.
         body: Block,
     },
@@ -229,7 +261,7 @@ spelled! {
     }
 }
 
-/// An integer expression.
+/// A number: an integer where extents, strides and indices are due, a binary64 where a spec takes a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
     /// What it is.
@@ -251,11 +283,18 @@ impl Drop for Expr {
 
 /// Moves the operators below `kind` to `into`.
 fn operands(kind: &mut ExprKind, into: &mut Vec<ExprKind>) {
-    let ExprKind::Bin(_, a, b) = kind else { return };
-    for operand in [a, b] {
-        if matches!(operand.kind, ExprKind::Bin(..)) {
+    let mut take = |operand: &mut Expr| {
+        if matches!(operand.kind, ExprKind::Bin(..) | ExprKind::Neg(_) | ExprKind::Sqrt(_)) {
             into.push(std::mem::replace(&mut operand.kind, ExprKind::Int(0)));
         }
+    };
+    match kind {
+        ExprKind::Bin(_, a, b) => {
+            take(a);
+            take(b);
+        }
+        ExprKind::Neg(a) | ExprKind::Sqrt(a) => take(a),
+        ExprKind::Int(_) | ExprKind::Real(_) | ExprKind::Name(_) => {}
     }
 }
 
@@ -274,15 +313,21 @@ impl Expr {
     }
 }
 
-/// Kinds of integer expressions. Literals are non-negative.
+/// Kinds of numbers. Literals are non-negative.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// `128`
     Int(i64),
+    /// `0.5`, `1e-5`: as written; no number of indices. `inf` is a name.
+    Real(String),
     /// `M`, `k`, `@tid_m`
     Name(String),
     /// `a + b`, `ceil_div(a, b)`
     Bin(BinOp, Box<Expr>, Box<Expr>),
+    /// `-a`
+    Neg(Box<Expr>),
+    /// `sqrt(a)`; no number of indices.
+    Sqrt(Box<Expr>),
 }
 
 spelled! {
@@ -495,6 +540,13 @@ pub enum ViewOp {
     Elect,
     /// `.peer(r)`: the same place in the shared memory of the cluster's block of that rank.
     Peer(Expr),
+    /// `.permute([1,0])`: the modes of the outermost level in another order; `.transpose()` where it is empty,
+    /// which exchanges the last two.
+    Permute(Vec<Expr>),
+    /// `.iota(1)`: not the elements, but the coordinate of each along that mode.
+    Iota(Expr),
+    /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an integer tensor.
+    Pick(Vec<Pick>),
     /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move
     /// them: an outer level that counts boxes, rounded up at the edges, and an inner one that is a box.
     /// The swizzle is that of the tensor in SH on the other side.
@@ -522,12 +574,15 @@ pub struct Spec {
     pub kind: SpecKind,
     /// `@gemm`: the kernel's name (without `@`), on top-level specs.
     pub name: Option<Name>,
-    /// `<<<#grid, #cta>>>`; left open on kernel-level specs for the solver.
-    pub exec: Option<(View, View)>,
+    /// `<<<#grid, #cta>>>`; left open on kernel-level specs for the solver, and in bodies where it is that of the
+    /// spec around.
+    pub exec: Option<Exec>,
     /// Read operands.
     pub inputs: Vec<Operand>,
     /// Written operands.
     pub outputs: Vec<View>,
+    /// What is said of the types of outputs that are declared, `-> (%s:SH)`; one for each output, or none at all.
+    pub declared: Vec<Option<ResultType>>,
     /// `acc=f32 atom=ldmatrix.x4.b16`, in text order.
     pub attrs: Vec<Attr>,
     /// What a generic spec computes: specs on whole tensors, each name assigned once.
@@ -539,6 +594,28 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// A spec without operands that its surroundings execute.
+    pub fn new(kind: SpecKind) -> Self {
+        Spec {
+            kind,
+            name: None,
+            exec: None,
+            inputs: vec![],
+            outputs: vec![],
+            declared: vec![],
+            attrs: vec![],
+            means: None,
+            body: None,
+            span: Span::default(),
+        }
+    }
+    /// The blocks and threads of `<<<#grid, #cta>>>`, both written.
+    pub fn both(&self) -> Option<(&View, &View)> {
+        match &self.exec {
+            Some(Exec::Both(blocks, threads)) => Some((blocks, threads)),
+            _ => None,
+        }
+    }
     /// The blocks of statements, in text order: `means`, then the body.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.means.iter().chain(&self.body)
@@ -552,6 +629,17 @@ pub enum Operand {
     View(View),
     /// A literal, `Init (0.0) -> (%x)`. Kept as written, so that printing is exact.
     Number(Number),
+    /// `Init (1.0 / N) -> (%x)`: a number that is computed when the text is read.
+    Value(Expr),
+}
+
+/// A text in quotation marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Without the marks.
+    pub text: String,
+    /// Where.
+    pub span: Span,
 }
 
 /// A decimal literal as written: `0`, `-1.5`, `1e-5`, `inf`, `-inf`, `nan`.

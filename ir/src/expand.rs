@@ -61,7 +61,7 @@ impl<'p> Expander<'p> {
 
     fn stmt(&mut self, kind: &mut StmtKind) {
         match kind {
-            StmtKind::DataDecl { name, ty } | StmtKind::Allocate { name, ty } => {
+            StmtKind::DataDecl { name, ty, .. } | StmtKind::Allocate { name, ty } => {
                 if let Some(t) = self.tensor(name)
                     && !self.has_no_strides(t)
                 {
@@ -105,6 +105,10 @@ impl<'p> Expander<'p> {
                 }
             }
             StmtKind::Let(_)
+            | StmtKind::Assign { .. }
+            | StmtKind::Import(_)
+            | StmtKind::Def(_)
+            | StmtKind::Call(_)
             | StmtKind::Sym(_)
             | StmtKind::Indices { .. }
             | StmtKind::Barrier(_)

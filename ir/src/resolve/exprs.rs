@@ -34,15 +34,33 @@ pub(super) fn refused(span: Span, e: &LayoutError) -> Box<Diagnostic> {
     Box::new(d)
 }
 
+/// A real number where an integer is due.
+fn no_integer(span: Span, text: &str) -> Box<Diagnostic> {
+    let message = format!("`{text}` stands where an integer is due");
+    Box::new(
+        Diagnostic::new(Code::NumberKind, span, message)
+            .label("extents, strides, indices and bounds of loops are integers")
+            .help("write an integer; real numbers are operands of specs"),
+    )
+}
+
 impl Resolver {
     pub(super) fn expr(&self, e: &Expr) -> Fallible<Dim> {
         match &e.kind {
             ExprKind::Int(v) => Ok(Dim::Const(*v)),
             ExprKind::Name(n) => match self.scopes.get(Sigil::Index, n) {
                 Some(Binding::Index(d)) => Ok(d),
+                Some(Binding::Constant(i)) => self.constants.integer(i, n, e.span),
                 Some(_) => Err(Box::new(self.silent(e.span))),
+                None if matches!(n.as_str(), "inf" | "nan") => Err(no_integer(e.span, n)),
                 None => Err(self.unknown(Sigil::Index, n, e.span)),
             },
+            ExprKind::Real(text) => Err(no_integer(e.span, text)),
+            ExprKind::Sqrt(_) => Err(no_integer(e.span, "sqrt(..)")),
+            ExprKind::Neg(a) => {
+                let a = self.expr(a)?;
+                Dim::sub(&self.p.arena, Dim::Const(0), a).map_err(|err| overflow(e.span, &err))
+            }
             ExprKind::Bin(op, a, b) => {
                 let (a, b) = (self.expr(a)?, self.expr(b)?);
                 let cx = &self.p.arena;

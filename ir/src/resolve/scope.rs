@@ -34,6 +34,8 @@ pub(super) enum Binding {
     Tensor(TensorId),
     Threads(ThreadsId),
     Index(Dim),
+    /// A `let` whose value as an integer and as a real number differ, by number.
+    Constant(usize),
     /// Its definition failed; uses stay silent.
     Broken,
 }

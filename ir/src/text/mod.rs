@@ -15,6 +15,7 @@ mod comments;
 mod parse;
 mod print;
 mod scan;
+mod version;
 
 pub use parse::{parse, parse_bytes};
 pub use print::{print, well_formed};

@@ -30,7 +30,7 @@ pub(super) fn tuple(node: Node<'_, '_>) -> Answer<TupleExpr> {
 
 /// The expression of `first` and what follows it.
 fn whole(first: Node<'_, '_>, mut rest: Parts<'_, '_>) -> Answer<Expr> {
-    if rest.is_empty() && matches!(first.rule(), Rule::int | Rule::name) {
+    if rest.is_empty() && matches!(first.rule(), Rule::int | Rule::real | Rule::name) {
         return leaf(&first);
     }
     Operators { left: MAX_EXPR_OPERATORS }.value(first, &mut rest).map_err(|mut d| {
@@ -42,9 +42,10 @@ fn whole(first: Node<'_, '_>, mut rest: Parts<'_, '_>) -> Answer<Expr> {
 }
 
 /// A literal or a name.
-fn leaf(node: &Node<'_, '_>) -> Answer<Expr> {
+pub(super) fn leaf(node: &Node<'_, '_>) -> Answer<Expr> {
     let kind = match node.rule() {
         Rule::int => ExprKind::Int(int(node, 64)?),
+        Rule::real => ExprKind::Real(node.text().to_owned()),
         _ => ExprKind::Name(node.text().to_owned()),
     };
     Ok(Expr { kind, span: node.span() })
@@ -88,13 +89,13 @@ pub(super) fn int<T: std::str::FromStr>(node: &Node<'_, '_>, bits: u32) -> Answe
 }
 
 /// Counts the operators of one expression while its tree is built.
-struct Operators {
-    left: usize,
+pub(super) struct Operators {
+    pub(super) left: usize,
 }
 
 impl Operators {
     /// The error's place is that of the whole expression, which the caller knows.
-    fn one_more(&mut self) -> Answer<()> {
+    pub(super) fn one_more(&mut self) -> Answer<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
             let message = format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
             Box::new(
@@ -135,7 +136,19 @@ impl Operators {
 
     fn part(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
         match node.rule() {
-            Rule::int | Rule::name => leaf(&node),
+            Rule::int | Rule::real | Rule::name => leaf(&node),
+            Rule::neg => {
+                self.one_more()?;
+                let span = node.span();
+                let a = self.part(node.parts().some()?)?;
+                Ok(Expr { kind: ExprKind::Neg(Box::new(a)), span })
+            }
+            Rule::root => {
+                self.one_more()?;
+                let span = node.span();
+                let a = self.inner(node.parts().next(Rule::value)?)?;
+                Ok(Expr { kind: ExprKind::Sqrt(Box::new(a)), span })
+            }
             Rule::group => {
                 let span = node.span();
                 let mut parts = node.parts();

@@ -15,11 +15,12 @@ mod recover;
 mod spec;
 mod statement;
 mod tensor;
+mod tensors;
 mod tree;
 
 use super::comments::Comments;
 use super::scan::{scan, too_long};
-use crate::ast::{Block, FORMAT_VERSION, Module, Spec, Stmt, StmtKind};
+use crate::ast::{Block, Def, FORMAT_VERSION, FORMAT_VERSIONS, Module, Spec, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
@@ -149,10 +150,12 @@ impl<'s> Reader<'s> {
         if !self.errors.is_empty() {
             return Err(self.errors);
         }
-        Ok(Module { header, version, items: self.items, footer })
+        let module = Module { header, version, items: self.items, footer };
+        let newer = super::version::newer(&module);
+        if newer.is_empty() { Ok(module) } else { Err(newer) }
     }
 
-    /// Reads `carbyne 1`.
+    /// Reads `carbyne 2`.
     fn version(&self, at: usize) -> Answer<(u32, usize)> {
         let Ok(pairs) = Grammar::parse(Rule::version, &self.text[at..]) else {
             let found = errors::found(self.text, at);
@@ -171,7 +174,7 @@ impl<'s> Reader<'s> {
         let number = parts.next(Rule::int)?;
         let end = number.span().end as usize;
         match number.text().parse() {
-            Ok(FORMAT_VERSION) => Ok((FORMAT_VERSION, end)),
+            Ok(version) if FORMAT_VERSIONS.contains(&version) => Ok((version, end)),
             _ => Err(Box::new(
                 Diagnostic::new(
                     Code::Version,
@@ -237,7 +240,8 @@ impl<'s> Reader<'s> {
                 above.extend(self.comments.inside(end));
                 match &mut stmt.kind {
                     StmtKind::If { then, .. } => then.footer.extend(above),
-                    StmtKind::Spec(Spec { means: Some(means), .. }) => means.footer.extend(above),
+                    StmtKind::Spec(Spec { means: Some(means), .. })
+                    | StmtKind::Def(Def { means: Some(means), .. }) => means.footer.extend(above),
                     _ => {}
                 }
                 self.open_body(Some(stmt), part, end);
@@ -256,7 +260,8 @@ impl<'s> Reader<'s> {
                 let behind = self.comments.end_after(end);
                 if statement::opens_body(&stmt.kind) {
                     let part = match &stmt.kind {
-                        StmtKind::Spec(Spec { means: Some(_), .. }) => Part::Means,
+                        StmtKind::Spec(Spec { means: Some(_), .. })
+                        | StmtKind::Def(Def { means: Some(_), .. }) => Part::Means,
                         _ => Part::Body,
                     };
                     self.open_body(Some(stmt), part, end);
@@ -301,6 +306,11 @@ impl<'s> Reader<'s> {
                 self.closed = Some(Part::Means);
             }
             StmtKind::Spec(spec) => spec.body = Some(block),
+            StmtKind::Def(def) if frame.part == Part::Means => {
+                def.means = Some(block);
+                self.closed = Some(Part::Means);
+            }
+            StmtKind::Def(def) => def.body = block,
             StmtKind::For { body, .. } => *body = block,
             StmtKind::If { otherwise, .. } if frame.part == Part::Else => *otherwise = Some(block),
             StmtKind::If { then, .. } => {

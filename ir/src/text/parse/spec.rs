@@ -3,10 +3,12 @@
 use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::tuple;
-use super::tensor::view;
+use super::expr::expr;
+use super::tensor::{result_type, view};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Number, Operand, ReduceOp, ShflOp,
+    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Call, Def, Exec, Group, Launch, Name, Number, Operand,
+    Param, ReduceOp, ResultType, ShflOp, View,
 };
 use crate::ast::{Spec, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
@@ -18,39 +20,12 @@ pub(super) fn spec(node: Node<'_, '_>) -> Answer<Spec> {
     let mut parts = node.parts();
     let kind = spec_kind(&parts.next(Rule::spec_kind)?)?;
     let name = parts.take(Rule::kernel_name).map(|n| n.without_sigil());
-    let exec = match parts.take(Rule::exec) {
-        Some(exec) => {
-            let mut exec = exec.parts();
-            Some((view(exec.some()?)?, view(exec.some()?)?))
-        }
-        None => None,
-    };
-    let mut inputs = Vec::new();
-    let mut list = parts.next(Rule::inputs)?.parts();
-    while let Some(operand) = list.any() {
-        inputs.push(match operand.rule() {
-            Rule::number => {
-                Operand::Number(Number { text: operand.text().to_owned(), span: operand.span() })
-            }
-            _ => Operand::View(view(operand)?),
-        });
-    }
-    let mut outputs = Vec::new();
-    let mut list = parts.next(Rule::outputs)?.parts();
-    while let Some(output) = list.any() {
-        outputs.push(view(output)?);
-    }
+    let exec = parts.take(Rule::exec).map(exec).transpose()?;
+    let inputs = inputs(parts.next(Rule::inputs)?)?;
+    let (outputs, declared) = outputs(parts.next(Rule::outputs)?)?;
     let mut attrs = Vec::new();
-    while let Some(attr) = parts.take(Rule::attr) {
-        let mut attr = attr.parts();
-        let key = attr.next(Rule::ident)?.name();
-        let value = attr.some()?;
-        let value = match value.rule() {
-            Rule::word => AttrValue::Word(value.text().to_owned()),
-            Rule::data_view => AttrValue::View(view(value)?),
-            _ => AttrValue::Tuple(tuple(value)?),
-        };
-        attrs.push(Attr { key, value });
+    while let Some(node) = parts.take(Rule::attr) {
+        attrs.push(attr(node)?);
     }
     let mut open = |parts: &mut Parts<'_, '_>, rule| {
         parts.take(rule).map(|brace| {
@@ -63,7 +38,140 @@ pub(super) fn spec(node: Node<'_, '_>) -> Answer<Spec> {
     if means.is_some() || body.is_some() {
         span.end = parts.trimmed(span);
     }
-    Ok(Spec { kind, name, exec, inputs, outputs, attrs, means, body, span })
+    Ok(Spec { kind, name, exec, inputs, outputs, declared, attrs, means, body, span })
+}
+
+/// `<<<#grid, #cta>>>`, `<<<#one>>>`, `<<<#grid:[@i < 8], #cta:[128]>>>`
+fn exec(node: Node<'_, '_>) -> Answer<Exec> {
+    let span = node.span();
+    let mut parts = node.parts();
+    let (first, second) = (parts.some()?, parts.any());
+    let Some(second) = second else {
+        return match first.rule() {
+            Rule::thread_view => view(first).map(Exec::Threads),
+            _ => Err(Box::new(
+                Diagnostic::new(Code::Syntax, span, "a head that declares threads names no grid")
+                    .label("one thread tensor stands here")
+                    .help("write `<<<#grid:[8], #cta:[128]>>>`"),
+            )),
+        };
+    };
+    Ok(match (group(first)?, group(second)?) {
+        (Group::Of(blocks), Group::Of(threads)) => Exec::Both(blocks, threads),
+        (blocks, threads) => Exec::Launch(Box::new(Launch { blocks, threads })),
+    })
+}
+
+fn group(node: Node<'_, '_>) -> Answer<Group> {
+    if node.rule() == Rule::thread_view {
+        return view(node).map(Group::Of);
+    }
+    let mut parts = node.parts();
+    let name = parts.next(Rule::thread_name)?.without_sigil();
+    let mut modes = Vec::new();
+    while let Some(extent) = parts.take(Rule::extent) {
+        let mut extent = extent.parts();
+        let index = extent.take(Rule::index_name).map(|n| n.name());
+        modes.push((index, expr(extent.next(Rule::value)?)?));
+    }
+    Ok(Group::New { name, modes })
+}
+
+fn inputs(node: Node<'_, '_>) -> Answer<Vec<Operand>> {
+    let mut inputs = Vec::new();
+    let mut list = node.parts();
+    while let Some(operand) = list.any() {
+        inputs.push(match operand.rule() {
+            Rule::number => {
+                Operand::Number(Number { text: operand.text().to_owned(), span: operand.span() })
+            }
+            Rule::data_view => Operand::View(view(operand)?),
+            _ => Operand::Value(expr(operand)?),
+        });
+    }
+    Ok(inputs)
+}
+
+/// Outputs, and what is said of their types.
+fn outputs(node: Node<'_, '_>) -> Answer<(Vec<View>, Vec<Option<ResultType>>)> {
+    let (mut outputs, mut types) = (Vec::new(), Vec::new());
+    let mut list = node.parts();
+    while let Some(output) = list.any() {
+        if output.rule() == Rule::data_view {
+            outputs.push(view(output)?);
+            types.push(None);
+        } else if let Some(last) = types.last_mut() {
+            *last = Some(result_type(output)?);
+        }
+    }
+    if types.iter().all(Option::is_none) {
+        types.clear();
+    }
+    Ok((outputs, types))
+}
+
+/// `acc=f32`
+pub(super) fn attr(node: Node<'_, '_>) -> Answer<Attr> {
+    let mut attr = node.parts();
+    let key = attr.next(Rule::ident)?.name();
+    let value = attr.some()?;
+    let value = match value.rule() {
+        Rule::word => AttrValue::Word(value.text().to_owned()),
+        Rule::data_view => AttrValue::View(view(value)?),
+        _ => AttrValue::Tuple(tuple(value)?),
+    };
+    Ok(Attr { key, value })
+}
+
+/// `def @scale[N, T:type] (%x) -> (%y) {`
+pub(super) fn def(node: Node<'_, '_>) -> Answer<Def> {
+    let mut span = node.span();
+    let mut parts = node.parts();
+    let name = parts.next(Rule::kernel_name)?.without_sigil();
+    let mut params = Vec::new();
+    if let Some(list) = parts.take(Rule::params) {
+        let mut list = list.parts();
+        while let Some(param) = list.take(Rule::param) {
+            let mut param = param.parts();
+            let name = param.next(Rule::ident)?.name();
+            params.push(Param { name, is_type: param.any().is_some() });
+        }
+    }
+    let inputs = formals(parts.next(Rule::formals)?)?;
+    let outputs = formals(parts.next(Rule::formals)?)?;
+    let end = parts.some()?;
+    let means = (end.rule() == Rule::means_open).then(Block::default);
+    span.end = end.span().start;
+    span.end = parts.trimmed(span);
+    Ok(Def { name, params, inputs, outputs, means, body: Block::default(), span })
+}
+
+fn formals(node: Node<'_, '_>) -> Answer<Vec<(Name, Option<ResultType>)>> {
+    let mut all = Vec::new();
+    let mut list = node.parts();
+    while let Some(formal) = list.take(Rule::formal) {
+        let mut formal = formal.parts();
+        let name = formal.next(Rule::data_name)?.without_sigil();
+        all.push((name, formal.any().map(result_type).transpose()?));
+    }
+    Ok(all)
+}
+
+/// `@scale[128] (%a) -> (%b)`
+pub(super) fn call(node: Node<'_, '_>) -> Answer<Call> {
+    let span = node.span();
+    let mut parts = node.parts();
+    let name = parts.next(Rule::kernel_name)?.without_sigil();
+    let mut args = Vec::new();
+    if let Some(list) = parts.take(Rule::call_args) {
+        let mut list = list.parts();
+        while let Some(arg) = list.any() {
+            args.push(expr(arg)?);
+        }
+    }
+    let inputs = inputs(parts.next(Rule::inputs)?)?;
+    let (outputs, declared) = outputs(parts.next(Rule::outputs)?)?;
+    Ok(Call { name, args, inputs, outputs, declared, span })
 }
 
 fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {

@@ -3,17 +3,20 @@
 use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::{expr, int};
-use super::spec::spec;
-use super::tensor::{data_type, thread_type, view};
+use super::spec::{call, def, spec};
+use super::tensor::{data_type, result_type, thread_type, view, view_op};
+use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
-use crate::ast::{Block, Compare, StmtKind, SymDecl, SyncArg, SyncOp, Unroll};
+use crate::ast::{
+    Block, Compare, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr, TensorType, Text, Unroll, View,
+};
 use crate::diag::{Code, Diagnostic};
 
 /// Whether `{` was read at the statement's end.
 pub(super) fn opens_body(kind: &StmtKind) -> bool {
     match kind {
         StmtKind::Spec(spec) => spec.means.is_some() || spec.body.is_some(),
-        StmtKind::For { .. } | StmtKind::If { .. } => true,
+        StmtKind::For { .. } | StmtKind::If { .. } | StmtKind::Def(_) => true,
         _ => false,
     }
 }
@@ -25,16 +28,82 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
     if rule == Rule::spec {
         return spec(node).map(StmtKind::Spec);
     }
+    match rule {
+        Rule::call_stmt => return call(node).map(StmtKind::Call),
+        Rule::def_head => return def(node).map(StmtKind::Def),
+        _ => {}
+    }
     let mut parts = node.parts();
     Ok(match rule {
         Rule::data_stmt => {
             let name = parts.next(Rule::data_name)?.without_sigil();
-            let ty = parts.take(Rule::data_type).map(data_type).transpose()?;
-            match (parts.take(Rule::data_def), ty) {
-                (Some(def), ty) => StmtKind::DataDef { name, ty, view: view(def.parts().some()?)? },
-                (None, Some(ty)) => StmtKind::DataDecl { name, ty },
-                (None, None) => return Err(internal(span, "a type or a view")),
+            let whole = parts.take(Rule::data_type);
+            let is_whole = whole.is_some();
+            let ty = whole.or_else(|| parts.take(Rule::short_type)).map(result_type).transpose()?;
+            let range = match parts.take(Rule::data_range) {
+                Some(node) => {
+                    let mut ends = node.parts();
+                    Some((expr(ends.next(Rule::value)?)?, expr(ends.next(Rule::value)?)?))
+                }
+                None => None,
+            };
+            let stray = |what: &str, help: &str| {
+                Box::new(
+                    Diagnostic::new(Code::Syntax, span, what)
+                        .label("stands where it says nothing")
+                        .help(help),
+                )
+            };
+            let full = |ty: crate::ast::ResultType| -> Answer<TensorType> {
+                let (true, Some(scalar)) = (is_whole, ty.scalar) else {
+                    return Err(stray(
+                        "a part of a type, where the whole is due",
+                        "write the extents, too: `%A:[8,8].f16.GL`",
+                    ));
+                };
+                let crate::ast::ResultType { levels, memory, attrs, span, .. } = ty;
+                Ok(TensorType { levels, scalar, memory, attrs, span })
+            };
+            let Some(def) = parts.take(Rule::data_def) else {
+                let Some(ty) = ty else { return Err(internal(span, "a type or a view")) };
+                return Ok(StmtKind::DataDecl { name, ty: full(ty)?, range });
+            };
+            if range.is_some() {
+                return Err(stray(
+                    "a range of elements behind a definition",
+                    "state the range where the caller's tensor is declared",
+                ));
             }
+            match tensors(def.parts().next(Rule::tensors)?)? {
+                TensorExpr::View(view) => {
+                    StmtKind::DataDef { name, ty: ty.map(full).transpose()?, view }
+                }
+                value => {
+                    let span = name.span;
+                    StmtKind::Assign { target: View { base: name, ops: vec![], span }, ty, value }
+                }
+            }
+        }
+        Rule::store => {
+            let base = parts.next(Rule::data_name)?.without_sigil();
+            let mut span = base.span;
+            let mut ops = Vec::new();
+            let value = loop {
+                let part = parts.some()?;
+                match part.rule() {
+                    Rule::tensors => break tensors(part)?,
+                    _ => {
+                        span = span.to(part.span());
+                        ops.push(view_op(part)?);
+                    }
+                }
+            };
+            StmtKind::Assign { target: View { base, ops, span }, ty: None, value }
+        }
+        Rule::import_stmt => {
+            let path = parts.next(Rule::string)?;
+            let text = path.text().trim_matches('"').to_owned();
+            StmtKind::Import(Text { text, span: path.span() })
         }
         Rule::thread_stmt => {
             let name = parts.next(Rule::thread_name)?.without_sigil();
@@ -144,7 +213,11 @@ fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
         Some(word) => word.text().parse().map_err(|()| internal(word.span(), "`unroll`"))?,
         None => Unroll::Default,
     };
-    Ok(StmtKind::For { var, start, end, step, unroll, body: Block::default() })
+    let stages = match parts.take(Rule::stages) {
+        Some(node) => Some(expr(node.parts().next(Rule::value)?)?),
+        None => None,
+    };
+    Ok(StmtKind::For { var, start, end, step, unroll, stages, body: Block::default() })
 }
 
 fn compare(node: Node<'_, '_>) -> Answer<Compare> {

@@ -5,7 +5,7 @@ use super::errors::{one_of, short};
 use super::expr::{expr, int, layout, tuple, tuples};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{Dims, Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
-use crate::ast::{TypeAttr, View, ViewOp};
+use crate::ast::{Pick, ResultType, TypeAttr, View, ViewOp};
 use crate::diag::{Code, Diagnostic};
 use crate::scalar::{Memory, Scalar};
 use std::str::FromStr;
@@ -20,6 +20,37 @@ pub(super) fn data_type(node: Node<'_, '_>) -> Answer<TensorType> {
         Some(node) => Some(spelled(&node, "memory", Memory::ALL, Memory::as_str)?),
         None => None,
     };
+    let attrs = type_attrs(&mut parts)?;
+    Ok(TensorType { levels, scalar, memory, attrs, span })
+}
+
+/// `[8,8].f16.SH{..}`, or a part of a type: `f16`, `SH`, `f16.SH{..}`.
+pub(super) fn result_type(node: Node<'_, '_>) -> Answer<ResultType> {
+    if node.rule() == Rule::data_type {
+        return data_type(node).map(ResultType::whole);
+    }
+    let mut parts = node.parts();
+    let span = parts.whole();
+    let word = parts.next(Rule::ident)?;
+    let place = parts.take(Rule::memory);
+    let mut ty =
+        ResultType { levels: vec![], scalar: None, memory: None, attrs: vec![], span };
+    if place.is_none() {
+        ty.memory = word.text().trim_end().parse().ok();
+    }
+    if ty.memory.is_none() {
+        let what = "scalar type or memory";
+        ty.scalar = Some(spelled(&word, what, Scalar::ALL, Scalar::as_str)?);
+    }
+    if let Some(place) = place {
+        ty.memory = Some(spelled(&place, "memory", Memory::ALL, Memory::as_str)?);
+    }
+    ty.attrs = type_attrs(&mut parts)?;
+    Ok(ty)
+}
+
+/// `{swizzle=(3,4,3), align=128}`, if it is there.
+fn type_attrs(parts: &mut Parts<'_, '_>) -> Answer<Vec<TypeAttr>> {
     let mut attrs = Vec::new();
     if let Some(node) = parts.take(Rule::type_attrs) {
         let mut inner = node.parts();
@@ -27,7 +58,7 @@ pub(super) fn data_type(node: Node<'_, '_>) -> Answer<TensorType> {
             attrs.push(type_attr(attr.parts().some()?)?);
         }
     }
-    Ok(TensorType { levels, scalar, memory, attrs, span })
+    Ok(attrs)
 }
 
 /// `[2,2].[8].thread`
@@ -134,13 +165,45 @@ pub(super) fn view(node: Node<'_, '_>) -> Answer<View> {
     let base = parts.some()?.without_sigil();
     let mut ops = Vec::new();
     while let Some(op) = parts.any() {
-        ops.push(match op.rule() {
-            Rule::index => ViewOp::Index(entries(&mut op.parts())?),
-            Rule::method => method(op.parts().some()?)?,
-            _ => return Err(internal(op.span(), "a view")),
-        });
+        ops.push(view_op(op)?);
     }
     Ok(View { base, ops, span })
+}
+
+/// `.tile([8,8])`, `[@i, _]`
+pub(super) fn view_op(op: Node<'_, '_>) -> Answer<ViewOp> {
+    match op.rule() {
+        Rule::index => index(&mut op.parts()),
+        Rule::method => method(op.parts().some()?),
+        _ => Err(internal(op.span(), "a view")),
+    }
+}
+
+/// `[@i, _]`, `[%rows, 0..64]`
+fn index(parts: &mut Parts<'_, '_>) -> Answer<ViewOp> {
+    let mut picks = Vec::new();
+    while let Some(entry) = parts.any() {
+        picks.push(match entry.rule() {
+            Rule::keep => Pick::Keep,
+            Rule::data_name => Pick::From(entry.without_sigil()),
+            Rule::range => {
+                let mut ends = entry.parts();
+                Pick::Range(
+                    expr(ends.next(Rule::value)?)?,
+                    expr(ends.next(Rule::value)?)?,
+                )
+            }
+            _ => Pick::At(expr(entry)?),
+        });
+    }
+    if picks.iter().any(|p| matches!(p, Pick::Range(..) | Pick::From(_))) {
+        return Ok(ViewOp::Pick(picks));
+    }
+    let plain = picks.into_iter().map(|p| match p {
+        Pick::At(e) => Some(e),
+        _ => None,
+    });
+    Ok(ViewOp::Index(plain.collect()))
 }
 
 fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
@@ -150,6 +213,24 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         Rule::mine => ViewOp::Mine,
         Rule::scalar_op => ViewOp::Scalar,
         Rule::elect => ViewOp::Elect,
+        Rule::transpose => ViewOp::Permute(vec![]),
+        Rule::permute => {
+            let (list, span) = (parts.next(Rule::modes_list)?, span);
+            let mut list = list.parts();
+            let mut order = Vec::new();
+            while let Some(mode) = list.any() {
+                order.push(expr(mode)?);
+            }
+            if order.is_empty() {
+                return Err(Box::new(
+                    Diagnostic::new(Code::Syntax, span, "a permutation of no modes")
+                        .label("the list is empty")
+                        .help("name every mode once: `.permute([1,0])`"),
+                ));
+            }
+            ViewOp::Permute(order)
+        }
+        Rule::iota => ViewOp::Iota(expr(parts.next(Rule::value)?)?),
         Rule::peer => ViewOp::Peer(expr(parts.next(Rule::value)?)?),
         Rule::tensormap => {
             let mut list = parts.next(Rule::modes_list)?.parts();

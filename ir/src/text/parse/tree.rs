@@ -145,6 +145,15 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::arrow
             | Rule::exec_end
             | Rule::follow
+            | Rule::until
+            | Rule::kw_in
+            | Rule::kw_stages
+            | Rule::kw_def
+            | Rule::kw_import
+            | Rule::kw_sqrt
+            | Rule::kw_transpose
+            | Rule::kw_permute
+            | Rule::kw_iota
             | Rule::kw_carbyne
             | Rule::kw_else
             | Rule::kw_let

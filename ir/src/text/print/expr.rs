@@ -2,6 +2,9 @@
 
 use crate::ast::{BinOp, Expr, ExprKind, TupleExpr};
 
+/// Binds tighter than every operator.
+pub(super) const TIGHTEST: u8 = 3;
+
 /// Work that is still to be printed, the first at the end.
 enum Piece<'m> {
     Text(&'static str),
@@ -13,6 +16,11 @@ enum Piece<'m> {
 /// Prints a number.
 pub(super) fn expr(out: &mut String, e: &Expr) {
     pieces(out, Piece::Expr(e, 0));
+}
+
+/// Prints a number, in parentheses if it binds less than the rank.
+pub(super) fn expr_within(out: &mut String, e: &Expr, rank: u8) {
+    pieces(out, Piece::Expr(e, rank));
 }
 
 /// Prints a number or a tuple.
@@ -51,6 +59,16 @@ fn pieces(out: &mut String, first: Piece<'_>) {
             Piece::Expr(e, above) => match &e.kind {
                 ExprKind::Int(v) => int(out, *v, above),
                 ExprKind::Name(name) => out.push_str(name),
+                ExprKind::Real(text) => out.push_str(text),
+                ExprKind::Neg(a) => {
+                    // A sign belongs to what stands right behind it.
+                    out.push('-');
+                    todo.push(Piece::Expr(a, TIGHTEST));
+                }
+                ExprKind::Sqrt(a) => {
+                    out.push_str("sqrt(");
+                    todo.extend([Piece::Text(")"), Piece::Expr(a, 0)]);
+                }
                 ExprKind::Bin(op, a, b) => match rank(*op) {
                     None => {
                         out.push_str(op.as_str());

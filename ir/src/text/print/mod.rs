@@ -6,6 +6,7 @@
 mod expr;
 mod statement;
 mod tensor;
+mod tensors;
 mod well_formed;
 
 pub use well_formed::well_formed;
@@ -76,6 +77,10 @@ fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
             (Some(means), body) => Some((means, body.as_ref().map(|body| ("} {\n", body)))),
             (None, body) => body.as_ref().map(|body| (body, None)),
         },
+        StmtKind::Def(def) => Some(match &def.means {
+            Some(means) => (means, Some(("} {\n", &def.body))),
+            None => (&def.body, None),
+        }),
         StmtKind::For { body, .. } => Some((body, None)),
         StmtKind::If { then, otherwise, .. } => {
             Some((then, otherwise.as_ref().map(|other| ("} else {\n", other))))

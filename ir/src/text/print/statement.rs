@@ -5,9 +5,11 @@
 
 use super::WIDTH;
 use super::expr::{expr, tuple};
-use super::tensor::{data_type, thread_type, view};
+use super::tensor::{data_type, result_type, thread_type, view};
+use super::tensors::tensors;
 use crate::ast::{
-    AttrValue, Expr, Operand, Spec, StmtKind, SymDecl, SyncArg, TensorType, ThreadType, View,
+    Attr, AttrValue, Call, Def, Exec, Expr, Group, Name, Operand, ResultType, Spec, StmtKind, SymDecl,
+    SyncArg, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
 
@@ -40,7 +42,33 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
             arena.text("let ").append(list(arena, all, arena.softline())).nest(CONTINUED)
         }
         StmtKind::Sym(sym) => arena.text(symbol(sym)),
-        StmtKind::DataDecl { name, ty } => arena.text(data(&name.text, Some(ty))),
+        StmtKind::DataDecl { name, ty, range } => {
+            let mut text = data(&name.text, Some(ty));
+            if let Some((from, to)) = range {
+                text.push_str(" in ");
+                expr(&mut text, from);
+                text.push_str("..");
+                expr(&mut text, to);
+            }
+            arena.text(text)
+        }
+        StmtKind::Assign { target, ty, value } => {
+            let mut to = with(|out| view(out, '%', target));
+            if let Some(ty) = ty {
+                to.push(':');
+                result_type(&mut to, ty);
+            }
+            arena
+                .text(to)
+                .append(" =")
+                .append(arena.line())
+                .append(tensors(arena, value))
+                .nest(CONTINUED)
+                .group()
+        }
+        StmtKind::Import(path) => arena.text(format!("import \"{}\"", path.text)),
+        StmtKind::Def(d) => def(arena, d),
+        StmtKind::Call(c) => call(arena, c),
         StmtKind::DataDef { name, ty, view } => {
             definition(arena, data(&name.text, ty.as_ref()), '%', view)
         }
@@ -60,7 +88,7 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
             arena.text("Allocate ").append(data(&name.text, Some(ty)))
         }
         StmtKind::Spec(s) => spec(arena, s),
-        StmtKind::For { var, start, end, step, unroll, body: _ } => {
+        StmtKind::For { var, start, end, step, unroll, stages, body: _ } => {
             let var = &var.text;
             let parts = [
                 format!("{var} = {}", number(start)),
@@ -68,11 +96,19 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
                 format!("{var} += {}", number(step)),
             ];
             let parts = parts.into_iter().map(|part| arena.text(part));
-            let unroll = unroll.as_str();
+            let mut behind = String::new();
+            if !unroll.as_str().is_empty() {
+                behind.push(' ');
+                behind.push_str(unroll.as_str());
+            }
+            if let Some(stages) = stages {
+                behind.push_str(" stages=");
+                expr(&mut behind, stages);
+            }
             arena
                 .text("for (")
                 .append(arena.intersperse(parts, arena.text(";").append(arena.softline())))
-                .append(if unroll.is_empty() { ") {".to_owned() } else { format!(") {unroll} {{") })
+                .append(format!("){behind} {{"))
                 .nest(CONTINUED)
         }
         StmtKind::If { cond, then: _, otherwise: _ } => {
@@ -105,29 +141,9 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
 }
 
 fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
-    let inputs = spec.inputs.iter().map(|input| {
-        arena.text(match input {
-            Operand::View(v) => with(|out| view(out, '%', v)),
-            Operand::Number(number) => number.text.clone(),
-        })
-    });
-    let outputs = spec.outputs.iter().map(|v| arena.text(with(|out| view(out, '%', v))));
-    let mut operands = arena
-        .line()
-        .append(parenthesized(arena, inputs))
-        .append(arena.line())
-        .append("-> ")
-        .append(parenthesized(arena, outputs));
+    let mut operands = operands(arena, &spec.inputs, &spec.outputs, &spec.declared);
     for attr in &spec.attrs {
-        operands = operands.append(arena.softline()).append(with(|out| {
-            out.push_str(&attr.key.text);
-            out.push('=');
-            match &attr.value {
-                AttrValue::Word(word) => out.push_str(word),
-                AttrValue::Tuple(t) => tuple(out, t),
-                AttrValue::View(v) => view(out, '%', v),
-            }
-        }));
+        operands = operands.append(arena.softline()).append(with(|out| attribute(out, attr)));
     }
     let head = with(|out| {
         out.push_str(&spec.kind.to_string());
@@ -135,12 +151,27 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
             out.push_str(" @");
             out.push_str(&name.text);
         }
-        if let Some((blocks, threads)) = &spec.exec {
-            out.push_str(" <<<");
-            view(out, '#', blocks);
-            out.push_str(", ");
-            view(out, '#', threads);
-            out.push_str(">>>");
+        match &spec.exec {
+            None => {}
+            Some(Exec::Both(blocks, threads)) => {
+                out.push_str(" <<<");
+                view(out, '#', blocks);
+                out.push_str(", ");
+                view(out, '#', threads);
+                out.push_str(">>>");
+            }
+            Some(Exec::Threads(threads)) => {
+                out.push_str(" <<<");
+                view(out, '#', threads);
+                out.push_str(">>>");
+            }
+            Some(Exec::Launch(launch)) => {
+                out.push_str(" <<<");
+                group(out, &launch.blocks);
+                out.push_str(", ");
+                group(out, &launch.threads);
+                out.push_str(">>>");
+            }
         }
     });
     let body = match (&spec.means, &spec.body) {
@@ -149,6 +180,122 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
         (None, None) => "",
     };
     arena.text(head).append(operands.nest(CONTINUED)).append(body).group()
+}
+
+/// `(%a, %b) -> (%c:SH)`
+fn operands<'a>(
+    arena: &'a Arena<'a>,
+    inputs: &[Operand],
+    outputs: &[View],
+    declared: &[Option<ResultType>],
+) -> Doc<'a> {
+    let inputs = inputs.iter().map(|input| {
+        arena.text(match input {
+            Operand::View(v) => with(|out| view(out, '%', v)),
+            Operand::Number(number) => number.text.clone(),
+            Operand::Value(e) => number(e),
+        })
+    });
+    let outputs = outputs.iter().enumerate().map(|(i, v)| {
+        arena.text(with(|out| {
+            view(out, '%', v);
+            if let Some(Some(ty)) = declared.get(i) {
+                out.push(':');
+                result_type(out, ty);
+            }
+        }))
+    });
+    arena
+        .line()
+        .append(parenthesized(arena, inputs))
+        .append(arena.line())
+        .append("-> ")
+        .append(parenthesized(arena, outputs))
+}
+
+/// `key=value`
+pub(super) fn attribute(out: &mut String, attr: &Attr) {
+    out.push_str(&attr.key.text);
+    out.push('=');
+    match &attr.value {
+        AttrValue::Word(word) => out.push_str(word),
+        AttrValue::Tuple(t) => tuple(out, t),
+        AttrValue::View(v) => view(out, '%', v),
+    }
+}
+
+/// `#grid:[@i < M / BM, 8]`
+fn group(out: &mut String, group: &Group) {
+    match group {
+        Group::Of(v) => view(out, '#', v),
+        Group::New { name, modes } => {
+            out.push('#');
+            out.push_str(&name.text);
+            out.push_str(":[");
+            for (i, (index, extent)) in modes.iter().enumerate() {
+                out.push_str(if i == 0 { "" } else { ", " });
+                if let Some(index) = index {
+                    out.push_str(&index.text);
+                    out.push_str(" < ");
+                }
+                expr(out, extent);
+            }
+            out.push(']');
+        }
+    }
+}
+
+/// `def @scale[N, T:type] (%x) -> (%y) {`
+fn def<'a>(arena: &'a Arena<'a>, def: &Def) -> Doc<'a> {
+    let formals = |all: &[(Name, Option<ResultType>)]| {
+        let texts: Vec<_> = all
+            .iter()
+            .map(|(name, ty)| {
+                arena.text(with(|out| {
+                    out.push('%');
+                    out.push_str(&name.text);
+                    if let Some(ty) = ty {
+                        out.push(':');
+                        result_type(out, ty);
+                    }
+                }))
+            })
+            .collect();
+        parenthesized(arena, texts.into_iter())
+    };
+    let head = with(|out| {
+        out.push_str("def @");
+        out.push_str(&def.name.text);
+        for (i, param) in def.params.iter().enumerate() {
+            out.push_str(if i == 0 { "[" } else { ", " });
+            out.push_str(&param.name.text);
+            out.push_str(if param.is_type { ":type" } else { "" });
+        }
+        out.push_str(if def.params.is_empty() { "" } else { "]" });
+    });
+    let operands = arena
+        .line()
+        .append(formals(&def.inputs))
+        .append(arena.line())
+        .append("-> ")
+        .append(formals(&def.outputs));
+    let brace = if def.means.is_some() { " means {" } else { " {" };
+    arena.text(head).append(operands.nest(CONTINUED)).append(brace).group()
+}
+
+/// `@scale[128] (%a) -> (%b)`
+fn call<'a>(arena: &'a Arena<'a>, call: &Call) -> Doc<'a> {
+    let head = with(|out| {
+        out.push('@');
+        out.push_str(&call.name.text);
+        for (i, arg) in call.args.iter().enumerate() {
+            out.push_str(if i == 0 { "[" } else { ", " });
+            expr(out, arg);
+        }
+        out.push_str(if call.args.is_empty() { "" } else { "]" });
+    });
+    let operands = operands(arena, &call.inputs, &call.outputs, &call.declared);
+    arena.text(head).append(operands.nest(CONTINUED)).group()
 }
 
 /// `(a, b)`, a member a line where it does not fit.

@@ -4,7 +4,7 @@ use super::expr::{expr, tuple, tuples};
 use crate::ast::{
     Dims, Expr, LayoutExpr, Name, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr,
 };
-use crate::ast::{View, ViewOp};
+use crate::ast::{Pick, ResultType, View, ViewOp};
 
 /// `[2,2].[8,8].f16.SH{..}`
 pub(super) fn data_type(out: &mut String, ty: &TensorType) {
@@ -14,11 +14,28 @@ pub(super) fn data_type(out: &mut String, ty: &TensorType) {
         out.push('.');
         out.push_str(memory.as_str());
     }
-    for (i, attr) in ty.attrs.iter().enumerate() {
+    type_attrs(out, &ty.attrs);
+}
+
+/// `[8,8].f32`, `SH`, `f16.SH{..}`
+pub(super) fn result_type(out: &mut String, ty: &ResultType) {
+    levels(out, &ty.levels);
+    if let Some(scalar) = ty.scalar {
+        out.push_str(scalar.as_str());
+    }
+    if let Some(memory) = ty.memory {
+        out.push_str(if ty.scalar.is_some() { "." } else { "" });
+        out.push_str(memory.as_str());
+    }
+    type_attrs(out, &ty.attrs);
+}
+
+fn type_attrs(out: &mut String, attrs: &[TypeAttr]) {
+    for (i, attr) in attrs.iter().enumerate() {
         out.push_str(if i == 0 { "{" } else { ", " });
         type_attr(out, attr);
     }
-    if !ty.attrs.is_empty() {
+    if !attrs.is_empty() {
         out.push('}');
     }
 }
@@ -120,6 +137,40 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
             ViewOp::Index(index) => {
                 out.push('[');
                 entries(out, index, ", ");
+                out.push(']');
+            }
+            ViewOp::Permute(order) if order.is_empty() => out.push_str(".transpose()"),
+            ViewOp::Permute(order) => {
+                out.push_str(".permute([");
+                for (i, mode) in order.iter().enumerate() {
+                    out.push_str(if i == 0 { "" } else { "," });
+                    expr(out, mode);
+                }
+                out.push_str("])");
+            }
+            ViewOp::Iota(axis) => {
+                out.push_str(".iota(");
+                expr(out, axis);
+                out.push(')');
+            }
+            ViewOp::Pick(picks) => {
+                out.push('[');
+                for (i, pick) in picks.iter().enumerate() {
+                    out.push_str(if i == 0 { "" } else { ", " });
+                    match pick {
+                        Pick::Keep => out.push('_'),
+                        Pick::At(e) => expr(out, e),
+                        Pick::Range(from, to) => {
+                            expr(out, from);
+                            out.push_str("..");
+                            expr(out, to);
+                        }
+                        Pick::From(name) => {
+                            out.push('%');
+                            out.push_str(&name.text);
+                        }
+                    }
+                }
                 out.push(']');
             }
             ViewOp::Mine => out.push_str(".mine"),

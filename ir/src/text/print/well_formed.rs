@@ -5,8 +5,9 @@
 
 use super::expr::rank;
 use crate::ast::{
-    AttrValue, Block, Dims, Expr, ExprKind, FORMAT_VERSION, LayoutExpr, Module, Name, Operand,
-    Spec, Stmt, StmtKind, SyncArg, TensorType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
+    Attr, AttrValue, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION, FORMAT_VERSIONS, Group,
+    LayoutExpr, Module, Name, Operand, Pick, ResultType, Spec, SpecKind, Stmt, StmtKind, SyncArg, TensorExpr,
+    TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp, function, operator,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
@@ -18,7 +19,7 @@ use crate::span::Span;
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
     let mut walk = Walk { errors: Diagnostics::default(), bytes: 0, too_long: false };
-    if module.version != FORMAT_VERSION {
+    if !FORMAT_VERSIONS.contains(&module.version) {
         let message =
             format!("format version `{}` is not one that this build reads", module.version);
         let help = format!("set it to {FORMAT_VERSION}, the version that this build reads");
@@ -26,6 +27,9 @@ pub fn well_formed(module: &Module) -> Diagnostics {
     }
     walk.comments(module.header.iter().chain(&module.footer), Span::default());
     walk.stmts(&module.items);
+    if walk.errors.is_empty() {
+        return crate::text::version::newer(module);
+    }
     walk.errors
 }
 
@@ -80,6 +84,27 @@ fn is_number(text: &str) -> bool {
     };
     let unsigned = |e: &str| digits(e.strip_prefix(['+', '-']).unwrap_or(e));
     text == "inf" || digits(whole) && part.is_none_or(digits) && exponent.is_none_or(unsigned)
+}
+
+/// The rule `real`.
+fn is_real(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.contains(['.', 'e', 'E'])
+        && is_number(text)
+}
+
+/// Whether a number prints as a literal reads: it would be [`Operand::Number`].
+fn is_literal(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Int(_) | ExprKind::Real(_) => true,
+        ExprKind::Name(name) => matches!(name.as_str(), "inf" | "nan"),
+        ExprKind::Neg(a) => match &a.kind {
+            ExprKind::Int(_) | ExprKind::Real(_) => true,
+            ExprKind::Name(name) => name == "inf",
+            _ => false,
+        },
+        ExprKind::Bin(..) | ExprKind::Sqrt(_) => false,
+    }
 }
 
 struct Walk {
@@ -188,7 +213,8 @@ impl Walk {
                     (Some(means), body.as_ref())
                 }
                 StmtKind::Spec(Spec { body, .. }) => (body.as_ref(), None),
-                StmtKind::For { body, .. } => (Some(body), None),
+                StmtKind::Def(Def { means: Some(means), body, .. }) => (Some(means), Some(body)),
+                StmtKind::Def(Def { body, .. }) | StmtKind::For { body, .. } => (Some(body), None),
                 StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
                 _ => continue,
             };
@@ -220,9 +246,58 @@ impl Walk {
                     self.int(fact, sym.name.span);
                 }
             }
-            StmtKind::DataDecl { name, ty } | StmtKind::Allocate { name, ty } => {
+            StmtKind::DataDecl { name, ty, range } => {
                 self.named(name, Word::Tensor);
                 self.data_type(ty, depth);
+                for end in range.iter().flat_map(|(from, to)| [from, to]) {
+                    self.expr(end, depth);
+                }
+            }
+            StmtKind::Allocate { name, ty } => {
+                self.named(name, Word::Tensor);
+                self.data_type(ty, depth);
+            }
+            StmtKind::Assign { target, ty, value } => {
+                self.view(target, depth);
+                if let Some(ty) = ty {
+                    self.result_type(ty, depth);
+                    if !target.ops.is_empty() {
+                        let message = "a view that is written has a type behind it".to_owned();
+                        let label = "cannot be written in a text";
+                        self.error(Code::Syntax, ty.span, message, label, "leave the type out");
+                    }
+                }
+                if target.ops.is_empty() && matches!(value, TensorExpr::View(_)) {
+                    let message = "an assignment of a view".to_owned();
+                    let (label, help) = ("reads back as a definition", "make it a `DataDef` or a Move");
+                    self.error(Code::Syntax, target.span, message, label, help);
+                }
+                self.tensors(value, depth);
+            }
+            StmtKind::Import(path) => {
+                self.count(path.text.len());
+                if path.text.contains(['"', '\\', '\n', '\0']) {
+                    let message = "a path that cannot be written".to_owned();
+                    let label = "holds a quotation mark, a backslash or a line break";
+                    self.error(Code::Syntax, path.span, message, label, "name the file otherwise");
+                }
+            }
+            StmtKind::Def(def) => {
+                self.named(&def.name, Word::Plain);
+                self.deep(depth + 1, def.span);
+                def.params.iter().for_each(|p| self.named(&p.name, Word::Plain));
+                for (name, ty) in def.inputs.iter().chain(&def.outputs) {
+                    self.named(name, Word::Tensor);
+                    if let Some(ty) = ty {
+                        self.result_type(ty, depth + 1);
+                    }
+                }
+            }
+            StmtKind::Call(call) => {
+                self.named(&call.name, Word::Plain);
+                self.deep(depth + 1, call.span);
+                call.args.iter().for_each(|e| self.expr(e, depth + 1));
+                self.operands(&call.inputs, &call.outputs, &call.declared, call.span, depth);
             }
             StmtKind::DataDef { name, ty, view } => {
                 self.named(name, Word::Tensor);
@@ -249,9 +324,10 @@ impl Walk {
                 self.deep(depth + 1, threads.span);
             }
             StmtKind::Spec(spec) => self.spec(spec, depth),
-            StmtKind::For { var, start, end, step, unroll: _, body: _ } => {
+            StmtKind::For { var, start, end, step, unroll: _, stages, body: _ } => {
                 self.named(var, Word::Either);
                 [start, end, step].into_iter().for_each(|e| self.expr(e, depth + 1));
+                stages.iter().for_each(|e| self.expr(e, depth));
             }
             StmtKind::If { cond, then: _, otherwise: _ } => {
                 self.filled(cond.len(), stmt.span, "conditions");
@@ -284,13 +360,73 @@ impl Walk {
         if let Some(name) = &spec.name {
             self.named(name, Word::Plain);
         }
-        if let Some((blocks, threads)) = &spec.exec {
-            self.view(blocks, depth);
-            self.view(threads, depth);
+        match &spec.exec {
+            None => {}
+            Some(Exec::Both(blocks, threads)) => {
+                self.view(blocks, depth);
+                self.view(threads, depth);
+            }
+            Some(Exec::Threads(threads)) => self.view(threads, depth),
+            Some(Exec::Launch(launch)) => {
+                let groups = [&launch.blocks, &launch.threads];
+                if groups.iter().all(|g| matches!(g, Group::Of(_))) {
+                    let message = "a head that declares nothing".to_owned();
+                    let (label, help) = ("reads back as executors", "make it `Exec::Both`");
+                    self.error(Code::Syntax, spec.span, message, label, help);
+                }
+                for group in groups {
+                    self.group(group, spec.span, depth);
+                }
+            }
         }
-        self.deep(depth + 1, spec.span);
-        for input in &spec.inputs {
+        self.operands(&spec.inputs, &spec.outputs, &spec.declared, spec.span, depth);
+        self.attrs(&spec.attrs, depth);
+    }
+
+    fn group(&mut self, group: &Group, span: Span, depth: usize) {
+        match group {
+            Group::Of(v) => self.view(v, depth),
+            Group::New { name, modes } => {
+                self.named(name, Word::Tensor);
+                self.filled(modes.len(), span, "extents");
+                self.deep(depth + 1, span);
+                for (index, extent) in modes {
+                    index.iter().for_each(|name| self.named(name, Word::Index));
+                    self.expr(extent, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn operands(
+        &mut self,
+        inputs: &[Operand],
+        outputs: &[View],
+        declared: &[Option<ResultType>],
+        span: Span,
+        depth: usize,
+    ) {
+        self.deep(depth + 1, span);
+        if !declared.is_empty()
+            && (declared.len() != outputs.len() || declared.iter().all(Option::is_none))
+        {
+            let message = "types of results that do not belong to outputs".to_owned();
+            let help = "give every output an entry of `declared`, or leave the list empty";
+            self.error(Code::Syntax, span, message, "cannot be written in a text", help);
+        }
+        for ty in declared.iter().flatten() {
+            self.result_type(ty, depth + 1);
+        }
+        for input in inputs {
             match input {
+                Operand::Value(e) => {
+                    if is_literal(e) {
+                        let message = "a literal that is computed".to_owned();
+                        let (label, help) = ("reads back as a literal", "make it `Operand::Number`");
+                        self.error(Code::Syntax, e.span, message, label, help);
+                    }
+                    self.expr(e, depth + 1);
+                }
                 Operand::View(view) => self.view(view, depth + 1),
                 Operand::Number(n) => {
                     self.count(n.text.len());
@@ -304,8 +440,79 @@ impl Walk {
                 }
             }
         }
-        spec.outputs.iter().for_each(|view| self.view(view, depth + 1));
-        for attr in &spec.attrs {
+        outputs.iter().for_each(|view| self.view(view, depth + 1));
+    }
+
+    /// An expression over tensors.
+    fn tensors(&mut self, whole: &TensorExpr, depth: usize) {
+        let mut operators = 0;
+        // With how tightly the operator around binds: parentheses count as brackets.
+        let mut todo = vec![(whole, depth, 0)];
+        while let Some((e, depth, above)) = todo.pop() {
+            if !self.deep(depth, whole.span()) || !self.count(1) {
+                return;
+            }
+            match e {
+                TensorExpr::View(v) => self.view(v, depth),
+                TensorExpr::Number(e) => {
+                    let parentheses = match &e.kind {
+                        ExprKind::Bin(op, ..) => rank(*op).is_some_and(|r| r + 1 < above),
+                        _ => false,
+                    };
+                    self.expr(e, depth + usize::from(parentheses));
+                }
+                TensorExpr::Apply(apply) => {
+                    operators += 1;
+                    if operators > MAX_EXPR_OPERATORS {
+                        let message =
+                            format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
+                        let help = "name parts of it";
+                        let span = whole.span();
+                        self.error(Code::ExprTooLong, span, message, "this expression", help);
+                        return;
+                    }
+                    let tensors = apply.args.iter().any(|a| !matches!(a, TensorExpr::Number(_)));
+                    let (wanted, binds) = match apply.kind {
+                        SpecKind::Binary(op) => (2, operator(op).map(|(_, rank)| rank)),
+                        SpecKind::Unary(UnaryOp::Neg) => (1, Some(4)),
+                        SpecKind::MatMulSet => (2, None),
+                        SpecKind::Select => (3, None),
+                        _ => (1, None),
+                    };
+                    let written = binds.is_some() || function(apply.kind).is_some();
+                    let cast = apply.kind == SpecKind::Unary(UnaryOp::Cast);
+                    let typed = apply.attrs.first().is_some_and(|a| {
+                        a.key.text == "to" && matches!(&a.value, AttrValue::Word(w) if is_ident(w))
+                    });
+                    if !written
+                        || apply.args.len() != wanted
+                        || !tensors
+                        || cast != typed
+                        || binds.is_some() && !apply.attrs.is_empty()
+                    {
+                        let message = format!("no expression stands for this {}", apply.kind);
+                        let help = "give it the operands and attributes of one, or make it a spec";
+                        let label = "cannot be written in a text";
+                        self.error(Code::Syntax, apply.span, message, label, help);
+                        return;
+                    }
+                    let behind = usize::from(cast);
+                    self.attrs(&apply.attrs[behind..], depth + 1);
+                    let (inner, left) = match binds {
+                        None => (depth + 1, 0),
+                        Some(rank) => (depth + usize::from(rank < above), rank),
+                    };
+                    for (i, arg) in apply.args.iter().enumerate().rev() {
+                        let around = if binds.is_some() && i > 0 { left + 1 } else { left };
+                        todo.push((arg, inner, around));
+                    }
+                }
+            }
+        }
+    }
+
+    fn attrs(&mut self, attrs: &[Attr], depth: usize) {
+        for attr in attrs {
             self.named(&attr.key, Word::Plain);
             match &attr.value {
                 AttrValue::Word(word) => {
@@ -336,11 +543,27 @@ impl Walk {
 
     fn data_type(&mut self, ty: &TensorType, depth: usize) {
         self.levels(&ty.levels, ty.span, depth);
-        for attr in &ty.attrs {
-            self.deep(depth + 1, ty.span);
+        self.type_attrs(&ty.attrs, ty.span, depth);
+    }
+
+    fn result_type(&mut self, ty: &ResultType, depth: usize) {
+        if !ty.levels.is_empty() {
+            self.levels(&ty.levels, ty.span, depth);
+        }
+        if ty.scalar.is_none() && (ty.memory.is_none() || !ty.levels.is_empty()) {
+            let message = "a type of extents without a scalar".to_owned();
+            let label = "cannot be written in a text";
+            self.error(Code::Syntax, ty.span, message, label, "name the scalar type");
+        }
+        self.type_attrs(&ty.attrs, ty.span, depth);
+    }
+
+    fn type_attrs(&mut self, attrs: &[TypeAttr], span: Span, depth: usize) {
+        for attr in attrs {
+            self.deep(depth + 1, span);
             match attr {
                 TypeAttr::Open => {}
-                TypeAttr::Swizzle(..) => drop(self.deep(depth + 2, ty.span)),
+                TypeAttr::Swizzle(..) => drop(self.deep(depth + 2, span)),
                 TypeAttr::Tv(layout, threads) => {
                     self.layout(layout, depth + 1);
                     self.named(threads, Word::Tensor);
@@ -377,7 +600,7 @@ impl Walk {
             }
             let brackets = match op {
                 ViewOp::Mine => 0,
-                ViewOp::Tile(_) | ViewOp::TensorMap { .. } => 2,
+                ViewOp::Tile(_) | ViewOp::TensorMap { .. } | ViewOp::Permute(_) => 2,
                 _ => 1,
             };
             if !self.deep(depth + brackets, view.span) {
@@ -395,6 +618,27 @@ impl Walk {
                     index.iter().flatten().for_each(|e| self.expr(e, depth + 1));
                 }
                 ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
+                ViewOp::Permute(order) => order.iter().for_each(|e| self.expr(e, depth + 2)),
+                ViewOp::Iota(axis) => self.expr(axis, depth + 1),
+                ViewOp::Pick(picks) => {
+                    let plain = |p: &Pick| matches!(p, Pick::Keep | Pick::At(_));
+                    if picks.iter().all(plain) {
+                        let message = "an index without ranges and tensors".to_owned();
+                        let (label, help) = ("reads back as an index", "make it `ViewOp::Index`");
+                        self.error(Code::Syntax, view.span, message, label, help);
+                    }
+                    for pick in picks {
+                        match pick {
+                            Pick::Keep => {}
+                            Pick::At(e) => self.expr(e, depth + 1),
+                            Pick::Range(from, to) => {
+                                self.expr(from, depth + 1);
+                                self.expr(to, depth + 1);
+                            }
+                            Pick::From(name) => self.named(name, Word::Tensor),
+                        }
+                    }
+                }
                 ViewOp::Tv(layout, threads) => {
                     self.layout(layout, depth + 1);
                     self.named(threads, Word::Tensor);
@@ -440,16 +684,33 @@ impl Walk {
             match &e.kind {
                 ExprKind::Int(v) => self.int(*v, e.span),
                 ExprKind::Name(name) => self.name(name, e.span, Word::Either),
+                ExprKind::Real(text) => {
+                    self.count(text.len());
+                    if !is_real(text) {
+                        let shown: String = text.chars().take(32).collect();
+                        let message = format!("`{}` is no decimal number", shown.escape_debug());
+                        let label = "cannot be written in a text";
+                        let help = "write digits, a point and digits, or an exponent";
+                        self.error(Code::Syntax, e.span, message, label, help);
+                    }
+                }
+                ExprKind::Neg(a) | ExprKind::Sqrt(a) => {
+                    operators += 1;
+                    if !self.count(1) || self.operators(operators, whole) {
+                        return;
+                    }
+                    let (brackets, above) = match &e.kind {
+                        ExprKind::Sqrt(_) => (1, 0),
+                        _ => (0, super::expr::TIGHTEST),
+                    };
+                    todo.push((a, depth + brackets, above));
+                }
                 ExprKind::Bin(op, a, b) => {
                     operators += 1;
                     if !self.count(1) {
                         return;
                     }
-                    if operators > MAX_EXPR_OPERATORS {
-                        let message =
-                            format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
-                        let help = "name parts of it with `let`";
-                        self.error(Code::ExprTooLong, whole.span, message, "this expression", help);
+                    if self.operators(operators, whole) {
                         return;
                     }
                     let (inner, left, right) = match rank(*op) {
@@ -460,6 +721,17 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// Whether an expression has too many operators, which is reported.
+    fn operators(&mut self, n: usize, whole: &Expr) -> bool {
+        if n <= MAX_EXPR_OPERATORS {
+            return false;
+        }
+        let message = format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
+        let help = "name parts of it with `let`";
+        self.error(Code::ExprTooLong, whole.span, message, "this expression", help);
+        true
     }
 
     fn int(&mut self, v: i64, span: Span) {

@@ -1,0 +1,211 @@
+//! The short forms of `carbyne 2`: what a person writes in the place of executors, allocations and specs.
+//!
+//! [`crate::resolve::elaborate`] writes them out.
+
+use super::{Attr, BinaryOp, Block, Expr, Name, SpecKind, TensorType, TypeAttr, UnaryOp, View};
+use super::{Dims, Operand};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+
+/// Who executes a spec.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exec {
+    /// `<<<#grid, #cta>>>`
+    Both(View, View),
+    /// `<<<#one>>>`: these threads, of the blocks of the spec around.
+    Threads(View),
+    /// `<<<#grid:[@i < M / BM], #cta:[128]>>>`: declared by the head of a kernel.
+    Launch(Box<Launch>),
+}
+
+/// The grid and the block of a kernel's head, at least one of them declared there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// Blocks.
+    pub blocks: Group,
+    /// Threads.
+    pub threads: Group,
+}
+
+/// A thread tensor of a kernel's head.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Group {
+    /// `#grid`
+    Of(View),
+    /// `#grid:[@i < M / BM, @j < N / BN]`: declared, the first mode fastest, and its coordinates named.
+    New {
+        /// Without `#`.
+        name: Name,
+        /// The name of the coordinate, with its `@`, and the extent.
+        modes: Vec<(Option<Name>, Expr)>,
+    },
+}
+
+/// What is written of the type of a result: what is left out follows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultType {
+    /// Outermost first; empty where the extents follow from the spec.
+    pub levels: Vec<Dims>,
+    /// None where it follows from the operands.
+    pub scalar: Option<Scalar>,
+    /// None for registers.
+    pub memory: Option<Memory>,
+    /// What stands in braces. Without any the layout is open.
+    pub attrs: Vec<TypeAttr>,
+    /// Where.
+    pub span: Span,
+}
+
+impl ResultType {
+    /// The type whose every part is written.
+    pub fn whole(ty: TensorType) -> Self {
+        ResultType {
+            levels: ty.levels,
+            scalar: Some(ty.scalar),
+            memory: ty.memory,
+            attrs: ty.attrs,
+            span: ty.span,
+        }
+    }
+}
+
+/// An expression over tensors: `exp(%s - %max)`. Each operation stands for a spec.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TensorExpr {
+    /// `%x`, `%A.tile([8,8])[0, 0]`
+    View(View),
+    /// `1.0 / N`
+    Number(Expr),
+    /// `exp(%x)`, `%a + %b`, `sum(%x, axis=1)`
+    Apply(Box<Apply>),
+}
+
+/// A spec within an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apply {
+    /// What it computes: a Move, MatMul.set, pointwise operation, Select or Reduction.
+    pub kind: SpecKind,
+    /// Its operands.
+    pub args: Vec<TensorExpr>,
+    /// Its attributes; `to=` of a cast is the type behind the comma.
+    pub attrs: Vec<Attr>,
+    /// Where.
+    pub span: Span,
+}
+
+impl Drop for Apply {
+    /// One operation after the other, however deep a tree built in memory is.
+    fn drop(&mut self) {
+        let mut rest = std::mem::take(&mut self.args);
+        while let Some(mut arg) = rest.pop() {
+            if let TensorExpr::Apply(apply) = &mut arg {
+                rest.append(&mut apply.args);
+            }
+        }
+    }
+}
+
+impl TensorExpr {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            TensorExpr::View(v) => v.span,
+            TensorExpr::Number(e) => e.span,
+            TensorExpr::Apply(a) => a.span,
+        }
+    }
+    /// The result of a spec.
+    pub fn apply(kind: SpecKind, args: Vec<TensorExpr>) -> Self {
+        TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span: Span::default() }))
+    }
+}
+
+/// The function of an expression that is written by name, if there is one: operators have none.
+pub(crate) fn function(kind: SpecKind) -> Option<&'static str> {
+    match kind {
+        SpecKind::Move => Some("move"),
+        SpecKind::MatMulSet => Some("matmul"),
+        SpecKind::Select => Some("select"),
+        SpecKind::Unary(UnaryOp::Neg) => None,
+        SpecKind::Unary(op) => Some(op.as_str()),
+        SpecKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max)) => Some(op.as_str()),
+        SpecKind::Reduction(op) => Some(op.as_str()),
+        _ => None,
+    }
+}
+
+/// The operator of an expression, with how tightly it binds.
+pub(crate) fn operator(op: BinaryOp) -> Option<(&'static str, u8)> {
+    Some(match op {
+        BinaryOp::Lt => ("<", 1),
+        BinaryOp::Le => ("<=", 1),
+        BinaryOp::Eq => ("==", 1),
+        BinaryOp::Ne => ("!=", 1),
+        BinaryOp::Ge => (">=", 1),
+        BinaryOp::Gt => (">", 1),
+        BinaryOp::Add => ("+", 2),
+        BinaryOp::Sub => ("-", 2),
+        BinaryOp::Mul => ("*", 3),
+        BinaryOp::Div => ("/", 3),
+        BinaryOp::Min | BinaryOp::Max => return None,
+    })
+}
+
+/// An entry of [`ViewOp::Pick`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pick {
+    /// `_`
+    Keep,
+    /// `@i`
+    At(Expr),
+    /// `0..64`: from the first, below the second.
+    Range(Expr, Expr),
+    /// `%rows`: coordinates that stand in an integer tensor. One of no modes takes the place of an index, one of one
+    /// mode gives the mode its extent.
+    From(Name),
+}
+
+/// A sub-spec with parameters: `def @scale[N, T] (%x, %s) -> (%y) { .. }`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Def {
+    /// Without `@`.
+    pub name: Name,
+    /// Integers and types.
+    pub params: Vec<Param>,
+    /// Read operands, without `%`; their types, where written, are checked.
+    pub inputs: Vec<(Name, Option<ResultType>)>,
+    /// Written operands.
+    pub outputs: Vec<(Name, Option<ResultType>)>,
+    /// What it computes, where it says so.
+    pub means: Option<Block>,
+    /// What stands in its place.
+    pub body: Block,
+    /// The head, without the bodies.
+    pub span: Span,
+}
+
+/// A parameter of a sub-spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: Name,
+    /// `T:type`: a scalar type; else an integer.
+    pub is_type: bool,
+}
+
+/// The use of a sub-spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Without `@`.
+    pub name: Name,
+    /// Integers, and words for types.
+    pub args: Vec<Expr>,
+    /// Read operands.
+    pub inputs: Vec<Operand>,
+    /// Written operands; names that are not defined yet are declared.
+    pub outputs: Vec<View>,
+    /// As [`super::Spec::declared`].
+    pub declared: Vec<Option<ResultType>>,
+    /// Where.
+    pub span: Span,
+}

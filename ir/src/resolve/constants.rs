@@ -1,0 +1,185 @@
+//! Constants of `let`, as integers and as real numbers, and literals that are computed.
+//!
+//! A `let` is an integer where extents, indices and loops use it, and a binary64 where a spec takes a literal. Where
+//! the two differ, as for `1 / 2`, it may be used as one of them only.
+
+use super::scope::{Binding, Sigil};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, BinOp, Expr, ExprKind};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::span::Span;
+use std::cell::Cell;
+
+/// Constants that are not the same number as an integer and as a real number.
+#[derive(Default)]
+pub(super) struct Constants {
+    list: Vec<Constant>,
+}
+
+struct Constant {
+    /// None where only a real number is meant.
+    integer: Option<Dim>,
+    /// None where it is no constant.
+    real: Option<f64>,
+    /// Where it was used as the one and as the other.
+    used: [Cell<Option<Span>>; 2],
+}
+
+impl Constants {
+    fn used(&self, i: usize, name: &str, span: Span, kind: usize) -> Fallible<&Constant> {
+        let c = &self.list[i];
+        if let Some(other) = c.used[1 - kind].get() {
+            let kinds = ["an integer", "a real number"];
+            return fail(
+                Diagnostic::new(
+                    Code::NumberKind,
+                    span,
+                    format!("`{name}` is used as {} and as {}", kinds[0], kinds[1]),
+                )
+                .label(format!("as {}", kinds[kind]))
+                .related(other, format!("as {}", kinds[1 - kind]))
+                .help("give each its own `let`: division rounds down in one and not in the other"),
+            );
+        }
+        c.used[kind].set(Some(span));
+        Ok(c)
+    }
+
+    /// Its value where an integer is due.
+    pub(super) fn integer(&self, i: usize, name: &str, span: Span) -> Fallible<Dim> {
+        match self.list[i].integer {
+            Some(_) => Ok(self.used(i, name, span, 0)?.integer.unwrap_or(Dim::Const(0))),
+            None => fail(
+                Diagnostic::new(
+                    Code::NumberKind,
+                    span,
+                    format!("`{name}` stands where an integer is due"),
+                )
+                .label("defined as a real number")
+                .help("define it by integers, or use another constant"),
+            ),
+        }
+    }
+}
+
+impl Resolver {
+    /// Binds the name of a `let`.
+    pub(super) fn bind_constant(&mut self, name: &ast::Name, value: &Expr) -> Fallible<()> {
+        let integer = if is_integer(value) { self.expr(value).map(Some) } else { Ok(None) };
+        let integer = match integer {
+            Ok(i) => i,
+            Err(e) => {
+                self.bind(Sigil::Index, name, Binding::Broken)?;
+                return Err(e);
+            }
+        };
+        let binding = match integer {
+            // Of symbols, loops and coordinates there is no real number.
+            Some(d @ Dim::Expr(_)) => Binding::Index(d),
+            _ => match self.real(value) {
+                Ok(real) => match integer {
+                    Some(Dim::Const(n)) if n as f64 == real => Binding::Index(Dim::Const(n)),
+                    _ => {
+                        let used = [Cell::new(None), Cell::new(None)];
+                        let real = Some(real);
+                        self.constants.list.push(Constant { integer, real, used });
+                        Binding::Constant(self.constants.list.len() - 1)
+                    }
+                },
+                Err(_) if integer.is_some() => Binding::Index(integer.unwrap_or(Dim::Const(0))),
+                Err(e) => {
+                    self.bind(Sigil::Index, name, Binding::Broken)?;
+                    return Err(e);
+                }
+            },
+        };
+        self.bind(Sigil::Index, name, binding)
+    }
+
+    /// The value of a number where a literal is due, in binary64.
+    pub(super) fn real(&self, e: &Expr) -> Fallible<f64> {
+        let of = |text: &str, span: Span| match text.parse::<f64>() {
+            Ok(v) => Ok(v),
+            Err(_) => fail(
+                Diagnostic::new(Code::Syntax, span, format!("`{text}` is no number"))
+                    .label("expected a decimal number, `inf` or `nan`")
+                    .help("write a decimal number"),
+            ),
+        };
+        Ok(match &e.kind {
+            ExprKind::Int(v) => *v as f64,
+            ExprKind::Real(text) => of(text, e.span)?,
+            ExprKind::Name(name) => match self.scopes.get(Sigil::Index, name) {
+                Some(Binding::Index(Dim::Const(v))) => v as f64,
+                Some(Binding::Index(Dim::Expr(_))) => {
+                    return fail(
+                        Diagnostic::new(
+                            Code::NumberKind,
+                            e.span,
+                            format!("`{name}` is no constant"),
+                        )
+                        .label("a symbol, a loop or a coordinate")
+                        .help(
+                            "for coordinates take the elements of `.iota(axis)`; for what is known \
+                             at launch declare a number, `%n:[].f32`",
+                        ),
+                    );
+                }
+                Some(Binding::Constant(i)) => {
+                    match self.constants.used(i, name, e.span, 1)?.real {
+                        Some(v) => v,
+                        None => return Err(Box::new(self.silent(e.span))),
+                    }
+                }
+                Some(_) => return Err(Box::new(self.silent(e.span))),
+                None if matches!(name.as_str(), "inf" | "nan") => of(name, e.span)?,
+                None => return Err(self.unknown(Sigil::Index, name, e.span)),
+            },
+            ExprKind::Neg(a) => -self.real(a)?,
+            ExprKind::Sqrt(a) => self.real(a)?.sqrt(),
+            ExprKind::Bin(op, a, b) => {
+                let (a, b) = (self.real(a)?, self.real(b)?);
+                match op {
+                    BinOp::Add => a + b,
+                    BinOp::Sub => a - b,
+                    BinOp::Mul => a * b,
+                    BinOp::Div => a / b,
+                    BinOp::Mod => a - b * (a / b).floor(),
+                    BinOp::Min => a.min(b),
+                    BinOp::Max => a.max(b),
+                    BinOp::CeilDiv => (a / b).ceil(),
+                }
+            }
+        })
+    }
+}
+
+/// Whether nothing in the expression makes it a real number.
+fn is_integer(e: &Expr) -> bool {
+    let mut todo = vec![e];
+    while let Some(e) = todo.pop() {
+        match &e.kind {
+            ExprKind::Int(_) => {}
+            ExprKind::Name(name) => {
+                if matches!(name.as_str(), "inf" | "nan") {
+                    return false;
+                }
+            }
+            ExprKind::Real(_) | ExprKind::Sqrt(_) => return false,
+            ExprKind::Neg(a) => todo.push(a),
+            ExprKind::Bin(_, a, b) => todo.extend([&**a, &**b]),
+        }
+    }
+    true
+}
+
+/// A number as a literal that reads back to itself.
+pub(super) fn literal(v: f64) -> String {
+    let whole = v.fract() == 0.0 && v.abs() < 1e15 && !(v == 0.0 && v.is_sign_negative());
+    match v {
+        _ if v.is_nan() => "nan".to_owned(),
+        _ if whole => format!("{}", v as i64),
+        _ => format!("{v:?}"),
+    }
+}

@@ -1,0 +1,304 @@
+//! Expressions over tensors.
+//!
+//! What holds no tensor is a number, so that `1.0 / N` is one operand and not a spec. Operators count as in
+//! [`super::expr`], so that no tree is deeper than a text may make it.
+
+use super::Rule;
+use super::errors::{one_of, short};
+use super::expr::{Operators, leaf};
+use super::spec::attr;
+use super::tensor::view;
+use super::tree::{Answer, Node, internal};
+use crate::ast::{
+    Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp,
+};
+use crate::diag::{Code, Diagnostic};
+use crate::limits::MAX_EXPR_OPERATORS;
+use crate::scalar::Scalar;
+use crate::span::Span;
+
+/// The expression in `node`.
+pub(super) fn tensors(node: Node<'_, '_>) -> Answer<TensorExpr> {
+    let whole = node.span();
+    Operators { left: MAX_EXPR_OPERATORS }.tensors(node).map_err(|mut d| {
+        if d.code == Code::ExprTooLong {
+            d.span = whole;
+        }
+        d
+    })
+}
+
+/// An operator between two parts.
+#[derive(Copy, Clone)]
+enum Op {
+    /// Of tensors and of numbers.
+    Both(BinaryOp, BinOp),
+    /// Of tensors only.
+    Compare(BinaryOp),
+    /// Of numbers only.
+    Remainder,
+}
+
+impl Op {
+    fn rank(self) -> u8 {
+        match self {
+            Op::Compare(_) => 1,
+            Op::Both(BinaryOp::Add | BinaryOp::Sub, _) => 2,
+            Op::Both(..) | Op::Remainder => 3,
+        }
+    }
+}
+
+fn op(sign: &Node<'_, '_>) -> Answer<Op> {
+    Ok(match sign.text().trim_end() {
+        "+" => Op::Both(BinaryOp::Add, BinOp::Add),
+        "-" => Op::Both(BinaryOp::Sub, BinOp::Sub),
+        "*" => Op::Both(BinaryOp::Mul, BinOp::Mul),
+        "/" => Op::Both(BinaryOp::Div, BinOp::Div),
+        "%" => Op::Remainder,
+        "<" => Op::Compare(BinaryOp::Lt),
+        "<=" => Op::Compare(BinaryOp::Le),
+        "==" => Op::Compare(BinaryOp::Eq),
+        "!=" => Op::Compare(BinaryOp::Ne),
+        ">=" => Op::Compare(BinaryOp::Ge),
+        ">" => Op::Compare(BinaryOp::Gt),
+        _ => return Err(internal(sign.span(), "an operator")),
+    })
+}
+
+fn wrong<T>(span: Span, message: impl Into<String>, label: &str, help: impl Into<String>) -> Answer<T> {
+    Err(Box::new(Diagnostic::new(Code::Syntax, span, message).label(label).help(help)))
+}
+
+fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
+    let span = a.span().to(b.span());
+    match (how, a, b) {
+        (Op::Both(_, op), TensorExpr::Number(a), TensorExpr::Number(b)) => {
+            let kind = ExprKind::Bin(op, Box::new(a), Box::new(b));
+            Ok(TensorExpr::Number(Expr { kind, span }))
+        }
+        (Op::Remainder, TensorExpr::Number(a), TensorExpr::Number(b)) => {
+            let kind = ExprKind::Bin(BinOp::Mod, Box::new(a), Box::new(b));
+            Ok(TensorExpr::Number(Expr { kind, span }))
+        }
+        (Op::Remainder, ..) => wrong(
+            span,
+            "a remainder of tensors",
+            "`%` is an operator of numbers",
+            "compute it of coordinates, or write the tensor's name right behind its `%`",
+        ),
+        (Op::Compare(_), TensorExpr::Number(_), TensorExpr::Number(_)) => wrong(
+            span,
+            "two numbers are compared",
+            "neither is a tensor",
+            "compare a tensor with a number; conditions on numbers stand in `if (..)`",
+        ),
+        (Op::Both(op, _) | Op::Compare(op), a, b) => {
+            let kind = SpecKind::Binary(op);
+            Ok(TensorExpr::Apply(Box::new(Apply { kind, args: vec![a, b], attrs: vec![], span })))
+        }
+    }
+}
+
+/// The functions of an expression, for messages.
+const FUNCTIONS: [&str; 24] = [
+    "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu", "silu", "abs",
+    "min", "max", "sum", "prod", "and", "or", "xor", "select", "matmul", "move", "neg",
+];
+
+impl Operators {
+    fn tensors(&mut self, node: Node<'_, '_>) -> Answer<TensorExpr> {
+        let mut parts = node.parts();
+        let first = parts.some()?;
+        let mut stack: Vec<(Op, TensorExpr)> = vec![];
+        let mut last = self.tensor_part(first)?;
+        while let Some(sign) = parts.take(Rule::tensor_op) {
+            self.one_more()?;
+            let how = op(&sign)?;
+            while let Some((above, a)) = stack.pop_if(|(above, _)| above.rank() >= how.rank()) {
+                last = join(above, a, last)?;
+            }
+            stack.push((how, last));
+            last = self.tensor_part(parts.some()?)?;
+        }
+        while let Some((above, a)) = stack.pop() {
+            last = join(above, a, last)?;
+        }
+        Ok(last)
+    }
+
+    fn tensor_part(&mut self, node: Node<'_, '_>) -> Answer<TensorExpr> {
+        match node.rule() {
+            Rule::data_view => view(node).map(TensorExpr::View),
+            Rule::int | Rule::real | Rule::name => leaf(&node).map(TensorExpr::Number),
+            Rule::tensor_neg => {
+                self.one_more()?;
+                let span = node.span();
+                Ok(match self.tensor_part(node.parts().some()?)? {
+                    TensorExpr::Number(a) => {
+                        TensorExpr::Number(Expr { kind: ExprKind::Neg(Box::new(a)), span })
+                    }
+                    a => {
+                        let kind = SpecKind::Unary(UnaryOp::Neg);
+                        TensorExpr::Apply(Box::new(Apply { kind, args: vec![a], attrs: vec![], span }))
+                    }
+                })
+            }
+            Rule::tensor_group => {
+                let span = node.span();
+                let mut inner = self.tensors(node.parts().next(Rule::tensors)?)?;
+                match &mut inner {
+                    TensorExpr::Number(e) => e.span = span,
+                    TensorExpr::Apply(a) => a.span = span,
+                    TensorExpr::View(_) => {}
+                }
+                Ok(inner)
+            }
+            Rule::tensor_call => self.call(node),
+            _ => Err(internal(node.span(), "a tensor or a number")),
+        }
+    }
+
+    fn call(&mut self, node: Node<'_, '_>) -> Answer<TensorExpr> {
+        self.one_more()?;
+        let span = node.span();
+        let mut parts = node.parts();
+        let name = parts.next(Rule::tensor_function)?;
+        let (word, at) = (name.text().trim_end().to_owned(), name.span());
+        let (mut args, mut attrs) = (vec![], vec![]);
+        while let Some(arg) = parts.any() {
+            match arg.rule() {
+                Rule::attr => attrs.push(attr(arg)?),
+                _ if !attrs.is_empty() => {
+                    return wrong(
+                        arg.span(),
+                        "an operand behind an attribute",
+                        "expected `key=value`",
+                        "write the operands first: `max(%x, axis=1)`",
+                    );
+                }
+                _ => args.push(self.tensors(arg)?),
+            }
+        }
+        if let Some(number) = constant(&word, &mut args, &attrs, span) {
+            return Ok(number);
+        }
+        let kind = kind(&word, &args, &attrs);
+        let Some((kind, wanted)) = kind else {
+            return wrong(
+                at,
+                format!("no spec is written `{}(..)`", short(&word)),
+                "expected a function of tensors",
+                one_of(&word, FUNCTIONS.into_iter()),
+            );
+        };
+        if kind == SpecKind::Unary(UnaryOp::Cast) {
+            let to = if args.len() == 2 { args.pop() } else { None };
+            let Some(TensorExpr::Number(Expr { kind: ExprKind::Name(to), span: at })) = &to else {
+                return wrong(span, "a cast to no type", "expected a type", "write `cast(%x, f16)`");
+            };
+            if to.parse::<Scalar>().is_err() && !is_type_name(to) {
+                return wrong(
+                    *at,
+                    format!("unknown scalar type `{}`", short(to)),
+                    "expected a scalar type",
+                    one_of(to, Scalar::ALL.iter().map(|s| s.as_str())),
+                );
+            }
+            attrs.insert(
+                0,
+                Attr { key: Name { text: "to".into(), span: *at }, value: AttrValue::Word(to.clone()) },
+            );
+        }
+        if args.len() != wanted {
+            let message = format!("`{word}` takes {wanted} tensors, here are {}", args.len());
+            let help = match kind {
+                SpecKind::Reduction(_) => format!("write `{word}(%x, axis=1)`"),
+                SpecKind::Select => "write `select(%p, %a, %b)`".to_owned(),
+                _ if wanted == 2 => format!("write `{word}(%a, %b)`"),
+                _ => format!("write `{word}(%x)`"),
+            };
+            return wrong(span, message, "in this call", help);
+        }
+        let tensors = args.iter().any(|a| !matches!(a, TensorExpr::Number(_)));
+        if !tensors {
+            return wrong(
+                span,
+                format!("`{word}` of numbers"),
+                "no tensor stands between its parentheses",
+                "write the number; `+`, `-`, `*`, `/`, `min`, `max` and `sqrt` are computed",
+            );
+        }
+        Ok(TensorExpr::Apply(Box::new(Apply { kind, args, attrs, span })))
+    }
+}
+
+/// Whether a word may be the type parameter of a sub-spec.
+fn is_type_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// `min`, `max`, `ceil_div` and `sqrt` of numbers.
+fn constant(
+    word: &str,
+    args: &mut Vec<TensorExpr>,
+    attrs: &[Attr],
+    span: Span,
+) -> Option<TensorExpr> {
+    let numbers = args.iter().all(|a| matches!(a, TensorExpr::Number(_))) && attrs.is_empty();
+    if !numbers {
+        return None;
+    }
+    let n = match word {
+        "sqrt" => 1,
+        "min" | "max" | "ceil_div" => 2,
+        _ => return None,
+    };
+    if args.len() != n {
+        return None;
+    }
+    let mut next = || match args.pop() {
+        Some(TensorExpr::Number(e)) => Some(Box::new(e)),
+        _ => None,
+    };
+    let last = next()?;
+    let kind = match word {
+        "sqrt" => ExprKind::Sqrt(last),
+        _ => ExprKind::Bin(word.parse().ok()?, next()?, last),
+    };
+    Some(TensorExpr::Number(Expr { kind, span }))
+}
+
+/// What a function computes, and of how many tensors.
+fn kind(word: &str, args: &[TensorExpr], attrs: &[Attr]) -> Option<(SpecKind, usize)> {
+    let reduces = args.len() == 1 || attrs.iter().any(|a| a.key.text == "axis");
+    Some(match word {
+        "move" => (SpecKind::Move, 1),
+        "matmul" => (SpecKind::MatMulSet, 2),
+        "select" => (SpecKind::Select, 3),
+        "min" | "max" if !reduces => (SpecKind::Binary(word.parse().ok()?), 2),
+        _ => match (word.parse::<ReduceOp>(), word.parse::<UnaryOp>()) {
+            (Ok(op), _) => (SpecKind::Reduction(op), 1),
+            (_, Ok(op)) => (SpecKind::Unary(op), 1),
+            _ => return None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_those_that_messages_name() {
+        let x = || TensorExpr::View(crate::ast::View::of("x"));
+        for word in FUNCTIONS {
+            let args = [x(), x(), x()];
+            let known = (1..=3).any(|n| kind(word, &args[..n], &[]).is_some());
+            assert!(known, "{word}");
+        }
+        for op in UnaryOp::ALL {
+            assert!(FUNCTIONS.contains(&op.as_str()), "{op}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Expressions over tensors, with no more parentheses than their trees need.
+
+use super::expr::expr_within;
+use super::statement::attribute;
+use super::tensor::view;
+use crate::ast::{AttrValue, SpecKind, TensorExpr, UnaryOp, function, operator};
+use pretty::{Arena, DocAllocator, DocBuilder};
+
+type Doc<'a> = DocBuilder<'a, Arena<'a>>;
+
+/// Work that is still to be printed, the first at the end.
+enum Piece<'m> {
+    Text(String),
+    /// Where a line may be broken.
+    Break,
+    /// In parentheses if it binds less than the rank.
+    Tensors(&'m TensorExpr, u8),
+}
+
+/// Above every operator.
+const TIGHTEST: u8 = 4;
+
+/// The expression. Lines may break behind operators and commas.
+pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
+    let mut doc = arena.nil();
+    let mut text = String::new();
+    let mut todo = vec![Piece::Tensors(e, 0)];
+    while let Some(piece) = todo.pop() {
+        match piece {
+            Piece::Text(t) => text.push_str(&t),
+            Piece::Break => {
+                doc = doc.append(std::mem::take(&mut text)).append(arena.softline());
+            }
+            Piece::Tensors(TensorExpr::View(v), _) => view(&mut text, '%', v),
+            Piece::Tensors(TensorExpr::Number(e), above) => {
+                // Ranks of numbers are one below those of tensors, which have comparisons, too.
+                expr_within(&mut text, e, above.saturating_sub(1));
+            }
+            Piece::Tensors(TensorExpr::Apply(apply), above) => {
+                let infix = match (apply.kind, &apply.args[..]) {
+                    (SpecKind::Binary(op), [a, b]) => operator(op).map(|o| (o, a, b)),
+                    _ => None,
+                };
+                if let Some(((sign, rank), a, b)) = infix {
+                    if rank < above {
+                        text.push('(');
+                        todo.push(Piece::Text(")".to_owned()));
+                    }
+                    todo.extend([Piece::Tensors(b, rank + 1), Piece::Break]);
+                    todo.extend([Piece::Text(format!(" {sign}")), Piece::Tensors(a, rank)]);
+                    continue;
+                }
+                if let (SpecKind::Unary(UnaryOp::Neg), [a]) = (apply.kind, &apply.args[..]) {
+                    text.push('-');
+                    todo.push(Piece::Tensors(a, TIGHTEST));
+                    continue;
+                }
+                text.push_str(function(apply.kind).unwrap_or("?"));
+                text.push('(');
+                todo.push(Piece::Text(")".to_owned()));
+                for attr in apply.attrs.iter().rev() {
+                    let mut word = String::new();
+                    match (&attr.value, attr.key.text.as_str()) {
+                        (AttrValue::Word(w), "to") => word.push_str(w),
+                        _ => attribute(&mut word, attr),
+                    }
+                    todo.extend([Piece::Text(word), Piece::Break, Piece::Text(",".to_owned())]);
+                }
+                for (i, arg) in apply.args.iter().enumerate().rev() {
+                    todo.push(Piece::Tensors(arg, 0));
+                    if i > 0 {
+                        todo.extend([Piece::Break, Piece::Text(",".to_owned())]);
+                    }
+                }
+            }
+        }
+    }
+    doc.append(text)
+}
