@@ -6,15 +6,19 @@
 //! [`crate::resolve`] turns it into a [`crate::program::Program`], in which every type is known.
 //!
 //! Invariants:
-//! - `parse(print(m)) == m` for every module; spans do not take part in equality.
+//! - `parse(print(m)) == m` for every module; spans and ids do not take part in equality.
+//! - Statements have ids, given by parser or builder and kept by what rewrites a tree; one that was made from
+//!   another names it. Text holds none.
 //! - What no text could say is refused by [`crate::text::well_formed()`], which [`crate::resolve`] asks first.
 //! - Dropping and printing never recurse. Cloning, comparing and `{:?}` recurse as deep as a tree nests.
 //! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
 //!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
 
+mod node;
 mod short;
 mod sync;
 
+pub use node::{NodeId, NodeKey};
 pub use short::{Apply, Call, Def, Exec, Group, Launch, Param, Pick, ResultType, TensorExpr};
 pub(crate) use short::{function, operator};
 pub use sync::{SyncNumber, SyncOp, SyncSignature, SyncTensor};
@@ -59,8 +63,28 @@ pub struct Module {
     pub footer: Vec<String>,
 }
 
-/// A statement with the comments that belong to it.
-#[derive(Clone, Debug, PartialEq)]
+impl Module {
+    /// Gives every statement that has the id of one before it, as a copy has, an id of its own. It is then one that
+    /// was made from the first.
+    pub fn separate(&mut self) {
+        let mut seen = std::collections::HashSet::new();
+        let mut lists = vec![&mut self.items];
+        while let Some(list) = lists.pop() {
+            let mut inner = vec![];
+            for stmt in list {
+                if !seen.insert(stmt.id.key()) {
+                    stmt.from = Some(std::mem::replace(&mut stmt.id, NodeId::fresh()));
+                    seen.insert(stmt.id.key());
+                }
+                inner.extend(stmt.kind.blocks_mut().map(|b| &mut b.stmts));
+            }
+            lists.extend(inner.into_iter().rev());
+        }
+    }
+}
+
+/// A statement with the comments that belong to it. `==` asks neither where it stands nor for ids.
+#[derive(Clone, Debug)]
 pub struct Stmt {
     /// Whether an empty line stands above (above its comments). The first statement of a block has none;
     /// the first of a module may.
@@ -73,12 +97,39 @@ pub struct Stmt {
     pub kind: StmtKind,
     /// The statement's text without comments.
     pub span: Span,
+    /// Its own, unique in a module.
+    pub id: NodeId,
+    /// The statement that it was made from, which may be gone; none of one that a person wrote or a program built.
+    pub from: Option<NodeId>,
+}
+
+impl PartialEq for Stmt {
+    fn eq(&self, other: &Stmt) -> bool {
+        let Stmt { blank_above, leading, trailing, kind, span: _, id: _, from: _ } = self;
+        *blank_above == other.blank_above
+            && *leading == other.leading
+            && *trailing == other.trailing
+            && *kind == other.kind
+    }
 }
 
 impl Stmt {
     /// A statement without comments.
     pub fn new(kind: StmtKind) -> Self {
-        Stmt { blank_above: false, leading: vec![], trailing: None, kind, span: Span::default() }
+        Stmt {
+            blank_above: false,
+            leading: vec![],
+            trailing: None,
+            kind,
+            span: Span::default(),
+            id: NodeId::fresh(),
+            from: None,
+        }
+    }
+
+    /// A statement without comments that is made from another, and stands for errors where that one does.
+    pub fn derived(kind: StmtKind, from: &Stmt) -> Self {
+        Stmt { span: from.span, from: Some(from.id), ..Stmt::new(kind) }
     }
 }
 
@@ -96,6 +147,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         let mut rest = std::mem::take(&mut self.stmts);
         while let Some(mut stmt) = rest.pop() {
+<<<<<<< HEAD
             match &mut stmt.kind {
                 StmtKind::Spec(Spec { means, body, .. }) => {
                     rest.extend(means.iter_mut().chain(body).flat_map(|b| b.stmts.drain(..)));
@@ -111,6 +163,9 @@ impl Drop for Block {
                 }
                 _ => {}
             }
+=======
+            rest.extend(stmt.kind.blocks_mut().flat_map(|b| b.stmts.drain(..)));
+>>>>>>> ids
         }
     }
 }
@@ -225,6 +280,38 @@ pub enum StmtKind {
         /// Its operands, as [`SyncOp::signature`] says.
         args: Vec<SyncArg>,
     },
+}
+
+impl StmtKind {
+    /// The blocks of statements, in text order: of a spec `means`, then the body; of an `if` both sides.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let (first, second) = match self {
+            StmtKind::Spec(spec) => (spec.means.as_ref(), spec.body.as_ref()),
+            StmtKind::Def(def) => match &def.means {
+                Some(means) => (Some(means), Some(&def.body)),
+                None => (Some(&def.body), None),
+            },
+            StmtKind::For { body, .. } => (Some(body), None),
+            StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// The same to change them.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        let (first, second) = match self {
+            StmtKind::Spec(spec) => (spec.means.as_mut(), spec.body.as_mut()),
+            StmtKind::Def(def) => match &mut def.means {
+                Some(means) => (Some(means), Some(&mut def.body)),
+                None => (Some(&mut def.body), None),
+            },
+            StmtKind::For { body, .. } => (Some(body), None),
+            StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_mut()),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
 }
 
 /// An operand of a synchronization statement.

@@ -7,7 +7,7 @@
 //! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
 //! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
-use crate::ast::{self, AttrValue, CmpOp, SpecKind, Unroll};
+use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
 use crate::layout::{Layout, Swizzle};
 use crate::scalar::{Memory, Scalar};
@@ -161,6 +161,8 @@ pub struct Buffer {
     pub tensor: TensorId,
     /// The declaration.
     pub span: Span,
+    /// The statement of the tree that declares it.
+    pub node: NodeId,
 }
 
 /// A view of a buffer.
@@ -301,6 +303,8 @@ pub struct Spec {
     pub span: Span,
     /// 1-based line of the head in the resolved text; 0 where there is no text.
     pub line: u32,
+    /// The statement of the tree.
+    pub node: NodeId,
 }
 
 /// What a generic spec computes: steps on whole tensors, in the order of the text. Each value is made by one
@@ -389,6 +393,8 @@ pub struct Stmt {
     pub span: Span,
     /// 1-based line; 0 where there is no text.
     pub line: u32,
+    /// The statement of the tree.
+    pub node: NodeId,
 }
 
 /// Kinds of statements.

@@ -5,7 +5,6 @@ use super::spec::spec;
 use super::tensor::{data_view, tensor_type, thread_type, thread_view};
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{Block, CmpOp, Compare, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, Unroll};
-use crate::span::Span;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -24,8 +23,7 @@ pub fn stmt(depth: u32) -> BoxedStrategy<Stmt> {
             blank_above,
             leading,
             trailing,
-            kind,
-            span: Span::default(),
+            ..Stmt::new(kind)
         })
         .boxed()
 }

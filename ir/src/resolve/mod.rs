@@ -56,6 +56,8 @@ struct Resolver {
     errors: Diagnostics,
     scopes: Scopes,
     line_starts: Vec<u32>,
+    /// The statement, until those of its body are resolved.
+    node: ast::NodeId,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
     /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
@@ -88,6 +90,7 @@ impl Resolver {
             errors: Diagnostics::default(),
             scopes: Scopes::default(),
             line_starts,
+            node: ast::NodeId::fresh(),
             depth: 0,
             holds: vec![],
         }
@@ -135,10 +138,12 @@ impl Resolver {
 
     /// Resolves one statement; its effect, if it has one, is appended to `out`.
     fn stmt(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) {
+        self.node = stmt.id;
         match self.stmt_kind(stmt) {
             Ok(None) => {}
             Ok(Some(kind)) => {
-                out.push(Stmt { kind, span: stmt.span, line: self.line(stmt.span) });
+                let line = self.line(stmt.span);
+                out.push(Stmt { kind, span: stmt.span, line, node: stmt.id });
             }
             Err(d) if d.message.is_empty() => {} // Reported where the name was defined.
             Err(d) => self.errors.push(*d),

@@ -115,6 +115,7 @@ impl Resolver {
             body: None,
             span: spec.span,
             line: self.line(spec.span),
+            node: self.node,
         });
         if let Some(block) = &spec.means {
             let head = self.p.specs[id].clone();

@@ -72,6 +72,7 @@ impl Resolver {
             open: false,
             tensor: TensorId(0),
             span: ty.span,
+            node: self.node,
         };
         if matches!(ty.memory, Some(Memory::Gl | Memory::Sh)) {
             // The widest access of a thread. Callers' pointers come from an allocator that aligns to

@@ -1,7 +1,7 @@
 //! Which format version a text needs.
 
 use crate::ast::{
-    Block, Call, Def, Exec, Expr, ExprKind, Module, Operand, Spec, Stmt, StmtKind, SyncArg, Tiler, TupleExpr,
+    Call, Exec, Expr, ExprKind, Module, Operand, Spec, Stmt, StmtKind, SyncArg, Tiler, TupleExpr,
     TypeAttr, View, ViewOp,
 };
 use crate::ast::{AttrValue, Dims, LayoutExpr, TensorType};
@@ -31,20 +31,9 @@ pub(super) fn newer(module: &Module) -> Diagnostics {
                     .help("write `carbyne 2` in the first line: the rest of the text means the same"),
             );
         }
-        open.extend(blocks(&stmt.kind).map(|b| b.stmts.iter()));
+        open.extend(stmt.kind.blocks().map(|b| b.stmts.iter()));
     }
     errors
-}
-
-fn blocks(kind: &StmtKind) -> impl Iterator<Item = &Block> {
-    let (a, b) = match kind {
-        StmtKind::Spec(Spec { means, body, .. }) => (means.as_ref(), body.as_ref()),
-        StmtKind::For { body, .. } => (Some(body), None),
-        StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
-        StmtKind::Def(Def { means, body, .. }) => (means.as_ref(), Some(body)),
-        _ => (None, None),
-    };
-    a.into_iter().chain(b)
 }
 
 type Found = Option<(Span, &'static str)>;

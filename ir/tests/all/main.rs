@@ -11,6 +11,7 @@ mod layout_laws;
 mod layout_referee;
 mod layout_semantics;
 mod layout_symbolic;
+mod nodes;
 mod text_errors;
 mod text_examples;
 mod text_limits;

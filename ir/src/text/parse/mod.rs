@@ -256,7 +256,8 @@ impl<'s> Reader<'s> {
                 leading.extend(self.comments.inside(end));
                 let trailing = self.comments.trailing(end);
                 let first = self.open.last().is_some_and(|f| f.stmts.is_empty());
-                let stmt = Stmt { blank_above: gap.blank && !first, leading, trailing, kind, span };
+                let blank_above = gap.blank && !first;
+                let stmt = Stmt { blank_above, leading, trailing, span, ..Stmt::new(kind) };
                 let behind = self.comments.end_after(end);
                 if statement::opens_body(&stmt.kind) {
                     let part = match &stmt.kind {
