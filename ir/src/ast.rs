@@ -147,25 +147,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         let mut rest = std::mem::take(&mut self.stmts);
         while let Some(mut stmt) = rest.pop() {
-<<<<<<< HEAD
-            match &mut stmt.kind {
-                StmtKind::Spec(Spec { means, body, .. }) => {
-                    rest.extend(means.iter_mut().chain(body).flat_map(|b| b.stmts.drain(..)));
-                }
-                StmtKind::For { body, .. } => rest.append(&mut body.stmts),
-                StmtKind::If { then, otherwise, .. } => {
-                    rest.append(&mut then.stmts);
-                    rest.extend(otherwise.iter_mut().flat_map(|b| b.stmts.drain(..)));
-                }
-                StmtKind::Def(Def { means, body, .. }) => {
-                    rest.append(&mut body.stmts);
-                    rest.extend(means.iter_mut().flat_map(|b| b.stmts.drain(..)));
-                }
-                _ => {}
-            }
-=======
             rest.extend(stmt.kind.blocks_mut().flat_map(|b| b.stmts.drain(..)));
->>>>>>> ids
         }
     }
 }

@@ -19,5 +19,7 @@ pub const MAX_THREAD_REGISTERS: i64 = 255;
 /// Most bits of one register tensor in one thread: what does not fit into registers lies in memory of the
 /// thread's own, which a kernel is not to be made of.
 pub const MAX_THREAD_BITS: i64 = 4 * MAX_THREAD_REGISTERS * 32;
+/// Most iterations of a loop that may be under way at a time (`stages=`): more buffers than shared memory holds.
+pub const MAX_STAGES: i64 = 64;
 /// Most cells of one picture: 256 × 256.
 pub const MAX_PICTURE_CELLS: i64 = 65_536;

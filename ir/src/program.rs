@@ -157,6 +157,8 @@ pub struct Buffer {
     pub reuses: Option<BufferId>,
     /// Whether the layout is still to be found (`{?}`).
     pub open: bool,
+    /// What its elements are from and below, where the caller's tensor says so (`in 0..N`).
+    pub range: Option<(Dim, Dim)>,
     /// The tensor that declares it.
     pub tensor: TensorId,
     /// The declaration.
@@ -418,6 +420,9 @@ pub enum StmtKind {
         step: i64,
         /// As written.
         unroll: Unroll,
+        /// How many iterations may be under way at a time; 1 where nothing is said. They mean what they mean one
+        /// after the other.
+        stages: i64,
         /// Repeated.
         body: Vec<Stmt>,
     },

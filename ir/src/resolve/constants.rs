@@ -66,7 +66,7 @@ impl Constants {
 impl Resolver {
     /// Binds the name of a `let`.
     pub(super) fn bind_constant(&mut self, name: &ast::Name, value: &Expr) -> Fallible<()> {
-        let integer = if is_integer(value) { self.expr(value).map(Some) } else { Ok(None) };
+        let integer = if self.is_integer(value) { self.expr(value).map(Some) } else { Ok(None) };
         let integer = match integer {
             Ok(i) => i,
             Err(e) => {
@@ -95,6 +95,27 @@ impl Resolver {
             },
         };
         self.bind(Sigil::Index, name, binding)
+    }
+
+    /// Whether nothing in the expression makes it a real number.
+    fn is_integer(&self, e: &Expr) -> bool {
+        let mut todo = vec![e];
+        while let Some(e) = todo.pop() {
+            match &e.kind {
+                ExprKind::Int(_) => {}
+                ExprKind::Name(name) => match self.scopes.get(Sigil::Index, name) {
+                    Some(Binding::Constant(i)) if self.constants.list[i].integer.is_none() => {
+                        return false;
+                    }
+                    None if matches!(name.as_str(), "inf" | "nan") => return false,
+                    _ => {}
+                },
+                ExprKind::Real(_) | ExprKind::Sqrt(_) => return false,
+                ExprKind::Neg(a) => todo.push(a),
+                ExprKind::Bin(_, a, b) => todo.extend([&**a, &**b]),
+            }
+        }
+        true
     }
 
     /// The value of a number where a literal is due, in binary64.
@@ -153,25 +174,6 @@ impl Resolver {
             }
         })
     }
-}
-
-/// Whether nothing in the expression makes it a real number.
-fn is_integer(e: &Expr) -> bool {
-    let mut todo = vec![e];
-    while let Some(e) = todo.pop() {
-        match &e.kind {
-            ExprKind::Int(_) => {}
-            ExprKind::Name(name) => {
-                if matches!(name.as_str(), "inf" | "nan") {
-                    return false;
-                }
-            }
-            ExprKind::Real(_) | ExprKind::Sqrt(_) => return false,
-            ExprKind::Neg(a) => todo.push(a),
-            ExprKind::Bin(_, a, b) => todo.extend([&**a, &**b]),
-        }
-    }
-    true
 }
 
 /// A number as a literal that reads back to itself.

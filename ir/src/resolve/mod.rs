@@ -10,7 +10,11 @@
 //! Not checked here: whether specs fit their operands ([`crate::verify`]).
 
 mod bounds;
+mod constants;
+mod declare;
 mod exprs;
+mod expressions;
+mod launch;
 mod maps;
 mod means;
 mod scope;
@@ -27,7 +31,7 @@ use crate::program::{Program, Stmt, StmtKind, Table, VarKind};
 use crate::span::Span;
 use crate::text;
 use scope::{Binding, Scopes, Sigil};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is none.
 ///
@@ -35,13 +39,53 @@ use std::collections::HashMap;
 /// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`]. Else every
 /// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
+    resolved(module, src, false).map(|r| r.p)
+}
+
+/// A module without short forms, and what it says.
+#[derive(Clone, Debug)]
+pub struct Elaborated {
+    /// Every spec says who executes it, every tensor is allocated, every operation of an expression is a spec. What a
+    /// statement became has its place and names it.
+    pub module: ast::Module,
+    /// Of that module.
+    pub program: Program,
+}
+
+/// Writes out the short forms of `carbyne 2`. A module without any stays as it is.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn elaborate(module: &ast::Module, src: &str) -> Result<Elaborated, Diagnostics> {
+    if module.version < 2 {
+        let program = resolve(module, src)?;
+        return Ok(Elaborated { module: module.clone(), program });
+    }
+    let r = resolved(module, src, true)?;
+    let module = ast::Module {
+        header: module.header.clone(),
+        version: module.version,
+        items: r.written.unwrap_or_default(),
+        footer: module.footer.clone(),
+    };
+    // Tensors that were looked at to find a type are none of the program's.
+    let program = resolve(&module, src)?;
+    Ok(Elaborated { module, program })
+}
+
+fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Diagnostics> {
     let unwritable = text::well_formed(module);
     if !unwritable.is_empty() {
         return Err(unwritable);
     }
     let mut r = Resolver::new(src);
+    r.version = module.version;
+    r.written = write.then(Vec::new);
+    if module.version > 1 {
+        r.taken = names_of(module);
+    }
     r.module(module);
-    if r.errors.is_empty() { Ok(r.p) } else { Err(r.errors) }
+    if r.errors.is_empty() { Ok(r) } else { Err(r.errors) }
 }
 
 type Fallible<T> = Result<T, Box<Diagnostic>>;
@@ -58,6 +102,22 @@ struct Resolver {
     line_starts: Vec<u32>,
     /// The statement, until those of its body are resolved.
     node: ast::NodeId,
+    /// Of the module.
+    version: u32,
+    /// Statements of the block that is read, without short forms; none where nobody wants them.
+    written: Option<Vec<ast::Stmt>>,
+    /// The statement as it is to be written, where it is another than the one that was read.
+    rewritten: Option<ast::StmtKind>,
+    /// Every name of a data tensor in the module: those that are made up differ from them.
+    taken: HashSet<String>,
+    /// Constants of `let` that are not the same as integers and as real numbers.
+    constants: constants::Constants,
+    /// Who executes the bodies around the statement, as written and as resolved.
+    around: Vec<launch::Around>,
+    /// Tensors that results declared, in the open blocks.
+    declared: Vec<declare::Declared>,
+    /// Buffers that something reads.
+    read: HashSet<crate::program::BufferId>,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
     /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
@@ -91,6 +151,14 @@ impl Resolver {
             scopes: Scopes::default(),
             line_starts,
             node: ast::NodeId::fresh(),
+            version: 1,
+            written: None,
+            rewritten: None,
+            taken: HashSet::new(),
+            constants: constants::Constants::default(),
+            around: vec![],
+            declared: vec![],
+            read: HashSet::new(),
             depth: 0,
             holds: vec![],
         }
@@ -121,9 +189,12 @@ impl Resolver {
         }
     }
 
-    fn block(&mut self, block: &ast::Block) -> Vec<Stmt> {
+    /// The statements of a block, and the block without short forms, where it is wanted.
+    fn block(&mut self, block: &ast::Block) -> (Vec<Stmt>, ast::Block) {
         self.scopes.enter();
         let outside = self.holds.len();
+        let around = self.written.as_mut().map(std::mem::take);
+        let declared = self.declared.len();
         let mut out = vec![];
         for stmt in &block.stmts {
             if self.errors.is_full() {
@@ -132,22 +203,72 @@ impl Resolver {
             self.stmt(stmt, &mut out);
         }
         self.holds.truncate(outside);
+        self.unread(declared);
         self.scopes.leave();
-        out
+        let stmts = match around {
+            Some(around) => self.written.replace(around).unwrap_or_default(),
+            None => vec![],
+        };
+        (out, ast::Block { stmts, footer: block.footer.clone() })
     }
 
     /// Resolves one statement; its effect, if it has one, is appended to `out`.
     fn stmt(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) {
-        self.node = stmt.id;
-        match self.stmt_kind(stmt) {
-            Ok(None) => {}
-            Ok(Some(kind)) => {
-                let line = self.line(stmt.span);
-                out.push(Stmt { kind, span: stmt.span, line, node: stmt.id });
-            }
+        let written = self.written.as_ref().map_or(0, Vec::len);
+        match self.written_out(stmt, out) {
+            Ok(()) => {}
             Err(d) if d.message.is_empty() => {} // Reported where the name was defined.
             Err(d) => self.errors.push(*d),
         }
+        // Comments stay with the first statement of what was written out.
+        let first = self.written.as_mut().and_then(|w| w.get_mut(written));
+        if let Some(first) = first.filter(|s| !s.id.same(stmt.id)) {
+            first.blank_above = stmt.blank_above;
+            first.leading.clone_from(&stmt.leading);
+            first.trailing.clone_from(&stmt.trailing);
+        }
+    }
+
+    /// A statement, or the statements that it stands for.
+    fn written_out(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
+        match &stmt.kind {
+            ast::StmtKind::Assign { target, ty, value } => {
+                self.assign(stmt, target, ty.as_ref(), value, out)
+            }
+            ast::StmtKind::Spec(spec) if self.version > 1 => match self.short_spec(stmt, spec, out)? {
+                Some(spec) => {
+                    let plain = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
+                    self.plain(&plain, out)
+                }
+                None => self.plain(stmt, out),
+            },
+            _ => self.plain(stmt, out),
+        }
+    }
+
+    /// A statement that stands for itself.
+    fn plain(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
+        self.node = stmt.id;
+        self.rewritten = None;
+        let kind = self.stmt_kind(stmt)?;
+        if self.written.is_some() {
+            let kind = self.rewritten.take().unwrap_or_else(|| stmt.kind.clone());
+            let copy = ast::Stmt {
+                blank_above: stmt.blank_above,
+                leading: stmt.leading.clone(),
+                trailing: stmt.trailing.clone(),
+                kind,
+                span: stmt.span,
+                id: stmt.id,
+                from: stmt.from,
+            };
+            self.written.get_or_insert_default().push(copy);
+        }
+        if let Some(kind) = kind {
+            let line = self.line(stmt.span);
+            out.push(Stmt { kind, span: stmt.span, line, node: stmt.id });
+        }
+        Ok(())
     }
 
     fn stmt_kind(&mut self, stmt: &ast::Stmt) -> Fallible<Option<StmtKind>> {
@@ -155,16 +276,13 @@ impl Resolver {
         match &stmt.kind {
             A::Let(defs) => {
                 for (name, expr) in defs {
-                    let value = self.expr(expr);
-                    let bound = value.as_ref().map_or(Binding::Broken, |d| Binding::Index(*d));
-                    self.bind(Sigil::Index, name, bound)?;
-                    value?;
+                    self.bind_constant(name, expr)?;
                 }
                 Ok(None)
             }
             A::Sym(sym) => self.sym(sym).map(|()| None),
-            A::DataDecl { name, ty } => {
-                let id = self.data_decl(name, ty);
+            A::DataDecl { name, ty, range } => {
+                let id = self.data_decl(name, ty, range.as_ref());
                 self.bind_result(Sigil::Data, name, id, Binding::Tensor)?;
                 Ok(None)
             }
@@ -190,9 +308,12 @@ impl Resolver {
                 Ok(Some(StmtKind::Allocate(id)))
             }
             A::Spec(spec) => self.spec(spec).map(|id| Some(StmtKind::Spec(id))),
-            A::For { var, start, end, step, unroll, body } => {
-                self.for_loop(var, (start, end, step), *unroll, body, stmt.span).map(Some)
-            }
+            A::For { .. } => self.for_loop(&stmt.kind, stmt.span).map(Some),
+            A::Assign { .. } | A::Call(_) | A::Def(_) | A::Import(_) => fail(Diagnostic::new(
+                Code::Internal,
+                stmt.span,
+                "a short form was not written out",
+            )),
             A::If { cond, then, otherwise } => {
                 let cond = cond
                     .iter()
@@ -202,9 +323,19 @@ impl Resolver {
                 for (lhs, op, rhs) in &cond {
                     self.assume(*lhs, *op, *rhs);
                 }
-                let then = self.block(then);
+                let (then, first) = self.block(then);
                 self.holds.truncate(outside);
-                let otherwise = otherwise.as_ref().map_or(vec![], |b| self.block(b));
+                let other = otherwise.as_ref().map(|b| self.block(b));
+                let (otherwise, second) = match other {
+                    Some((stmts, block)) => (stmts, Some(block)),
+                    None => (vec![], None),
+                };
+                if self.written.is_some()
+                    && let A::If { cond, .. } = &stmt.kind
+                {
+                    let cond = cond.clone();
+                    self.rewritten = Some(A::If { cond, then: first, otherwise: second });
+                }
                 Ok(Some(StmtKind::If { cond, then, otherwise }))
             }
             A::Barrier(view) => {
@@ -240,14 +371,25 @@ impl Resolver {
         self.bind(Sigil::Index, &sym.name, Binding::Index(dim))
     }
 
-    fn for_loop(
-        &mut self,
-        var: &ast::Name,
-        bounds: (&ast::Expr, &ast::Expr, &ast::Expr),
-        unroll: ast::Unroll,
-        body: &ast::Block,
-        span: Span,
-    ) -> Fallible<StmtKind> {
+    fn for_loop(&mut self, kind: &ast::StmtKind, span: Span) -> Fallible<StmtKind> {
+        let ast::StmtKind::For { var, start, end, step, unroll, stages, body } = kind else {
+            return fail(Diagnostic::new(Code::Internal, span, "no loop is no loop"));
+        };
+        let (bounds, unroll) = ((start, end, step), *unroll);
+        let depth = match stages {
+            None => 1,
+            Some(e) => {
+                let n = self.constant(e, "the number of stages")?;
+                if !(1..=crate::limits::MAX_STAGES).contains(&n) {
+                    return fail(
+                        Diagnostic::new(Code::LoopStep, e.span, format!("a loop of {n} stages"))
+                            .label(format!("not from 1 to {}", crate::limits::MAX_STAGES))
+                            .help("write how many iterations may be under way at a time"),
+                    );
+                }
+                n
+            }
+        };
         let start = self.expr(bounds.0)?;
         let end = self.expr(bounds.1)?;
         let step = self.constant(bounds.2, "the loop's step")?;
@@ -282,11 +424,24 @@ impl Resolver {
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
         let outside = self.holds.len();
         self.stays_below(dim, end);
-        let body = self.block(body);
+        let (body, block) = self.block(body);
         self.holds.truncate(outside);
         self.scopes.leave();
         bound?;
-        Ok(StmtKind::For { var: id, start, end, step, unroll, body })
+        if self.written.is_some()
+            && let ast::StmtKind::For { var, start, end, step, unroll, stages, .. } = kind
+        {
+            self.rewritten = Some(ast::StmtKind::For {
+                var: var.clone(),
+                start: start.clone(),
+                end: end.clone(),
+                step: step.clone(),
+                unroll: *unroll,
+                stages: stages.clone(),
+                body: block,
+            });
+        }
+        Ok(StmtKind::For { var: id, start, end, step, unroll, stages: depth, body })
     }
 
     /// A new variable of the arena.
@@ -329,6 +484,31 @@ impl Resolver {
             ),
         }
     }
+}
+
+/// Names of data tensors that a module mentions where they are made.
+fn names_of(module: &ast::Module) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let mut open = vec![module.items.iter()];
+    while let Some(rest) = open.last_mut() {
+        let Some(stmt) = rest.next() else {
+            open.pop();
+            continue;
+        };
+        match &stmt.kind {
+            ast::StmtKind::DataDecl { name, .. }
+            | ast::StmtKind::DataDef { name, .. }
+            | ast::StmtKind::Allocate { name, .. } => drop(names.insert(name.text.clone())),
+            ast::StmtKind::Assign { target, .. } => drop(names.insert(target.base.text.clone())),
+            ast::StmtKind::Spec(ast::Spec { outputs, .. })
+            | ast::StmtKind::Call(ast::Call { outputs, .. }) => {
+                names.extend(outputs.iter().map(|v| v.base.text.clone()));
+            }
+            _ => {}
+        }
+        open.extend(stmt.kind.blocks().map(|b| b.stmts.iter()));
+    }
+    names
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

@@ -81,13 +81,27 @@ impl Scopes {
         self.names.get(&(sigil, name.to_owned())).map(|(_, b)| *b)
     }
 
+    /// The name in scope that is nearest to one that is in scope, too.
+    pub(super) fn nearest_other(&self, sigil: Sigil, name: &str) -> Option<String> {
+        self.nearest_but(sigil, name, Some(name))
+    }
+
     /// The name in scope that is nearest to a misspelled one.
     pub(super) fn nearest(&self, sigil: Sigil, name: &str) -> Option<String> {
+        self.nearest_but(sigil, name, None)
+    }
+
+    fn nearest_but(
+        &self,
+        sigil: Sigil,
+        name: &str,
+        not: Option<&str>,
+    ) -> Option<String> {
         let mut best: Option<(usize, &String)> = None;
         let mut keys: Vec<&(Sigil, String)> = self.names.keys().collect();
         keys.sort_by(|a, b| a.1.cmp(&b.1));
         for (s, candidate) in keys {
-            if *s != sigil || candidate.len() > 64 || name.len() > 64 {
+            if *s != sigil || Some(candidate.as_str()) == not || candidate.len() > 64 || name.len() > 64 {
                 continue;
             }
             let d = distance(name, candidate);

@@ -43,25 +43,37 @@ impl Resolver {
             self.bind(Sigil::Kernel, name, Binding::Broken)?;
         }
         let exec = match &spec.exec {
-            Some((b, t)) => {
+            Some(ast::Exec::Both(b, t)) => {
                 Some(Exec { blocks: self.thread_view(b)?, threads: self.thread_view(t)? })
             }
             None if top && spec.body.is_none() => None,
-            None => {
-                return fail(
-                    Diagnostic::new(
-                        Code::ExecConfig,
-                        spec.span,
-                        "the spec does not say who executes it",
-                    )
-                    .help("write `<<<#blocks, #threads>>>` after its name"),
+            _ => {
+                let d = Diagnostic::new(
+                    Code::ExecConfig,
+                    spec.span,
+                    "the spec does not say who executes it",
                 );
+                return fail(match self.version {
+                    1 => d.help(
+                        "write `<<<#blocks, #threads>>>` after its name, or `carbyne 2` in the first \
+                         line: then those of the spec around it execute it",
+                    ),
+                    _ => d.help(
+                        "write `<<<#blocks, #threads>>>` after its name, or declare them there: \
+                         `<<<#grid:[8], #cta:[128]>>>`",
+                    ),
+                });
             }
         };
         let mut inputs = vec![];
         for input in &spec.inputs {
             inputs.push(match input {
-                A::View(v) => Operand::Tensor(self.operand(v)?),
+                A::View(v) => {
+                    let t = self.operand(v)?;
+                    self.read.insert(self.p.tensors[t].buffer);
+                    Operand::Tensor(t)
+                }
+                A::Value(e) => Operand::Number(self.real(e)?),
                 A::Number(n) => match n.text.parse::<f64>() {
                     Ok(v) => Operand::Number(v),
                     Err(_) => {
@@ -117,10 +129,14 @@ impl Resolver {
             line: self.line(spec.span),
             node: self.node,
         });
+        let mut means = None;
         if let Some(block) = &spec.means {
             let head = self.p.specs[id].clone();
-            self.p.specs[id].means = Some(self.means(spec, &head, block)?);
+            let (found, block) = self.means(spec, &head, block)?;
+            self.p.specs[id].means = Some(found);
+            means = Some(block);
         }
+        let mut written = None;
         if let Some(body) = &spec.body {
             if body.stmts.is_empty() {
                 self.errors.push(
@@ -137,9 +153,31 @@ impl Resolver {
                 );
             }
             self.depth += 1;
-            let body = self.block(body);
+            let around = self.around.len();
+            if let (Some(ast::Exec::Both(blocks, threads)), Some(exec)) = (&spec.exec, exec) {
+                let (blocks, threads) = (blocks.clone(), threads.clone());
+                self.around.push(super::launch::Around { blocks, threads, exec });
+            }
+            let (body, block) = self.block(body);
+            self.around.truncate(around);
             self.depth -= 1;
             self.p.specs[id].body = Some(body);
+            written = Some(block);
+        }
+        if self.written.is_some() && (means.is_some() || written.is_some()) {
+            let head = ast::Spec {
+                kind: spec.kind,
+                name: spec.name.clone(),
+                exec: spec.exec.clone(),
+                inputs: spec.inputs.clone(),
+                outputs: spec.outputs.clone(),
+                declared: spec.declared.clone(),
+                attrs: spec.attrs.clone(),
+                means,
+                body: written,
+                span: spec.span,
+            };
+            self.rewritten = Some(ast::StmtKind::Spec(head));
         }
         Ok(id)
     }
@@ -235,7 +273,7 @@ impl Resolver {
     }
 
     /// The constants of an attribute; a lone name is the constant of that name.
-    fn attr_ints(&self, key: &str, value: &AttrValue, attr: &ast::Attr) -> Fallible<Vec<i64>> {
+    pub(super) fn attr_ints(&self, key: &str, value: &AttrValue, attr: &ast::Attr) -> Fallible<Vec<i64>> {
         let leaves = match value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],

@@ -15,7 +15,12 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 
 impl Resolver {
-    pub(super) fn data_decl(&mut self, name: &ast::Name, ty: &TensorType) -> Fallible<TensorId> {
+    pub(super) fn data_decl(
+        &mut self,
+        name: &ast::Name,
+        ty: &TensorType,
+        range: Option<&(Expr, Expr)>,
+    ) -> Fallible<TensorId> {
         let place = |message: String, help: &str| {
             fail(Diagnostic::new(Code::Placement, ty.span, message).help(help))
         };
@@ -41,6 +46,21 @@ impl Resolver {
         }
         let id = self.storage(name, ty)?;
         let buffer = self.p.tensors[id].buffer;
+        if let Some((from, to)) = range {
+            let range = (self.expr(from)?, self.expr(to)?);
+            if ty.scalar.int_range().is_none() {
+                return fail(
+                    Diagnostic::new(
+                        Code::DataIndex,
+                        from.span,
+                        format!("a range of elements of {}", ty.scalar),
+                    )
+                    .label("only integers have one")
+                    .help("remove it, or make the elements integers"),
+                );
+            }
+            self.p.buffers[buffer].range = Some(range);
+        }
         self.p.params.push(buffer);
         Ok(id)
     }
@@ -70,6 +90,7 @@ impl Resolver {
             at: None,
             reuses: None,
             open: false,
+            range: None,
             tensor: TensorId(0),
             span: ty.span,
             node: self.node,
@@ -321,7 +342,7 @@ impl Resolver {
         }
     }
 
-    fn data_view(&mut self, view: &ast::View) -> Fallible<Tensor> {
+    pub(super) fn data_view(&mut self, view: &ast::View) -> Fallible<Tensor> {
         let (name, span) = base(view);
         let id = self.tensor_named(name, span)?;
         let mut t = self.p.tensors[id].clone();
@@ -401,6 +422,13 @@ impl Resolver {
                     None => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
                 }
             }
+            ViewOp::Permute(order) => {
+                let level = self.outermost(&t.levels, span)?.clone();
+                t.levels[0] = self.permuted(&level, order, span)?;
+            }
+            ViewOp::Iota(_) | ViewOp::Pick(_) => {
+                return fail(Diagnostic::new(Code::Placement, span, "not yet"));
+            }
             ViewOp::Mine => {
                 let Some(Dist { tv, .. }) = t.dist.take() else {
                     return fail(
@@ -449,6 +477,46 @@ impl Resolver {
             }
         }
         Ok(())
+    }
+
+    /// The modes in another order: mode i of the result is mode `order[i]`; the last two exchanged where it is empty.
+    pub(super) fn permuted(
+        &self,
+        level: &Layout<Dim>,
+        order: &[Expr],
+        span: Span,
+    ) -> Fallible<Layout<Dim>> {
+        let mut modes = level.modes();
+        let n = modes.len();
+        if order.is_empty() {
+            if n < 2 {
+                return fail(
+                    Diagnostic::new(Code::WrongRank, span, "only two modes can be transposed")
+                        .label(format!("the outermost level has {}", count(n, "mode")))
+                        .help("remove `.transpose()`, or apply it before the index"),
+                );
+            }
+            modes.swap(n - 2, n - 1);
+            return self.joined(&modes, span);
+        }
+        let order: Vec<i64> = order
+            .iter()
+            .map(|e| self.constant(e, "a mode of the permutation"))
+            .collect::<Fallible<_>>()?;
+        let mut seen = order.clone();
+        seen.sort_unstable();
+        if !seen.iter().copied().eq(0..n as i64) {
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, format!("{order:?} is no order of {n} modes"))
+                    .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
+                    .help("name every mode once, counted from 0: `.permute([1,0])`"),
+            );
+        }
+        let modes: Vec<_> = order
+            .iter()
+            .filter_map(|i| usize::try_from(*i).ok().and_then(|i| modes.get(i).cloned()))
+            .collect();
+        self.joined(&modes, span)
     }
 
     pub(super) fn outermost<'a>(

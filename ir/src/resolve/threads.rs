@@ -210,7 +210,16 @@ impl Resolver {
                     t.levels.pop();
                     t.each = Some(self.p.threads.push(t.clone()));
                 }
-                ViewOp::Mine | ViewOp::Tv(..) | ViewOp::Peer(_) | ViewOp::TensorMap { .. } => {
+                ViewOp::Permute(order) => {
+                    let level = self.outermost(&t.levels, span)?.clone();
+                    t.levels[0] = self.permuted(&level, order, span)?;
+                }
+                ViewOp::Mine
+                | ViewOp::Tv(..)
+                | ViewOp::Peer(_)
+                | ViewOp::TensorMap { .. }
+                | ViewOp::Iota(_)
+                | ViewOp::Pick(_) => {
                     return fail(
                         Diagnostic::new(
                             Code::Placement,

@@ -50,7 +50,7 @@ impl Resolver {
         spec: &ast::Spec,
         head: &Spec,
         block: &ast::Block,
-    ) -> Fallible<Means> {
+    ) -> Fallible<(Means, ast::Block)> {
         if spec.kind != SpecKind::Generic {
             return fail(
                 Diagnostic::new(
@@ -68,7 +68,12 @@ impl Resolver {
         found
     }
 
-    fn chain(&mut self, spec: &ast::Spec, head: &Spec, block: &ast::Block) -> Fallible<Means> {
+    fn chain(
+        &mut self,
+        spec: &ast::Spec,
+        head: &Spec,
+        block: &ast::Block,
+    ) -> Fallible<(Means, ast::Block)> {
         let mut c = Chain {
             means: Means::default(),
             names: HashMap::new(),
@@ -87,8 +92,29 @@ impl Resolver {
                 c.outputs.entry(view.base.text.clone()).or_insert((i, None));
             }
         }
+        let mut written = ast::Block { stmts: vec![], footer: block.footer.clone() };
         for stmt in &block.stmts {
-            self.means_stmt(&mut c, stmt, head)?;
+            let ast::StmtKind::Assign { target, ty, value } = &stmt.kind else {
+                self.means_stmt(&mut c, stmt, head)?;
+                written.stmts.push(stmt.clone());
+                continue;
+            };
+            if let Some(ty) = ty {
+                return fail(
+                    Diagnostic::new(Code::Placement, ty.span, "a type in a `means` block")
+                        .help("remove it: types follow from the operands"),
+                );
+            }
+            let mut steps = self.meant(stmt, target, value)?;
+            for step in &steps {
+                self.means_stmt(&mut c, step, head)?;
+            }
+            if let Some(first) = steps.first_mut() {
+                first.blank_above = stmt.blank_above;
+                first.leading.clone_from(&stmt.leading);
+                first.trailing.clone_from(&stmt.trailing);
+            }
+            written.stmts.append(&mut steps);
         }
         if let Some(i) = c.means.outputs.iter().position(|v| *v == usize::MAX) {
             let name = self.p.tensor_name(head.outputs[i]);
@@ -120,7 +146,7 @@ impl Resolver {
                 .help("remove it, or correct the name of what was to read it"),
             );
         }
-        Ok(c.means)
+        Ok((c.means, written))
     }
 
     /// An operand of the spec as it is when the spec begins.
@@ -164,9 +190,9 @@ impl Resolver {
                 misplaced(stmt.span, "a type", "remove it: types follow from the operands")
             }
             ast::StmtKind::Spec(spec) => {
-                if let Some((blocks, _)) = &spec.exec {
+                if spec.exec.is_some() {
                     let help = "remove `<<<..>>>`: nothing executes what a spec means";
-                    return misplaced(blocks.span, "an executor", help);
+                    return misplaced(spec.span, "an executor", help);
                 }
                 if spec.means.is_some() || spec.body.is_some() {
                     return misplaced(
@@ -260,6 +286,16 @@ impl Resolver {
                         Some(level) => levels[0] = level,
                         None => drop(levels.splice(0..usize::from(!levels.is_empty()), [])),
                     }
+                }
+                ViewOp::Permute(order) => {
+                    let level = self.outermost(&levels, view.span)?.clone();
+                    levels[0] = self.permuted(&level, order, view.span)?;
+                }
+                ViewOp::Iota(_) | ViewOp::Pick(_) => {
+                    return fail(
+                        Diagnostic::new(Code::Placement, view.span, "not yet in a `means` block")
+                            .help("write an Iota"),
+                    );
                 }
                 ViewOp::Mine
                 | ViewOp::Tv(..)
@@ -428,6 +464,7 @@ impl Resolver {
                     found.inputs.push(MeansInput::Value(value));
                     found.values.push(value);
                 }
+                ast::Operand::Value(e) => found.inputs.push(MeansInput::Number(self.real(e)?)),
                 ast::Operand::Number(n) => match n.text.parse::<f64>() {
                     Ok(v) => found.inputs.push(MeansInput::Number(v)),
                     Err(_) => {

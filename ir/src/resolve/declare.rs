@@ -1,0 +1,376 @@
+//! Results that declare tensors: their extents, type and place.
+
+use super::constants::literal;
+use super::scope::{Binding, Sigil};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::leaf::Leaf;
+use crate::program::{BufferId, Stmt};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+
+/// A tensor that a result declared.
+pub(super) struct Declared {
+    name: String,
+    span: Span,
+    buffer: BufferId,
+}
+
+/// What is known of an operand or a result.
+#[derive(Clone, Debug)]
+pub(super) struct Shaped {
+    /// Extents, each also as a person would write it.
+    pub(super) extents: Vec<Dim>,
+    pub(super) scalar: Scalar,
+}
+
+impl Resolver {
+    /// A spec of `carbyne 2` as one of version 1: tensors that it declares are allocated before it. None where it is
+    /// one already.
+    pub(super) fn short_spec(
+        &mut self,
+        stmt: &ast::Stmt,
+        spec: &ast::Spec,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<Option<ast::Spec>> {
+        if let Some(ast::Exec::Launch(launch)) = &spec.exec {
+            let spec = self.launched(stmt, spec, launch, out)?;
+            return Ok(Some(spec));
+        }
+        let exec = self.executors(spec)?;
+        let values = spec.inputs.iter().any(|i| matches!(i, Operand::Value(_)));
+        let new: Vec<usize> = (0..spec.outputs.len())
+            .filter(|i| {
+                let typed = spec.declared.get(*i).is_some_and(Option::is_some);
+                typed || self.depth > 0 && self.is_new(&spec.outputs[*i])
+            })
+            .collect();
+        if exec.is_none() && !values && new.is_empty() {
+            return Ok(None);
+        }
+        let mut spec = spec.clone();
+        spec.exec = exec.or(spec.exec.take());
+        for input in &mut spec.inputs {
+            if let Operand::Value(e) = input {
+                let text = literal(self.real(e)?);
+                *input = Operand::Number(ast::Number { text, span: e.span });
+            }
+        }
+        for i in new {
+            let ty = spec.declared.get(i).cloned().flatten();
+            let view = &spec.outputs[i];
+            if !view.ops.is_empty() {
+                return fail(
+                    Diagnostic::new(Code::Expression, view.span, "a view that is written has a type")
+                        .label("only names that are declared have one")
+                        .help("leave the type out, or write a name"),
+                );
+            }
+            let accumulates = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
+            if accumulates {
+                let mut d = *self.unknown(Sigil::Data, &view.base.text, view.base.span);
+                d = d.label(format!("a {} adds to what is there", spec.kind));
+                if self.scopes.nearest(Sigil::Data, &view.base.text).is_none() {
+                    d = d.help(format!(
+                        "define it first, `%{}:[..].f32 = 0`, or write `MatMul.set`",
+                        view.base.text
+                    ));
+                }
+                return fail(d);
+            }
+            let shaped = self.result_of(&spec, ty.as_ref())?;
+            let name = spec.outputs[i].base.clone();
+            self.declare(&name, ty.as_ref(), shaped, true, stmt, out)?;
+        }
+        spec.declared.clear();
+        Ok(Some(spec))
+    }
+
+    /// Whether a view is a name that nothing defines.
+    pub(super) fn is_new(&self, view: &View) -> bool {
+        view.ops.is_empty() && self.scopes.get(Sigil::Data, &view.base.text).is_none()
+    }
+
+    /// Allocates a tensor for a result. `named` where a person gave it its name.
+    pub(super) fn declare(
+        &mut self,
+        name: &ast::Name,
+        ty: Option<&ResultType>,
+        shaped: Option<Shaped>,
+        named: bool,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        let levels = match (ty.filter(|t| !t.levels.is_empty()), &shaped) {
+            (Some(ty), _) => ty.levels.clone(),
+            (None, Some(shaped)) => {
+                let modes = shaped
+                    .extents
+                    .iter()
+                    .map(|d| self.written_extent(*d, name.span).map(TupleExpr::Leaf))
+                    .collect::<Fallible<Vec<_>>>()?;
+                vec![ast::Dims { modes, strides: None, span: name.span }]
+            }
+            (None, None) => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Expression,
+                        name.span,
+                        format!("the extents of `%{}` do not follow from its spec", name.text),
+                    )
+                    .label("declared here")
+                    .help(format!("write its type, `%{}:[8,8].f32`, or allocate it before", name.text)),
+                );
+            }
+        };
+        let scalar = match (ty.and_then(|t| t.scalar), &shaped) {
+            (Some(scalar), _) => scalar,
+            (None, Some(shaped)) => shaped.scalar,
+            (None, None) => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Expression,
+                        name.span,
+                        format!("the type of `%{}` does not follow from its spec", name.text),
+                    )
+                    .help("write its scalar type"),
+                );
+            }
+        };
+        let mut attrs = ty.map_or(vec![], |t| t.attrs.clone());
+        let memory = ty.and_then(|t| t.memory).unwrap_or(Memory::Rf);
+        let pinned = attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..) | TypeAttr::Open));
+        let strides = levels.iter().any(|l| l.strides.is_some());
+        // A layout that nobody wrote is open, in shared memory as in registers.
+        if !pinned && !strides && scalar != Scalar::Mbarrier {
+            attrs.insert(0, TypeAttr::Open);
+        }
+        let span = ty.map_or(name.span, |t| t.span);
+        let whole = ast::TensorType { levels, scalar, memory: Some(memory), attrs, span };
+        if let (Some(ty), Some(shaped)) = (ty, &shaped) {
+            self.agrees(name, ty, &whole, shaped)?;
+        }
+        let kind = ast::StmtKind::Allocate { name: name.clone(), ty: whole };
+        self.plain(&ast::Stmt::derived(kind, stmt), out)?;
+        if let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &name.text)
+            && named
+        {
+            let buffer = self.p.tensors[t].buffer;
+            self.declared.push(Declared { name: name.text.clone(), span: name.span, buffer });
+        }
+        Ok(())
+    }
+
+    /// Compares what is written of a type with what follows.
+    fn agrees(
+        &self,
+        name: &ast::Name,
+        ty: &ResultType,
+        whole: &ast::TensorType,
+        shaped: &Shaped,
+    ) -> Fallible<()> {
+        let mismatch = |label: String, help: String| {
+            fail(
+                Diagnostic::new(
+                    Code::TypeMismatch,
+                    ty.span,
+                    format!("the written type of `%{}` disagrees with its spec", name.text),
+                )
+                .label(label)
+                .help(help),
+            )
+        };
+        if whole.scalar != shaped.scalar {
+            return mismatch(
+                format!("written {}, the spec gives {}", whole.scalar, shaped.scalar),
+                format!("convert it: `cast(.., {})`, or leave the type out", whole.scalar),
+            );
+        }
+        let levels = self.declared_levels(&whole.levels)?;
+        let sizes: Vec<Dim> = levels
+            .iter()
+            .flat_map(|l| l.modes())
+            .map(|m| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(ty.span, &e)))
+            .collect::<Fallible<_>>()?;
+        let same = sizes.len() == shaped.extents.len()
+            && sizes
+                .iter()
+                .zip(&shaped.extents)
+                .all(|(a, b)| Leaf::eq(&self.p.arena, *a, *b).is_true());
+        if ty.levels.is_empty() || same {
+            return Ok(());
+        }
+        let show = |all: &[Dim]| {
+            let all: Vec<String> =
+                all.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
+            format!("[{}]", all.join(","))
+        };
+        mismatch(
+            format!("written {}, the spec gives {}", show(&sizes), show(&shaped.extents)),
+            "correct the extents, or leave them out".to_owned(),
+        )
+    }
+
+    /// An extent as it is written in a type.
+    fn written_extent(&self, d: Dim, span: Span) -> Fallible<ast::Expr> {
+        match d {
+            Dim::Const(n) => Ok(ast::Expr { kind: ast::ExprKind::Int(n), span }),
+            Dim::Expr(_) => fail(
+                Diagnostic::new(Code::Expression, span, "an extent of the result is no constant")
+                    .label(format!("it is {}", self.p.arena.display(d)))
+                    .help("allocate the tensor with constant extents"),
+            ),
+        }
+    }
+
+    /// What a spec with these operands gives; none where it does not follow.
+    fn result_of(&mut self, spec: &ast::Spec, ty: Option<&ResultType>) -> Fallible<Option<Shaped>> {
+        let mut inputs = vec![];
+        for input in &spec.inputs {
+            inputs.push(match input {
+                Operand::View(v) => {
+                    let t = self.looked_at(v)?;
+                    Some(t)
+                }
+                Operand::Number(_) | Operand::Value(_) => None,
+            });
+        }
+        self.gives(spec.kind, &inputs, &spec.attrs, ty.and_then(|t| t.scalar), spec.span)
+    }
+
+    /// Extents and type of a view, which stays no tensor of the program.
+    pub(super) fn looked_at(&mut self, view: &View) -> Fallible<Shaped> {
+        let tensor = match view.ops.is_empty() {
+            true => self.p.tensors[self.tensor_named(&view.base.text, view.base.span)?].clone(),
+            false => self.data_view(view)?,
+        };
+        let extents = tensor
+            .concat()
+            .modes()
+            .iter()
+            .map(|m| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(view.span, &e)))
+            .collect::<Fallible<_>>()?;
+        Ok(Shaped { extents, scalar: self.p.buffers[tensor.buffer].scalar })
+    }
+
+    /// What a spec of these inputs gives, a literal being none; none where it does not follow from them.
+    pub(super) fn gives(
+        &mut self,
+        kind: SpecKind,
+        inputs: &[Option<Shaped>],
+        attrs: &[ast::Attr],
+        wanted: Option<Scalar>,
+        span: Span,
+    ) -> Fallible<Option<Shaped>> {
+        let tensors: Vec<&Shaped> = inputs.iter().flatten().collect();
+        let word = |key: &str| {
+            attrs.iter().find(|a| a.key.text == key).and_then(|a| match &a.value {
+                ast::AttrValue::Word(w) => w.parse::<Scalar>().ok(),
+                _ => None,
+            })
+        };
+        Ok(match kind {
+            SpecKind::Init | SpecKind::Generic | SpecKind::Iota => None,
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                let [a, b] = tensors[..] else { return Ok(None) };
+                let (n, m) = (a.extents.len(), b.extents.len());
+                if n != m || n < 2 {
+                    return Ok(None);
+                }
+                let mut extents = a.extents[..n - 1].to_vec();
+                extents.push(b.extents[n - 1]);
+                let natural = match a.scalar {
+                    Scalar::F64 => Scalar::F64,
+                    s if s.is_float() => Scalar::F32,
+                    _ => Scalar::I32,
+                };
+                Some(Shaped { extents, scalar: word("acc").or(wanted).unwrap_or(natural) })
+            }
+            SpecKind::Reduction(_) => {
+                let [a] = tensors[..] else { return Ok(None) };
+                let axes = self.axes_of(attrs, span)?;
+                if axes.is_empty() || axes.iter().any(|x| *x >= a.extents.len()) {
+                    return fail(
+                        Diagnostic::new(Code::Attribute, span, format!("a {kind} of no mode"))
+                            .label(format!("the operand has {} modes", a.extents.len()))
+                            .help("name the modes to remove: `axis=1`, `axis=(0,1)`"),
+                    );
+                }
+                let extents = a.extents.iter().enumerate();
+                let one = |(i, d): (usize, &Dim)| if axes.contains(&i) { Dim::Const(1) } else { *d };
+                Some(Shaped { extents: extents.map(one).collect(), scalar: a.scalar })
+            }
+            SpecKind::Unary(UnaryOp::Cast) => {
+                let [a] = tensors[..] else { return Ok(None) };
+                let Some(scalar) = word("to").or(wanted) else {
+                    return fail(
+                        Diagnostic::new(Code::Expression, span, "a cast to no type")
+                            .help("write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`"),
+                    );
+                };
+                Some(Shaped { extents: a.extents.clone(), scalar })
+            }
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Shfl(_) => {
+                let Some(first) = tensors.first() else { return Ok(None) };
+                let scalar = match kind {
+                    SpecKind::Binary(op) if op.compares() => Scalar::Bool,
+                    SpecKind::Select => {
+                        let chosen = inputs.get(1..).unwrap_or_default().iter().flatten().next();
+                        match chosen.map(|s| s.scalar).or(wanted) {
+                            Some(scalar) => scalar,
+                            None => return Ok(None),
+                        }
+                    }
+                    _ => first.scalar,
+                };
+                let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
+                let mut extents = vec![Dim::Const(1); rank];
+                for t in tensors.iter().filter(|t| t.extents.len() == rank) {
+                    for (mine, theirs) in extents.iter_mut().zip(&t.extents) {
+                        if *mine == Dim::Const(1) {
+                            *mine = *theirs;
+                        }
+                    }
+                }
+                Some(Shaped { extents, scalar })
+            }
+        })
+    }
+
+    /// The modes of `axis=`.
+    fn axes_of(&mut self, attrs: &[ast::Attr], span: Span) -> Fallible<Vec<usize>> {
+        let Some(attr) = attrs.iter().find(|a| a.key.text == "axis") else {
+            return fail(
+                Diagnostic::new(Code::Attribute, span, "a reduction without its modes")
+                    .help("name them: `axis=1`"),
+            );
+        };
+        let list = self.attr_ints("axis", &attr.value, attr)?;
+        Ok(list.into_iter().filter_map(|a| usize::try_from(a).ok()).collect())
+    }
+
+    /// Reports results that were declared since `from` and that nothing read.
+    pub(super) fn unread(&mut self, from: usize) {
+        for d in self.declared.split_off(from) {
+            if self.read.contains(&d.buffer) || !self.errors.is_empty() {
+                continue;
+            }
+            let others = self.scopes.nearest_other(Sigil::Data, &d.name);
+            self.errors.push(
+                Diagnostic::new(Code::Unread, d.span, format!("nothing reads `%{}`", d.name))
+                    .label("declared by this result")
+                    .help(match others {
+                        Some(near) => format!("did you mean `%{near}`? A new name declares a tensor"),
+                        None => "remove it, or use it: a new name declares a tensor".to_owned(),
+                    }),
+            );
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Expressions over tensors, written out as the specs that they stand for.
+//!
+//! An operation whose result has the type of what it is computed from writes over it, so that `exp(%s - %max)` takes
+//! one tensor: intermediate results are nobody else's.
+
+use super::constants::literal;
+use super::declare::Shaped;
+use super::scope::{Binding, Sigil};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, Apply, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::leaf::Leaf;
+use crate::program::Stmt;
+use crate::scalar::Scalar;
+use crate::span::Span;
+
+impl Resolver {
+    /// `%p = exp(%s - %max)`, in the body of a spec.
+    pub(super) fn assign(
+        &mut self,
+        stmt: &ast::Stmt,
+        target: &View,
+        ty: Option<&ResultType>,
+        value: &TensorExpr,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        let result = self.assigned(stmt, target, ty, value, out);
+        if result.is_err() && self.is_new(target) {
+            // Uses of the name stay silent.
+            let _ = self.bind(Sigil::Data, &target.base, Binding::Broken);
+        }
+        result
+    }
+
+    fn assigned(
+        &mut self,
+        stmt: &ast::Stmt,
+        target: &View,
+        ty: Option<&ResultType>,
+        value: &TensorExpr,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        if self.depth == 0 {
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    stmt.span,
+                    "an expression over tensors stands outside of every kernel",
+                )
+                .label("only declarations and kernels stand at top level")
+                .help("move it into the body of a spec; `let` defines constants"),
+            );
+        }
+        let is_new = self.is_new(target);
+        if let Some(ty) = ty.filter(|_| !is_new) {
+            return fail(
+                Diagnostic::new(
+                    Code::Redefined,
+                    target.span,
+                    format!("`%{}` is defined twice", target.base.text),
+                )
+                .label("declared again by its type")
+                .related(ty.span, "this type")
+                .help("leave the type out to write the tensor, or choose another name"),
+            );
+        }
+        let wanted = match is_new {
+            true => ty.and_then(|t| t.scalar),
+            false => Some(self.looked_at(target)?.scalar),
+        };
+        let shaped = match value {
+            TensorExpr::Number(_) => None,
+            TensorExpr::View(v) => Some(self.looked_at(v)?),
+            TensorExpr::Apply(apply) => self.typed(apply, wanted)?,
+        };
+        if is_new {
+            let ty = match (value, ty) {
+                // A number takes the type that is written.
+                (TensorExpr::Number(_), Some(ty)) if !ty.levels.is_empty() => Some(ty),
+                (TensorExpr::Number(e), _) => {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Expression,
+                            target.span,
+                            format!("a number does not say what `%{}` is", target.base.text),
+                        )
+                        .label("declared without extents")
+                        .related(e.span, "this number")
+                        .help(format!(
+                            "write its type, `%{}:[8,8].f32 = ..`; constants are defined by `let`",
+                            target.base.text
+                        )),
+                    );
+                }
+                (_, ty) => ty,
+            };
+            self.declare(&target.base, ty, shaped, true, stmt, out)?;
+        }
+        match value {
+            TensorExpr::Number(e) => {
+                let text = literal(self.real(e)?);
+                let number = Operand::Number(ast::Number { text, span: e.span });
+                self.leaf(SpecKind::Init, vec![number], target, vec![], stmt, e.span, out)
+            }
+            TensorExpr::View(v) => {
+                let from = Operand::View(v.clone());
+                self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)
+            }
+            TensorExpr::Apply(apply) => self.into_view(apply, target, is_new, wanted, stmt, out),
+        }
+    }
+
+    /// Extents and type of what an operation gives; none where they do not follow.
+    fn typed(&mut self, apply: &Apply, wanted: Option<Scalar>) -> Fallible<Option<Shaped>> {
+        let mut inputs = vec![];
+        for arg in &apply.args {
+            inputs.push(match arg {
+                TensorExpr::View(v) => Some(self.looked_at(v)?),
+                TensorExpr::Number(_) => None,
+                TensorExpr::Apply(a) => Some(self.known(a, None)?),
+            });
+        }
+        self.gives(apply.kind, &inputs, &apply.attrs, wanted, apply.span)
+    }
+
+    /// The same of an operation whose result is to be kept.
+    fn known(&mut self, apply: &Apply, wanted: Option<Scalar>) -> Fallible<Shaped> {
+        match self.typed(apply, wanted)? {
+            Some(shaped) => Ok(shaped),
+            None => fail(
+                Diagnostic::new(
+                    Code::Expression,
+                    apply.span,
+                    format!("what this {} gives has no type", apply.kind),
+                )
+                .label("its operands do not say")
+                .help("correct the operands, or name the result with its type before"),
+            ),
+        }
+    }
+
+    /// Writes out an operation whose result goes to `to`; `own` where nothing else is there.
+    fn into_view(
+        &mut self,
+        apply: &Apply,
+        to: &View,
+        own: bool,
+        wanted: Option<Scalar>,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        let in_place = match apply.kind {
+            SpecKind::Unary(op) => op != UnaryOp::Cast,
+            SpecKind::Binary(op) => !op.compares(),
+            SpecKind::Select => true,
+            _ => false,
+        };
+        let mut own = (own && in_place).then(|| self.typed(apply, wanted)).transpose()?.flatten();
+        let mut inputs = vec![];
+        for arg in &apply.args {
+            inputs.push(match arg {
+                TensorExpr::View(v) => Operand::View(v.clone()),
+                TensorExpr::Number(e) => {
+                    let text = literal(self.real(e)?);
+                    Operand::Number(ast::Number { text, span: e.span })
+                }
+                TensorExpr::Apply(inner) => {
+                    let shaped = self.known(inner, None)?;
+                    if own.as_ref().is_some_and(|own| self.is_same(own, &shaped)) {
+                        own = None;
+                        self.into_view(inner, to, true, None, stmt, out)?;
+                        Operand::View(to.clone())
+                    } else {
+                        let name = self.fresh(&to.base);
+                        self.declare(&name, None, Some(shaped), false, stmt, out)?;
+                        let view = View { base: name, ops: vec![], span: inner.span };
+                        self.into_view(inner, &view, true, None, stmt, out)?;
+                        Operand::View(view)
+                    }
+                }
+            });
+        }
+        let attrs = apply.attrs.iter().filter(|a| a.key.text != "to").cloned().collect();
+        self.leaf(apply.kind, inputs, to, attrs, stmt, apply.span, out)
+    }
+
+    fn is_same(&self, a: &Shaped, b: &Shaped) -> bool {
+        let equal = |(x, y): (&Dim, &Dim)| Leaf::eq(&self.p.arena, *x, *y).is_true();
+        a.scalar == b.scalar
+            && a.extents.len() == b.extents.len()
+            && a.extents.iter().zip(&b.extents).all(equal)
+    }
+
+    /// A name that nothing in the module has.
+    pub(super) fn fresh(&mut self, base: &ast::Name) -> ast::Name {
+        let mut n = 1;
+        loop {
+            let text = format!("{}_{n}", base.text);
+            if self.taken.insert(text.clone()) {
+                return ast::Name { text, span: base.span };
+            }
+            n += 1;
+        }
+    }
+
+    /// A spec without a body that the threads around it execute.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one statement")]
+    fn leaf(
+        &mut self,
+        kind: SpecKind,
+        inputs: Vec<Operand>,
+        to: &View,
+        attrs: Vec<ast::Attr>,
+        stmt: &ast::Stmt,
+        span: Span,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        let spec = ast::Spec { inputs, outputs: vec![to.clone()], attrs, span, ..ast::Spec::new(kind) };
+        let spec = ast::Spec { exec: self.executors(&spec)?, ..spec };
+        let mut one = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
+        one.span = span;
+        self.plain(&one, out)
+    }
+
+    /// An expression of a `means` block, as specs on whole tensors.
+    pub(super) fn meant(
+        &mut self,
+        stmt: &ast::Stmt,
+        target: &View,
+        value: &TensorExpr,
+    ) -> Fallible<Vec<ast::Stmt>> {
+        let mut out = vec![];
+        match value {
+            TensorExpr::Apply(apply) => self.meant_into(apply, target, stmt, &mut out)?,
+            TensorExpr::Number(e) => {
+                let text = literal(self.real(e)?);
+                let number = Operand::Number(ast::Number { text, span: e.span });
+                out.push(meant_leaf(SpecKind::Init, vec![number], target, vec![], stmt, e.span));
+            }
+            TensorExpr::View(v) => {
+                let from = vec![Operand::View(v.clone())];
+                out.push(meant_leaf(SpecKind::Move, from, target, vec![], stmt, v.span));
+            }
+        }
+        Ok(out)
+    }
+
+    fn meant_into(
+        &mut self,
+        apply: &Apply,
+        to: &View,
+        stmt: &ast::Stmt,
+        out: &mut Vec<ast::Stmt>,
+    ) -> Fallible<()> {
+        let mut inputs = vec![];
+        for arg in &apply.args {
+            inputs.push(match arg {
+                TensorExpr::View(v) => Operand::View(v.clone()),
+                TensorExpr::Number(e) => {
+                    let text = literal(self.real(e)?);
+                    Operand::Number(ast::Number { text, span: e.span })
+                }
+                TensorExpr::Apply(inner) => {
+                    let base = self.fresh(&to.base);
+                    let view = View { base, ops: vec![], span: inner.span };
+                    self.meant_into(inner, &view, stmt, out)?;
+                    Operand::View(view)
+                }
+            });
+        }
+        // A product is summed exactly in a `means` block.
+        let kind = match apply.kind {
+            SpecKind::MatMulSet => SpecKind::MatMul,
+            kind => kind,
+        };
+        out.push(meant_leaf(kind, inputs, to, apply.attrs.clone(), stmt, apply.span));
+        Ok(())
+    }
+}
+
+fn meant_leaf(
+    kind: SpecKind,
+    inputs: Vec<Operand>,
+    to: &View,
+    attrs: Vec<ast::Attr>,
+    stmt: &ast::Stmt,
+    span: Span,
+) -> ast::Stmt {
+    let spec = ast::Spec { inputs, outputs: vec![to.clone()], attrs, span, ..ast::Spec::new(kind) };
+    let mut one = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
+    one.span = span;
+    one
+}
