@@ -19,29 +19,24 @@ impl Writer {
         output: View,
         attrs: Vec<Attr>,
     ) -> Stmt {
-        spec(kind, Some(self.exec.clone()), inputs, output, attrs)
+        spec(kind, Some(both(&self.exec)), inputs, output, attrs)
     }
 }
 
 /// A spec of one output without a body.
 pub(crate) fn spec(
     kind: SpecKind,
-    exec: Option<(View, View)>,
+    exec: Option<Exec>,
     inputs: Vec<Operand>,
     output: View,
     attrs: Vec<Attr>,
 ) -> Stmt {
-    Stmt::new(StmtKind::Spec(Spec {
-        kind,
-        name: None,
-        exec,
-        inputs,
-        outputs: vec![output],
-        attrs,
-        means: None,
-        body: None,
-        span: Span::default(),
-    }))
+    Stmt::new(StmtKind::Spec(Spec { exec, inputs, outputs: vec![output], attrs, ..Spec::new(kind) }))
+}
+
+/// `<<<#grid, #cta>>>`
+pub(crate) fn both(exec: &(View, View)) -> Exec {
+    Exec::Both(exec.0.clone(), exec.1.clone())
 }
 
 /// The same of tensors alone.
@@ -53,7 +48,7 @@ pub(crate) fn leaf(
     attrs: Vec<Attr>,
 ) -> Stmt {
     let inputs = inputs.into_iter().map(Operand::View).collect();
-    spec(kind, Some(exec.clone()), inputs, output, attrs)
+    spec(kind, Some(both(exec)), inputs, output, attrs)
 }
 
 /// The literal `0`.
@@ -163,6 +158,7 @@ pub(crate) fn counted(
         end: Expr::int(end),
         step: Expr::int(1),
         unroll,
+        stages: None,
         body: Block { stmts, footer: vec![] },
     })
 }

@@ -191,7 +191,7 @@ impl<'a> Emit<'a> {
 
     /// The thread tensor of the spec by name, defined in the body where it is a view.
     fn threads(&mut self, spec: &Spec, body: &mut Vec<Stmt>) -> (View, String) {
-        let Some((blocks, threads)) = &spec.exec else { return (View::of("grid"), "cta".into()) };
+        let Some((blocks, threads)) = spec.both() else { return (View::of("grid"), "cta".into()) };
         if threads.ops.is_empty() {
             return (blocks.clone(), threads.base.text.clone());
         }
@@ -331,7 +331,7 @@ impl<'a> Emit<'a> {
             .collect();
         let mut views = spec.inputs.iter().filter_map(|o| match o {
             Operand::View(v) => Some(v),
-            Operand::Number(_) => None,
+            Operand::Number(_) | Operand::Value(_) => None,
         });
         let [first, second, third] = self.local.factors.clone();
         let sources = if spec.inputs.len() > 1 {
@@ -372,11 +372,11 @@ impl<'a> Emit<'a> {
         let mut inputs = operands.into_iter();
         let operands = spec.inputs.iter().filter_map(|o| match o {
             Operand::View(_) => inputs.next().map(Operand::View),
-            Operand::Number(n) => Some(Operand::Number(n.clone())),
+            number => Some(number.clone()),
         });
         let operands = operands.collect();
         let atom = vec![word("atom", c.atom)];
-        let leaf = build::spec(spec.kind, Some(exec), operands, output, atom);
+        let leaf = build::spec(spec.kind, Some(build::both(&exec)), operands, output, atom);
         body.extend(nest.around(vec![leaf]));
         Block { stmts: body, footer: vec![] }
     }

@@ -93,6 +93,8 @@ pub fn decompose_with(
     table: &AtomTable,
     search: Search,
 ) -> Result<Decomposed, Diagnostics> {
+    let elaborated = resolve::elaborate(module, src)?;
+    let module = &elaborated.module;
     attempt(module, src, table, search)
         .map_err(|errors| pins::blame_each(module, src, table, search, errors))
 }

@@ -68,7 +68,13 @@ impl Names {
                         self.block(o);
                     }
                 }
-                StmtKind::Barrier(_) | StmtKind::Sync { .. } => {}
+                // Short forms are written out before anything is decomposed.
+                StmtKind::Assign { .. }
+                | StmtKind::Import(_)
+                | StmtKind::Def(_)
+                | StmtKind::Call(_)
+                | StmtKind::Barrier(_)
+                | StmtKind::Sync { .. } => {}
             }
         }
     }

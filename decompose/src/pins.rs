@@ -246,7 +246,7 @@ impl Walk {
             }
         }
         let of_kernel = spec.name.is_some();
-        if let Some((blocks, threads)) = spec.exec.as_ref().filter(|_| of_kernel)
+        if let Some((blocks, threads)) = spec.both().filter(|_| of_kernel)
             && self.pin("its blocks and threads".to_owned(), blocks.span.to(threads.span))
         {
             spec.exec = None;

@@ -115,7 +115,7 @@ impl Rewrite<'_> {
                 let Some(&t) = tensors.get(*input) else { return };
                 let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
                     Operand::View(v) => Some(v),
-                    Operand::Number(_) => None,
+                    Operand::Number(_) | Operand::Value(_) => None,
                 });
                 let Some(view) = views.nth(*input) else { return };
                 let base = view.base.text.clone();

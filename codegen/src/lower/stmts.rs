@@ -38,7 +38,7 @@ impl Lowering<'_> {
             K::Spec(id) => self.spec(*id, who),
             K::Allocate(t) => self.allocate(*t, line),
             K::Indices(vars) => self.coordinates(vars, line),
-            K::For { var, start, end, step, unroll, body } => {
+            K::For { var, start, end, step, unroll, body, .. } => {
                 let start = self.indices.print(*start)?;
                 let bound = self.indices.print(*end)?;
                 // The variable also takes the first value at or after its bound.

@@ -179,7 +179,7 @@ fn view_of<'m>(site: &Site<'m>, atom: &Atom, operand: &str) -> Option<&'m View> 
     }
     match site.spec.inputs.get(before)? {
         Operand::View(v) => Some(v),
-        Operand::Number(_) => None,
+        Operand::Number(_) | Operand::Value(_) => None,
     }
 }
 
@@ -237,7 +237,7 @@ fn view_name(site: &Site<'_>, view: Option<&View>) -> String {
 }
 
 fn threads(site: &Site<'_>, atom: &Atom) -> Vec<Change> {
-    let Some((_, view)) = &site.spec.exec else { return vec![] };
+    let Some((_, view)) = site.spec.both() else { return vec![] };
     let mut out = vec![];
     for base in site.threads() {
         let text = match atom.group {

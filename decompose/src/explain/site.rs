@@ -44,7 +44,7 @@ impl<'m> Site<'m> {
     pub(super) fn views(&self) -> Vec<&'m View> {
         let inputs = self.spec.inputs.iter().filter_map(|o| match o {
             Operand::View(v) => Some(v),
-            Operand::Number(_) => None,
+            Operand::Number(_) | Operand::Value(_) => None,
         });
         inputs.chain(&self.spec.outputs).collect()
     }
@@ -81,7 +81,7 @@ impl<'m> Site<'m> {
 
     /// The thread tensors that the leaf's threads are a view of, the nearest first.
     pub(super) fn threads(&self) -> Vec<String> {
-        let Some((_, view)) = &self.spec.exec else { return vec![] };
+        let Some((_, view)) = self.spec.both() else { return vec![] };
         let mut out = vec![view.base.text.clone()];
         while let Some(Decl::View(v)) = out.last().and_then(|n| self.decl(n, true)) {
             if out.contains(&v.base.text) {
@@ -111,7 +111,7 @@ impl<'m> Walk<'m> {
     fn stmts(&mut self, stmts: &'m [Stmt]) -> Option<(&'m Spec, Span)> {
         for stmt in stmts {
             let found = match &stmt.kind {
-                StmtKind::DataDecl { name, ty } => {
+                StmtKind::DataDecl { name, ty, .. } => {
                     self.names.push((name, Decl::Type(ty, false)));
                     None
                 }

@@ -30,7 +30,8 @@ impl<'c> Blocks<'c> {
         let counts = |m: &usize| problem.extents[*m] / choice.tile[*m];
         let grid: Vec<i64> = choice.grid.iter().map(counts).collect();
         let mut items = vec![];
-        let exec = spec.exec.clone().unwrap_or_else(|| {
+        let written = spec.both().map(|(g, t)| (g.clone(), t.clone()));
+        let exec = written.unwrap_or_else(|| {
             let (g, t) = (names.fresh("grid"), names.fresh("cta"));
             let all = if grid.is_empty() { vec![1] } else { grid.clone() };
             items.push(declare(&g, dims(&all, all.len() > 1), ThreadScalar::Block));
@@ -88,7 +89,7 @@ impl<'c> Blocks<'c> {
     pub(super) fn finish(self, stmt: &Stmt) -> Vec<Stmt> {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(s) = &mut kernel.kind {
-            s.exec = Some(self.writer.exec.clone());
+            s.exec = Some(crate::build::both(&self.writer.exec));
             s.attrs.retain(|a| !matches!(a.key.text.as_str(), "tile" | "warps" | "atom"));
             let number = |v: &i64| TupleExpr::Leaf(Expr::int(*v));
             let tile = TupleExpr::Tuple(self.choice.tile.iter().map(number).collect());

@@ -323,7 +323,7 @@ impl<'p> Problem<'p> {
         let (sa, sb, sc) = self.scalars;
         let acc = self.acc;
         let mut items = vec![];
-        let (grid, cta) = match &spec.exec {
+        let (grid, cta) = match spec.both() {
             Some((g, t)) => (g.clone(), t.clone()),
             None => {
                 let (g, t) = (names.fresh("grid"), names.fresh("cta"));
@@ -421,7 +421,7 @@ impl<'p> Problem<'p> {
         }
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(s) = &mut kernel.kind {
-            s.exec = Some(w.exec.clone());
+            s.exec = Some(crate::build::both(&w.exec));
             s.attrs.retain(|a| !matches!(a.key.text.as_str(), "acc" | "tile" | "warps" | "atom"));
             s.attrs.push(Attr {
                 key: Name::new("acc"),

@@ -1,7 +1,7 @@
 //! Expressions, tuples, layouts and levels.
 
-use super::words::index_or_constant;
-use crate::ast::{BinOp, Dims, Expr, LayoutExpr, TupleExpr};
+use super::words::{index_or_constant, real};
+use crate::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 use proptest::collection::vec;
@@ -14,11 +14,27 @@ pub fn expr() -> impl Strategy<Value = Expr> + Clone {
         6 => (0i64..300).prop_map(Expr::int),
         1 => (0..=i64::MAX).prop_map(Expr::int),
         4 => index_or_constant().prop_map(Expr::name),
+        1 => real().prop_map(|text| built(ExprKind::Real(text))),
     ];
     let tree = leaf.clone().prop_recursive(4, 12, 2, |inner| {
-        (select(BinOp::ALL), inner.clone(), inner).prop_map(|(op, a, b)| Expr::bin(op, a, b))
+        let one = || inner.clone().prop_map(Box::new);
+        prop_oneof![
+            8 => (select(BinOp::ALL), inner.clone(), inner.clone())
+                .prop_map(|(op, a, b)| Expr::bin(op, a, b)),
+            1 => one().prop_map(|a| built(ExprKind::Neg(a))),
+            1 => one().prop_map(|a| built(ExprKind::Sqrt(a))),
+        ]
     });
     prop_oneof![2 => leaf, 1 => tree].boxed()
+}
+
+fn built(kind: ExprKind) -> Expr {
+    Expr { kind, span: Span::default() }
+}
+
+/// A number that is no literal.
+pub(super) fn computed() -> impl Strategy<Value = Expr> {
+    (select(BinOp::ALL), expr(), expr()).prop_map(|(op, a, b)| Expr::bin(op, a, b)).boxed()
 }
 
 /// A number or a nested tuple.

@@ -1,9 +1,10 @@
 //! Spec heads.
 
 use super::expr::tuple;
-use super::tensor::{data_view, thread_view};
-use super::words::{ident, named, number, word};
-use crate::ast::{AccumulateOp, Expr, SpecKind, TupleExpr, UnaryOp};
+use super::expr::{computed, expr};
+use super::tensor::{data_view, result_type, thread_view};
+use super::words::{ident, index, named, number, tensor_name, word};
+use crate::ast::{AccumulateOp, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View};
 use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::span::Span;
 use proptest::collection::vec;
@@ -34,23 +35,17 @@ pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
 pub fn spec(
     blocks: impl Strategy<Value = (Option<Block>, Option<Block>)> + 'static,
 ) -> impl Strategy<Value = Spec> {
-    let operand = prop_oneof![
-        4 => data_view().prop_map(Operand::View),
-        1 => number().prop_map(Operand::Number),
-    ];
-    let head = (
-        spec_kind(),
-        option::weighted(0.3, named(ident())),
-        option::weighted(0.7, (thread_view(), thread_view())),
-    );
-    let lists = (vec(operand, 0..4), vec(data_view(), 0..3), vec(attr(), 0..3));
+    let head =
+        (spec_kind(), option::weighted(0.3, named(ident())), option::weighted(0.7, exec()));
+    let lists = (inputs(), outputs(), vec(attr(), 0..3));
     (head, lists, blocks)
-        .prop_map(|((kind, name, exec), (inputs, outputs, attrs), blocks)| Spec {
+        .prop_map(|((kind, name, exec), (inputs, (outputs, declared), attrs), blocks)| Spec {
             kind,
             name,
             exec,
             inputs,
             outputs,
+            declared,
             attrs,
             means: blocks.0,
             body: blocks.1,
@@ -59,7 +54,45 @@ pub fn spec(
         .boxed()
 }
 
-fn attr() -> impl Strategy<Value = Attr> {
+pub(super) fn inputs() -> impl Strategy<Value = Vec<Operand>> {
+    let operand = prop_oneof![
+        8 => data_view().prop_map(Operand::View),
+        2 => number().prop_map(Operand::Number),
+        1 => computed().prop_map(Operand::Value),
+    ];
+    vec(operand, 0..4).boxed()
+}
+
+/// Outputs, and what is said of their types: nothing of all, or something of one.
+pub(super) fn outputs() -> impl Strategy<Value = (Vec<View>, Vec<Option<ResultType>>)> {
+    let typed = vec((data_view(), option::weighted(0.2, result_type())), 0..3);
+    typed
+        .prop_map(|all| {
+            let (views, mut types): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+            if types.iter().all(Option::is_none) {
+                types.clear();
+            }
+            (views, types)
+        })
+        .boxed()
+}
+
+fn exec() -> impl Strategy<Value = Exec> {
+    let modes = vec((option::of(named(index())), expr()), 1..4);
+    let new = (named(tensor_name()), modes).prop_map(|(name, modes)| Group::New { name, modes }).boxed();
+    prop_oneof![
+        6 => (thread_view(), thread_view()).prop_map(|(b, t)| Exec::Both(b, t)),
+        1 => thread_view().prop_map(Exec::Threads),
+        1 => (thread_view(), new.clone()).prop_map(|(b, threads)| {
+            Exec::Launch(Box::new(Launch { blocks: Group::Of(b), threads }))
+        }),
+        1 => (new.clone(), new)
+            .prop_map(|(blocks, threads)| Exec::Launch(Box::new(Launch { blocks, threads }))),
+    ]
+    .boxed()
+}
+
+pub(super) fn attr() -> impl Strategy<Value = Attr> {
     let value = prop_oneof![
         word().prop_map(AttrValue::Word),
         data_view().prop_map(AttrValue::View),

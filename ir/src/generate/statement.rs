@@ -1,10 +1,15 @@
 //! Statements and blocks.
 
 use super::expr::expr;
-use super::spec::spec;
-use super::tensor::{data_view, tensor_type, thread_type, thread_view};
+use super::spec::{inputs, outputs, spec};
+use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_view};
+use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
-use crate::ast::{Block, CmpOp, Compare, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, Unroll};
+use crate::ast::{
+    Block, Call, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr, Text,
+    Unroll, View,
+};
+use crate::span::Span;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -51,7 +56,11 @@ fn simple() -> impl Strategy<Value = StmtKind> {
     prop_oneof![
         vec((named(ident()), expr()), 1..4).prop_map(StmtKind::Let),
         symbol().prop_map(StmtKind::Sym),
-        (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::DataDecl { name, ty }),
+        (data_name(), tensor_type(), option::weighted(0.2, (expr(), expr())))
+            .prop_map(|(name, ty, range)| StmtKind::DataDecl { name, ty, range }),
+        (data_view(), option::weighted(0.3, result_type()), tensors()).prop_map(assign),
+        call().prop_map(StmtKind::Call),
+        "[a-z./_ -]{0,8}".prop_map(|text| StmtKind::Import(Text { text, span: Span::default() })),
         (data_name(), option::of(tensor_type()), data_view())
             .prop_map(|(name, ty, view)| StmtKind::DataDef { name, ty, view }),
         (data_name(), thread_type()).prop_map(|(name, ty)| StmtKind::ThreadDecl { name, ty }),
@@ -68,6 +77,46 @@ fn simple() -> impl Strategy<Value = StmtKind> {
     .boxed()
 }
 
+/// A name has a type or not; a view that is written has none, and a name that is given a view is defined.
+fn assign((target, ty, value): (View, Option<crate::ast::ResultType>, TensorExpr)) -> StmtKind {
+    match value {
+        TensorExpr::View(view) if target.ops.is_empty() => {
+            StmtKind::DataDef { name: target.base, ty: None, view }
+        }
+        value => StmtKind::Assign { ty: ty.filter(|_| target.ops.is_empty()), target, value },
+    }
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    (named(ident()), vec(expr(), 0..3), inputs(), outputs())
+        .prop_map(|(name, args, inputs, (outputs, declared))| Call {
+            name,
+            args,
+            inputs,
+            outputs,
+            declared,
+            span: Span::default(),
+        })
+        .boxed()
+}
+
+fn def(depth: u32) -> impl Strategy<Value = Def> {
+    let param = (named(ident()), any::<bool>()).prop_map(|(name, is_type)| Param { name, is_type });
+    let formals = || vec((named(tensor_name()), option::weighted(0.4, result_type())), 0..3);
+    let means = option::weighted(0.3, block(depth));
+    (named(ident()), vec(param, 0..3), (formals(), formals()), means, block(depth))
+        .prop_map(|(name, params, (inputs, outputs), means, body)| Def {
+            name,
+            params,
+            inputs,
+            outputs,
+            means,
+            body,
+            span: Span::default(),
+        })
+        .boxed()
+}
+
 /// Operands need not fit the statement: the text takes any.
 fn sync_arg() -> impl Strategy<Value = SyncArg> {
     prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)].boxed()
@@ -80,16 +129,24 @@ fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
         (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs });
     prop_oneof![
         2 => spec(spec_blocks(depth)).prop_map(StmtKind::Spec),
-        1 => (named(index_or_constant()), bounds, select(Unroll::ALL), block(depth)).prop_map(
-            |(var, (start, end, step), unroll, body)| StmtKind::For {
+        1 => (
+            named(index_or_constant()),
+            bounds,
+            select(Unroll::ALL),
+            option::weighted(0.3, expr()),
+            block(depth),
+        ).prop_map(
+            |(var, (start, end, step), unroll, stages, body)| StmtKind::For {
                 var,
                 start,
                 end,
                 step,
                 unroll,
+                stages,
                 body,
             }
         ),
+        1 => def(depth).prop_map(StmtKind::Def),
         1 => (vec(compare, 1..4), block(depth), option::of(block(depth)))
             .prop_map(|(cond, then, otherwise)| StmtKind::If { cond, then, otherwise }),
     ]

@@ -3,7 +3,7 @@
 use super::expr::{dims, expr, layout};
 use super::words::{named, tensor_name};
 use crate::ast::{Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
-use crate::ast::{TypeAttr, View, ViewOp};
+use crate::ast::{Pick, ResultType, TypeAttr, View, ViewOp};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use proptest::collection::vec;
@@ -23,6 +23,21 @@ pub fn tensor_type() -> impl Strategy<Value = TensorType> {
             span: Span::default(),
         })
         .boxed()
+}
+
+/// What is said of the type of a result: all of it, or a part.
+pub fn result_type() -> impl Strategy<Value = ResultType> {
+    let attrs = prop_oneof![3 => Just(vec![]), 1 => vec(type_attr(), 1..3)];
+    let part = (option::of(select(Scalar::ALL)), select(Memory::ALL), any::<bool>(), attrs).prop_map(
+        |(scalar, memory, is_placed, attrs)| ResultType {
+            levels: vec![],
+            scalar,
+            memory: (is_placed || scalar.is_none()).then_some(memory),
+            attrs,
+            span: Span::default(),
+        },
+    );
+    prop_oneof![1 => tensor_type().prop_map(ResultType::whole), 2 => part].boxed()
 }
 
 fn type_attr() -> impl Strategy<Value = TypeAttr> {
@@ -71,6 +86,9 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
         1 => (layout(), named(tensor_name())).prop_map(|(layout, over)| ViewOp::Tv(layout, over)),
         1 => select(&[ViewOp::Scalar, ViewOp::Elect][..]),
         1 => expr().prop_map(ViewOp::Peer),
+        1 => vec(expr(), 0..4).prop_map(ViewOp::Permute),
+        1 => expr().prop_map(ViewOp::Iota),
+        1 => picks().prop_map(ViewOp::Pick),
         1 => (vec(expr(), 0..4), option::of([0u32..16, 0u32..16, 0u32..16])).prop_map(
             |(sizes, swizzle)| ViewOp::TensorMap {
                 sizes,
@@ -95,6 +113,24 @@ fn reshaped() -> impl Strategy<Value = LayoutExpr> {
 fn tiler() -> impl Strategy<Value = Tiler> {
     let modes = vec(option::weighted(0.8, layout()), 0..4).prop_map(Tiler::Modes);
     prop_oneof![entries().prop_map(Tiler::Sizes), modes].boxed()
+}
+
+/// Entries of which one at least is none of a plain index.
+fn picks() -> impl Strategy<Value = Vec<Pick>> {
+    let new = || {
+        prop_oneof![
+            (expr(), expr()).prop_map(|(from, to)| Pick::Range(from, to)),
+            named(tensor_name()).prop_map(Pick::From),
+        ]
+    };
+    let any = prop_oneof![1 => Just(Pick::Keep), 1 => expr().prop_map(Pick::At), 1 => new()];
+    (vec(any.clone(), 0..2), new(), vec(any, 0..2))
+        .prop_map(|(mut picks, one, rest)| {
+            picks.push(one);
+            picks.extend(rest);
+            picks
+        })
+        .boxed()
 }
 
 fn entries() -> impl Strategy<Value = Vec<Option<Expr>>> {

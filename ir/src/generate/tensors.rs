@@ -1,0 +1,54 @@
+//! Expressions over tensors.
+
+use super::expr::expr;
+use super::spec::attr;
+use super::tensor::data_view;
+use crate::ast::{
+    Apply, Attr, AttrValue, BinaryOp, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp,
+};
+use crate::scalar::Scalar;
+use crate::span::Span;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// An expression as a text may hold it: an operation has a tensor among its operands.
+pub fn tensors() -> impl Strategy<Value = TensorExpr> {
+    let view = data_view().prop_map(TensorExpr::View).boxed();
+    let number = expr().prop_map(TensorExpr::Number).boxed();
+    let tree = view.clone().prop_recursive(3, 10, 3, {
+        let number = number.clone();
+        move |inner| {
+            let other = prop_oneof![2 => inner.clone(), 1 => number.clone()].boxed();
+            let two = (inner.clone(), other.clone(), any::<bool>())
+                .prop_map(|(a, b, first)| if first { vec![a, b] } else { vec![b, a] });
+            let unary = select(UnaryOp::ALL).prop_filter("has a type", |op| *op != UnaryOp::Cast);
+            let reduce = (select(ReduceOp::ALL), inner.clone(), vec(attr(), 0..2));
+            let cast = (select(Scalar::ALL), inner.clone());
+            prop_oneof![
+                4 => (select(BinaryOp::ALL), two)
+                    .prop_map(|(op, args)| applied(SpecKind::Binary(op), args, vec![])),
+                2 => (unary, inner.clone())
+                    .prop_map(|(op, a)| applied(SpecKind::Unary(op), vec![a], vec![])),
+                1 => cast.prop_map(|(to, a)| {
+                    let to = AttrValue::Word(to.as_str().to_owned());
+                    let to = Attr { key: Name::new("to"), value: to };
+                    applied(SpecKind::Unary(UnaryOp::Cast), vec![a], vec![to])
+                }),
+                2 => reduce.prop_map(|(op, a, attrs)| {
+                    applied(SpecKind::Reduction(op), vec![a], attrs)
+                }),
+                1 => (inner.clone(), inner.clone(), vec(attr(), 0..2))
+                    .prop_map(|(a, b, attrs)| applied(SpecKind::MatMulSet, vec![a, b], attrs)),
+                1 => (inner.clone(), other.clone(), other.clone())
+                    .prop_map(|(p, a, b)| applied(SpecKind::Select, vec![p, a, b], vec![])),
+                1 => inner.prop_map(|a| applied(SpecKind::Move, vec![a], vec![])),
+            ]
+        }
+    });
+    prop_oneof![1 => view, 1 => number, 4 => tree].boxed()
+}
+
+fn applied(kind: SpecKind, args: Vec<TensorExpr>, attrs: Vec<Attr>) -> TensorExpr {
+    TensorExpr::Apply(Box::new(Apply { kind, args, attrs, span: Span::default() }))
+}
