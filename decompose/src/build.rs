@@ -31,7 +31,13 @@ pub(crate) fn spec(
     output: View,
     attrs: Vec<Attr>,
 ) -> Stmt {
-    Stmt::new(StmtKind::Spec(Spec { exec, inputs, outputs: vec![output], attrs, ..Spec::new(kind) }))
+    Stmt::new(StmtKind::Spec(Spec {
+        exec,
+        inputs,
+        outputs: vec![output],
+        attrs,
+        ..Spec::new(kind)
+    }))
 }
 
 /// `<<<#grid, #cta>>>`

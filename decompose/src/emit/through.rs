@@ -131,7 +131,8 @@ impl Emit<'_> {
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], p.n);
         let to = at(&p.name, vec![i]);
-        let init = spec(SpecKind::Init, Some(crate::build::both(&p.each)), vec![zero()], to, vec![]);
+        let init =
+            spec(SpecKind::Init, Some(crate::build::both(&p.each)), vec![zero()], to, vec![]);
         body.extend(nest.around(vec![init]));
     }
 

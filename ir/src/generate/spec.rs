@@ -4,7 +4,9 @@ use super::expr::tuple;
 use super::expr::{computed, expr};
 use super::tensor::{data_view, result_type, thread_view};
 use super::words::{ident, index, named, number, tensor_name, word};
-use crate::ast::{AccumulateOp, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View};
+use crate::ast::{
+    AccumulateOp, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View,
+};
 use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::span::Span;
 use proptest::collection::vec;
@@ -35,8 +37,7 @@ pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
 pub fn spec(
     blocks: impl Strategy<Value = (Option<Block>, Option<Block>)> + 'static,
 ) -> impl Strategy<Value = Spec> {
-    let head =
-        (spec_kind(), option::weighted(0.3, named(ident())), option::weighted(0.7, exec()));
+    let head = (spec_kind(), option::weighted(0.3, named(ident())), option::weighted(0.7, exec()));
     let lists = (inputs(), outputs(), vec(attr(), 0..3));
     (head, lists, blocks)
         .prop_map(|((kind, name, exec), (inputs, (outputs, declared), attrs), blocks)| Spec {
@@ -79,7 +80,8 @@ pub(super) fn outputs() -> impl Strategy<Value = (Vec<View>, Vec<Option<ResultTy
 
 fn exec() -> impl Strategy<Value = Exec> {
     let modes = vec((option::of(named(index())), expr()), 1..4);
-    let new = (named(tensor_name()), modes).prop_map(|(name, modes)| Group::New { name, modes }).boxed();
+    let new =
+        (named(tensor_name()), modes).prop_map(|(name, modes)| Group::New { name, modes }).boxed();
     prop_oneof![
         6 => (thread_view(), thread_view()).prop_map(|(b, t)| Exec::Both(b, t)),
         1 => thread_view().prop_map(Exec::Threads),

@@ -6,8 +6,8 @@ use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_vie
 use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{
-    Block, Call, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr, Text,
-    Unroll, View,
+    Block, Call, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr,
+    Text, Unroll, View,
 };
 use crate::span::Span;
 use proptest::collection::vec;
@@ -60,7 +60,7 @@ fn simple() -> impl Strategy<Value = StmtKind> {
             .prop_map(|(name, ty, range)| StmtKind::DataDecl { name, ty, range }),
         (data_view(), option::weighted(0.3, result_type()), tensors()).prop_map(assign),
         call().prop_map(StmtKind::Call),
-        "[a-z./_ -]{0,8}".prop_map(|text| StmtKind::Import(Text { text, span: Span::default() })),
+        "[a-z./_-]{0,8}".prop_map(|text| StmtKind::Import(Text { text, span: Span::default() })),
         (data_name(), option::of(tensor_type()), data_view())
             .prop_map(|(name, ty, view)| StmtKind::DataDef { name, ty, view }),
         (data_name(), thread_type()).prop_map(|(name, ty)| StmtKind::ThreadDecl { name, ty }),

@@ -28,15 +28,14 @@ pub fn tensor_type() -> impl Strategy<Value = TensorType> {
 /// What is said of the type of a result: all of it, or a part.
 pub fn result_type() -> impl Strategy<Value = ResultType> {
     let attrs = prop_oneof![3 => Just(vec![]), 1 => vec(type_attr(), 1..3)];
-    let part = (option::of(select(Scalar::ALL)), select(Memory::ALL), any::<bool>(), attrs).prop_map(
-        |(scalar, memory, is_placed, attrs)| ResultType {
+    let part = (option::of(select(Scalar::ALL)), select(Memory::ALL), any::<bool>(), attrs)
+        .prop_map(|(scalar, memory, is_placed, attrs)| ResultType {
             levels: vec![],
             scalar,
             memory: (is_placed || scalar.is_none()).then_some(memory),
             attrs,
             span: Span::default(),
-        },
-    );
+        });
     prop_oneof![1 => tensor_type().prop_map(ResultType::whole), 2 => part].boxed()
 }
 

@@ -3,9 +3,7 @@
 use super::expr::expr;
 use super::spec::attr;
 use super::tensor::data_view;
-use crate::ast::{
-    Apply, Attr, AttrValue, BinaryOp, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp,
-};
+use crate::ast::{Apply, Attr, AttrValue, BinaryOp, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp};
 use crate::scalar::Scalar;
 use crate::span::Span;
 use proptest::collection::vec;

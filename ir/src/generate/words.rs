@@ -54,7 +54,8 @@ pub fn number() -> impl Strategy<Value = Number> {
 
 /// A decimal number of an expression.
 pub(super) fn real() -> impl Strategy<Value = String> {
-    prop_oneof!["[0-9]{1,5}\\.[0-9]{1,5}([eE][+-]?[0-9]{1,2})?", "[0-9]{1,5}[eE][+-]?[0-9]{1,2}"].boxed()
+    prop_oneof!["[0-9]{1,5}\\.[0-9]{1,5}([eE][+-]?[0-9]{1,2})?", "[0-9]{1,5}[eE][+-]?[0-9]{1,2}"]
+        .boxed()
 }
 
 /// The text of a comment: any characters but line breaks, no blanks at the end.

@@ -147,12 +147,10 @@ impl Resolver {
                         ),
                     );
                 }
-                Some(Binding::Constant(i)) => {
-                    match self.constants.used(i, name, e.span, 1)?.real {
-                        Some(v) => v,
-                        None => return Err(Box::new(self.silent(e.span))),
-                    }
-                }
+                Some(Binding::Constant(i)) => match self.constants.used(i, name, e.span, 1)?.real {
+                    Some(v) => v,
+                    None => return Err(Box::new(self.silent(e.span))),
+                },
                 Some(_) => return Err(Box::new(self.silent(e.span))),
                 None if matches!(name.as_str(), "inf" | "nan") => of(name, e.span)?,
                 None => return Err(self.unknown(Sigil::Index, name, e.span)),

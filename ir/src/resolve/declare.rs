@@ -63,9 +63,13 @@ impl Resolver {
             let view = &spec.outputs[i];
             if !view.ops.is_empty() {
                 return fail(
-                    Diagnostic::new(Code::Expression, view.span, "a view that is written has a type")
-                        .label("only names that are declared have one")
-                        .help("leave the type out, or write a name"),
+                    Diagnostic::new(
+                        Code::Expression,
+                        view.span,
+                        "a view that is written has a type",
+                    )
+                    .label("only names that are declared have one")
+                    .help("leave the type out, or write a name"),
                 );
             }
             let accumulates = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
@@ -121,7 +125,10 @@ impl Resolver {
                         format!("the extents of `%{}` do not follow from its spec", name.text),
                     )
                     .label("declared here")
-                    .help(format!("write its type, `%{}:[8,8].f32`, or allocate it before", name.text)),
+                    .help(format!(
+                        "write its type, `%{}:[8,8].f32`, or allocate it before",
+                        name.text
+                    )),
                 );
             }
         };
@@ -299,15 +306,17 @@ impl Resolver {
                     );
                 }
                 let extents = a.extents.iter().enumerate();
-                let one = |(i, d): (usize, &Dim)| if axes.contains(&i) { Dim::Const(1) } else { *d };
+                let one =
+                    |(i, d): (usize, &Dim)| if axes.contains(&i) { Dim::Const(1) } else { *d };
                 Some(Shaped { extents: extents.map(one).collect(), scalar: a.scalar })
             }
             SpecKind::Unary(UnaryOp::Cast) => {
                 let [a] = tensors[..] else { return Ok(None) };
                 let Some(scalar) = word("to").or(wanted) else {
                     return fail(
-                        Diagnostic::new(Code::Expression, span, "a cast to no type")
-                            .help("write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`"),
+                        Diagnostic::new(Code::Expression, span, "a cast to no type").help(
+                            "write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`",
+                        ),
                     );
                 };
                 Some(Shaped { extents: a.extents.clone(), scalar })
@@ -367,7 +376,9 @@ impl Resolver {
                 Diagnostic::new(Code::Unread, d.span, format!("nothing reads `%{}`", d.name))
                     .label("declared by this result")
                     .help(match others {
-                        Some(near) => format!("did you mean `%{near}`? A new name declares a tensor"),
+                        Some(near) => {
+                            format!("did you mean `%{near}`? A new name declares a tensor")
+                        }
                         None => "remove it, or use it: a new name declares a tensor".to_owned(),
                     }),
             );

@@ -192,11 +192,16 @@ impl Resolver {
             && a.extents.iter().zip(&b.extents).all(equal)
     }
 
-    /// A name that nothing in the module has.
+    /// A name that nothing in the module has, for a part of what is to be `base`.
     pub(super) fn fresh(&mut self, base: &ast::Name) -> ast::Name {
+        let stem = match base.text.rsplit_once('_') {
+            // Of a part of a part.
+            Some((stem, n)) if !stem.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
+            _ => &base.text,
+        };
         let mut n = 1;
         loop {
-            let text = format!("{}_{n}", base.text);
+            let text = format!("{stem}_{n}");
             if self.taken.insert(text.clone()) {
                 return ast::Name { text, span: base.span };
             }
@@ -216,7 +221,8 @@ impl Resolver {
         span: Span,
         out: &mut Vec<Stmt>,
     ) -> Fallible<()> {
-        let spec = ast::Spec { inputs, outputs: vec![to.clone()], attrs, span, ..ast::Spec::new(kind) };
+        let spec =
+            ast::Spec { inputs, outputs: vec![to.clone()], attrs, span, ..ast::Spec::new(kind) };
         let spec = ast::Spec { exec: self.executors(&spec)?, ..spec };
         let mut one = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
         one.span = span;

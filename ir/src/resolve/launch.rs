@@ -55,7 +55,8 @@ impl Resolver {
         }
         let mut views = vec![];
         let mut coordinates = vec![];
-        let groups = [(&launch.blocks, ThreadScalar::Block), (&launch.threads, ThreadScalar::Thread)];
+        let groups =
+            [(&launch.blocks, ThreadScalar::Block), (&launch.threads, ThreadScalar::Thread)];
         for (group, scalar) in groups {
             let (name, modes) = match group {
                 Group::Of(view) => {
@@ -64,7 +65,11 @@ impl Resolver {
                 }
                 Group::New { name, modes } => (name, modes),
             };
-            let ty = ast::ThreadType { levels: vec![first_fastest(modes, name.span)], scalar, span: name.span };
+            let ty = ast::ThreadType {
+                levels: vec![first_fastest(modes, name.span)],
+                scalar,
+                span: name.span,
+            };
             let kind = ast::StmtKind::ThreadDecl { name: name.clone(), ty };
             self.plain(&ast::Stmt::derived(kind, stmt), out)?;
             let view = View { base: name.clone(), ops: vec![], span: name.span };
@@ -73,8 +78,7 @@ impl Resolver {
                     Some(index) => index.clone(),
                     None => ast::Name { text: format!("@{}_{i}", name.text), span: name.span },
                 });
-                let kind =
-                    ast::StmtKind::Indices { names: names.collect(), threads: view.clone() };
+                let kind = ast::StmtKind::Indices { names: names.collect(), threads: view.clone() };
                 coordinates.push(ast::Stmt::derived(kind, stmt));
             }
             views.push(view);
@@ -104,9 +108,11 @@ fn first_fastest(modes: &[(Option<ast::Name>, ast::Expr)], span: Span) -> ast::D
         let next = match (strides.last(), strides.len()) {
             (None, _) => Expr::int(1),
             (Some(_), 1) => modes.first().map_or(Expr::int(1), |(_, e)| e.clone()),
-            (Some(last), n) => {
-                Expr::bin(BinOp::Mul, last.clone(), modes.get(n - 1).map_or(Expr::int(1), |m| m.1.clone()))
-            }
+            (Some(last), n) => Expr::bin(
+                BinOp::Mul,
+                last.clone(),
+                modes.get(n - 1).map_or(Expr::int(1), |m| m.1.clone()),
+            ),
         };
         let _ = extent;
         strides.push(next);

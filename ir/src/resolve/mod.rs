@@ -12,8 +12,8 @@
 mod bounds;
 mod constants;
 mod declare;
-mod exprs;
 mod expressions;
+mod exprs;
 mod launch;
 mod maps;
 mod means;
@@ -235,13 +235,15 @@ impl Resolver {
             ast::StmtKind::Assign { target, ty, value } => {
                 self.assign(stmt, target, ty.as_ref(), value, out)
             }
-            ast::StmtKind::Spec(spec) if self.version > 1 => match self.short_spec(stmt, spec, out)? {
-                Some(spec) => {
-                    let plain = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
-                    self.plain(&plain, out)
+            ast::StmtKind::Spec(spec) if self.version > 1 => {
+                match self.short_spec(stmt, spec, out)? {
+                    Some(spec) => {
+                        let plain = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
+                        self.plain(&plain, out)
+                    }
+                    None => self.plain(stmt, out),
                 }
-                None => self.plain(stmt, out),
-            },
+            }
             _ => self.plain(stmt, out),
         }
     }
@@ -309,11 +311,9 @@ impl Resolver {
             }
             A::Spec(spec) => self.spec(spec).map(|id| Some(StmtKind::Spec(id))),
             A::For { .. } => self.for_loop(&stmt.kind, stmt.span).map(Some),
-            A::Assign { .. } | A::Call(_) | A::Def(_) | A::Import(_) => fail(Diagnostic::new(
-                Code::Internal,
-                stmt.span,
-                "a short form was not written out",
-            )),
+            A::Assign { .. } | A::Call(_) | A::Def(_) | A::Import(_) => {
+                fail(Diagnostic::new(Code::Internal, stmt.span, "a short form was not written out"))
+            }
             A::If { cond, then, otherwise } => {
                 let cond = cond
                     .iter()

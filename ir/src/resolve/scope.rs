@@ -91,17 +91,16 @@ impl Scopes {
         self.nearest_but(sigil, name, None)
     }
 
-    fn nearest_but(
-        &self,
-        sigil: Sigil,
-        name: &str,
-        not: Option<&str>,
-    ) -> Option<String> {
+    fn nearest_but(&self, sigil: Sigil, name: &str, not: Option<&str>) -> Option<String> {
         let mut best: Option<(usize, &String)> = None;
         let mut keys: Vec<&(Sigil, String)> = self.names.keys().collect();
         keys.sort_by(|a, b| a.1.cmp(&b.1));
         for (s, candidate) in keys {
-            if *s != sigil || Some(candidate.as_str()) == not || candidate.len() > 64 || name.len() > 64 {
+            if *s != sigil
+                || Some(candidate.as_str()) == not
+                || candidate.len() > 64
+                || name.len() > 64
+            {
                 continue;
             }
             let d = distance(name, candidate);

@@ -273,7 +273,12 @@ impl Resolver {
     }
 
     /// The constants of an attribute; a lone name is the constant of that name.
-    pub(super) fn attr_ints(&self, key: &str, value: &AttrValue, attr: &ast::Attr) -> Fallible<Vec<i64>> {
+    pub(super) fn attr_ints(
+        &self,
+        key: &str,
+        value: &AttrValue,
+        attr: &ast::Attr,
+    ) -> Fallible<Vec<i64>> {
         let leaves = match value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],

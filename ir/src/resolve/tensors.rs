@@ -507,9 +507,13 @@ impl Resolver {
         seen.sort_unstable();
         if !seen.iter().copied().eq(0..n as i64) {
             return fail(
-                Diagnostic::new(Code::WrongRank, span, format!("{order:?} is no order of {n} modes"))
-                    .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
-                    .help("name every mode once, counted from 0: `.permute([1,0])`"),
+                Diagnostic::new(
+                    Code::WrongRank,
+                    span,
+                    format!("{order:?} is no order of {n} modes"),
+                )
+                .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
+                .help("name every mode once, counted from 0: `.permute([1,0])`"),
             );
         }
         let modes: Vec<_> = order

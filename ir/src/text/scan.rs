@@ -29,6 +29,15 @@ pub(super) fn scan(text: &str) -> Result<Vec<Span>, Box<Diagnostic>> {
                 at = end;
                 continue;
             }
+            // What stands in quotation marks is neither comment nor bracket.
+            b'"' => {
+                let rest = &bytes[at + 1..line_end(bytes, at)];
+                let end = rest.iter().position(|&b| b == b'"').map_or(0, |i| i + 1);
+                if let Some(i) = rest[..end].iter().position(|&b| b == 0) {
+                    return Err(nul(at + 1 + i));
+                }
+                at += end;
+            }
             b'(' | b'[' | b'{' => {
                 depth += 1;
                 if depth > MAX_NESTING {

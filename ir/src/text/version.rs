@@ -1,10 +1,10 @@
 //! Which format version a text needs.
 
+use crate::ast::{AttrValue, Dims, LayoutExpr, TensorType};
 use crate::ast::{
     Call, Exec, Expr, ExprKind, Module, Operand, Spec, Stmt, StmtKind, SyncArg, Tiler, TupleExpr,
     TypeAttr, View, ViewOp,
 };
-use crate::ast::{AttrValue, Dims, LayoutExpr, TensorType};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::span::Span;
 
@@ -24,17 +24,24 @@ pub(super) fn newer(module: &Module) -> Diagnostics {
             break;
         }
         if let Some((span, what)) = statement(stmt) {
-            let span = if span == Span::default() { stmt.span } else { span };
+            let span = if span.end == 0 { stmt.span } else { span };
+            let mut help =
+                "write `carbyne 2` in the first line: all else means the same".to_owned();
+            if what == BELOW_ZERO {
+                help += "; in version 1 write the difference `0 - 3`";
+            }
             errors.push(
                 Diagnostic::new(Code::Version, span, format!("{what} need `carbyne 2`"))
                     .label("the text begins with `carbyne 1`")
-                    .help("write `carbyne 2` in the first line: the rest of the text means the same"),
+                    .help(help),
             );
         }
         open.extend(stmt.kind.blocks().map(|b| b.stmts.iter()));
     }
     errors
 }
+
+const BELOW_ZERO: &str = "numbers below zero outside of operands";
 
 type Found = Option<(Span, &'static str)>;
 
@@ -103,7 +110,10 @@ fn spec(s: &Spec) -> Found {
             _ => None,
         })
     };
-    head.or_else(inputs).or_else(|| s.outputs.iter().find_map(view)).or_else(declared).or_else(attrs)
+    head.or_else(inputs)
+        .or_else(|| s.outputs.iter().find_map(view))
+        .or_else(declared)
+        .or_else(attrs)
 }
 
 fn view(v: &View) -> Found {
@@ -111,7 +121,9 @@ fn view(v: &View) -> Found {
         ViewOp::Permute(_) => Some((v.span, "permuted views")),
         ViewOp::Iota(_) => Some((v.span, "coordinates as elements")),
         ViewOp::Pick(_) => Some((v.span, "ranges and tensors as indices")),
-        ViewOp::Tile(Tiler::Sizes(all)) | ViewOp::Index(all) => all.iter().flatten().find_map(number),
+        ViewOp::Tile(Tiler::Sizes(all)) | ViewOp::Index(all) => {
+            all.iter().flatten().find_map(number)
+        }
         ViewOp::Tile(Tiler::Modes(all)) => all.iter().flatten().find_map(layout),
         ViewOp::Reshape(l) | ViewOp::Tv(l, _) => layout(l),
         ViewOp::Peer(e) => number(e),
@@ -159,7 +171,7 @@ fn number(e: &Expr) -> Found {
         match &e.kind {
             ExprKind::Int(_) | ExprKind::Name(_) => {}
             ExprKind::Real(_) => return Some((e.span, "decimal numbers outside of operands")),
-            ExprKind::Neg(_) => return Some((e.span, "numbers below zero outside of operands")),
+            ExprKind::Neg(_) => return Some((e.span, BELOW_ZERO)),
             ExprKind::Sqrt(_) => return Some((e.span, "square roots of numbers")),
             ExprKind::Bin(_, a, b) => todo.extend([&**b, &**a]),
         }

@@ -1,9 +1,9 @@
 //! Hostile texts and trees: too long, too deep, not text at all. Each gets a coded error or a module, no panic.
 
 use carbyne_ir::ast::{
-    Attr, AttrValue, BinOp, Block, CmpOp, Compare, Dims, Expr, LayoutExpr, Module, Name, Number,
-    Operand, Spec, SpecKind, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorType, ThreadScalar,
-    ThreadType, Tiler, TupleExpr, TypeAttr, Unroll, View, ViewOp,
+    Attr, AttrValue, BinOp, Block, CmpOp, Compare, Dims, Exec, Expr, LayoutExpr, Module, Name,
+    Number, Operand, Spec, SpecKind, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorType,
+    ThreadScalar, ThreadType, Tiler, TupleExpr, TypeAttr, Unroll, View, ViewOp,
 };
 use carbyne_ir::diag::Code;
 use carbyne_ir::limits::{MAX_ERRORS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
@@ -205,17 +205,7 @@ fn module(items: Vec<StmtKind>) -> Module {
 fn spec(kind: SpecKind, body: Option<Vec<StmtKind>>) -> Spec {
     let body =
         body.map(|b| Block { stmts: b.into_iter().map(Stmt::new).collect(), footer: vec![] });
-    Spec {
-        kind,
-        name: None,
-        exec: None,
-        inputs: vec![],
-        outputs: vec![],
-        attrs: vec![],
-        means: None,
-        body,
-        span: Span::default(),
-    }
+    Spec { body, ..Spec::new(kind) }
 }
 
 fn layout(shape: TupleExpr, stride: TupleExpr) -> LayoutExpr {
@@ -247,7 +237,7 @@ fn view(ops: Vec<ViewOp>) -> StmtKind {
 }
 
 fn with_type(ty: TensorType) -> StmtKind {
-    StmtKind::DataDecl { name: Name::new("A"), ty }
+    StmtKind::DataDecl { name: Name::new("A"), ty, range: None }
 }
 
 fn one() -> Expr {
@@ -277,7 +267,7 @@ type Place<'a> = &'a dyn Fn(&str) -> StmtKind;
 #[test]
 fn names_of_built_trees() {
     let expr = |n: &str| StmtKind::Let(vec![(Name::new("a"), Expr::name(n))]);
-    let threads = |n: &str| Some((View::of(n), View::of("cta")));
+    let threads = |n: &str| Some(Exec::Both(View::of(n), View::of("cta")));
     let places: [(&str, Place<'_>); 22] = [
         ("let", &|n| StmtKind::Let(vec![(Name::new(n), one())])),
         ("expression", &expr),
@@ -291,6 +281,7 @@ fn names_of_built_trees() {
         ("declared tensor", &|n| StmtKind::DataDecl {
             name: Name::new(n),
             ty: data(eight(), vec![]),
+            range: None,
         }),
         ("view", &|n| StmtKind::DataDef { name: Name::new(n), ty: None, view: View::of("A") }),
         ("viewed tensor", &|n| StmtKind::DataDef {
@@ -325,6 +316,7 @@ fn names_of_built_trees() {
             end: one(),
             step: one(),
             unroll: Unroll::Default,
+            stages: None,
             body: Block::default(),
         }),
         ("tv", &|n| with_type(data(eight(), vec![TypeAttr::Tv(flat(one()), Name::new(n))]))),
@@ -397,7 +389,7 @@ fn lists_and_numbers_of_built_trees() {
     for stmt in bad {
         assert_eq!(agrees(&module(vec![stmt.clone()])), Some(Code::Syntax), "{stmt:?}");
     }
-    let versions = Module { version: 2, ..module(vec![]) };
+    let versions = Module { version: 3, ..module(vec![]) };
     assert_eq!(agrees(&versions), Some(Code::Version));
     let comment = Module { header: vec!["a\0b".to_owned()], ..module(vec![]) };
     assert_eq!(agrees(&comment), Some(Code::NulByte));
@@ -453,6 +445,7 @@ fn nested(n: usize) -> Vec<(&'static str, StmtKind)> {
                 end: one(),
                 step: one(),
                 unroll: Unroll::Full,
+                stages: None,
                 body: block(s),
             }),
         ),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const CASES: usize = 500;
 
 /// Rules that leave no trace in what pest returns, and why.
-const SILENT: [(Rule, &str); 18] = [
+const SILENT: [(Rule, &str); 26] = [
     (Rule::step, "silent: stands for statement, block_end or else_head"),
     (Rule::operand, "silent: stands for data_view or number"),
     (Rule::lone_word, "silent: stands for word"),
@@ -26,6 +26,14 @@ const SILENT: [(Rule, &str); 18] = [
     (Rule::side, "silent: stands for modes_list or value"),
     (Rule::entries, "silent: stands for a list of entry"),
     (Rule::entry, "silent: stands for keep or value"),
+    (Rule::tensor_part, "silent: stands for a call, a group, data_view or a number"),
+    (Rule::tensor_arg, "silent: stands for attr or tensors"),
+    (Rule::executor, "silent: stands for new_group or thread_view"),
+    (Rule::literal, "silent: stands for number"),
+    (Rule::output, "silent: stands for data_view and a type"),
+    (Rule::pick, "silent: stands for keep, data_name, range or value"),
+    (Rule::exponent, "silent: within real"),
+    (Rule::blank, "lexical: looked for behind a word"),
     (Rule::part, "silent: stands for int, call, name or group"),
     (Rule::word_char, "lexical: a letter within a word"),
     (Rule::first, "lexical: a letter within a word"),

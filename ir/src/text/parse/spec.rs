@@ -2,13 +2,13 @@
 
 use super::Rule;
 use super::errors::{one_of, short};
-use super::expr::tuple;
 use super::expr::expr;
+use super::expr::tuple;
 use super::tensor::{result_type, view};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Call, Def, Exec, Group, Launch, Name, Number, Operand,
-    Param, ReduceOp, ResultType, ShflOp, View,
+    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Call, Def, Exec, Group, Launch, Name, Number,
+    Operand, Param, ReduceOp, ResultType, ShflOp, View,
 };
 use crate::ast::{Spec, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};

@@ -33,8 +33,7 @@ pub(super) fn result_type(node: Node<'_, '_>) -> Answer<ResultType> {
     let span = parts.whole();
     let word = parts.next(Rule::ident)?;
     let place = parts.take(Rule::memory);
-    let mut ty =
-        ResultType { levels: vec![], scalar: None, memory: None, attrs: vec![], span };
+    let mut ty = ResultType { levels: vec![], scalar: None, memory: None, attrs: vec![], span };
     if place.is_none() {
         ty.memory = word.text().trim_end().parse().ok();
     }
@@ -188,10 +187,7 @@ fn index(parts: &mut Parts<'_, '_>) -> Answer<ViewOp> {
             Rule::data_name => Pick::From(entry.without_sigil()),
             Rule::range => {
                 let mut ends = entry.parts();
-                Pick::Range(
-                    expr(ends.next(Rule::value)?)?,
-                    expr(ends.next(Rule::value)?)?,
-                )
+                Pick::Range(expr(ends.next(Rule::value)?)?, expr(ends.next(Rule::value)?)?)
             }
             _ => Pick::At(expr(entry)?),
         });

@@ -10,7 +10,8 @@ use super::spec::attr;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal};
 use crate::ast::{
-    Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp,
+    Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Name, ReduceOp, SpecKind, TensorExpr,
+    UnaryOp,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::limits::MAX_EXPR_OPERATORS;
@@ -66,7 +67,12 @@ fn op(sign: &Node<'_, '_>) -> Answer<Op> {
     })
 }
 
-fn wrong<T>(span: Span, message: impl Into<String>, label: &str, help: impl Into<String>) -> Answer<T> {
+fn wrong<T>(
+    span: Span,
+    message: impl Into<String>,
+    label: &str,
+    help: impl Into<String>,
+) -> Answer<T> {
     Err(Box::new(Diagnostic::new(Code::Syntax, span, message).label(label).help(help)))
 }
 
@@ -102,8 +108,9 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
 
 /// The functions of an expression, for messages.
 const FUNCTIONS: [&str; 24] = [
-    "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu", "silu", "abs",
-    "min", "max", "sum", "prod", "and", "or", "xor", "select", "matmul", "move", "neg",
+    "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
+    "silu", "abs", "min", "max", "sum", "prod", "and", "or", "xor", "select", "matmul", "move",
+    "neg",
 ];
 
 impl Operators {
@@ -140,7 +147,12 @@ impl Operators {
                     }
                     a => {
                         let kind = SpecKind::Unary(UnaryOp::Neg);
-                        TensorExpr::Apply(Box::new(Apply { kind, args: vec![a], attrs: vec![], span }))
+                        TensorExpr::Apply(Box::new(Apply {
+                            kind,
+                            args: vec![a],
+                            attrs: vec![],
+                            span,
+                        }))
                     }
                 })
             }
@@ -195,7 +207,12 @@ impl Operators {
         if kind == SpecKind::Unary(UnaryOp::Cast) {
             let to = if args.len() == 2 { args.pop() } else { None };
             let Some(TensorExpr::Number(Expr { kind: ExprKind::Name(to), span: at })) = &to else {
-                return wrong(span, "a cast to no type", "expected a type", "write `cast(%x, f16)`");
+                return wrong(
+                    span,
+                    "a cast to no type",
+                    "expected a type",
+                    "write `cast(%x, f16)`",
+                );
             };
             if to.parse::<Scalar>().is_err() && !is_type_name(to) {
                 return wrong(
@@ -207,7 +224,10 @@ impl Operators {
             }
             attrs.insert(
                 0,
-                Attr { key: Name { text: "to".into(), span: *at }, value: AttrValue::Word(to.clone()) },
+                Attr {
+                    key: Name { text: "to".into(), span: *at },
+                    value: AttrValue::Word(to.clone()),
+                },
             );
         }
         if args.len() != wanted {

@@ -5,9 +5,10 @@
 
 use super::expr::rank;
 use crate::ast::{
-    Attr, AttrValue, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION, FORMAT_VERSIONS, Group,
-    LayoutExpr, Module, Name, Operand, Pick, ResultType, Spec, SpecKind, Stmt, StmtKind, SyncArg, TensorExpr,
-    TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp, function, operator,
+    Attr, AttrValue, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION, FORMAT_VERSIONS,
+    Group, LayoutExpr, Module, Name, Operand, Pick, ResultType, Spec, SpecKind, Stmt, StmtKind,
+    SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp, function,
+    operator,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
@@ -269,7 +270,8 @@ impl Walk {
                 }
                 if target.ops.is_empty() && matches!(value, TensorExpr::View(_)) {
                     let message = "an assignment of a view".to_owned();
-                    let (label, help) = ("reads back as a definition", "make it a `DataDef` or a Move");
+                    let (label, help) =
+                        ("reads back as a definition", "make it a `DataDef` or a Move");
                     self.error(Code::Syntax, target.span, message, label, help);
                 }
                 self.tensors(value, depth);
@@ -422,7 +424,8 @@ impl Walk {
                 Operand::Value(e) => {
                     if is_literal(e) {
                         let message = "a literal that is computed".to_owned();
-                        let (label, help) = ("reads back as a literal", "make it `Operand::Number`");
+                        let (label, help) =
+                            ("reads back as a literal", "make it `Operand::Number`");
                         self.error(Code::Syntax, e.span, message, label, help);
                     }
                     self.expr(e, depth + 1);

@@ -33,13 +33,13 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k < 8; k += 1) unrol {}",
         expect![[r#"
-            P0001 2:28 "unrol" expected `unroll`, `nounroll` or `{`, found `unrol` (did you mean `unroll`?)
+            P0001 2:28 "unrol" expected `stages`, `unroll`, `nounroll` or `{`, found `unrol` (did you mean `unroll`?)
         "#]],
     );
     check(
         "for (k = 0; k < 8; k += 1)",
         expect![[r#"
-            P0001 2:27 "" expected `unroll`, `nounroll` or `{`, found the end of the text (write a loop as `for (k = 0; k < 8; k += 1) {`)
+            P0001 2:27 "" expected `stages`, `unroll`, `nounroll` or `{`, found the end of the text (write a loop as `for (k = 0; k < 8; k += 1) {`)
         "#]],
     );
     check(
@@ -109,7 +109,7 @@ fn specs() {
     check(
         "Move (#a) -> (%b)",
         expect![[r##"
-            P0001 2:7 "#a" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `#a` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+            P0001 2:7 "#a" expected a number, a tensor such as `%A`, a literal such as `0.0` or `)`, found `#a` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "##]],
     );
     check(
@@ -120,14 +120,14 @@ fn specs() {
     );
     check(
         "Move <<<#a>>> (%a) -> (%b)",
-        expect![[r#"
-            P0001 2:11 ">>>" expected `[`, `,` or `.`, found `>>>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
-        "#]],
+        expect![[r##"
+            P0002 2:9 "#a" executors without their blocks need `carbyne 2` (write `carbyne 2` in the first line: all else means the same)
+        "##]],
     );
     check(
         "Move <<<#a, #b>> (%a) -> (%b)",
         expect![[r#"
-            P0001 2:15 ">" expected `>>>`, `[` or `.`, found `>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+            P0001 2:15 ">" expected `>>>`, `[`, `:` or `.`, found `>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
@@ -181,13 +181,13 @@ fn specs() {
     check(
         "Init (.5) -> (%b)",
         expect![[r#"
-            P0001 2:7 "." expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `.` (write it as `Init <<<#grid, #cta>>> (0.0) -> (%x)`)
+            P0001 2:7 "." expected a number, a tensor such as `%A`, a literal such as `0.0` or `)`, found `.` (write it as `Init <<<#grid, #cta>>> (0.0) -> (%x)`)
         "#]],
     );
     check(
         "Init (1e) -> (%b)",
         expect![[r#"
-            P0001 2:7 "1e" expected a tensor such as `%A`, a literal such as `0.0` or `)`, found `1e` (write it as `Init <<<#grid, #cta>>> (0.0) -> (%x)`)
+            P0001 2:7 "1e" expected a number, a tensor such as `%A`, a literal such as `0.0` or `)`, found `1e` (write it as `Init <<<#grid, #cta>>> (0.0) -> (%x)`)
         "#]],
     );
 }

@@ -44,43 +44,43 @@ fn version() {
     check_whole(
         "",
         expect![[r#"
-        P0002 1:1 "" the text does not begin with a format version (write `carbyne 1` above the first statement)
-    "#]],
+            P0002 1:1 "" the text does not begin with a format version (write `carbyne 2` above the first statement)
+        "#]],
     );
     check_whole(
         "// only a comment\n",
         expect![[r#"
-        P0002 2:1 "" the text does not begin with a format version (write `carbyne 1` above the first statement)
-    "#]],
+            P0002 2:1 "" the text does not begin with a format version (write `carbyne 2` above the first statement)
+        "#]],
     );
     check_whole(
         "let M = 3\n",
         expect![[r#"
-        P0002 1:1 "let" the text does not begin with a format version (write `carbyne 1` above the first statement)
-    "#]],
+            P0002 1:1 "let" the text does not begin with a format version (write `carbyne 2` above the first statement)
+        "#]],
     );
     check_whole(
         "carbyne 2\nlet = 3",
         expect![[r#"
-            P0002 1:9 "2" format version `2` is not one that this build reads (write `carbyne 1`, or take the carbyne that wrote the text)
+            P0001 2:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );
     check_whole(
         "carbyne one\n",
         expect![[r#"
-            P0002 1:1 "carbyne" the text does not begin with a format version (write `carbyne 1` above the first statement)
+            P0002 1:1 "carbyne" the text does not begin with a format version (write `carbyne 2` above the first statement)
         "#]],
     );
     check_whole(
         "Carbyne 1\n",
         expect![[r#"
-            P0002 1:1 "Carbyne" the text does not begin with a format version (write `carbyne 1` above the first statement)
+            P0002 1:1 "Carbyne" the text does not begin with a format version (write `carbyne 2` above the first statement)
         "#]],
     );
     check_whole(
         "carbyne 1000000000000000000000000000000000000000000000000000000000\n",
         expect![[r#"
-            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not one that this build reads (write `carbyne 1`, or take the carbyne that wrote the text)
+            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not one that this build reads (write `carbyne 2`, or take the carbyne that wrote the text)
         "#]],
     );
     check_whole(
@@ -163,13 +163,13 @@ fn statements() {
     check(
         "%A",
         expect![[r#"
-            P0001 2:3 "" expected `=` or `:`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 2:3 "" expected `[`, `:`, `.` or `=`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
         "%A [8]",
         expect![[r#"
-            P0001 2:4 "[" expected `=` or `:`, found `[` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 2:7 "" expected `[`, `.` or `=`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
@@ -227,25 +227,25 @@ fn numbers() {
     check(
         "let x = -3",
         expect![[r#"
-        P0001 2:9 "-" expected a number, found `-` (write a number below zero as `0 - 3`)
-    "#]],
+            P0002 2:9 "-3" numbers below zero outside of operands need `carbyne 2` (write `carbyne 2` in the first line: all else means the same; in version 1 write the difference `0 - 3`)
+        "#]],
     );
     check(
         "let x = 3 + -3",
         expect![[r#"
-        P0001 2:13 "-" expected a number, found `-` (write a number below zero as `0 - 3`)
-    "#]],
+            P0002 2:13 "-3" numbers below zero outside of operands need `carbyne 2` (write `carbyne 2` in the first line: all else means the same; in version 1 write the difference `0 - 3`)
+        "#]],
     );
     check(
         "let x = y %z",
         expect![[r#"
-            P0001 2:13 "" expected `=` or `:`, found the end of the text (for a remainder put a space behind `%`)
+            P0001 2:13 "" expected `[`, `:`, `.` or `=`, found the end of the text (for a remainder put a space behind `%`)
         "#]],
     );
     check(
         "let x = y %3",
         expect![[r#"
-            P0001 2:13 "" expected `=` or `:`, found the end of the text (for a remainder put a space behind `%`)
+            P0001 2:13 "" expected `[`, `:`, `.` or `=`, found the end of the text (for a remainder put a space behind `%`)
         "#]],
     );
     check(
@@ -287,7 +287,7 @@ fn numbers() {
     check(
         "let x = 3.5",
         expect![[r#"
-            P0001 2:10 "." expected an operator, `,` or the next statement, found `.` (write constants as `let M = 256, N = 2 * M`)
+            P0002 2:9 "3.5" decimal numbers outside of operands need `carbyne 2` (write `carbyne 2` in the first line: all else means the same)
         "#]],
     );
     check(
@@ -370,8 +370,7 @@ Init (1) -> (%a)
             P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
             P0001 6:9 "==" expected `=`, found `==` (write constants as `let M = 256, N = 2 * M`)
             P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `foo` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
-            P0001 9:3 "for" expected a tensor such as `%A`, found `for` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
-            P0001 9:19 ";" expected a number, found `;` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+            P0001 9:7 "(" expected an operator or the next statement, found `(` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
             P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}` (write a barrier as `barrier` or `barrier(#w)`)
             P0001 16:5 "3" expected an operator, `,` or the next statement, found `3` (write constants as `let M = 256, N = 2 * M`)
         "#]],

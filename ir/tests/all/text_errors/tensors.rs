@@ -26,7 +26,7 @@ fn types_and_views() {
     check(
         "%A:f16.GL",
         expect![[r#"
-            P0001 2:4 "f16" expected `[`, found `f16` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 2:1 "%A:f16.GL" a part of a type, where the whole is due (write the extents, too: `%A:[8,8].f16.GL`)
         "#]],
     );
     check(
@@ -92,7 +92,7 @@ fn types_and_views() {
     check(
         "%a = A",
         expect![[r#"
-            P0001 2:6 "A" expected a tensor such as `%A`, found `A` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0002 2:1 "%a = A" expressions over tensors need `carbyne 2` (write `carbyne 2` in the first line: all else means the same)
         "#]],
     );
     check(
@@ -134,7 +134,7 @@ fn types_and_views() {
     check(
         "%a = %A[",
         expect![[r#"
-            P0001 2:9 "" expected `_`, a number or `]`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 2:9 "" expected `_`, a number, a tensor such as `%A` or `]`, found the end of the text (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
