@@ -3,8 +3,8 @@
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{
-    BinaryOp, Block, Expr, Module, Number, Operand, ReduceOp, Spec, SpecKind, Stmt, StmtKind,
-    UnaryOp, View, ViewOp,
+    BinaryOp, Expr, Module, Number, Operand, ReduceOp, Spec, SpecKind, Stmt, StmtKind, UnaryOp,
+    View, ViewOp,
 };
 use carbyne_ir::program::Program;
 use carbyne_ir::{resolve, text, verify};
@@ -96,15 +96,7 @@ fn visit(
             return;
         }
         *number += 1;
-        let blocks: Vec<&mut Block> = match &mut stmts[i].kind {
-            StmtKind::Spec(spec) => spec.body.iter_mut().collect(),
-            StmtKind::For { body, .. } => vec![body],
-            StmtKind::If { then, otherwise, .. } => {
-                std::iter::once(then).chain(otherwise).collect()
-            }
-            _ => vec![],
-        };
-        for block in blocks {
+        for block in stmts[i].kind.bodies_mut() {
             visit(&mut block.stmts, number, at, edit);
             if *number > at {
                 return;
