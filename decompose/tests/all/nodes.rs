@@ -5,7 +5,7 @@ use carbyne_decompose::{Decomposed, decompose};
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, NodeKey, StmtKind};
 use carbyne_ir::text;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Partial sums through shared memory.
 const SPLIT_K: &str = include_str!("../../../examples/tile/gemm_split_k.cby");
@@ -25,7 +25,7 @@ Spec @g <<<#grid, #cta>>> (%A) -> (%B) {
 }
 ";
 
-fn all(module: &Module) -> HashMap<NodeKey, Option<NodeKey>> {
+fn all(module: &Module) -> BTreeMap<NodeKey, Option<NodeKey>> {
     let stmts = Walk::new(&module.items).with_means().stmts();
     stmts.map(|s| (s.id.key(), s.from.map(|from| from.key()))).collect()
 }
@@ -89,7 +89,7 @@ fn copies_of_a_statement_are_statements_of_their_own() {
     assert!(!module.is_separate());
     let d = decompose(&module, SOFTMAX, &sm_80()).unwrap_or_else(|e| panic!("{e}"));
     assert!(d.module.is_separate());
-    let origins: HashSet<NodeKey> =
+    let origins: BTreeSet<NodeKey> =
         d.tile.specs.iter().filter_map(|(_, s)| Some(d.origins.of(s.node)?.node.key())).collect();
     assert_eq!(text::parse(&d.text).expect("parses"), d.module);
     assert!(origins.len() >= 5, "{origins:?}");
