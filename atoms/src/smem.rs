@@ -13,7 +13,7 @@ use crate::limits::limits;
 use crate::table::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
-use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
@@ -162,28 +162,11 @@ fn fewer_stages(p: &Program, sizes: &[(BufferId, i64)], all: i64, most: i64) -> 
 
 /// The shared buffers of a kernel, in text order.
 pub fn buffers(p: &Program, kernel: SpecId) -> Vec<BufferId> {
-    fn walk(p: &Program, stmts: &[Stmt], out: &mut Vec<BufferId>) {
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::Allocate(t) => {
-                    let id = p.tensors[*t].buffer;
-                    if p.buffers[id].memory == Some(Memory::Sh) {
-                        out.push(id);
-                    }
-                }
-                StmtKind::Spec(id) => walk(p, p.specs[*id].body.as_deref().unwrap_or(&[]), out),
-                StmtKind::For { body, .. } => walk(p, body, out),
-                StmtKind::If { then, otherwise, .. } => {
-                    walk(p, then, out);
-                    walk(p, otherwise, out);
-                }
-                StmtKind::Indices(_) | StmtKind::Barrier(_) | StmtKind::Sync(_) => {}
-            }
-        }
-    }
-    let mut out = vec![];
-    walk(p, p.specs[kernel].body.as_deref().unwrap_or(&[]), &mut out);
-    out
+    let allocated = p.walk_body(kernel).stmts().filter_map(|stmt| match stmt.kind {
+        StmtKind::Allocate(t) => Some(p.tensors[t].buffer),
+        _ => None,
+    });
+    allocated.filter(|id| p.buffers[*id].memory == Some(Memory::Sh)).collect()
 }
 
 /// The first address from `next` on where the buffer overlaps nothing pinned.

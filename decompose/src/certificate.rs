@@ -3,14 +3,17 @@
 //! A thread-value layout here has T = (lanes of a group, groups) and V = (values of an instruction,
 //! instructions), both column-major, whatever its nesting. [`crate::checker`] evaluates the relations.
 
+use carbyne_ir::ast::NodeId;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::SpecId;
 
 /// Why a decomposition is right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificate {
-    /// The spec that the relation is about.
+    /// The spec that the relation is about, of the program that was solved.
     pub spec: SpecId,
+    /// Its statement, which stands in the decomposed module, too.
+    pub node: NodeId,
     /// The row that implements it; `-` of several.
     pub atom: &'static str,
     /// What holds.

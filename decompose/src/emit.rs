@@ -1,25 +1,26 @@
 //! Writes a solution back into the module: layouts into allocations, bodies under tile operations,
 //! barriers before them, atoms on leaves.
 //!
-//! Specs and buffers are found by counting, in the order in which resolving counts them.
+//! Specs and buffers are those of the program that the module resolves to, found by the statements' ids.
 
 mod exchange;
 mod through;
 
 use crate::build::{self, compact, counted, define, define_threads, leaf, number, plain, word};
 use crate::names::Names;
+use crate::places::inherit;
 use crate::solve::Solution;
-use crate::solve::barriers::Place;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::{matmul, pointwise, reduce};
 use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, SpecId};
+use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use through::Values;
 
 /// What is written into the module.
@@ -32,15 +33,59 @@ pub struct Emit<'a> {
     pub table: &'a AtomTable,
     /// Names for what bodies define; sibling bodies share them.
     local: Local,
-    specs: usize,
-    syncs: usize,
-    buffers: usize,
-    depth: usize,
+    specs: HashMap<NodeKey, SpecId>,
+    buffers: HashMap<NodeKey, BufferId>,
+}
+
+impl Rewriter for Emit<'_> {
+    fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
+        let sync = self.solution.before.get(&stmt.id.key()).copied().unwrap_or_default();
+        let number = |n: i64| vec![SyncArg::Number(Expr::int(n))];
+        // Comments and the blank line above stay above what is put before the statement.
+        let put = |kind: StmtKind, stmt: &mut Stmt, out: &mut Vec<Stmt>| {
+            let blank_above = std::mem::take(&mut stmt.blank_above);
+            out.push(Stmt { blank_above, ..Stmt::derived(kind, stmt) });
+        };
+        let commit = || StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] };
+        let wait = |n: i64| StmtKind::Sync { op: SyncOp::AsyncWait, args: number(n) };
+        if sync.commit_before {
+            put(commit(), &mut stmt, out);
+        }
+        if let Some(n) = sync.wait {
+            put(wait(n), &mut stmt, out);
+        }
+        if sync.barrier {
+            put(StmtKind::Barrier(None), &mut stmt, out);
+        }
+        let id = stmt.id;
+        match &mut stmt.kind {
+            StmtKind::Allocate { ty, .. } => {
+                if let Some(buffer) = self.buffers.get(&id.key()) {
+                    self.allocation(*buffer, ty);
+                }
+            }
+            StmtKind::Spec(spec) => {
+                if let Some(spec_id) = self.specs.get(&id.key())
+                    && let Some(mut body) = self.leaf(*spec_id, spec)
+                {
+                    inherit(&mut body.stmts, id, spec.span);
+                    spec.body = Some(body);
+                }
+            }
+            _ => {}
+        }
+        let after = [sync.commit.then(commit), sync.drain.then(|| wait(0))];
+        let after = after.into_iter().flatten().map(|kind| Stmt::derived(kind, &stmt));
+        let after: Vec<Stmt> = after.collect();
+        out.push(stmt);
+        out.extend(after);
+    }
 }
 
 impl<'a> Emit<'a> {
-    /// An emitter for a module with these names.
+    /// An emitter for a module with these names, which resolves to `p`.
     pub fn new(
+        p: &Program,
         solution: &'a Solution,
         atoms: &'a BTreeMap<SpecId, String>,
         table: &'a AtomTable,
@@ -60,87 +105,14 @@ impl<'a> Emit<'a> {
             lane: fresh("l"),
             second: [fresh("x"), fresh("put"), fresh("get")],
         };
-        Emit { solution, atoms, table, specs: 0, syncs: 0, buffers: 0, depth: 0, local }
+        let (specs, buffers) = (p.specs_by_node(), p.buffers_by_node());
+        Emit { solution, atoms, table, local, specs, buffers }
     }
 
     /// The module with the solution written in.
     pub fn module(mut self, mut module: Module) -> Module {
-        module.items = self.stmts(module.items);
+        module.items = rewrite(module.items, &mut self);
         module
-    }
-
-    fn stmts(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
-        let mut out = vec![];
-        for mut stmt in stmts {
-            // The place of a statement is its first spec, which is counted next.
-            let place = match stmt.kind {
-                StmtKind::Barrier(_) | StmtKind::Sync { .. } => {
-                    self.syncs += 1;
-                    Some(Place::Sync(self.syncs - 1))
-                }
-                _ => has_specs(&stmt).then(|| Place::Spec(SpecId::from(self.specs), self.depth)),
-            };
-            let sync = place.and_then(|p| self.solution.before.get(&p)).copied();
-            let sync = sync.unwrap_or_default();
-            let number = |n: i64| vec![SyncArg::Number(Expr::int(n))];
-            let put = |kind: StmtKind, above: Option<&mut Stmt>, out: &mut Vec<Stmt>| {
-                let mut s = Stmt::new(kind);
-                if let Some(stmt) = above {
-                    s.blank_above = std::mem::take(&mut stmt.blank_above);
-                }
-                out.push(s);
-            };
-            let commit = || StmtKind::Sync { op: SyncOp::AsyncCommit, args: vec![] };
-            // Comments and the blank line above stay above what is put before the statement.
-            if sync.commit_before {
-                put(commit(), Some(&mut stmt), &mut out);
-            }
-            if let Some(n) = sync.wait {
-                let wait = StmtKind::Sync { op: SyncOp::AsyncWait, args: number(n) };
-                put(wait, Some(&mut stmt), &mut out);
-            }
-            if sync.barrier {
-                put(StmtKind::Barrier(None), Some(&mut stmt), &mut out);
-            }
-            self.depth += 1;
-            self.stmt(&mut stmt);
-            self.depth -= 1;
-            out.push(stmt);
-            if sync.commit {
-                put(commit(), None, &mut out);
-            }
-            if sync.drain {
-                put(StmtKind::Sync { op: SyncOp::AsyncWait, args: number(0) }, None, &mut out);
-            }
-        }
-        out
-    }
-
-    fn stmt(&mut self, stmt: &mut Stmt) {
-        match &mut stmt.kind {
-            StmtKind::DataDecl { .. } => self.buffers += 1,
-            StmtKind::Allocate { ty, .. } => {
-                let id = BufferId::from(self.buffers);
-                self.buffers += 1;
-                self.allocation(id, ty);
-            }
-            StmtKind::For { body, .. } => body.stmts = self.stmts(std::mem::take(&mut body.stmts)),
-            StmtKind::If { then, otherwise, .. } => {
-                then.stmts = self.stmts(std::mem::take(&mut then.stmts));
-                if let Some(o) = otherwise {
-                    o.stmts = self.stmts(std::mem::take(&mut o.stmts));
-                }
-            }
-            StmtKind::Spec(spec) => {
-                let id = SpecId::from(self.specs);
-                self.specs += 1;
-                if let Some(body) = &mut spec.body {
-                    body.stmts = self.stmts(std::mem::take(&mut body.stmts));
-                }
-                self.leaf(id, spec);
-            }
-            _ => {}
-        }
     }
 
     fn allocation(&self, id: BufferId, ty: &mut TensorType) {
@@ -167,7 +139,8 @@ impl<'a> Emit<'a> {
         }
     }
 
-    fn leaf(&mut self, id: SpecId, spec: &mut Spec) {
+    /// Writes what was chosen for a spec into its head; its body, if it gets one.
+    fn leaf(&self, id: SpecId, spec: &mut Spec) -> Option<Block> {
         if let Some(atom) = self.atoms.get(&id) {
             spec.attrs.push(word("atom", atom));
         }
@@ -183,14 +156,14 @@ impl<'a> Emit<'a> {
         } else if let Some(c) = sol.exchanges.get(&id) {
             self.exchange_body(spec, c)
         } else {
-            return;
+            return None;
         };
-        spec.body = Some(body);
         spec.attrs.retain(|a| !matches!(a.key.text.as_str(), "warps" | "tile" | "atom"));
+        Some(body)
     }
 
     /// The thread tensor of the spec by name, defined in the body where it is a view.
-    fn threads(&mut self, spec: &Spec, body: &mut Vec<Stmt>) -> (View, String) {
+    fn threads(&self, spec: &Spec, body: &mut Vec<Stmt>) -> (View, String) {
         let Some((blocks, threads)) = spec.both() else { return (View::of("grid"), "cta".into()) };
         if threads.ops.is_empty() {
             return (blocks.clone(), threads.base.text.clone());
@@ -200,7 +173,7 @@ impl<'a> Emit<'a> {
         (blocks.clone(), name)
     }
 
-    fn copy_body(&mut self, spec: &Spec, c: &Candidate) -> Block {
+    fn copy_body(&self, spec: &Spec, c: &Candidate) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let mut name = all;
@@ -261,7 +234,7 @@ impl<'a> Emit<'a> {
         view.then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(group))])))
     }
 
-    fn matmul_body(&mut self, spec: &Spec, c: &matmul::Choice) -> Block {
+    fn matmul_body(&self, spec: &Spec, c: &matmul::Choice) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let Some(row) = self.table.get(c.atom) else { return Block::default() };
@@ -315,7 +288,7 @@ impl<'a> Emit<'a> {
         Block { stmts: body, footer: vec![] }
     }
 
-    fn pointwise_body(&mut self, spec: &Spec, c: &pointwise::Choice) -> Block {
+    fn pointwise_body(&self, spec: &Spec, c: &pointwise::Choice) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let Some(dst) = spec.outputs.first() else { return Block::default() };
@@ -381,7 +354,7 @@ impl<'a> Emit<'a> {
         Block { stmts: body, footer: vec![] }
     }
 
-    fn reduction_body(&mut self, spec: &Spec, c: &reduce::Choice) -> Block {
+    fn reduction_body(&self, spec: &Spec, c: &reduce::Choice) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())
@@ -434,19 +407,6 @@ impl<'a> Emit<'a> {
         let values = Values { each, own: &own, other: &o, n, op, scalar: c.scalar };
         self.through(&values, through, steps, &all, &mut body);
         Block { stmts: body, footer: vec![] }
-    }
-}
-
-/// Whether specs stand in a statement.
-fn has_specs(stmt: &Stmt) -> bool {
-    match &stmt.kind {
-        StmtKind::Spec(_) => true,
-        StmtKind::For { body, .. } => body.stmts.iter().any(has_specs),
-        StmtKind::If { then, otherwise, .. } => {
-            let otherwise = otherwise.iter().flat_map(|o| &o.stmts);
-            then.stmts.iter().chain(otherwise).any(has_specs)
-        }
-        _ => false,
     }
 }
 

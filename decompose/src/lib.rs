@@ -1,8 +1,9 @@
 //! Decomposes specs into atoms: strategies give kernel-level specs a dataflow, the solver finds layouts
 //! and instructions, matching names the atom of every leaf.
 //!
-//! Every stage works on text: a strategy or a solution is written into the module, printed, parsed,
-//! resolved and verified again, like anything a person wrote.
+//! Every stage works on the tree: a strategy or a solution is written into the module, which is resolved and verified
+//! again, like anything a person wrote. What is made from a statement names it, and stands for errors where it does. At
+//! the end the tree is printed, and its text read again.
 //!
 //! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on an
 //! architecture; the table's rows decide.
@@ -30,46 +31,40 @@ pub mod strategy;
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind as P};
+use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
 use names::Names;
-use places::Places;
+pub use places::{Origin, Origins};
 use solve::{Leaf, Outcome, Search, Searched, Solution};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module in which every leaf names its atom.
 #[derive(Clone, Debug)]
 pub struct Decomposed {
-    /// The atomic module.
+    /// The atomic module. Its statements were made from those of the module that was decomposed, as `from` says.
     pub module: Module,
     /// Its text.
     pub text: String,
     /// Resolved from the text.
     pub program: Program,
-    /// The module after strategies, before layouts: what the solver was given.
+    /// The module after strategies, before layouts, as a text.
     pub tile_level: String,
-    /// Why the layouts are right. Spec ids are those of the tile-level text.
+    /// The same as what the solver was given. Spans are into the text that was decomposed.
+    pub tile: Program,
+    /// Why the layouts are right. Spec ids are those of `tile`.
     pub certificates: Vec<Certificate>,
-    /// The best choices that were found, best first.
+    /// The best choices that were found, best first. Spec ids are those of `tile`.
     pub leaves: Vec<Leaf>,
     /// How far the search went.
     pub searched: Searched,
     /// What may not be as wanted: work that threads repeat, tensors that nobody uses, a search that ended at its
     /// budget. Spans are into the text that was decomposed.
     pub warnings: Vec<Diagnostic>,
-    /// What each spec was written or generated for.
+    /// What each statement of `module` and of `tile` was written or generated for.
     pub origins: Origins,
-}
-
-/// Places in the text that was decomposed, one for each spec in the order of its id.
-#[derive(Clone, Debug, Default)]
-pub struct Origins {
-    /// Specs of the tile-level text.
-    pub tile: Vec<Span>,
-    /// Specs of the atomic text.
-    pub atomic: Vec<Span>,
 }
 
 /// Decomposes every kernel of a module for the table's architecture.
@@ -108,22 +103,17 @@ fn attempt(
 ) -> Result<Decomposed, Diagnostics> {
     /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
     const MAX_ROUNDS: usize = 16;
-    let mut program = checked(module, src)?;
+    let (module, mut program) = separated(module, src)?;
+    let module = &*module;
     known_atoms(&program, table)?;
     let mut names = Names::of(module);
     let (mut planned, mut warnings) = plan(module, &program, table, &mut names)?;
-    let mut tile_level = src.to_owned();
-    let mut generated = planned != *module;
-    // What the solver is given is the person's text, or one that was generated from it.
-    let mut places = None;
+    let generated = Generated { module, src };
+    if planned != *module {
+        program = generated.checked(&planned)?;
+    }
     let mut solution = Solution::default();
     for round in 0.. {
-        if generated {
-            tile_level = text::print(&planned);
-            let again = reparse(&tile_level, &planned, module)?;
-            (program, places) = (again.program, Some(again.places));
-        }
-        let relocate = |d: Diagnostic| places.as_ref().map_or(d.clone(), |p| p.relocate(d));
         let mut errors = Diagnostics::default();
         let mut wants = vec![];
         solution = Solution::default();
@@ -131,7 +121,7 @@ fn attempt(
             match solve::solve(&program, kernel, table, search) {
                 Ok(Outcome::Solved(found)) => solution.merge(*found),
                 Ok(Outcome::Wants(more)) => wants.extend(more),
-                Err(d) => errors.push(relocate(*d)),
+                Err(d) => errors.push(*d),
             }
         }
         if !errors.is_empty() {
@@ -141,7 +131,7 @@ fn attempt(
             break;
         }
         if round == MAX_ROUNDS {
-            errors.push(relocate(
+            errors.push(
                 Diagnostic::new(
                     Code::NotDecomposed,
                     program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default(),
@@ -152,42 +142,44 @@ fn attempt(
                 .help(
                     "write `tv=` of the register tensors, or the bodies of the Moves between them",
                 ),
-            ));
+            );
             return Err(errors);
         }
         planned = rewrite::apply(planned, &program, &wants, &mut names);
-        generated = true;
+        program = generated.checked(&planned)?;
     }
-    let relocate = |d: Diagnostic| places.as_ref().map_or(d.clone(), |p| p.relocate(d));
-    rest::lay_out(&program, &mut solution).map_err(|d| one(relocate(*d)))?;
-    certified(&program, &solution, table).map_err(|d| one(relocate(*d)))?;
-    let atoms = leaves(&program, table, &solution, &relocate)?;
-    let mut written =
-        emit::Emit::new(&solution, &atoms, table, names.clone()).module(planned.clone());
-    let mut text = text::print(&written);
-    let mut out = reparse(&text, &written, module)?;
+    rest::lay_out(&program, &mut solution).map_err(|d| one(*d))?;
+    certified(&program, &solution, table).map_err(|d| one(*d))?;
+    let atoms = leaves(&program, table, &solution)?;
+    let emit = emit::Emit::new(&program, &solution, &atoms, table, names.clone());
+    let mut written = emit.module(planned.clone());
+    let mut atomic = generated.checked(&written)?;
     // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of partial
     // sums stand there without atoms.
     let unnamed = |p: &Program| {
         let leaf = |s: &carbyne_ir::program::Spec| s.body.is_none() && s.atom.is_none();
         p.specs.iter().any(|(_, s)| leaf(s))
     };
-    if unnamed(&out.program) {
+    if unnamed(&atomic) {
         let none = Solution::default();
-        let atoms = leaves(&out.program, table, &none, &|d| out.places.relocate(d))?;
-        written = emit::Emit::new(&none, &atoms, table, names).module(written);
-        text = text::print(&written);
-        out = reparse(&text, &written, module)?;
+        let atoms = leaves(&atomic, table, &none)?;
+        written = emit::Emit::new(&atomic, &none, &atoms, table, names).module(written);
+        atomic = generated.checked(&written)?;
     }
-    fits(&out, table)?;
-    warnings.extend(solution.warnings.drain(..).map(relocate));
-    let tile = rewrite::origins(&planned).0;
-    let origins = Origins { tile, atomic: rewrite::origins(&written).0 };
+    fits(&atomic, table)?;
+    let origins = Origins::new(module, &written);
+    let tile_level = match planned == *module {
+        true => src.to_owned(),
+        false => text::print(&planned),
+    };
+    warnings.append(&mut solution.warnings);
+    let (module, text, atomic) = generated.read_again(&written)?;
     Ok(Decomposed {
-        module: out.module,
+        module,
         text,
-        program: out.program,
+        program: atomic,
         tile_level,
+        tile: program,
         certificates: std::mem::take(&mut solution.certificates),
         leaves: std::mem::take(&mut solution.leaves),
         searched: solution.searched,
@@ -211,12 +203,12 @@ fn known_atoms(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
 }
 
 /// Refuses kernels that need more shared memory than a block can have.
-fn fits(out: &Reparsed, table: &AtomTable) -> Result<(), Diagnostics> {
+fn fits(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::default();
-    for kernel in &out.program.kernels {
-        let buffers = smem::buffers(&out.program, *kernel);
-        if let Err(d) = smem::Arena::place(&out.program, &buffers, table) {
-            errors.push(out.places.relocate(*d));
+    for kernel in &p.kernels {
+        let buffers = smem::buffers(p, *kernel);
+        if let Err(d) = smem::Arena::place(p, &buffers, table) {
+            errors.push(*d);
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -280,13 +272,14 @@ fn leaves(
     p: &Program,
     table: &AtomTable,
     solution: &Solution,
-    at: &dyn Fn(Diagnostic) -> Diagnostic,
 ) -> Result<BTreeMap<SpecId, String>, Diagnostics> {
     let mut atoms = BTreeMap::new();
     let mut errors = Diagnostics::default();
     for &kernel in &p.kernels {
-        let mut leaves = Leaves { p, table, solution, atoms: &mut atoms, errors: &mut errors, at };
-        leaves.spec(kernel, &mut vec![]);
+        let mut leaves = Leaves { p, table, solution, atoms: &mut atoms, errors: &mut errors };
+        for (id, around) in p.leaves(kernel) {
+            leaves.leaf(id, &around);
+        }
     }
     if errors.is_empty() { Ok(atoms) } else { Err(errors) }
 }
@@ -301,38 +294,92 @@ pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
     if errors.is_empty() { Ok(program) } else { Err(errors) }
 }
 
-/// Text that was generated, read again.
-struct Reparsed {
-    module: Module,
-    program: Program,
-    places: Places,
+/// Resolves and verifies a module, in which each statement then has an id of its own.
+fn separated<'m>(module: &'m Module, src: &str) -> Result<(Cow<'m, Module>, Program), Diagnostics> {
+    let program = checked(module, src)?;
+    if module.is_separate() {
+        return Ok((Cow::Borrowed(module), program));
+    }
+    let mut module = module.clone();
+    module.separate();
+    let program = checked(&module, src)?;
+    Ok((Cow::Owned(module), program))
 }
 
-/// Parses and checks text that was printed from `written`; what is wrong with it is our defect, but for limits.
-fn reparse(text: &str, written: &Module, module: &Module) -> Result<Reparsed, Diagnostics> {
-    let ours = |errors: Diagnostics, places: &Places| {
-        let mut out = Diagnostics::default();
-        for d in errors.into_vec() {
-            let (line, _) = d.span.line_col(text);
-            let at = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().to_owned();
-            let d = match d.code {
-                // Limits of the hardware and of the input are the program's own.
-                c if c.as_str().starts_with('X') => d,
-                _ => Diagnostic::new(
-                    Code::Internal,
-                    d.span,
-                    format!("the generated text is refused: {d}"),
-                )
-                .help("please report this with the file"),
+/// What is generated from a module; what is wrong with it is our defect, but for limits.
+struct Generated<'a> {
+    module: &'a Module,
+    /// Its text.
+    src: &'a str,
+}
+
+impl Generated<'_> {
+    /// Resolves and verifies a tree that was made from the module.
+    fn checked(&self, tree: &Module) -> Result<Program, Diagnostics> {
+        checked(tree, self.src).map_err(|errors| {
+            // The same of the text, for its lines.
+            let text = text::print(tree);
+            let again = text::parse(&text).and_then(|parsed| checked(&parsed, &text));
+            let lines = again.err().into_iter().flatten().map(|d| line_of(&text, d.span));
+            let lines = lines.map(Some).chain(std::iter::repeat(None));
+            errors.into_iter().zip(lines).map(|(d, line)| self.refused(d, line)).collect()
+        })
+    }
+
+    /// Prints a tree and reads its text again: the same tree, with its ids, whose spans are into the text.
+    fn read_again(&self, tree: &Module) -> Result<(Module, String, Program), Diagnostics> {
+        let text = text::print(tree);
+        let ours = |errors: Diagnostics| -> Diagnostics {
+            let refused = |d: Diagnostic| {
+                let line = line_of(&text, d.span);
+                self.refused(Diagnostic { span: Span::default(), related: vec![], ..d }, Some(line))
             };
-            out.push(places.relocate(d).note(format!("generated line {line}: {at}")));
+            errors.into_iter().map(refused).collect()
+        };
+        let mut module = text::parse(&text).map_err(ours)?;
+        if module != *tree {
+            let message = "the generated text reads back as another tree";
+            let d = Diagnostic::new(Code::Internal, self.kernel(), message);
+            return Err(one(d.help("please report this with the file")));
         }
-        out
-    };
-    let parsed = text::parse(text).map_err(|e| ours(e, &Places::default()))?;
-    let places = Places::new(&parsed, written, module);
-    let program = checked(&parsed, text).map_err(|e| ours(e, &places))?;
-    Ok(Reparsed { module: parsed, program, places })
+        module.take_ids(tree);
+        let program = resolve::resolve(&module, &text).map_err(ours)?;
+        Ok((module, text, program))
+    }
+
+    fn refused(&self, d: Diagnostic, line: Option<(usize, String)>) -> Diagnostic {
+        let mut d = match d.code {
+            // Limits of the hardware and of the input are the program's own.
+            c if c.as_str().starts_with('X') => d,
+            _ => {
+                let message = format!("the generated text is refused: {d}");
+                Diagnostic::new(Code::Internal, d.span, message)
+                    .help("please report this with the file")
+            }
+        };
+        if d.span.is_nowhere() {
+            d.span = self.kernel();
+        }
+        match line {
+            Some((line, text)) => d.note(format!("generated line {line}: {text}")),
+            None => d,
+        }
+    }
+
+    /// Where the first kernel stands.
+    fn kernel(&self) -> Span {
+        let kernel = self.module.items.iter().find_map(|s| match &s.kind {
+            StmtKind::Spec(spec) => Some(spec.span),
+            _ => None,
+        });
+        kernel.unwrap_or_default()
+    }
+}
+
+/// The line of a text where a span begins: its number and what stands there.
+fn line_of(text: &str, span: Span) -> (usize, String) {
+    let (line, _) = span.line_col(text);
+    (line, text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().to_owned())
 }
 
 /// Gives kernel-level specs their dataflow.
@@ -358,7 +405,8 @@ fn plan(
             continue;
         }
         match strategy::apply(program, id, stmt, table, names) {
-            Ok(planned) => {
+            Ok(mut planned) => {
+                places::inherit(&mut planned.stmts, stmt.id, spec.span);
                 out.items.extend(planned.stmts);
                 warnings.extend(planned.warnings);
             }
@@ -375,36 +423,9 @@ struct Leaves<'a> {
     solution: &'a Solution,
     atoms: &'a mut BTreeMap<SpecId, String>,
     errors: &'a mut Diagnostics,
-    at: &'a dyn Fn(Diagnostic) -> Diagnostic,
 }
 
 impl Leaves<'_> {
-    fn spec(&mut self, id: SpecId, around: &mut Vec<SpecId>) {
-        let spec = &self.p.specs[id];
-        match &spec.body {
-            Some(body) => {
-                around.push(id);
-                self.stmts(body, around);
-                around.pop();
-            }
-            None => self.leaf(id, around),
-        }
-    }
-
-    fn stmts(&mut self, stmts: &[Stmt], around: &mut Vec<SpecId>) {
-        for stmt in stmts {
-            match &stmt.kind {
-                P::Spec(id) => self.spec(*id, around),
-                P::For { body, .. } => self.stmts(body, around),
-                P::If { then, otherwise, .. } => {
-                    self.stmts(then, around);
-                    self.stmts(otherwise, around);
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn leaf(&mut self, id: SpecId, around: &[SpecId]) {
         let s = self.solution;
         if s.implements(id) {
@@ -420,8 +441,7 @@ impl Leaves<'_> {
             match matching::match_any(self.p, id, around, self.table) {
                 Ok(m) => drop(self.atoms.insert(id, m.atom.to_owned())),
                 Err(r) => {
-                    let d = matching::no_atom(self.p, id, self.table, &r);
-                    self.errors.push((self.at)(d));
+                    self.errors.push(matching::no_atom(self.p, id, self.table, &r));
                 }
             }
             return;
@@ -429,8 +449,7 @@ impl Leaves<'_> {
         // A name that the table does not have was refused before.
         let Some(atom) = self.table.get(pinned) else { return };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
-            let d = matching::not_by(self.p, id, pinned, &m);
-            self.errors.push((self.at)(d));
+            self.errors.push(matching::not_by(self.p, id, pinned, &m));
         }
     }
 }

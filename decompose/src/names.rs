@@ -1,6 +1,7 @@
 //! Names that nothing in a module uses.
 
-use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
+use carbyne_ir::ast::Module;
+use carbyne_ir::ast::visit::{Part, Walk, parts};
 use std::collections::{HashMap, HashSet};
 
 /// The names in use, whatever their sigil.
@@ -15,7 +16,13 @@ impl Names {
     /// The names that a module defines.
     pub fn of(module: &Module) -> Self {
         let mut names = Names::default();
-        names.stmts(&module.items);
+        for stmt in Walk::new(&module.items).stmts() {
+            parts(stmt, &mut |part| {
+                if let Part::Defined(name, _) = part {
+                    names.add(&name.text);
+                }
+            });
+        }
         names
     }
 
@@ -36,46 +43,5 @@ impl Names {
     fn add(&mut self, name: &str) {
         self.used.insert(name.trim_start_matches('@').to_owned());
         self.used.insert(name.to_owned());
-    }
-
-    fn block(&mut self, block: &Block) {
-        self.stmts(&block.stmts);
-    }
-
-    fn stmts(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::Let(defs) => defs.iter().for_each(|(n, _)| self.add(&n.text)),
-                StmtKind::Sym(s) => self.add(&s.name.text),
-                StmtKind::DataDecl { name, .. }
-                | StmtKind::DataDef { name, .. }
-                | StmtKind::ThreadDecl { name, .. }
-                | StmtKind::ThreadDef { name, .. }
-                | StmtKind::Allocate { name, .. } => self.add(&name.text),
-                StmtKind::Indices { names, .. } => names.iter().for_each(|n| self.add(&n.text)),
-                StmtKind::Spec(spec) => {
-                    if let Some(body) = &spec.body {
-                        self.block(body);
-                    }
-                }
-                StmtKind::For { var, body, .. } => {
-                    self.add(&var.text);
-                    self.block(body);
-                }
-                StmtKind::If { then, otherwise, .. } => {
-                    self.block(then);
-                    if let Some(o) = otherwise {
-                        self.block(o);
-                    }
-                }
-                // Short forms are written out before anything is decomposed.
-                StmtKind::Assign { .. }
-                | StmtKind::Import(_)
-                | StmtKind::Def(_)
-                | StmtKind::Call(_)
-                | StmtKind::Barrier(_)
-                | StmtKind::Sync { .. } => {}
-            }
-        }
     }
 }

@@ -8,7 +8,8 @@
 use crate::solve::Search;
 use crate::{Decomposed, attempt};
 use carbyne_atoms::AtomTable;
-use carbyne_ir::ast::{AttrValue, Block, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
+use carbyne_ir::ast::visit::each_mut;
+use carbyne_ir::ast::{AttrValue, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
@@ -170,7 +171,11 @@ struct Walk {
 
 impl Walk {
     fn module(&mut self, mut module: Module) -> Module {
-        self.stmts(&mut module.items);
+        each_mut(&mut module.items, &mut |stmt| match &mut stmt.kind {
+            StmtKind::Allocate { name, ty } => self.allocation(&name.text, ty),
+            StmtKind::Spec(spec) if spec.body.is_none() => self.leaf(spec),
+            _ => {}
+        });
         module
     }
 
@@ -178,27 +183,6 @@ impl Walk {
     fn pin(&mut self, what: String, span: Span) -> bool {
         self.pins.push(Pin { what, span });
         self.without.contains(&(self.pins.len() - 1))
-    }
-
-    fn block(&mut self, block: &mut Block) {
-        self.stmts(&mut block.stmts);
-    }
-
-    fn stmts(&mut self, stmts: &mut [Stmt]) {
-        for stmt in stmts {
-            match &mut stmt.kind {
-                StmtKind::Allocate { name, ty } => self.allocation(&name.text, ty),
-                StmtKind::For { body, .. } => self.block(body),
-                StmtKind::If { then, otherwise, .. } => {
-                    self.block(then);
-                    if let Some(o) = otherwise {
-                        self.block(o);
-                    }
-                }
-                StmtKind::Spec(spec) => self.spec(spec),
-                _ => {}
-            }
-        }
     }
 
     fn allocation(&mut self, name: &str, ty: &mut TensorType) {
@@ -227,11 +211,7 @@ impl Walk {
         }
     }
 
-    fn spec(&mut self, spec: &mut Spec) {
-        if let Some(body) = &mut spec.body {
-            self.block(body);
-            return;
-        }
+    fn leaf(&mut self, spec: &mut Spec) {
         for key in ["atom", "tile", "warps"] {
             let Some(i) = spec.attrs.iter().position(|a| a.key.text == key) else { continue };
             let what = format!("`{key}=` of the {}", spec.kind);

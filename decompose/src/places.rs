@@ -1,45 +1,82 @@
-//! What generated text was written or generated for.
+//! What generated statements were made from, and where that stands.
 
-use crate::rewrite;
-use carbyne_ir::ast::{Module, StmtKind};
-use carbyne_ir::diag::Diagnostic;
+use carbyne_ir::ast::visit::{Walk, each_mut, parts_mut};
+use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::span::Span;
+use std::collections::HashMap;
 
-/// Places of a generated text, each with the place in the person's text that it is for.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
-    /// Of specs and allocations.
-    list: Vec<(Span, Span)>,
-    /// The person's first kernel, for what is none of these.
-    kernel: Span,
+/// Makes statements, and those inside of them, ones that were made from `from`. What has no place of its own stands
+/// where that does, so that errors point there.
+pub(crate) fn inherit(stmts: &mut [Stmt], from: NodeId, at: Span) {
+    each_mut(stmts, &mut |stmt| {
+        if !stmt.id.same(from) {
+            stmt.from.get_or_insert(from);
+        }
+        let set = |span: &mut Span| {
+            if span.is_nowhere() {
+                *span = at;
+            }
+        };
+        set(&mut stmt.span);
+        if let StmtKind::Spec(spec) = &mut stmt.kind {
+            set(&mut spec.span);
+        }
+        parts_mut(stmt, &mut |part| part.span_mut().into_iter().for_each(set));
+    });
 }
 
-impl Places {
-    /// Of the text that was printed from `written`, whose spans are those of the person's `module`, and that
-    /// `parsed` was parsed from.
-    pub(crate) fn new(parsed: &Module, written: &Module, module: &Module) -> Self {
-        let kernel = module.items.iter().find_map(|s| match &s.kind {
-            StmtKind::Spec(spec) => Some(spec.span),
-            _ => None,
-        });
-        let (at, of) = (rewrite::origins(parsed), rewrite::origins(written));
-        let both = at.0.into_iter().zip(of.0).chain(at.1.into_iter().zip(of.1));
-        let list = both.filter(|(at, of)| !at.is_nowhere() && !of.is_nowhere()).collect();
-        Places { list, kernel: kernel.unwrap_or_default() }
+/// The statement of the text that was decomposed which a statement is, or was made from.
+#[derive(Copy, Clone, Debug)]
+pub struct Origin {
+    /// Its id.
+    pub node: NodeId,
+    /// Where it stands: of a spec the head, of an allocation the type.
+    pub span: Span,
+}
+
+/// What statements were written or generated for, by their ids.
+#[derive(Clone, Debug, Default)]
+pub struct Origins {
+    of: HashMap<NodeKey, Origin>,
+}
+
+impl Origins {
+    /// Of statements of a module, and of those that were made from them in `made`.
+    pub(crate) fn new(module: &Module, made: &Module) -> Self {
+        let mut of = HashMap::new();
+        for stmt in Walk::new(&module.items).stmts() {
+            let span = match &stmt.kind {
+                StmtKind::Spec(spec) => spec.span,
+                StmtKind::Allocate { ty, .. } | StmtKind::DataDecl { ty, .. } => ty.span,
+                _ => stmt.span,
+            };
+            of.insert(stmt.id.key(), Origin { node: stmt.id, span });
+        }
+        let from = |stmt: &Stmt| Some((stmt.id.key(), stmt.from?.key()));
+        let from: HashMap<NodeKey, NodeKey> =
+            Walk::new(&made.items).stmts().filter_map(from).collect();
+        for stmt in Walk::new(&made.items).stmts() {
+            // Ids are given in the order of making, so that a chain of statements is no cycle.
+            let mut at = stmt.id.key();
+            while !of.contains_key(&at)
+                && let Some(parent) = from.get(&at).filter(|parent| **parent < at)
+            {
+                at = *parent;
+            }
+            if let Some(origin) = of.get(&at).copied() {
+                of.insert(stmt.id.key(), origin);
+            }
+        }
+        Origins { of }
     }
 
-    /// The place that a place is for: its own, or that of the smallest statement around it.
-    fn origin(&self, span: Span) -> Option<Span> {
-        let holds = |at: &Span| at.start <= span.start && span.end <= at.end;
-        let around = self.list.iter().filter(|(at, _)| holds(at));
-        around.min_by_key(|(at, _)| at.end - at.start).map(|(_, of)| *of)
+    /// Of a statement; none of one that has nothing to do with the text.
+    pub fn of(&self, node: NodeId) -> Option<Origin> {
+        self.of.get(&node.key()).copied()
     }
 
-    /// The diagnostic at what its place was generated for.
-    pub(crate) fn relocate(&self, mut d: Diagnostic) -> Diagnostic {
-        d.span = self.origin(d.span).unwrap_or(self.kernel);
-        let origin = |(span, why)| Some((self.origin(span)?, why));
-        d.related = d.related.into_iter().filter_map(origin).collect();
-        d
+    /// Where what a statement was written or generated for stands.
+    pub fn span(&self, node: NodeId) -> Span {
+        self.of(node).map_or(Span::default(), |origin| origin.span)
     }
 }

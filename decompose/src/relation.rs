@@ -16,6 +16,7 @@ use carbyne_atoms::{Atom, AtomOp, AtomOperand};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
+use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId, VarKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
@@ -66,10 +67,9 @@ impl Part {
             p.specs[*outer].kind == spec.kind && buffers(&tensors(p, *outer)) == buffers(&own)
         })?;
         let groups = groups(p, spec.exec?.threads, atom)?;
-        let mut loops = vec![];
-        let all = p.specs[outer].body.as_ref().is_some_and(|b| path(b, leaf, &mut loops));
+        let loops = p.specs[outer].body.as_ref().and_then(|body| path(p, body, leaf));
         // Under a condition, or with too many turns, the first group and turn speak for the others.
-        let (turns, groups) = match turns(&loops).filter(|_| all) {
+        let (turns, groups) = match loops.and_then(|loops| turns(&loops)) {
             Some(turns) => (turns, groups),
             None => (vec![Turn::new()], groups.into_iter().take(1).collect()),
         };
@@ -180,20 +180,20 @@ fn groups(p: &Program, threads: ThreadsId, atom: &Atom) -> Option<Vec<Vec<i64>>>
     Some(vec![(0..atom.group).map(|t| first + atom.thread_layout.at(t)).collect()])
 }
 
-/// The loops on the way to a leaf; whether it is executed in every turn of them.
-fn path<'p>(stmts: &'p [Stmt], leaf: SpecId, loops: &mut Vec<&'p StmtKind>) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Spec(id) => *id == leaf,
-        kind @ StmtKind::For { body, .. } => {
-            loops.push(kind);
-            let found = path(body, leaf, loops);
-            if !found {
-                loops.pop();
+/// The loops on the way to a leaf that is executed in every turn of them; none where it stands in a condition.
+fn path<'p>(p: &'p Program, stmts: &'p [Stmt], leaf: SpecId) -> Option<Vec<&'p StmtKind>> {
+    let mut walk = p.walk(stmts);
+    while let Some(step) = walk.next() {
+        match step {
+            Step::Enter(Stmt { kind: StmtKind::Spec(id), .. }) if *id == leaf => {
+                let loops = walk.around().iter().map(|s| &s.kind);
+                return Some(loops.filter(|k| matches!(k, StmtKind::For { .. })).collect());
             }
-            found
+            Step::Enter(Stmt { kind: StmtKind::For { .. }, .. }) | Step::Leave(_) => {}
+            Step::Enter(_) => walk.skip_inside(),
         }
-        _ => false,
-    })
+    }
+    None
 }
 
 /// Every turn of the loops, if they are known and not too many.

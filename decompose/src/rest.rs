@@ -4,7 +4,7 @@
 use crate::solve::{Solution, ops, tv};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// [`Code::NotDecomposed`] for a tensor that is used, but not by an operation of the whole block.
 pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Diagnostic>> {
     for &kernel in &p.kernels {
-        let mut content = Content::default();
-        content.stmts(p, p.specs[kernel].body.as_deref().unwrap_or(&[]));
+        let content = Content::of(p, kernel);
         for id in content.open {
             if solution.tv.contains_key(&id) || solution.shared.contains_key(&id) {
                 continue;
@@ -65,33 +64,27 @@ struct Content {
 }
 
 impl Content {
-    fn stmts(&mut self, p: &Program, stmts: &[Stmt]) {
-        for stmt in stmts {
+    fn of(p: &Program, kernel: SpecId) -> Self {
+        let mut content = Content::default();
+        for stmt in p.walk_body(kernel).stmts() {
             match &stmt.kind {
                 StmtKind::Allocate(t) => {
                     let id = p.tensors[*t].buffer;
                     if p.buffers[id].open {
-                        self.open.push(id);
+                        content.open.push(id);
                     }
-                    self.reused.extend(p.buffers[id].reuses);
+                    content.reused.extend(p.buffers[id].reuses);
                 }
-                StmtKind::Spec(id) => match &p.specs[*id].body {
-                    Some(body) => self.stmts(p, body),
-                    None => {
-                        let spec = &p.specs[*id];
-                        for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
-                            self.used.entry(p.tensors[t].buffer).or_insert(*id);
-                        }
+                StmtKind::Spec(id) if p.specs[*id].body.is_none() => {
+                    let spec = &p.specs[*id];
+                    for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
+                        content.used.entry(p.tensors[t].buffer).or_insert(*id);
                     }
-                },
-                StmtKind::For { body, .. } => self.stmts(p, body),
-                StmtKind::If { then, otherwise, .. } => {
-                    self.stmts(p, then);
-                    self.stmts(p, otherwise);
                 }
-                StmtKind::Indices(_) | StmtKind::Barrier(_) | StmtKind::Sync(_) => {}
+                _ => {}
             }
         }
+        content
     }
 }
 

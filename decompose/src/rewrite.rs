@@ -4,13 +4,15 @@
 use crate::build;
 use crate::emit::layout_expr;
 use crate::names::Names;
+use crate::places::inherit;
 use crate::solve::{Want, ops};
+use carbyne_ir::ast::visit::{self, Rewriter};
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The module with every want fulfilled. `p` is what the module resolves to.
 pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names) -> Module {
@@ -23,87 +25,42 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         | Want::Rearranged { spec: id, .. }) = want;
         by_spec.entry(*id).or_default().push(want);
     }
-    let mut r = Rewrite { p, wants: by_spec, names, specs: 0 };
-    module.items = r.stmts(module.items);
+    let mut by = Rewrite { p, wants: by_spec, names, specs: p.specs_by_node() };
+    module.items = visit::rewrite(module.items, &mut by);
     module
-}
-
-/// Where each spec and each buffer of a module was written, in the order of their ids; what was added
-/// stands where the spec around it does.
-pub fn origins(module: &Module) -> (Vec<Span>, Vec<Span>) {
-    fn walk(stmts: &[Stmt], around: Span, out: &mut (Vec<Span>, Vec<Span>)) {
-        let or = |s: Span| if s.is_nowhere() { around } else { s };
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::DataDecl { ty, .. } | StmtKind::Allocate { ty, .. } => {
-                    out.1.push(or(ty.span));
-                }
-                StmtKind::For { body, .. } => walk(&body.stmts, around, out),
-                StmtKind::If { then, otherwise, .. } => {
-                    walk(&then.stmts, around, out);
-                    if let Some(o) = otherwise {
-                        walk(&o.stmts, around, out);
-                    }
-                }
-                StmtKind::Spec(spec) => {
-                    let own = or(spec.span);
-                    out.0.push(own);
-                    if let Some(body) = &spec.body {
-                        walk(&body.stmts, own, out);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut out = (vec![], vec![]);
-    walk(&module.items, Span::default(), &mut out);
-    out
 }
 
 struct Rewrite<'a> {
     p: &'a Program,
     wants: BTreeMap<SpecId, Vec<&'a Want>>,
     names: &'a mut Names,
-    specs: usize,
+    specs: HashMap<NodeKey, SpecId>,
 }
 
-impl Rewrite<'_> {
-    fn stmts(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
-        let mut out = vec![];
-        for mut stmt in stmts {
+impl Rewriter for Rewrite<'_> {
+    fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
+        let node = stmt.id;
+        if let StmtKind::Spec(spec) = &mut stmt.kind
+            && let Some(id) = self.specs.get(&node.key()).copied()
+        {
             let mut before = vec![];
-            match &mut stmt.kind {
-                StmtKind::For { body, .. } => {
-                    body.stmts = self.stmts(std::mem::take(&mut body.stmts));
+            for want in self.wants.remove(&id).unwrap_or_default() {
+                self.spec(id, spec, want, &mut before);
+                if let Some(body) = &mut spec.body {
+                    inherit(&mut body.stmts, node, spec.span);
                 }
-                StmtKind::If { then, otherwise, .. } => {
-                    then.stmts = self.stmts(std::mem::take(&mut then.stmts));
-                    if let Some(o) = otherwise {
-                        o.stmts = self.stmts(std::mem::take(&mut o.stmts));
-                    }
-                }
-                StmtKind::Spec(spec) => {
-                    let id = SpecId::from(self.specs);
-                    self.specs += 1;
-                    if let Some(body) = &mut spec.body {
-                        body.stmts = self.stmts(std::mem::take(&mut body.stmts));
-                    }
-                    for want in self.wants.remove(&id).unwrap_or_default() {
-                        self.spec(id, spec, want, &mut before);
-                    }
-                }
-                _ => {}
             }
+            inherit(&mut before, node, spec.span);
             if let Some(first) = before.first_mut() {
                 first.blank_above = std::mem::take(&mut stmt.blank_above);
             }
-            out.extend(before);
-            out.push(stmt);
+            out.append(&mut before);
         }
-        out
+        out.push(stmt);
     }
+}
 
+impl Rewrite<'_> {
     fn spec(&mut self, id: SpecId, spec: &mut Spec, want: &Want, before: &mut Vec<Stmt>) {
         let body = match want {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),

@@ -17,6 +17,7 @@
 mod node;
 mod short;
 mod sync;
+pub mod visit;
 
 pub use node::{NodeId, NodeKey};
 pub use short::{Apply, Call, Def, Exec, Group, Launch, Param, Pick, ResultType, TensorExpr};
@@ -64,6 +65,12 @@ pub struct Module {
 }
 
 impl Module {
+    /// Whether no two statements have one id, as in every parsed module.
+    pub fn is_separate(&self) -> bool {
+        let mut seen = std::collections::HashSet::new();
+        visit::Walk::new(&self.items).with_means().stmts().all(|s| seen.insert(s.id.key()))
+    }
+
     /// Gives every statement that has the id of one before it, as a copy has, an id of its own. It is then one that
     /// was made from the first.
     pub fn separate(&mut self) {
@@ -79,6 +86,19 @@ impl Module {
                 inner.extend(stmt.kind.blocks_mut().map(|b| &mut b.stmts));
             }
             lists.extend(inner.into_iter().rev());
+        }
+    }
+
+    /// Gives the statements the ids of those of an equal module, and what these were made from: of one that was printed
+    /// and read again.
+    pub fn take_ids(&mut self, of: &Module) {
+        let mut lists = vec![(&mut self.items, &of.items)];
+        while let Some((list, of)) = lists.pop() {
+            for (stmt, of) in list.iter_mut().zip(of) {
+                (stmt.id, stmt.from) = (of.id, of.from);
+                let blocks = stmt.kind.blocks_mut().zip(of.kind.blocks());
+                lists.extend(blocks.map(|(block, of)| (&mut block.stmts, &of.stmts)));
+            }
         }
     }
 }
@@ -280,7 +300,26 @@ impl StmtKind {
         first.into_iter().chain(second)
     }
 
+    /// The blocks of [`StmtKind::blocks`] without `means`.
+    pub fn bodies(&self) -> impl Iterator<Item = &Block> {
+        self.blocks().skip(usize::from(self.has_means()))
+    }
+
     /// The same to change them.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        let means = usize::from(self.has_means());
+        self.blocks_mut().skip(means)
+    }
+
+    /// Whether the first of its blocks is a `means` block.
+    pub fn has_means(&self) -> bool {
+        matches!(
+            self,
+            StmtKind::Spec(Spec { means: Some(_), .. }) | StmtKind::Def(Def { means: Some(_), .. })
+        )
+    }
+
+    /// [`StmtKind::blocks`] to change them.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         let (first, second) = match self {
             StmtKind::Spec(spec) => (spec.means.as_mut(), spec.body.as_mut()),

@@ -6,9 +6,9 @@
 //!
 //! Invariant: the result resolves to an equal program, and expanding it again changes nothing.
 
+use crate::ast::visit::each_mut;
 use crate::ast::{
-    BinOp, Block, Dims, Expr, ExprKind, Module, Name, Stmt, StmtKind, TensorType, ThreadType,
-    TupleExpr,
+    BinOp, Dims, Expr, ExprKind, Module, Name, StmtKind, TensorType, ThreadType, TupleExpr,
 };
 use crate::expr::{Dim, Node};
 use crate::layout::Layout;
@@ -27,7 +27,7 @@ pub fn expand(module: &Module, program: &Program) -> Module {
         threads: named(program.threads.iter().map(|(_, t)| t), |t| t.name.as_deref()),
     };
     let mut module = module.clone();
-    cx.stmts(&mut module.items);
+    each_mut(&mut module.items, &mut |stmt| cx.stmt(&mut stmt.kind));
     module
 }
 
@@ -49,16 +49,6 @@ struct Expander<'p> {
 }
 
 impl<'p> Expander<'p> {
-    fn stmts(&mut self, stmts: &mut [Stmt]) {
-        for stmt in stmts {
-            self.stmt(&mut stmt.kind);
-        }
-    }
-
-    fn block(&mut self, block: &mut Block) {
-        self.stmts(&mut block.stmts);
-    }
-
     fn stmt(&mut self, kind: &mut StmtKind) {
         match kind {
             StmtKind::DataDecl { name, ty, .. } | StmtKind::Allocate { name, ty } => {
@@ -92,23 +82,14 @@ impl<'p> Expander<'p> {
                     *ty = Some(ThreadType { levels, scalar: t.scalar, span: Span::default() });
                 }
             }
-            StmtKind::Spec(spec) => {
-                if let Some(body) = &mut spec.body {
-                    self.block(body);
-                }
-            }
-            StmtKind::For { body, .. } => self.block(body),
-            StmtKind::If { then, otherwise, .. } => {
-                self.block(then);
-                if let Some(otherwise) = otherwise {
-                    self.block(otherwise);
-                }
-            }
             StmtKind::Let(_)
             | StmtKind::Assign { .. }
             | StmtKind::Import(_)
             | StmtKind::Def(_)
             | StmtKind::Call(_)
+            | StmtKind::Spec(_)
+            | StmtKind::For { .. }
+            | StmtKind::If { .. }
             | StmtKind::Sym(_)
             | StmtKind::Indices { .. }
             | StmtKind::Barrier(_)

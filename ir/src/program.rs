@@ -7,6 +7,8 @@
 //! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
 //! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
+pub mod walk;
+
 use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
 use crate::layout::{Layout, Swizzle};

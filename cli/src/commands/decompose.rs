@@ -103,8 +103,7 @@ fn object(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
 
 /// The line in the file that an operation was written or generated for.
 fn place(found: &Decomposed, id: SpecId, source: &str) -> usize {
-    let span = found.origins.tile.get(usize::from(id)).copied().unwrap_or_default();
-    span.line_col(source).0
+    found.origins.span(found.tile.specs[id].node).line_col(source).0
 }
 
 fn all(leaf: &Leaf, found: &Decomposed, src: &str, out: &mut String) {

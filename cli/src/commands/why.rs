@@ -9,7 +9,8 @@ use carbyne_atoms::docs::series_of;
 use carbyne_decompose::explain::{
     Choice, Considered, Explained, Explanation, Fix, Question, explain,
 };
-use carbyne_ir::ast::{Module, Stmt, StmtKind};
+use carbyne_ir::ast::visit::Walk;
+use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::span::{LineIndex, Span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -78,22 +79,13 @@ fn nothing(question: &Question, found: &Explanation, source: &Source, specs: &[u
 /// The lines on which specs begin, ascending.
 fn spec_lines(module: &Module, source: &Source) -> Vec<usize> {
     let index = LineIndex::new(&source.text);
-    let mut lines = BTreeSet::new();
-    let mut todo: Vec<&Stmt> = module.items.iter().collect();
-    while let Some(stmt) = todo.pop() {
-        match &stmt.kind {
-            StmtKind::Spec(spec) => {
-                lines.insert(index.line(spec.span.start));
-                todo.extend(spec.body.iter().flat_map(|b| &b.stmts));
-            }
-            StmtKind::For { body, .. } => todo.extend(&body.stmts),
-            StmtKind::If { then, otherwise, .. } => {
-                todo.extend(&then.stmts);
-                todo.extend(otherwise.iter().flat_map(|b| &b.stmts));
-            }
-            _ => {}
-        }
-    }
+    let lines: BTreeSet<usize> = Walk::new(&module.items)
+        .stmts()
+        .filter_map(|stmt| match &stmt.kind {
+            StmtKind::Spec(spec) => Some(index.line(spec.span.start)),
+            _ => None,
+        })
+        .collect();
     lines.into_iter().collect()
 }
 

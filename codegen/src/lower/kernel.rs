@@ -505,45 +505,22 @@ struct Content {
 }
 
 impl Content {
-    fn of(p: &Program, id: SpecId) -> Content {
+    fn of(p: &Program, kernel: SpecId) -> Content {
         let mut content = Content::default();
-        content.spec(p, id);
+        for (leaf, _) in p.leaves(kernel) {
+            let spec = &p.specs[leaf];
+            content.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
+            let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+            content.maps.extend(all.filter_map(|t| Some(p.tensors[t].map.as_ref()?.map)));
+            content.leaves.push(leaf);
+        }
+        for stmt in p.walk_body(kernel).stmts() {
+            let program::StmtKind::Sync(sync) = &stmt.kind else { continue };
+            let map = sync.tensor.and_then(|t| p.tensors[t].map.as_ref());
+            content.maps.extend(map.map(|m| m.map));
+            content.moves_registers |=
+                matches!(sync.op, SyncOp::RegistersInc | SyncOp::RegistersDec);
+        }
         content
-    }
-
-    fn spec(&mut self, p: &Program, id: SpecId) {
-        let spec = &p.specs[id];
-        match &spec.body {
-            Some(body) => self.stmts(p, body),
-            None => {
-                self.leaves.push(id);
-                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
-                self.written.extend(spec.outputs.iter().map(|t| p.tensors[*t].buffer));
-                let all = spec.input_tensors().chain(spec.outputs.iter().copied());
-                self.maps.extend(all.filter_map(|t| Some(p.tensors[t].map.as_ref()?.map)));
-            }
-        }
-    }
-
-    fn stmts(&mut self, p: &Program, stmts: &[program::Stmt]) {
-        for stmt in stmts {
-            match &stmt.kind {
-                program::StmtKind::Spec(id) => self.spec(p, *id),
-                program::StmtKind::For { body, .. } => self.stmts(p, body),
-                program::StmtKind::If { then, otherwise, .. } => {
-                    self.stmts(p, then);
-                    self.stmts(p, otherwise);
-                }
-                program::StmtKind::Sync(sync) => {
-                    let map = sync.tensor.and_then(|t| p.tensors[t].map.as_ref());
-                    self.maps.extend(map.map(|m| m.map));
-                    self.moves_registers |=
-                        matches!(sync.op, SyncOp::RegistersInc | SyncOp::RegistersDec);
-                }
-                program::StmtKind::Allocate(_)
-                | program::StmtKind::Indices(_)
-                | program::StmtKind::Barrier(_) => {}
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@ use crate::solve::exchange::{Choice, Step};
 
 impl Emit<'_> {
     /// The values in the order of the output, pairs of registers exchanged, and the values to the output.
-    pub(super) fn exchange_body(&mut self, spec: &Spec, c: &Choice) -> Block {
+    pub(super) fn exchange_body(&self, spec: &Spec, c: &Choice) -> Block {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())

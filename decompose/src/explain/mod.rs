@@ -13,15 +13,16 @@ pub use edit::{Edit, Fix};
 
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
-use crate::{Decomposed, checked, decompose_with};
+use crate::{Decomposed, decompose_with, separated};
 use carbyne_atoms::{Arch, Atom, AtomTable};
-use carbyne_ir::ast::{Module, SpecKind};
+use carbyne_ir::ast::visit::Walk;
+use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +65,8 @@ pub struct Explained {
     pub generated: bool,
     /// Its number in the text in which it stands, as resolving counts.
     pub spec: SpecId,
+    /// Its statement: of the module that is explained, or of the decomposed one.
+    pub node: NodeId,
     /// The row that implements it.
     pub atom: Option<String>,
     /// Every row for specs of its kind, those that match first, then the nearest.
@@ -120,7 +123,8 @@ pub fn explain(
     table: &AtomTable,
     question: &Question,
 ) -> Result<Explanation, Diagnostics> {
-    let program = checked(module, src)?;
+    let (module, program) = separated(module, src)?;
+    let module = &*module;
     let search = Search { budget: BUDGET, top: TOP, ..Search::default() };
     let mut out = Explanation {
         arch: table.arch,
@@ -209,20 +213,21 @@ impl Ask<'_> {
     fn decomposed(&self, program: &Program, d: &Decomposed, out: &mut Explanation) {
         // A leaf that stands in the person's text as it is.
         let solved = of_blocks(program);
-        let written: BTreeMap<u32, SpecId> = leaves(program)
+        let written: HashMap<NodeKey, SpecId> = leaves(program)
             .into_iter()
             .filter(|(id, _)| !program.kernels.contains(id) && !solved.contains(id))
-            .map(|(id, _)| (program.specs[id].span.start, id))
+            .map(|(id, _)| (program.specs[id].node.key(), id))
             .collect();
         let written_around: BTreeMap<SpecId, Vec<SpecId>> = leaves(program).into_iter().collect();
         let none = BTreeSet::new();
         for (id, around) in leaves(&d.program) {
-            let origin = d.origins.atomic.get(usize::from(id)).copied().unwrap_or_default();
+            let node = d.program.specs[id].node;
+            let origin = d.origins.span(node);
             if !self.on_line(origin) {
                 continue;
             }
             let atom = d.program.specs[id].atom.clone();
-            let explained = match written.get(&origin.start) {
+            let explained = match written.get(&node.key()) {
                 Some(own) => {
                     let around = written_around.get(own).cloned().unwrap_or_default();
                     let at = Place { p: program, text: self.src, solved: &none, origin };
@@ -313,6 +318,7 @@ impl Ask<'_> {
             span: spec.span,
             generated,
             spec: id,
+            node: spec.node,
             atom,
             considered,
         }
@@ -345,11 +351,16 @@ impl Ask<'_> {
 
     fn choices(&self, d: &Decomposed, out: &mut Explanation) {
         let Some(best) = d.leaves.first() else { return };
-        let solved = carbyne_ir::text::parse(&d.tile_level)
-            .ok()
-            .and_then(|m| checked(&m, &d.tile_level).ok());
+        // The text is that of the tile-level tree, so that its specs are the same in the same order.
+        let parsed = carbyne_ir::text::parse(&d.tile_level).ok();
+        let stmts = parsed.iter().flat_map(|m| Walk::new(&m.items).stmts());
+        let heads = stmts.filter_map(|stmt| match &stmt.kind {
+            StmtKind::Spec(spec) => Some(first_line(&d.tile_level, spec.span)),
+            _ => None,
+        });
+        let heads: Vec<String> = heads.collect();
         for (id, chosen) in &best.choices {
-            let origin = d.origins.tile.get(usize::from(*id)).copied().unwrap_or_default();
+            let origin = d.origins.span(d.tile.specs[*id].node);
             if !self.on_line(origin) {
                 continue;
             }
@@ -365,10 +376,7 @@ impl Ask<'_> {
             if why.is_some_and(|w| !all.into_iter().any(|c| matches(w, c))) {
                 continue;
             }
-            let text = solved.as_ref().map_or(String::new(), |p| {
-                let known = usize::from(*id) < p.specs.len();
-                if known { first_line(&d.tile_level, p.specs[*id].span) } else { String::new() }
-            });
+            let text = heads.get(usize::from(*id)).cloned().unwrap_or_default();
             out.choices.push(Choice {
                 origin,
                 text,

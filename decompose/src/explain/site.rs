@@ -1,6 +1,7 @@
 //! Where a leaf stands in its text: the spec, and what its operands were declared as.
 
-use carbyne_ir::ast::{Block, Module, Name, Operand, Spec, Stmt, StmtKind, TensorType, View};
+use carbyne_ir::ast::visit::{Step, Walk};
+use carbyne_ir::ast::{Module, Name, Operand, Spec, StmtKind, TensorType, View};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::span::Span;
 
@@ -25,11 +26,41 @@ enum Decl<'m> {
 }
 
 impl<'m> Site<'m> {
-    /// The leaf of that number, as resolving counts.
+    /// The leaf of that number. The numbers of specs are the same in all texts that edits make of one, as no edit adds
+    /// or removes a spec.
     pub(super) fn find(module: &'m Module, id: SpecId) -> Option<Self> {
-        let mut walk = Walk { left: usize::from(id), names: vec![] };
-        let (spec, span) = walk.stmts(&module.items)?;
-        Some(Site { spec, span, names: walk.names })
+        let mut left = usize::from(id);
+        let mut names: Vec<(&'m Name, Decl<'m>)> = vec![];
+        // How many of them are in scope outside of the blocks that are open.
+        let mut outside = vec![];
+        for step in Walk::new(&module.items) {
+            let stmt = match step {
+                Step::Enter(stmt) => stmt,
+                Step::Open(_) => {
+                    outside.push(names.len());
+                    continue;
+                }
+                Step::Close(_) => {
+                    names.truncate(outside.pop().unwrap_or(0));
+                    continue;
+                }
+                Step::Leave(_) => continue,
+            };
+            match &stmt.kind {
+                StmtKind::DataDecl { name, ty, .. } => names.push((name, Decl::Type(ty, false))),
+                StmtKind::Allocate { name, ty } => names.push((name, Decl::Type(ty, true))),
+                StmtKind::DataDef { name, view, .. } | StmtKind::ThreadDef { name, view, .. } => {
+                    names.push((name, Decl::View(view)));
+                }
+                StmtKind::ThreadDecl { name, .. } => names.push((name, Decl::Threads)),
+                StmtKind::Spec(spec) if left == 0 => {
+                    return Some(Site { spec, span: stmt.span, names });
+                }
+                StmtKind::Spec(_) => left -= 1,
+                _ => {}
+            }
+        }
+        None
     }
 
     fn decl(&self, name: &str, threads: bool) -> Option<Decl<'m>> {
@@ -90,60 +121,5 @@ impl<'m> Site<'m> {
             out.push(v.base.text.clone());
         }
         out
-    }
-}
-
-struct Walk<'m> {
-    left: usize,
-    names: Vec<(&'m Name, Decl<'m>)>,
-}
-
-impl<'m> Walk<'m> {
-    fn block(&mut self, block: &'m Block) -> Option<(&'m Spec, Span)> {
-        let outside = self.names.len();
-        let found = self.stmts(&block.stmts);
-        if found.is_none() {
-            self.names.truncate(outside);
-        }
-        found
-    }
-
-    fn stmts(&mut self, stmts: &'m [Stmt]) -> Option<(&'m Spec, Span)> {
-        for stmt in stmts {
-            let found = match &stmt.kind {
-                StmtKind::DataDecl { name, ty, .. } => {
-                    self.names.push((name, Decl::Type(ty, false)));
-                    None
-                }
-                StmtKind::Allocate { name, ty } => {
-                    self.names.push((name, Decl::Type(ty, true)));
-                    None
-                }
-                StmtKind::DataDef { name, view, .. } | StmtKind::ThreadDef { name, view, .. } => {
-                    self.names.push((name, Decl::View(view)));
-                    None
-                }
-                StmtKind::ThreadDecl { name, .. } => {
-                    self.names.push((name, Decl::Threads));
-                    None
-                }
-                StmtKind::For { body, .. } => self.block(body),
-                StmtKind::If { then, otherwise, .. } => {
-                    self.block(then).or_else(|| self.block(otherwise.as_ref()?))
-                }
-                StmtKind::Spec(spec) => {
-                    if self.left == 0 {
-                        return Some((spec, stmt.span));
-                    }
-                    self.left -= 1;
-                    spec.body.as_ref().and_then(|b| self.block(b))
-                }
-                _ => None,
-            };
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
     }
 }

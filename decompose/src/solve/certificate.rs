@@ -19,6 +19,7 @@ pub fn certify(
     for (&spec, c) in &solution.copies {
         list.push(Certificate {
             spec,
+            node: p.specs[spec].node,
             atom: c.atom,
             relation: Relation::Copy {
                 p: c.p.clone(),
@@ -41,7 +42,7 @@ pub fn certify(
             let maps = c.maps.clone();
             let (inst, block, groups) = (c.gemm.inst, c.gemm.block, c.gemm.groups);
             let relation = Relation::Gemm { inst, block, groups, row, tensors, maps };
-            list.push(Certificate { spec, atom: c.atom, relation });
+            list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
         }
     }
     for (&spec, c) in &solution.pointwise {
@@ -61,7 +62,7 @@ pub fn certify(
             loops: c.loops.clone(),
             steps,
         };
-        list.push(Certificate { spec, atom: c.atom, relation });
+        list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
     }
     for (&spec, c) in &solution.reductions {
         let s = &p.specs[spec];
@@ -79,7 +80,7 @@ pub fn certify(
                 .map(|t| [t.first.clone(), t.others.clone()])
                 .collect(),
         };
-        list.push(Certificate { spec, atom: "-", relation });
+        list.push(Certificate { spec, node: p.specs[spec].node, atom: "-", relation });
     }
     for (&spec, c) in &solution.exchanges {
         let relation = Relation::Exchange {
@@ -88,7 +89,7 @@ pub fn certify(
             map: c.map.clone(),
             steps: c.steps.iter().map(|s| (s.mask, s.register)).collect(),
         };
-        list.push(Certificate { spec, atom: "-", relation });
+        list.push(Certificate { spec, node: p.specs[spec].node, atom: "-", relation });
     }
     solution.certificates = list;
 }

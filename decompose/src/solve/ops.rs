@@ -2,7 +2,8 @@
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, TensorId};
+use carbyne_ir::program::walk::Step;
+use carbyne_ir::program::{Program, SpecId, StmtKind, TensorId};
 
 /// A leaf spec of the block, and how often it runs.
 #[derive(Clone, Debug)]
@@ -17,8 +18,24 @@ pub struct Op {
 pub fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
     let mut ops = vec![];
     let n = block_threads(p, kernel);
-    if let Some(body) = &p.specs[kernel].body {
-        walk(p, body, 1, n, &mut ops);
+    // Of the loops around, from the outside in.
+    let mut trips = vec![1i64];
+    for step in p.walk_body(kernel) {
+        let (Step::Enter(stmt) | Step::Leave(stmt)) = step;
+        let entered = matches!(step, Step::Enter(_));
+        match &stmt.kind {
+            StmtKind::Spec(spec)
+                if entered && p.specs[*spec].body.is_none() && is_tile_op(p, *spec, n) =>
+            {
+                ops.push(Op { spec: *spec, trips: trips.last().copied().unwrap_or(1) });
+            }
+            StmtKind::For { start, end, step, .. } if entered => {
+                let around = trips.last().copied().unwrap_or(1);
+                trips.push(around.saturating_mul(turns(*start, *end, *step)));
+            }
+            StmtKind::For { .. } => drop(trips.pop()),
+            _ => {}
+        }
     }
     ops
 }
@@ -39,29 +56,11 @@ pub fn block_name(p: &Program, kernel: SpecId) -> String {
         .unwrap_or_default()
 }
 
-fn walk(p: &Program, stmts: &[Stmt], trips: i64, n: i64, ops: &mut Vec<Op>) {
-    for stmt in stmts {
-        match &stmt.kind {
-            StmtKind::Spec(id) => match &p.specs[*id].body {
-                Some(body) => walk(p, body, trips, n, ops),
-                None if is_tile_op(p, *id, n) => ops.push(Op { spec: *id, trips }),
-                None => {}
-            },
-            StmtKind::For { start, end, step, body, .. } => {
-                let count = match (start, end) {
-                    (Dim::Const(s), Dim::Const(e)) if e > s => {
-                        (e.saturating_sub(*s) - 1) / step + 1
-                    }
-                    _ => 1,
-                };
-                walk(p, body, trips.saturating_mul(count), n, ops);
-            }
-            StmtKind::If { then, otherwise, .. } => {
-                walk(p, then, trips, n, ops);
-                walk(p, otherwise, trips, n, ops);
-            }
-            _ => {}
-        }
+/// Turns of a loop; 1 where they are not known.
+fn turns(start: Dim, end: Dim, step: i64) -> i64 {
+    match (start, end) {
+        (Dim::Const(s), Dim::Const(e)) if e > s => (e.saturating_sub(s) - 1) / step + 1,
+        _ => 1,
     }
 }
 

@@ -5,6 +5,7 @@
 //! both are live during the whole loop.
 
 use carbyne_ir::ast::SpecKind;
+use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
@@ -12,9 +13,7 @@ use std::collections::BTreeMap;
 /// The most registers that are live at once; `size` is what one tensor takes of a thread.
 pub(super) fn most(p: &Program, kernel: SpecId, size: &BTreeMap<BufferId, i64>) -> i64 {
     let mut walk = Walk { p, at: 0, accesses: BTreeMap::new(), loops: vec![] };
-    if let Some(body) = &p.specs[kernel].body {
-        walk.stmts(body);
-    }
+    walk.body(kernel);
     let mut changes: BTreeMap<usize, i64> = BTreeMap::new();
     for (buffer, accesses) in &walk.accesses {
         let Some(&registers) = size.get(buffer) else { continue };
@@ -41,23 +40,22 @@ struct Walk<'p> {
 }
 
 impl Walk<'_> {
-    fn stmts(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::Spec(id) => match &self.p.specs[*id].body {
-                    Some(body) => self.stmts(body),
-                    None => self.leaf(*id),
-                },
-                StmtKind::For { body, .. } => {
-                    let first = self.at;
-                    self.stmts(body);
-                    if self.at > first {
+    fn body(&mut self, kernel: SpecId) {
+        let p = self.p;
+        // First operations of the loops around.
+        let mut first = vec![];
+        for step in p.walk_body(kernel) {
+            match step {
+                Step::Enter(Stmt { kind: StmtKind::Spec(id), .. })
+                    if p.specs[*id].body.is_none() =>
+                {
+                    self.leaf(*id);
+                }
+                Step::Enter(Stmt { kind: StmtKind::For { .. }, .. }) => first.push(self.at),
+                Step::Leave(Stmt { kind: StmtKind::For { .. }, .. }) => {
+                    if let Some(first) = first.pop().filter(|first| self.at > *first) {
                         self.loops.push((first, self.at - 1));
                     }
-                }
-                StmtKind::If { then, otherwise, .. } => {
-                    self.stmts(then);
-                    self.stmts(otherwise);
                 }
                 _ => {}
             }

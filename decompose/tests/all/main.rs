@@ -13,6 +13,7 @@ mod kernel_level;
 mod known;
 mod literals;
 mod moves;
+mod nodes;
 mod open;
 mod parts;
 mod pins;

@@ -8,6 +8,7 @@ use crate::ast::SpecKind;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
+use crate::program::walk::Step;
 use crate::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -194,20 +195,13 @@ enum Look<T> {
 
 /// The first that is found among the specs of a body, in text order, a spec before those inside of it.
 fn look_for<T>(p: &Program, body: &[Stmt], look: impl Fn(&Spec) -> Look<T>) -> Option<T> {
-    let mut todo: Vec<&Stmt> = body.iter().rev().collect();
-    while let Some(stmt) = todo.pop() {
-        match &stmt.kind {
-            StmtKind::For { body, .. } => todo.extend(body.iter().rev()),
-            StmtKind::If { then, otherwise, .. } => {
-                todo.extend(otherwise.iter().rev());
-                todo.extend(then.iter().rev());
-            }
-            StmtKind::Spec(id) => match look(&p.specs[*id]) {
-                Look::Found(it) => return Some(it),
-                Look::Inside => todo.extend(p.specs[*id].body.iter().flatten().rev()),
-                Look::Past => {}
-            },
-            _ => {}
+    let mut walk = p.walk(body);
+    while let Some(step) = walk.next() {
+        let Step::Enter(Stmt { kind: StmtKind::Spec(id), .. }) = step else { continue };
+        match look(&p.specs[*id]) {
+            Look::Found(it) => return Some(it),
+            Look::Inside => {}
+            Look::Past => walk.skip_inside(),
         }
     }
     None

@@ -1,6 +1,9 @@
 //! Ids of statements.
 
-use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
+use carbyne_ir::ast::visit::{
+    Part, PartMut, Rewriter, Step, Walk, each_mut, parts, parts_mut, rewrite,
+};
+use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, NodeId, NodeKey, Stmt, StmtKind, Unroll};
 use carbyne_ir::generate;
 use carbyne_ir::resolve::resolve;
 use carbyne_ir::text;
@@ -9,15 +12,7 @@ use std::collections::HashSet;
 
 /// Of all statements, those in `means` blocks too.
 fn ids(module: &Module) -> Vec<NodeKey> {
-    let mut lists = vec![&module.items];
-    let mut out = vec![];
-    while let Some(list) = lists.pop() {
-        for stmt in list {
-            out.push(stmt.id.key());
-            lists.extend(stmt.kind.blocks().map(|b| &b.stmts));
-        }
-    }
-    out
+    Walk::new(&module.items).with_means().stmts().map(|s| s.id.key()).collect()
 }
 
 fn unique(module: &Module) -> bool {
@@ -55,6 +50,165 @@ fn a_program_names_the_statements_of_its_tree() {
     assert_eq!(nodes, [module.items[0].id.key(), body[0].id.key()]);
 }
 
+const NESTED: &str = "carbyne 1
+%a:[4].f32.GL
+#g:[1].block
+#t:[4].thread
+Move @k <<<#g, #t>>>(%a) -> (%a) {
+  %x = %a.tile([2])[1 - 0]
+  for (i = 0; i < n; i += 1) {
+    if (i < 2 * n) {
+      Allocate %r:[(2, 2):(1, 2)].f32.SH{swizzle=(3,4,3), align=2 * 64}
+    } else {
+      barrier(#t)
+    }
+    #w = #t.tile([2])
+  }
+  Spec <<<#g, #t>>>(%x) -> (%a) warps=(1, n) means {
+    Move (%x) -> (%a)
+  } {
+    barrier
+  }
+}
+";
+
+/// What a statement is, in a word.
+fn word(stmt: &Stmt) -> &'static str {
+    match &stmt.kind {
+        StmtKind::DataDecl { .. } => "data",
+        StmtKind::DataDef { .. } => "view",
+        StmtKind::ThreadDecl { .. } => "threads",
+        StmtKind::ThreadDef { .. } => "part",
+        StmtKind::Allocate { .. } => "allocate",
+        StmtKind::Spec(_) => "spec",
+        StmtKind::For { .. } => "for",
+        StmtKind::If { .. } => "if",
+        StmtKind::Barrier(_) => "barrier",
+        _ => "other",
+    }
+}
+
+#[test]
+fn a_walk_goes_in_text_order() {
+    let module = text::parse(NESTED).expect("parses");
+    let words = |walk: Walk<'_>| walk.stmts().map(word).collect::<Vec<_>>().join(" ");
+    let all = words(Walk::new(&module.items));
+    let (head, tail) =
+        ("data threads threads spec view for if allocate barrier part spec", "barrier");
+    assert_eq!(all, format!("{head} {tail}"));
+    assert_eq!(words(Walk::new(&module.items).with_means()), format!("{head} spec {tail}"));
+    let (mut walk, mut seen, mut depth) = (Walk::new(&module.items), vec![], 0);
+    while let Some(step) = walk.next() {
+        match step {
+            Step::Enter(stmt) => {
+                seen.push(format!("{depth}{}", word(stmt)));
+                if matches!(stmt.kind, StmtKind::For { .. }) {
+                    walk.skip_inside();
+                }
+            }
+            Step::Open(_) => depth += 1,
+            Step::Close(_) => depth -= 1,
+            Step::Leave(_) => {}
+        }
+    }
+    let outer = ["0data", "0threads", "0threads", "0spec", "1view", "1for", "1spec", "2barrier"];
+    assert_eq!((seen, depth), (outer.map(String::from).to_vec(), 0));
+}
+
+#[test]
+fn parts_are_all_that_is_written() {
+    let module = text::parse(NESTED).expect("parses");
+    let (mut names, mut numbers) = (vec![], vec![]);
+    for stmt in Walk::new(&module.items).with_means().stmts() {
+        parts(stmt, &mut |part| match part {
+            Part::Defined(n, _) => names.push(format!("+{}", n.text)),
+            Part::Kernel(n) => names.push(format!("@{}", n.text)),
+            Part::Referred(n, _) => names.push(n.text.clone()),
+            Part::Expr(e) => match &e.kind {
+                carbyne_ir::ast::ExprKind::Int(v) => numbers.push(v.to_string()),
+                carbyne_ir::ast::ExprKind::Name(n) => numbers.push(n.clone()),
+                carbyne_ir::ast::ExprKind::Bin(op, ..) => numbers.push(op.to_string()),
+                _ => {}
+            },
+            _ => {}
+        });
+    }
+    assert_eq!(names.join(" "), "+a +g +t @k g t a a +x a +i +r t +w t g t x a x a");
+    assert_eq!(numbers.join(" "), "4 1 4 2 - 1 0 0 n 1 i * 2 n 2 2 1 2 * 2 64 2 1 n");
+    // The same parts can be changed.
+    let mut renamed = module.clone();
+    each_mut(&mut renamed.items, &mut |stmt| {
+        parts_mut(stmt, &mut |part| match part {
+            PartMut::Defined(n, _) | PartMut::Referred(n, _) if n.text == "x" => {
+                n.text = "y".to_owned()
+            }
+            _ => {}
+        });
+    });
+    let text = text::print(&renamed);
+    assert!(text.contains("%y = %a") && text.contains("(%y) -> (%a) warps"), "{text}");
+}
+
+/// Leaves out barriers, and what is then empty.
+struct WithoutBarriers;
+
+impl Rewriter for WithoutBarriers {
+    fn enter(&mut self, stmt: &mut Stmt) -> bool {
+        !matches!(stmt.kind, StmtKind::If { .. })
+    }
+    fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
+        if !matches!(stmt.kind, StmtKind::Barrier(_)) {
+            out.push(stmt);
+        }
+    }
+}
+
+/// Leaves everything as it is.
+struct Same;
+
+impl Rewriter for Same {}
+
+#[test]
+fn a_rewriter_keeps_what_it_does_not_change() {
+    let module = text::parse(NESTED).expect("parses");
+    let mut same = module.clone();
+    same.items = rewrite(same.items, &mut Same);
+    assert!(same == module && ids(&same) == ids(&module));
+    let mut less = module.clone();
+    less.items = rewrite(less.items, &mut WithoutBarriers);
+    // It was told to leave the condition alone; the spec's body has lost its barrier.
+    let words: Vec<&str> = Walk::new(&less.items).stmts().map(word).collect();
+    assert_eq!(words.iter().filter(|w| **w == "barrier").count(), 1);
+    assert_eq!(words.len() + 1, Walk::new(&module.items).stmts().count());
+}
+
+#[test]
+fn deep_trees_are_walked() {
+    const DEEP: usize = 50_000;
+    let deep = (0..DEEP).fold(Expr::int(1), |e, _| Expr::bin(BinOp::Add, e, Expr::int(1)));
+    let inner = Stmt::new(StmtKind::Let(vec![(Name::new("n"), deep)]));
+    let stmt = (0..DEEP).fold(inner, |inner, _| {
+        let [start, end, step] = [0, 1, 1].map(Expr::int);
+        let body = Block { stmts: vec![inner], footer: vec![] };
+        let (var, unroll) = (Name::new("k"), Unroll::Default);
+        Stmt::new(StmtKind::For { var, start, end, step, unroll, stages: None, body })
+    });
+    let mut items = vec![stmt];
+    let mut exprs = 0;
+    for stmt in Walk::new(&items).stmts() {
+        parts(stmt, &mut |part| exprs += usize::from(matches!(part, Part::Expr(_))));
+    }
+    assert_eq!(exprs, 3 * DEEP + 2 * DEEP + 1);
+    each_mut(&mut items, &mut |stmt| {
+        parts_mut(stmt, &mut |part| exprs -= usize::from(matches!(part, PartMut::Expr(_))));
+    });
+    assert_eq!(exprs, 0);
+    let items = rewrite(items, &mut Same);
+    assert_eq!(Walk::new(&items).stmts().count(), DEEP + 1);
+    let module = Module { header: vec![], version: 1, items, footer: vec![] };
+    assert!(module.is_separate());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -75,8 +229,12 @@ proptest! {
         let mut twice = module.clone();
         twice.items.extend(module.items.iter().cloned());
         let same = twice.clone();
+        prop_assert_eq!(twice.is_separate(), module.items.is_empty());
         twice.separate();
-        prop_assert!(unique(&twice));
+        prop_assert!(unique(&twice) && twice.is_separate());
+        let mut again = same.clone();
+        again.take_ids(&twice);
+        prop_assert_eq!(ids(&again), ids(&twice));
         prop_assert_eq!(twice, same);
     }
 }

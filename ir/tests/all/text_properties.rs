@@ -1,6 +1,6 @@
 //! What holds for every module and for every text.
 
-use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
+use carbyne_ir::ast::{Block, Module, Stmt};
 use carbyne_ir::generate;
 use carbyne_ir::limits::MAX_ERRORS;
 use carbyne_ir::text::{parse, parse_bytes, print, well_formed};
@@ -44,17 +44,7 @@ fn strip(module: &mut Module) -> Vec<String> {
             stmt.blank_above = false;
             all.append(&mut stmt.leading);
             all.extend(stmt.trailing.take());
-            match &mut stmt.kind {
-                StmtKind::Spec(spec) => {
-                    spec.means.iter_mut().chain(&mut spec.body).for_each(|b| block(all, b));
-                }
-                StmtKind::For { body, .. } => block(all, body),
-                StmtKind::If { then, otherwise, .. } => {
-                    block(all, then);
-                    otherwise.iter_mut().for_each(|b| block(all, b));
-                }
-                _ => {}
-            }
+            stmt.kind.blocks_mut().for_each(|b| block(all, b));
         }
     }
     fn block(all: &mut Vec<String>, block: &mut Block) {

@@ -3,8 +3,8 @@
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{
-    BinaryOp, Block, Expr, Module, Number, Operand, ReduceOp, Spec, SpecKind, Stmt, StmtKind,
-    UnaryOp, View, ViewOp,
+    BinaryOp, Expr, Module, Number, Operand, ReduceOp, Spec, SpecKind, Stmt, StmtKind, UnaryOp,
+    View, ViewOp,
 };
 use carbyne_ir::program::Program;
 use carbyne_ir::{resolve, text, verify};
@@ -96,15 +96,7 @@ fn visit(
             return;
         }
         *number += 1;
-        let blocks: Vec<&mut Block> = match &mut stmts[i].kind {
-            StmtKind::Spec(spec) => spec.body.iter_mut().collect(),
-            StmtKind::For { body, .. } => vec![body],
-            StmtKind::If { then, otherwise, .. } => {
-                std::iter::once(then).chain(otherwise).collect()
-            }
-            _ => vec![],
-        };
-        for block in blocks {
+        for block in stmts[i].kind.bodies_mut() {
             visit(&mut block.stmts, number, at, edit);
             if *number > at {
                 return;
@@ -144,7 +136,7 @@ fn changes(stmt: &Stmt) -> Vec<(String, Option<Vec<Stmt>>)> {
             let output = spec.outputs.first().map(|v| &v.base.text);
             let reads_output = spec.inputs.iter().any(|o| match o {
                 Operand::View(v) => Some(&v.base.text) == output,
-                Operand::Number(_) => false,
+                Operand::Number(_) | Operand::Value(_) => false,
             });
             // Once more is no change of these.
             let again = matches!(
@@ -176,14 +168,14 @@ fn changes(stmt: &Stmt) -> Vec<(String, Option<Vec<Stmt>>)> {
             }
             let views = spec.inputs.iter().filter_map(|o| match o {
                 Operand::View(v) => Some(v),
-                Operand::Number(_) => None,
+                Operand::Number(_) | Operand::Value(_) => None,
             });
             for (v, view) in views.chain(&spec.outputs).enumerate() {
                 for index in indices(view) {
                     let edit = |s: &mut Spec| {
                         let views = s.inputs.iter_mut().filter_map(|o| match o {
                             Operand::View(v) => Some(v),
-                            Operand::Number(_) => None,
+                            Operand::Number(_) | Operand::Value(_) => None,
                         });
                         let mut views: Vec<&mut View> = views.chain(&mut s.outputs).collect();
                         zero(views[v], index);

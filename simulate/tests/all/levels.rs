@@ -1,7 +1,7 @@
 //! One kernel at three levels: as a single spec, as specs of whole blocks without bodies, as instructions.
 
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::ast::{Block, Module, Stmt, StmtKind};
+use carbyne_ir::ast::{Module, Stmt, StmtKind};
 use carbyne_ir::{resolve, text, verify};
 use carbyne_simulate::{Inputs, Options, simulate};
 
@@ -10,22 +10,15 @@ const GEMM: &str = include_str!("../../../examples/ampere_gemm_by_hand.cby");
 /// Leaves specs that stand in more than so many others without a body.
 fn cut(stmts: &mut [Stmt], depth: usize) {
     for stmt in stmts {
-        let blocks: Vec<&mut Block> = match &mut stmt.kind {
+        let depth = match &mut stmt.kind {
             StmtKind::Spec(spec) if depth == 0 => {
                 spec.body = None;
                 continue;
             }
-            StmtKind::Spec(spec) => {
-                spec.body.iter_mut().for_each(|b| cut(&mut b.stmts, depth - 1));
-                continue;
-            }
-            StmtKind::For { body, .. } => vec![body],
-            StmtKind::If { then, otherwise, .. } => {
-                std::iter::once(then).chain(otherwise.iter_mut()).collect()
-            }
-            _ => continue,
+            StmtKind::Spec(_) => depth - 1,
+            _ => depth,
         };
-        blocks.into_iter().for_each(|b| cut(&mut b.stmts, depth));
+        stmt.kind.bodies_mut().for_each(|b| cut(&mut b.stmts, depth));
     }
 }
 

@@ -8,7 +8,7 @@
 //! The code reported is the verifier's where it refuses the text; `ok` must give a reason.
 
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
+use carbyne_ir::ast::{BinOp, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::{resolve, text, verify};
 use carbyne_simulate::{Inputs, Options, simulate};
@@ -54,17 +54,8 @@ fn lists<'m>(stmts: &'m mut Vec<Stmt>, visit: &mut dyn FnMut(&mut Vec<Stmt>) -> 
     if visit(stmts) {
         return true;
     }
-    stmts.iter_mut().any(|stmt| {
-        let blocks: Vec<&mut Block> = match &mut stmt.kind {
-            StmtKind::Spec(spec) => spec.body.iter_mut().collect(),
-            StmtKind::For { body, .. } => vec![body],
-            StmtKind::If { then, otherwise, .. } => {
-                std::iter::once(then).chain(otherwise.iter_mut()).collect()
-            }
-            _ => vec![],
-        };
-        blocks.into_iter().any(|b| lists(&mut b.stmts, visit))
-    })
+    let mut bodies = stmts.iter_mut().flat_map(|stmt| stmt.kind.bodies_mut());
+    bodies.any(|b| lists(&mut b.stmts, visit))
 }
 
 /// The statements that synchronize, in the order of the lists: their text and the comment behind.

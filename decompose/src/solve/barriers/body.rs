@@ -2,11 +2,11 @@
 //! where each statement stands.
 
 use super::touch::{Mask, depends, members};
-use super::{Place, synchronizes, visit};
+use super::{Place, synchronizes};
+use crate::matching;
 use crate::solve::{Solution, ops};
-use crate::{leaves, matching};
 use carbyne_atoms::{AtomTable, Visibility};
-use carbyne_ir::ast::SyncOp;
+use carbyne_ir::ast::{NodeKey, SyncOp};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -55,8 +55,8 @@ pub(super) struct Planner<'p> {
     pub(super) copies: BTreeSet<SpecId>,
     /// Whether someone wrote commits.
     pub(super) by_hand: bool,
-    /// Of every statement, by address.
-    pub(super) infos: HashMap<*const Stmt, Info>,
+    /// Of every statement.
+    pub(super) infos: HashMap<NodeKey, Info>,
     /// Threads of the block.
     pub(super) threads: i64,
     /// Statements inside of which groups are committed, and not after them.
@@ -88,7 +88,7 @@ impl<'p> Planner<'p> {
             ends: BTreeSet::new(),
         };
         let Some(body) = &p.specs[kernel].body else { return planner };
-        let leaves = leaves::of_kernel(p, kernel);
+        let leaves = p.leaves(kernel);
         let in_group =
             |name: &str| table.get(name).is_some_and(|a| a.visibility == Visibility::AsyncGroup);
         for (id, around) in &leaves {
@@ -123,45 +123,33 @@ impl<'p> Planner<'p> {
                 planner.asynchronous.extend(kind.map(|k| (*id, k)));
             }
         }
-        visit(p, body, &mut |s| match &s.kind {
-            StmtKind::Sync(s) => planner.by_hand |= s.op == SyncOp::AsyncCommit,
-            StmtKind::Allocate(t) => {
-                let buffer = &p.buffers[p.tensors[*t].buffer];
-                if buffer.memory == Some(Memory::Sh) && buffer.scalar != Scalar::Mbarrier {
-                    planner.tracked.insert(p.tensors[*t].buffer);
+        for stmt in p.walk(body).stmts() {
+            match &stmt.kind {
+                StmtKind::Sync(s) => planner.by_hand |= s.op == SyncOp::AsyncCommit,
+                StmtKind::Allocate(t) => {
+                    let buffer = &p.buffers[p.tensors[*t].buffer];
+                    if buffer.memory == Some(Memory::Sh) && buffer.scalar != Scalar::Mbarrier {
+                        planner.tracked.insert(p.tensors[*t].buffer);
+                    }
                 }
-            }
-            _ => {}
-        });
-        planner.addresses();
-        // Synchronization is counted through the module.
-        let mut n = 0;
-        for k in &p.kernels {
-            let Some(body) = &p.specs[*k].body else { continue };
-            if *k == kernel {
-                planner.describe(body, 1, &[], (true, None), &mut n);
-            } else {
-                visit(p, body, &mut |s| n += usize::from(synchronizes(s)));
+                _ => {}
             }
         }
+        planner.addresses();
+        planner.describe(body, &[], (true, None));
         planner
     }
 
-    /// Notes what is known of statements, at a depth and in others, to which all threads come or not.
+    /// Notes what is known of statements, in others, to which all threads come or not.
     fn describe(
         &mut self,
         stmts: &[Stmt],
-        depth: usize,
         around: &[Place],
         (converged, by_hand): (bool, Option<(Place, bool)>),
-        n: &mut usize,
     ) {
         for stmt in stmts {
-            let place = match synchronizes(stmt) {
-                true => Some(Place::Sync(*n)),
-                false => self.first(stmt).map(|f| Place::Spec(f, depth)),
-            };
-            *n += usize::from(synchronizes(stmt));
+            let put = synchronizes(stmt) || self.first(stmt).is_some();
+            let place = put.then(|| stmt.node.key());
             let path: Vec<Place> = around.iter().copied().chain(place).collect();
             let operation = self.has_operation(stmt);
             let own = place.filter(|_| !operation).map(|p| (p, converged));
@@ -170,26 +158,16 @@ impl<'p> Planner<'p> {
             let inner = (converged && self.converges(stmt), by_hand);
             let info =
                 Info { place, path: Rc::from(&*path), converged, operation, matters, by_hand };
-            self.infos.insert(stmt, info);
-            match &stmt.kind {
-                StmtKind::Spec(id) => {
-                    let p = self.p;
-                    if let Some(body) = &p.specs[*id].body {
-                        self.describe(body, depth + 1, &path, inner, n);
-                    }
-                }
-                StmtKind::For { body, .. } => self.describe(body, depth + 1, &path, inner, n),
-                StmtKind::If { then, otherwise, .. } => {
-                    self.describe(then, depth + 1, &path, inner, n);
-                    self.describe(otherwise, depth + 1, &path, inner, n);
-                }
-                _ => {}
-            }
+            self.infos.insert(stmt.node.key(), info);
+            let p = self.p;
+            let (first, second) = p.inside(stmt);
+            self.describe(first, &path, inner);
+            self.describe(second, &path, inner);
         }
     }
 
     pub(super) fn info(&self, stmt: &Stmt) -> &Info {
-        &self.infos[&std::ptr::from_ref(stmt)]
+        &self.infos[&stmt.node.key()]
     }
 
     /// Which shared buffers have addresses in common. Where they lie is not decided here, so that one which
@@ -244,23 +222,17 @@ impl<'p> Planner<'p> {
 
     /// Whether a statement has an operation of the block in it.
     pub(super) fn has_operation(&self, stmt: &Stmt) -> bool {
-        let mut found = false;
-        visit(self.p, std::slice::from_ref(stmt), &mut |s| {
-            found |= matches!(&s.kind, StmtKind::Spec(id) if self.solution.implements(*id));
-        });
-        found
+        let mut specs = self.p.walk(std::slice::from_ref(stmt)).specs();
+        specs.any(|id| self.solution.implements(id))
     }
 
     /// Whether a statement has a leaf that touches what is tracked, or one that exchanges.
     fn matters(&self, stmt: &Stmt) -> bool {
-        let mut found = false;
-        visit(self.p, std::slice::from_ref(stmt), &mut |s| {
-            if let StmtKind::Spec(id) = &s.kind {
-                found |= self.p.specs[*id].body.is_none()
-                    && (self.exchanges(*id) || self.operands(*id).next().is_some());
-            }
-        });
-        found
+        let mut specs = self.p.walk(std::slice::from_ref(stmt)).specs();
+        specs.any(|id| {
+            self.p.specs[id].body.is_none()
+                && (self.exchanges(id) || self.operands(id).next().is_some())
+        })
     }
 
     pub(super) fn copies_asynchronously(&self) -> bool {
@@ -272,16 +244,14 @@ impl<'p> Planner<'p> {
         self.copies.contains(&id) || self.asynchronous.get(&id) == Some(&Asynchronous::Unsaid)
     }
 
-    /// The spec by which a statement is found.
+    /// The first spec in a statement, which may be the statement.
     pub(super) fn first(&self, stmt: &Stmt) -> Option<SpecId> {
-        match &stmt.kind {
-            StmtKind::Spec(id) => Some(*id),
-            StmtKind::For { body, .. } => body.iter().find_map(|s| self.first(s)),
-            StmtKind::If { then, otherwise, .. } => {
-                then.iter().chain(otherwise).find_map(|s| self.first(s))
-            }
-            _ => None,
-        }
+        self.p.walk(std::slice::from_ref(stmt)).specs().next()
+    }
+
+    /// The last of these statements that has specs, with its first.
+    pub(super) fn last<'s>(&self, stmts: &'s [Stmt]) -> Option<(&'s Stmt, SpecId)> {
+        stmts.iter().rev().find_map(|s| Some((s, self.first(s)?)))
     }
 
     /// Tracked operands, and whether they are written.

@@ -31,6 +31,7 @@ mod trace;
 use super::Solution;
 use body::{Asynchronous, Planner};
 use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::NodeKey;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use std::collections::BTreeMap;
@@ -52,14 +53,8 @@ pub struct Sync {
     pub drain: bool,
 }
 
-/// Where synchronization is put.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// At the statement at this depth of blocks whose first spec this is. The kernel's body has depth 1.
-    Spec(SpecId, usize),
-    /// At the barrier or other synchronization of the text of this number, counted through the module.
-    Sync(usize),
-}
+/// Where synchronization is put: at a statement that has specs in it, or that synchronizes.
+pub type Place = NodeKey;
 
 /// The synchronization that the chosen instructions need.
 ///
@@ -81,17 +76,13 @@ pub fn plan(
         return Ok(out);
     }
     // Barriers inside of operations stand wherever these do.
-    let mut apart = None;
-    visit(p, body, &mut |stmt| {
+    for stmt in p.walk(body).stmts() {
         if let StmtKind::Spec(id) = stmt.kind
             && planner.exchanges(id)
             && !planner.info(stmt).converged
         {
-            apart = apart.or(Some(id));
+            return Err(planner.diverged(id));
         }
-    });
-    if let Some(id) = apart {
-        return Err(planner.diverged(id));
     }
     planner.commits(body, &mut out);
     let mut found = Found::default();
@@ -105,9 +96,9 @@ pub fn plan(
     out.clear();
     planner.everywhere(body, &mut out)?;
     if planner.copies_asynchronously()
-        && let Some(last) = body.iter().rev().find_map(|s| planner.first(s))
+        && let Some((last, _)) = planner.last(body)
     {
-        let at: &mut Sync = out.entry(Place::Spec(last, 1)).or_default();
+        let at: &mut Sync = out.entry(last.node.key()).or_default();
         (at.commit, at.drain) = (true, true);
     }
     Ok(out)
@@ -121,15 +112,12 @@ impl Planner<'_> {
             return false;
         }
         match &stmt.kind {
-            StmtKind::Spec(id) => match &self.p.specs[*id].body {
-                Some(body) => body.iter().any(|s| self.issues(s)),
-                None => self.issues_copy(*id),
-            },
-            StmtKind::If { then, otherwise, .. } => {
-                then.iter().chain(otherwise).any(|s| self.issues(s))
+            StmtKind::Spec(id) if self.p.specs[*id].body.is_none() => self.issues_copy(*id),
+            StmtKind::For { .. } if info.operation => false,
+            _ => {
+                let (first, second) = self.p.inside(stmt);
+                first.iter().chain(second).any(|s| self.issues(s))
             }
-            StmtKind::For { body, .. } => !info.operation && body.iter().any(|s| self.issues(s)),
-            _ => false,
         }
     }
 
@@ -147,19 +135,9 @@ impl Planner<'_> {
                 }
                 continue;
             }
-            match &stmt.kind {
-                StmtKind::Spec(id) => {
-                    if let Some(body) = &self.p.specs[*id].body {
-                        self.commits(body, out);
-                    }
-                }
-                StmtKind::For { body, .. } => self.commits(body, out),
-                StmtKind::If { then, otherwise, .. } => {
-                    self.commits(then, out);
-                    self.commits(otherwise, out);
-                }
-                _ => {}
-            }
+            let (first, second) = self.p.inside(stmt);
+            self.commits(first, out);
+            self.commits(second, out);
         }
     }
 
@@ -259,19 +237,9 @@ impl Planner<'_> {
                 _ if info.converged => drop(out.insert(place, full)),
                 _ => return Err(self.diverged(self.first(stmt).unwrap_or(self.kernel))),
             }
-            match &stmt.kind {
-                StmtKind::Spec(id) => {
-                    if let Some(body) = &self.p.specs[*id].body {
-                        self.everywhere(body, out)?;
-                    }
-                }
-                StmtKind::For { body, .. } => self.everywhere(body, out)?,
-                StmtKind::If { then, otherwise, .. } => {
-                    self.everywhere(then, out)?;
-                    self.everywhere(otherwise, out)?;
-                }
-                _ => {}
-            }
+            let (first, second) = self.p.inside(stmt);
+            self.everywhere(first, out)?;
+            self.everywhere(second, out)?;
         }
         Ok(())
     }
@@ -280,23 +248,4 @@ impl Planner<'_> {
 /// Whether a statement is a barrier or another synchronization of the text.
 fn synchronizes(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_))
-}
-
-fn visit<'s>(p: &'s Program, stmts: &'s [Stmt], f: &mut dyn FnMut(&'s Stmt)) {
-    for stmt in stmts {
-        f(stmt);
-        match &stmt.kind {
-            StmtKind::Spec(id) => {
-                if let Some(body) = &p.specs[*id].body {
-                    visit(p, body, f);
-                }
-            }
-            StmtKind::For { body, .. } => visit(p, body, f),
-            StmtKind::If { then, otherwise, .. } => {
-                visit(p, then, f);
-                visit(p, otherwise, f);
-            }
-            _ => {}
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use super::body::{Asynchronous, Info, Planner};
 use super::state::{State, add};
 use super::touch::{Found, Mask, Target, Touch, depends, members, value};
-use super::{Place, Sync, synchronizes, visit};
+use super::{Place, Sync, synchronizes};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
@@ -103,10 +103,10 @@ impl<'a> Trace<'a> {
         if pending.is_empty() && open.is_none() {
             return;
         }
-        let Some(last) = body.iter().rev().find_map(|s| self.planner.first(s)) else { return };
+        let Some((last, leaf)) = self.planner.last(body) else { return };
         self.need = Some(Need {
-            leaf: last,
-            place: Place::Spec(last, 1),
+            leaf,
+            place: last.node.key(),
             converged: true,
             wait: Some(0),
             barrier: false,
@@ -136,13 +136,11 @@ impl<'a> Trace<'a> {
                 self.state.since.clear();
             }
             match info.place {
-                Some(Place::Spec(..)) => self.stmt(stmt, info),
-                Some(Place::Sync(_)) => self.sync(stmt, info),
+                Some(_) if synchronizes(stmt) => self.sync(stmt, info),
+                Some(_) => self.stmt(stmt, info),
                 // Loops and conditions without specs, in which threads may synchronize.
                 None => {
-                    let mut inner = vec![];
-                    visit(planner.p, std::slice::from_ref(stmt), &mut |s| inner.push(s));
-                    for s in inner {
+                    for s in planner.p.walk(std::slice::from_ref(stmt)).stmts() {
                         self.sync(s, &Info { converged: false, ..planner.info(s).clone() });
                     }
                 }
@@ -281,9 +279,7 @@ impl<'a> Trace<'a> {
 
     /// Whether threads synchronize in statements of the text.
     fn syncs(&self, stmts: &[Stmt]) -> bool {
-        let mut found = false;
-        visit(self.planner.p, stmts, &mut |s| found |= synchronizes(s));
-        found
+        self.planner.p.walk(stmts).stmts().any(synchronizes)
     }
 
     /// Turns of a loop of unknown length, none among them, until nothing new is seen.
@@ -346,14 +342,8 @@ impl<'a> Trace<'a> {
         let StmtKind::For { body, .. } = &stmt.kind else { return };
         let planner = self.planner;
         let Some(place) = info.place.filter(|_| info.by_hand.is_none()) else { return };
-        let mut leaves = vec![];
-        visit(planner.p, body, &mut |s| {
-            if let StmtKind::Spec(id) = &s.kind
-                && planner.p.specs[*id].body.is_none()
-            {
-                leaves.push(*id);
-            }
-        });
+        let is_leaf = |id: &SpecId| planner.p.specs[*id].body.is_none();
+        let leaves: Vec<SpecId> = planner.p.walk(body).specs().filter(is_leaf).collect();
         let writes =
             |id: &SpecId| planner.exchanges(*id) || planner.operands(*id).any(|(_, write)| write);
         if !info.converged || leaves.iter().any(writes) {

@@ -1,0 +1,96 @@
+//! Statements keep their ids through decomposition, and generated ones name what they were made from.
+
+use crate::support::{MatMul, sm_80};
+use carbyne_decompose::{Decomposed, decompose};
+use carbyne_ir::ast::visit::Walk;
+use carbyne_ir::ast::{Module, NodeKey, StmtKind};
+use carbyne_ir::text;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Partial sums through shared memory.
+const SPLIT_K: &str = include_str!("../../../examples/tile/gemm_split_k.cby");
+/// Operands in memory, which a rewrite brings to registers; a Reduction, whose leaves get their atoms in a second pass.
+const SOFTMAX: &str = "carbyne 1
+%A:[256,64].f32.GL
+%B:[256,64].f32.GL
+#grid:[4].block
+#cta:[128].thread
+Spec @g <<<#grid, #cta>>> (%A) -> (%B) {
+  @b = #grid.indices()
+  Allocate %x:[64,64].f32.RF{?}
+  Allocate %s:[64,1].f32.RF{?}
+  Move <<<#grid, #cta>>> (%A.tile([64,64])[@b, 0]) -> (%x)
+  Reduction.sum <<<#grid, #cta>>> (%x) -> (%s) axis=1
+  BinaryPointwise.div <<<#grid, #cta>>> (%A.tile([64,64])[@b, 0], %s) -> (%B.tile([64,64])[@b, 0])
+}
+";
+
+fn all(module: &Module) -> BTreeMap<NodeKey, Option<NodeKey>> {
+    let stmts = Walk::new(&module.items).with_means().stmts();
+    stmts.map(|s| (s.id.key(), s.from.map(|from| from.key()))).collect()
+}
+
+fn sources() -> [String; 3] {
+    [MatMul::default().text(), SPLIT_K.to_owned(), SOFTMAX.to_owned()]
+}
+
+fn check(given: &Module, src: &str, d: &Decomposed) {
+    assert!(d.module.is_separate());
+    assert_eq!(text::parse(&d.text).expect("parses"), d.module);
+    let (own, made) = (all(given), all(&d.module));
+    // What a person wrote is there.
+    assert!(own.keys().all(|id| made.contains_key(id)));
+    // What they did not leads to something that they did.
+    for id in made.keys() {
+        let (mut at, mut steps) = (*id, 0);
+        while !own.contains_key(&at) {
+            at = made[&at].expect("a generated statement names what it was made from");
+            steps += 1;
+            assert!(steps < 20);
+        }
+    }
+    for stmt in Walk::new(&d.module.items).stmts() {
+        let origin = d.origins.of(stmt.id).expect("every statement has an origin");
+        assert!(own.contains_key(&origin.node.key()));
+        if let StmtKind::Spec(_) = &stmt.kind {
+            let line = &src[origin.span.start as usize..origin.span.end as usize];
+            assert!(line.contains(" -> "), "{line}");
+        }
+    }
+    // Specs of the solver's program, and of certificates, stand in the atomic module.
+    for (_, spec) in d.tile.specs.iter() {
+        assert!(made.contains_key(&spec.node.key()));
+    }
+    assert!(!d.certificates.is_empty());
+    for c in &d.certificates {
+        assert!(c.node.same(d.tile.specs[c.spec].node));
+        assert!(d.program.specs.iter().any(|(_, s)| s.node.same(c.node)));
+    }
+}
+
+#[test]
+fn generated_statements_lead_to_those_of_the_text() {
+    for src in sources() {
+        let module = text::parse(&src).expect("parses");
+        let d = decompose(&module, &src, &sm_80()).unwrap_or_else(|e| panic!("{e}"));
+        check(&module, &src, &d);
+    }
+}
+
+#[test]
+fn copies_of_a_statement_are_statements_of_their_own() {
+    let mut module = text::parse(SOFTMAX).expect("parses");
+    let StmtKind::Spec(spec) = &mut module.items.last_mut().expect("a kernel").kind else {
+        panic!("a spec")
+    };
+    let body = &mut spec.body.as_mut().expect("a body").stmts;
+    let copy = body.last().expect("a statement").clone();
+    body.push(copy);
+    assert!(!module.is_separate());
+    let d = decompose(&module, SOFTMAX, &sm_80()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(d.module.is_separate());
+    let origins: BTreeSet<NodeKey> =
+        d.tile.specs.iter().filter_map(|(_, s)| Some(d.origins.of(s.node)?.node.key())).collect();
+    assert_eq!(text::parse(&d.text).expect("parses"), d.module);
+    assert!(origins.len() >= 5, "{origins:?}");
+}

@@ -1,0 +1,482 @@
+//! Walks through trees, and a rewriter of statements.
+//!
+//! [`Walk`] comes to statements, with what opens and closes around them; [`parts`] to what a statement itself is written
+//! of: names, views, expressions, types; [`parts_mut`] to the same to change it. [`rewrite`] puts statements in the
+//! places of others.
+//!
+//! Invariant: nothing here recurses, whatever the depth of a tree that was built in memory.
+
+use super::{
+    Apply, Attr, AttrValue, Block, Call, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
+    LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, SyncArg, TensorExpr,
+    TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
+};
+use crate::span::Span;
+
+/// What kind of thing a name is of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Of {
+    /// `%A`
+    Data,
+    /// `#cta`
+    Threads,
+    /// `M`, `k`, `@i`: numbers, and the parameters of sub-specs.
+    Number,
+}
+
+/// What a [`Walk`] comes to, in text order.
+#[derive(Copy, Clone, Debug)]
+pub enum Step<'a> {
+    /// A statement, before its bodies.
+    Enter(&'a Stmt),
+    /// A block of it opens.
+    Open(&'a Block),
+    /// And closes.
+    Close(&'a Block),
+    /// The same statement, after its bodies.
+    Leave(&'a Stmt),
+}
+
+/// A walk through statements and those of their bodies.
+#[derive(Clone, Debug)]
+pub struct Walk<'a> {
+    todo: Vec<Step<'a>>,
+    /// How much of it stays where the bodies of the last statement are left out.
+    kept: usize,
+    means: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Through these statements. `means` blocks, whose statements are specs on whole tensors with names of their own,
+    /// are left out.
+    pub fn new(stmts: &'a [Stmt]) -> Self {
+        let todo: Vec<Step<'a>> = stmts.iter().rev().map(Step::Enter).collect();
+        Walk { kept: todo.len(), todo, means: false }
+    }
+
+    /// Through `means` blocks, too.
+    #[must_use]
+    pub fn with_means(self) -> Self {
+        Walk { means: true, ..self }
+    }
+
+    /// Leaves out the bodies of the statement that was entered last.
+    pub fn skip_inside(&mut self) {
+        self.todo.truncate(self.kept);
+    }
+
+    /// The statements alone, each before those of its bodies.
+    pub fn stmts(self) -> impl Iterator<Item = &'a Stmt> {
+        self.filter_map(|step| match step {
+            Step::Enter(stmt) => Some(stmt),
+            _ => None,
+        })
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Step<'a>;
+
+    fn next(&mut self) -> Option<Step<'a>> {
+        let step = self.todo.pop()?;
+        self.kept = self.todo.len();
+        if let Step::Enter(stmt) = step {
+            self.todo.push(Step::Leave(stmt));
+            self.kept = self.todo.len();
+            let left_out = usize::from(!self.means && stmt.kind.has_means());
+            let mut blocks = stmt.kind.blocks().skip(left_out);
+            let (first, second) = (blocks.next(), blocks.next());
+            for block in second.into_iter().chain(first) {
+                self.todo.push(Step::Close(block));
+                self.todo.extend(block.stmts.iter().rev().map(Step::Enter));
+                self.todo.push(Step::Open(block));
+            }
+        }
+        Some(step)
+    }
+}
+
+/// Calls `visit` with every statement of a list and of their bodies, each before those of its bodies. It may change the
+/// bodies: what it leaves there is visited. `means` blocks are left out.
+pub fn each_mut(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut Stmt)) {
+    let mut todo: Vec<&mut Stmt> = stmts.iter_mut().rev().collect();
+    while let Some(stmt) = todo.pop() {
+        visit(stmt);
+        let at = todo.len();
+        todo.extend(stmt.kind.bodies_mut().flat_map(|b| &mut b.stmts));
+        todo[at..].reverse();
+    }
+}
+
+/// What [`rewrite`] does with statements.
+pub trait Rewriter {
+    /// Before the bodies of a statement: whether they are to be rewritten.
+    fn enter(&mut self, _stmt: &mut Stmt) -> bool {
+        true
+    }
+
+    /// Puts what stands in the place of a statement, whose bodies have been rewritten, behind `out`.
+    fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
+        out.push(stmt);
+    }
+}
+
+/// The statements rewritten, each after those of its bodies. `means` blocks stay as they are.
+pub fn rewrite(stmts: Vec<Stmt>, by: &mut dyn Rewriter) -> Vec<Stmt> {
+    /// A block that is being rewritten.
+    struct Frame {
+        /// The statement whose body it is; none of the list itself.
+        owner: Option<Stmt>,
+        /// Which of its bodies.
+        body: usize,
+        rest: std::vec::IntoIter<Stmt>,
+        out: Vec<Stmt>,
+    }
+    let taken = |stmt: &mut Stmt, body: usize| {
+        stmt.kind.bodies_mut().nth(body).map(|b| std::mem::take(&mut b.stmts).into_iter())
+    };
+    let mut around: Vec<Frame> = vec![];
+    let mut now = Frame { owner: None, body: 0, rest: stmts.into_iter(), out: vec![] };
+    loop {
+        if let Some(mut stmt) = now.rest.next() {
+            let inside = by.enter(&mut stmt).then(|| taken(&mut stmt, 0)).flatten();
+            match inside {
+                Some(rest) => {
+                    let inner = Frame { owner: Some(stmt), body: 0, rest, out: vec![] };
+                    around.push(std::mem::replace(&mut now, inner));
+                }
+                None => by.leave(stmt, &mut now.out),
+            }
+            continue;
+        }
+        let Some(mut owner) = now.owner.take() else { return now.out };
+        if let Some(block) = owner.kind.bodies_mut().nth(now.body) {
+            block.stmts = std::mem::take(&mut now.out);
+        }
+        now.body += 1;
+        if let Some(rest) = taken(&mut owner, now.body) {
+            (now.owner, now.rest) = (Some(owner), rest);
+            continue;
+        }
+        let Some(outer) = around.pop() else { return now.out };
+        now = outer;
+        by.leave(owner, &mut now.out);
+    }
+}
+
+/// The enum of what statements are written of, and what each of them is written of, to look at or to change.
+macro_rules! parts {
+    (
+        $(#[$meta:meta])* $Part:ident, $of_stmt:ident, $of_part:ident, $type_attr:ident, $iter:ident, $as_ref:ident, $($mut:tt)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub enum $Part<'a> {
+            /// A name that the statement defines; not that of a kernel. A name that is assigned is referred to, whether or
+            /// not the assignment declares it.
+            Defined(&'a $($mut)? Name, Of),
+            /// The name of a kernel or of a sub-spec.
+            Kernel(&'a $($mut)? Name),
+            /// The name of a tensor that a view or a type refers to.
+            Referred(&'a $($mut)? Name, Of),
+            /// A view, before its name and its operations.
+            View(&'a $($mut)? View, Of),
+            /// An expression over tensors, before its operands.
+            Tensors(&'a $($mut)? TensorExpr),
+            /// What is written of the type of a result, before its parts.
+            ResultType(&'a $($mut)? ResultType),
+            /// An expression over integers, before its operands.
+            Expr(&'a $($mut)? Expr),
+            /// A tuple, before what it holds.
+            Tuple(&'a $($mut)? TupleExpr),
+            /// A level of a type, before its tuples.
+            Dims(&'a $($mut)? Dims),
+            /// A layout, before its tuples.
+            Layout(&'a $($mut)? LayoutExpr),
+            /// The type of a tensor, before its parts.
+            TensorType(&'a $($mut)? TensorType),
+            /// The type of a tensor of threads, before its levels.
+            ThreadType(&'a $($mut)? ThreadType),
+            /// A literal operand.
+            Number(&'a $($mut)? Number),
+            /// An attribute of a spec, before its value.
+            Attr(&'a $($mut)? Attr),
+        }
+
+        /// What a statement itself is written of, in text order.
+        fn $of_stmt<'a>(stmt: &'a $($mut)? Stmt, out: &mut Vec<$Part<'a>>) {
+            use $Part as P;
+            match & $($mut)? stmt.kind {
+                StmtKind::Let(defs) => {
+                    for (name, value) in defs {
+                        out.extend([P::Defined(name, Of::Number), P::Expr(value)]);
+                    }
+                }
+                StmtKind::Sym(sym) => out.push(P::Defined(& $($mut)? sym.name, Of::Number)),
+                StmtKind::DataDecl { name, ty, range } => {
+                    out.extend([P::Defined(name, Of::Data), P::TensorType(ty)]);
+                    if let Some((from, to)) = range {
+                        out.extend([P::Expr(from), P::Expr(to)]);
+                    }
+                }
+                StmtKind::Allocate { name, ty } => {
+                    out.extend([P::Defined(name, Of::Data), P::TensorType(ty)]);
+                }
+                StmtKind::DataDef { name, ty, view } => {
+                    out.push(P::Defined(name, Of::Data));
+                    out.extend(ty.$as_ref().map(P::TensorType));
+                    out.push(P::View(view, Of::Data));
+                }
+                StmtKind::ThreadDecl { name, ty } => {
+                    out.extend([P::Defined(name, Of::Threads), P::ThreadType(ty)]);
+                }
+                StmtKind::ThreadDef { name, ty, view } => {
+                    out.push(P::Defined(name, Of::Threads));
+                    out.extend(ty.$as_ref().map(P::ThreadType));
+                    out.push(P::View(view, Of::Threads));
+                }
+                StmtKind::Indices { names, threads } => {
+                    out.extend(names.$iter().map(|n| P::Defined(n, Of::Number)));
+                    out.push(P::View(threads, Of::Threads));
+                }
+                StmtKind::Assign { target, ty, value } => {
+                    out.push(P::View(target, Of::Data));
+                    out.extend(ty.$as_ref().map(P::ResultType));
+                    out.push(P::Tensors(value));
+                }
+                StmtKind::Import(_) => {}
+                StmtKind::Def(Def { name, params, inputs, outputs, .. }) => {
+                    out.push(P::Kernel(name));
+                    out.extend(params.$iter().map(|p| P::Defined(& $($mut)? p.name, Of::Number)));
+                    for (name, ty) in inputs.$iter().chain(outputs.$iter()) {
+                        out.push(P::Defined(name, Of::Data));
+                        out.extend(ty.$as_ref().map(P::ResultType));
+                    }
+                }
+                StmtKind::Call(Call { name, args, inputs, outputs, declared, .. }) => {
+                    out.push(P::Kernel(name));
+                    out.extend(args.$iter().map(P::Expr));
+                    out.extend(inputs.$iter().map(|operand| match operand {
+                        Operand::View(view) => P::View(view, Of::Data),
+                        Operand::Number(number) => P::Number(number),
+                        Operand::Value(number) => P::Expr(number),
+                    }));
+                    out.extend(outputs.$iter().map(|v| P::View(v, Of::Data)));
+                    out.extend(declared.$iter().flatten().map(P::ResultType));
+                }
+                StmtKind::Spec(spec) => {
+                    let Spec { kind: _, name, exec, inputs, outputs, declared, attrs, .. } = spec;
+                    out.extend(name.$as_ref().map(P::Kernel));
+                    match exec {
+                        None => {}
+                        Some(Exec::Both(blocks, threads)) => {
+                            out.extend([P::View(blocks, Of::Threads), P::View(threads, Of::Threads)]);
+                        }
+                        Some(Exec::Threads(threads)) => out.push(P::View(threads, Of::Threads)),
+                        Some(Exec::Launch(launch)) => {
+                            for group in [& $($mut)? launch.blocks, & $($mut)? launch.threads] {
+                                match group {
+                                    Group::Of(view) => out.push(P::View(view, Of::Threads)),
+                                    Group::New { name, modes } => {
+                                        out.push(P::Defined(name, Of::Threads));
+                                        for (index, extent) in modes {
+                                            let index = index.$as_ref();
+                                            out.extend(index.map(|n| P::Defined(n, Of::Number)));
+                                            out.push(P::Expr(extent));
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    out.extend(inputs.$iter().map(|operand| match operand {
+                        Operand::View(view) => P::View(view, Of::Data),
+                        Operand::Number(number) => P::Number(number),
+                        Operand::Value(number) => P::Expr(number),
+                    }));
+                    out.extend(outputs.$iter().map(|v| P::View(v, Of::Data)));
+                    out.extend(declared.$iter().flatten().map(P::ResultType));
+                    out.extend(attrs.$iter().map(P::Attr));
+                }
+                StmtKind::For { var, start, end, step, stages, .. } => {
+                    out.extend([P::Defined(var, Of::Number), P::Expr(start), P::Expr(end)]);
+                    out.push(P::Expr(step));
+                    out.extend(stages.$as_ref().map(P::Expr));
+                }
+                StmtKind::If { cond, .. } => {
+                    for Compare { lhs, op: _, rhs } in cond {
+                        out.extend([P::Expr(lhs), P::Expr(rhs)]);
+                    }
+                }
+                StmtKind::Barrier(threads) => {
+                    out.extend(threads.$as_ref().map(|v| P::View(v, Of::Threads)));
+                }
+                StmtKind::Sync { op: _, args } => out.extend(args.$iter().map(|arg| match arg {
+                    SyncArg::View(view) => P::View(view, Of::Data),
+                    SyncArg::Number(number) => P::Expr(number),
+                })),
+            }
+        }
+
+        /// What a part is written of, in text order.
+        fn $of_part<'a>(part: $Part<'a>, out: &mut Vec<$Part<'a>>) {
+            use $Part as P;
+            match part {
+                P::Defined(..) | P::Kernel(_) | P::Referred(..) | P::Number(_) => {}
+                P::View(View { base, ops, .. }, of) => {
+                    out.push(P::Referred(base, of));
+                    for op in ops {
+                        match op {
+                            ViewOp::Tile(Tiler::Sizes(sizes)) | ViewOp::Index(sizes) => {
+                                out.extend(sizes.$iter().flatten().map(P::Expr));
+                            }
+                            ViewOp::Tile(Tiler::Modes(modes)) => {
+                                out.extend(modes.$iter().flatten().map(P::Layout));
+                            }
+                            ViewOp::Reshape(layout) => out.push(P::Layout(layout)),
+                            ViewOp::Tv(layout, threads) => {
+                                out.extend([P::Layout(layout), P::Referred(threads, Of::Threads)]);
+                            }
+                            ViewOp::Peer(number) | ViewOp::Iota(number) => out.push(P::Expr(number)),
+                            ViewOp::Permute(order) => out.extend(order.$iter().map(P::Expr)),
+                            ViewOp::Pick(picks) => {
+                                for pick in picks {
+                                    match pick {
+                                        Pick::Keep => {}
+                                        Pick::At(at) => out.push(P::Expr(at)),
+                                        Pick::Range(from, to) => {
+                                            out.extend([P::Expr(from), P::Expr(to)]);
+                                        }
+                                        Pick::From(name) => out.push(P::Referred(name, Of::Data)),
+                                    }
+                                }
+                            }
+                            ViewOp::TensorMap { sizes, swizzle: _ } => {
+                                out.extend(sizes.$iter().map(P::Expr));
+                            }
+                            ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
+                        }
+                    }
+                }
+                P::Expr(expr) => {
+                    match & $($mut)? expr.kind {
+                        ExprKind::Bin(_, a, b) => out.extend([P::Expr(a), P::Expr(b)]),
+                        ExprKind::Neg(a) | ExprKind::Sqrt(a) => out.push(P::Expr(a)),
+                        ExprKind::Int(_) | ExprKind::Real(_) | ExprKind::Name(_) => {}
+                    }
+                }
+                P::Tensors(tensors) => match tensors {
+                    TensorExpr::View(view) => out.push(P::View(view, Of::Data)),
+                    TensorExpr::Number(number) => out.push(P::Expr(number)),
+                    TensorExpr::Apply(apply) => {
+                        let Apply { args, attrs, .. } = & $($mut)? **apply;
+                        out.extend(args.$iter().map(P::Tensors));
+                        out.extend(attrs.$iter().map(P::Attr));
+                    }
+                },
+                P::ResultType(ResultType { levels, attrs, .. }) => {
+                    out.extend(levels.$iter().map(P::Dims));
+                    out.extend(attrs.$iter().flat_map($type_attr));
+                }
+                P::Tuple(tuple) => match tuple {
+                    TupleExpr::Leaf(expr) => out.push(P::Expr(expr)),
+                    TupleExpr::Tuple(modes) => out.extend(modes.$iter().map(P::Tuple)),
+                },
+                P::Dims(Dims { modes, strides, .. }) => {
+                    out.extend(modes.$iter().map(P::Tuple));
+                    out.extend(strides.$iter().flatten().map(P::Tuple));
+                }
+                P::Layout(LayoutExpr { shape, stride, .. }) => {
+                    out.extend([P::Tuple(shape), P::Tuple(stride)]);
+                }
+                P::TensorType(TensorType { levels, attrs, .. }) => {
+                    out.extend(levels.$iter().map(P::Dims));
+                    out.extend(attrs.$iter().flat_map($type_attr));
+                }
+                P::ThreadType(ThreadType { levels, .. }) => {
+                    out.extend(levels.$iter().map(P::Dims));
+                }
+                P::Attr(Attr { value, .. }) => match value {
+                    AttrValue::Word(_) => {}
+                    AttrValue::Tuple(tuple) => out.push(P::Tuple(tuple)),
+                    AttrValue::View(view) => out.push(P::View(view, Of::Data)),
+                },
+            }
+        }
+
+        /// What an attribute of a type is written of.
+        fn $type_attr<'a>(attr: &'a $($mut)? TypeAttr) -> impl Iterator<Item = $Part<'a>> {
+            use $Part as P;
+            let (first, second) = match attr {
+                TypeAttr::Tv(layout, threads) => {
+                    (Some(P::Layout(layout)), Some(P::Referred(threads, Of::Threads)))
+                }
+                TypeAttr::Align(n) | TypeAttr::At(n) => (Some(P::Expr(n)), None),
+                TypeAttr::Reuses(name) => (Some(P::Referred(name, Of::Data)), None),
+                TypeAttr::Open | TypeAttr::Swizzle(..) => (None, None),
+            };
+            first.into_iter().chain(second)
+        }
+    };
+}
+
+parts! {
+    /// What a statement is written of.
+    Part, parts_of_stmt, parts_of_part, type_attr, iter, as_ref,
+}
+
+parts! {
+    /// What a statement is written of, to change it.
+    PartMut, parts_of_stmt_mut, parts_of_part_mut, type_attr_mut, iter_mut, as_mut, mut
+}
+
+impl PartMut<'_> {
+    /// Where it is written; none of a tuple, which its expressions say.
+    pub fn span_mut(&mut self) -> Option<&mut Span> {
+        Some(match self {
+            PartMut::Defined(name, _) | PartMut::Kernel(name) | PartMut::Referred(name, _) => {
+                &mut name.span
+            }
+            PartMut::View(view, _) => &mut view.span,
+            PartMut::Tensors(TensorExpr::View(view)) => &mut view.span,
+            PartMut::Tensors(TensorExpr::Number(number)) => &mut number.span,
+            PartMut::Tensors(TensorExpr::Apply(apply)) => &mut apply.span,
+            PartMut::ResultType(ty) => &mut ty.span,
+            PartMut::Expr(expr) => &mut expr.span,
+            PartMut::Tuple(_) => return None,
+            PartMut::Dims(dims) => &mut dims.span,
+            PartMut::Layout(layout) => &mut layout.span,
+            PartMut::TensorType(ty) => &mut ty.span,
+            PartMut::ThreadType(ty) => &mut ty.span,
+            PartMut::Number(number) => &mut number.span,
+            PartMut::Attr(attr) => &mut attr.key.span,
+        })
+    }
+}
+
+/// Calls `visit` with all that a statement itself is written of, not with what its bodies hold; each part before its own
+/// parts, in text order.
+pub fn parts<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&Part<'a>)) {
+    let mut todo = vec![];
+    parts_of_stmt(stmt, &mut todo);
+    todo.reverse();
+    while let Some(part) = todo.pop() {
+        visit(&part);
+        let at = todo.len();
+        parts_of_part(part, &mut todo);
+        todo[at..].reverse();
+    }
+}
+
+/// The same to change them. What a part is changed to is visited instead of what it was.
+pub fn parts_mut(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut PartMut<'_>)) {
+    let mut todo = vec![];
+    parts_of_stmt_mut(stmt, &mut todo);
+    todo.reverse();
+    while let Some(mut part) = todo.pop() {
+        visit(&mut part);
+        let at = todo.len();
+        parts_of_part_mut(part, &mut todo);
+        todo[at..].reverse();
+    }
+}
