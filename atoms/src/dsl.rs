@@ -18,6 +18,8 @@ use carbyne_ir::scalar::Memory;
 pub(crate) const GL: &[Memory] = &[Memory::Gl];
 pub(crate) const SH: &[Memory] = &[Memory::Sh];
 pub(crate) const RF: &[Memory] = &[Memory::Rf];
+pub(crate) const IX: &[Memory] = &[Memory::Ix];
+pub(crate) const PM: &[Memory] = &[Memory::Pm];
 /// Operands of C++ expressions: the CUDA compiler loads and stores them where they are in memory.
 pub(crate) const ANY: &[Memory] = &[Memory::Rf, Memory::Sh, Memory::Gl];
 

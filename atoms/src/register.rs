@@ -4,7 +4,7 @@
 //! expression of its C++ type. Types below a byte have no Init: no address names one of their values.
 
 use crate::arch::{Arch, ArchReq};
-use crate::dsl::{ANY, ONE, RF, atom, r, vector_move, w};
+use crate::dsl::{ANY, IX, ONE, PM, RF, atom, r, vector_move, w};
 use crate::limits::limits;
 use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::scalar::Scalar::{
@@ -12,6 +12,8 @@ use carbyne_ir::scalar::Scalar::{
 };
 
 const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: mov";
+const PARAMS: &str = "PTX ISA, State Spaces: Kernel Function Parameters; ld.param";
+const INDEX: &str = "PTX ISA, Integer Arithmetic Instructions; Special Registers: %tid, %ctaid";
 
 #[rustfmt::skip] // One row a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
@@ -22,23 +24,23 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("mov.b64", 64, "uint2"),
         ("mov.b128", 128, "uint4"),
     ];
-    let inits = [
-        ("init.f16",  F16,  "__half"),
-        ("init.bf16", Bf16, "__nv_bfloat16"),
-        ("init.f32",  F32,  "float"),
-        ("init.f64",  F64,  "double"),
-        ("init.tf32", Tf32, "float"),
-        ("init.e4m3", E4m3, "__nv_fp8_e4m3"),
-        ("init.e5m2", E5m2, "__nv_fp8_e5m2"),
-        ("init.i64",  I64,  "long long"),
-        ("init.i32",  I32,  "int"),
-        ("init.i16",  I16,  "short"),
-        ("init.i8",   I8,   "signed char"),
-        ("init.u64",  U64,  "unsigned long long"),
-        ("init.u32",  U32,  "unsigned"),
-        ("init.u16",  U16,  "unsigned short"),
-        ("init.u8",   U8,   "unsigned char"),
-        ("init.bool", Bool, "bool"),
+    let types = [
+        (("init.f16", "param.f16"), F16,  "__half"),
+        (("init.bf16", "param.bf16"), Bf16, "__nv_bfloat16"),
+        (("init.f32", "param.f32"),  F32,  "float"),
+        (("init.f64", "param.f64"),  F64,  "double"),
+        (("init.tf32", "param.tf32"), Tf32, "float"),
+        (("init.e4m3", "param.e4m3"), E4m3, "__nv_fp8_e4m3"),
+        (("init.e5m2", "param.e5m2"), E5m2, "__nv_fp8_e5m2"),
+        (("init.i64", "param.i64"),  I64,  "long long"),
+        (("init.i32", "param.i32"),  I32,  "int"),
+        (("init.i16", "param.i16"),  I16,  "short"),
+        (("init.i8", "param.i8"),   I8,   "signed char"),
+        (("init.u64", "param.u64"),  U64,  "unsigned long long"),
+        (("init.u32", "param.u32"),  U32,  "unsigned"),
+        (("init.u16", "param.u16"),  U16,  "unsigned short"),
+        (("init.u8", "param.u8"),   U8,   "unsigned char"),
+        (("init.bool", "param.bool"), Bool, "bool"),
     ];
     let (timing, since) = (&limits(arch).timing, ArchReq::Since(Arch::Sm70));
     // One instruction for every 32 bits, at the rate of f32 arithmetic.
@@ -49,7 +51,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .cuda("{D} = {S};")
             .cite(CITE)
     });
-    let inits = inits.into_iter().map(|(name, scalar, cxx)| {
+    let inits = types.into_iter().map(|((name, _), scalar, cxx)| {
         let elem = Elem::Scalar(scalar);
         atom(name, since, AtomOp::Init, cost(scalar.bits()))
             .operands([
@@ -59,5 +61,24 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .cuda("{D} = {value};")
             .cite(CITE)
     });
-    moves.chain(inits).collect()
+    // A number of the caller, and a coordinate, which is computed.
+    let params = types.into_iter().map(|((_, name), scalar, cxx)| {
+        let elem = Elem::Scalar(scalar);
+        atom(name, since, AtomOp::Move, cost(scalar.bits()))
+            .operands([
+                r(("S", elem, PM, &[1], ONE)).through(cxx),
+                w(("D", elem, RF, &[1], ONE)).through(cxx),
+            ])
+            .cuda("{D} = {S};")
+            .cite(PARAMS)
+    });
+    let elem = Elem::Scalar(I32);
+    let index = atom("index.i32", since, AtomOp::Move, cost(32))
+        .operands([
+            r(("S", elem, IX, &[1], ONE)).through("int"),
+            w(("D", elem, RF, &[1], ONE)).through("int"),
+        ])
+        .cuda("{D} = {S};")
+        .cite(INDEX);
+    moves.chain(inits).chain(params).chain([index]).collect()
 }

@@ -125,5 +125,9 @@ spelled! {
         Sh = "SH",
         /// Registers of a thread.
         Rf = "RF",
+        /// Nowhere: an element is its own position, a coordinate (`.iota(axis)`). Nobody writes it.
+        Ix = "IX",
+        /// A number that the caller passes to the kernel. Nobody writes it.
+        Pm = "PM",
     }
 }

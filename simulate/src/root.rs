@@ -195,7 +195,8 @@ impl<'k> Oracle<'k> {
     fn value(&self, index: usize, e: i64) -> Checked<Value> {
         let view = &self.kernel.views[index];
         let value = match view.space {
-            Space::Global(i) => self.memory[i].read(offset(view, e)),
+            Space::Global(i) | Space::Param(i) => self.memory[i].read(offset(view, e)),
+            Space::Index => Some(Value::coordinate(offset(view, e))),
             Space::Shared(_) | Space::Registers(_) => None,
         };
         value.ok_or_else(|| {

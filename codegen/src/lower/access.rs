@@ -149,6 +149,11 @@ impl Lowering<'_> {
 
     /// The array element that holds the scalar at `offset`.
     pub(super) fn element(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
+        match s.memory {
+            Memory::Ix => return self.index(offset),
+            Memory::Pm => return Ok(Expr::name(s.name.clone())),
+            Memory::Gl | Memory::Sh | Memory::Rf => {}
+        }
         Ok(Expr::name(s.name.clone()).at(self.position(s, offset)?))
     }
 
@@ -194,7 +199,7 @@ impl Lowering<'_> {
         let align = match v.stored.memory {
             // Arrays are aligned to their size; the widest vector has 16 bytes.
             Memory::Rf => bytes.clamp(1, 16),
-            Memory::Gl | Memory::Sh => o.align.max(1),
+            Memory::Gl | Memory::Sh | Memory::Ix | Memory::Pm => o.align.max(1),
         };
         self.contiguous(v, 0, v.at.len(), align)?;
         if cxx == own && v.at.len() == 1 {

@@ -196,7 +196,7 @@ impl Lowering<'_> {
                 self.helpers.insert(Helper::SharedAddress);
                 ("r".to_owned(), Expr::call("shared_address", [address]))
             }
-            Memory::Gl | Memory::Rf => ("l".to_owned(), address),
+            Memory::Gl | Memory::Rf | Memory::Ix | Memory::Pm => ("l".to_owned(), address),
         })
     }
 }

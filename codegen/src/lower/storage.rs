@@ -95,7 +95,7 @@ impl Lowering<'_> {
                     droppable: true,
                 }))]
             }
-            Memory::Gl => {
+            Memory::Gl | Memory::Ix | Memory::Pm => {
                 return Err(errors::new(
                     Code::Unprintable,
                     b.span,

@@ -10,7 +10,7 @@ use crate::layout::{Layout, Swizzle};
 use crate::leaf::Leaf;
 use crate::limits;
 use crate::program::{Buffer, BufferId, Dist, Tensor, TensorId};
-use crate::scalar::Memory;
+use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
@@ -30,7 +30,15 @@ impl Resolver {
                 "write `Allocate` before it, or move the declaration to the top",
             );
         }
-        if ty.memory != Some(Memory::Gl) {
+        let number = ty.memory.is_none()
+            && self.version > 1
+            && ty.levels.iter().all(|l| l.modes.is_empty());
+        let mut placed = ty.clone();
+        if number {
+            placed.memory = Some(Memory::Pm);
+        }
+        let ty = &placed;
+        if ty.memory != Some(Memory::Gl) && !number {
             return fail(
                 Diagnostic::new(
                     Code::MemoryMismatch,
@@ -66,13 +74,88 @@ impl Resolver {
     }
 
     pub(super) fn allocate(&mut self, name: &ast::Name, ty: &TensorType) -> Fallible<TensorId> {
-        if ty.memory == Some(Memory::Gl) {
+        let what = match ty.memory {
+            Some(Memory::Gl) => "global memory cannot be allocated",
+            Some(Memory::Pm) => "a number of the caller cannot be allocated",
+            Some(Memory::Ix) => "coordinates are not allocated",
+            _ => return self.storage(name, ty),
+        };
+        let help = match ty.memory {
+            Some(Memory::Ix) => "take them of a tensor: `%A.iota(0)`",
+            _ => "declare it at the top: the caller provides it",
+        };
+        fail(Diagnostic::new(Code::MemoryMismatch, ty.span, what).help(help))
+    }
+
+    /// The coordinate of each element along a mode of the outermost level, as a tensor that lies nowhere.
+    fn coordinates_of(&mut self, t: &mut Tensor, axis: &Expr, span: Span) -> Fallible<()> {
+        let axis = self.constant(axis, "the mode of the coordinates")?;
+        let level = self.outermost(&t.levels, span)?.clone();
+        let modes = level.modes();
+        let Some(mode) = usize::try_from(axis).ok().and_then(|a| modes.get(a)) else {
             return fail(
-                Diagnostic::new(Code::MemoryMismatch, ty.span, "global memory cannot be allocated")
-                    .help("declare the tensor at the top: the caller provides it"),
+                Diagnostic::new(Code::WrongRank, span, format!("there is no mode {axis}"))
+                    .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
+                    .help("name a mode of the tensor, counted from 0"),
+            );
+        };
+        if t.levels.len() > 1 {
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, "coordinates in a tensor of tiles")
+                    .label(format!("it has {} levels", t.levels.len()))
+                    .help("take `.iota(axis)` before `.tile`, or of one tile"),
             );
         }
-        self.storage(name, ty)
+        let cx = &self.p.arena;
+        let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        if self.p.arena.range(size).1.is_none_or(|n| n > i64::from(i32::MAX)) {
+            return fail(
+                Diagnostic::new(Code::TooLarge, span, "coordinates that do not fit i32")
+                    .label(format!("the mode has {} elements", cx.display(size)))
+                    .help("state `max=` of a symbol, or take the coordinates of a tile"),
+            );
+        }
+        let mut counted = vec![];
+        for (i, mode) in modes.iter().enumerate() {
+            let shape = mode.shape().clone();
+            let stride = if i as i64 == axis {
+                Layout::col_major_in(cx, shape.clone()).map_err(|e| refused(span, &e))?.stride().clone()
+            } else {
+                shape.map(&mut |_| Dim::Const(0))
+            };
+            counted.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
+        }
+        let counted = self.joined(&counted, span)?;
+        let name = format!("{}.iota({axis})", self.p.buffers[t.buffer].name);
+        let buffer = Buffer {
+            name,
+            memory: Some(Memory::Ix),
+            scalar: Scalar::I32,
+            cosize: size,
+            swizzle: None,
+            align: 4,
+            at: None,
+            reuses: None,
+            open: false,
+            range: Some((Dim::Const(0), size)),
+            tensor: TensorId::from(self.p.tensors.len()),
+            span,
+            node: self.node,
+        };
+        let whole = Tensor {
+            name: None,
+            buffer: BufferId::from(self.p.buffers.len()),
+            levels: vec![counted],
+            offset: Dim::Const(0),
+            dist: None,
+            peer: None,
+            map: None,
+            span,
+        };
+        self.p.buffers.push(buffer);
+        self.p.tensors.push(whole.clone());
+        *t = whole;
+        Ok(())
     }
 
     /// Makes the buffer and the tensor that views all of it.
@@ -237,7 +320,7 @@ impl Resolver {
             Some(Memory::Rf) if buffer.open => 1 << 24,
             Some(Memory::Rf) => limits::MAX_THREAD_BITS,
             Some(Memory::Sh) => 8 << 24,
-            Some(Memory::Gl) | None => 1 << 50,
+            Some(Memory::Gl | Memory::Ix | Memory::Pm) | None => 1 << 50,
         };
         let bits = Dim::mul(&self.p.arena, buffer.cosize, Dim::Const(buffer.scalar.bits()))
             .map_err(|e| overflow(span, &e))?;
@@ -255,7 +338,9 @@ impl Resolver {
                     "make the tensor smaller, or spread it over more threads",
                 ),
                 Some(Memory::Sh) => ("of shared memory", "make the tensor smaller, or tile it"),
-                Some(Memory::Gl) | None => ("of an address", "make the tensor smaller"),
+                Some(Memory::Gl | Memory::Ix | Memory::Pm) | None => {
+                    ("of an address", "make the tensor smaller")
+                }
             };
             return fail(
                 Diagnostic::new(
@@ -357,10 +442,10 @@ impl Resolver {
 
     fn apply(&mut self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let span = view.span;
-        if let Some(dist) = &t.dist
-            && !matches!(op, ViewOp::Mine)
-        {
-            let _ = dist;
+        if let ViewOp::Iota(axis) = op {
+            return self.coordinates_of(t, axis, span);
+        }
+        if t.dist.is_some() && !matches!(op, ViewOp::Mine) {
             return fail(
                 Diagnostic::new(
                     Code::Placement,

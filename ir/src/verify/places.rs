@@ -9,7 +9,11 @@ impl Verifier<'_> {
     pub(super) fn access(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         for t in spec.input_tensors() {
-            if !around.readable.contains(&self.p.tensors[t].buffer) {
+            // Coordinates and numbers of the caller are everybody's.
+            let memory = self.p.buffer_of(t).memory;
+            if !matches!(memory, Some(Memory::Ix | Memory::Pm))
+                && !around.readable.contains(&self.p.tensors[t].buffer)
+            {
                 self.stray(id, t, around, "reads", "an input");
             }
         }
@@ -46,6 +50,18 @@ impl Verifier<'_> {
     pub(super) fn written(&mut self, t: TensorId, span: crate::span::Span) {
         let buffer = self.p.buffer_of(t);
         let tensor = &self.p.tensors[t];
+        if matches!(buffer.memory, Some(Memory::Ix | Memory::Pm)) {
+            let what = match buffer.memory {
+                Some(Memory::Ix) => "coordinates are written",
+                _ => "a number of the caller is written",
+            };
+            self.errors.push(
+                Diagnostic::new(Code::MemoryMismatch, span, what)
+                    .label(format!("`%{}` is only read", buffer.name))
+                    .help("write another tensor"),
+            );
+            return;
+        }
         if buffer.open || tensor.dist.is_some() || buffer.memory == Some(Memory::Rf) {
             return;
         }

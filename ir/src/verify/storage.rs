@@ -102,7 +102,7 @@ impl Verifier<'_> {
         let Some(layout) = tensor.concat().to_fixed() else { return };
         // A parameter may be a broadcast view of the caller's memory, as long as nobody writes it;
         // written operands are checked where they are written.
-        if buffer.memory == Some(Memory::Gl) {
+        if matches!(buffer.memory, Some(Memory::Gl | Memory::Ix)) {
             return;
         }
         if let Ok(false) = layout.is_injective() {

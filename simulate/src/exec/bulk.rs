@@ -75,7 +75,7 @@ impl Runner<'_> {
         by_proxy.proxy = Proxy::Async;
         let way = |space: Space| match space {
             Space::Shared(_) => &by_proxy,
-            Space::Global(_) | Space::Registers(_) => &who,
+            _ => &who,
         };
         let mut elements: Vec<Vec<Pending>> = ranks.iter().map(|_| Vec::new()).collect();
         let (mut granules, mut sources, mut targets) = (Vec::new(), Vec::new(), Vec::new());
@@ -101,7 +101,7 @@ impl Runner<'_> {
                         self.blocks[self.rank].shared.granules(buffer, at, &mut granules);
                     }
                     Space::Global(b) => sources.push((b, at)),
-                    Space::Registers(_) => {}
+                    Space::Registers(_) | Space::Index | Space::Param(_) => {}
                 }
             }
             if !within && of_target {

@@ -434,7 +434,7 @@ impl Runner<'_> {
         match space {
             Space::Shared(_) => count.shared.add(addresses, bytes),
             Space::Global(_) => count.global.add(addresses, bytes),
-            Space::Registers(_) => {}
+            Space::Registers(_) | Space::Index | Space::Param(_) => {}
         }
     }
 

@@ -198,7 +198,7 @@ impl Who<'_> {
     fn alone(self, leaf: &Leaf, meaning: &Meaning) -> u64 {
         let each = |source: &Source| -> u64 {
             match self.space(source) {
-                Some(Space::Registers(_)) | None => 2,
+                Some(Space::Registers(_) | Space::Index | Space::Param(_)) | None => 2,
                 Some(Space::Shared(_)) => 5,
                 Some(Space::Global(_)) => 3,
             }

@@ -60,7 +60,7 @@ impl Live<'_> {
     fn buffer(&self, view: usize) -> Option<usize> {
         match self.kernel.views[view].space {
             Space::Registers(i) => Some(i),
-            Space::Shared(_) | Space::Global(_) => None,
+            _ => None,
         }
     }
 

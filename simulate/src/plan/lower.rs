@@ -207,7 +207,7 @@ impl Lowering<'_, '_> {
                 let space = self.space(self.kernel.program.tensors[*tensor].buffer, span)?;
                 Node::Allocate(match space {
                     Space::Registers(i) => Some(i),
-                    Space::Shared(_) | Space::Global(_) => None,
+                    _ => None,
                 })
             }
             StmtKind::For { var, start, end, step, body, .. } => {

@@ -406,7 +406,8 @@ impl Kernel<'_> {
     /// The name of the element at an offset of a view's buffer.
     pub(crate) fn element_name(&self, view: usize, at: i64) -> String {
         match self.views[view].space {
-            Space::Global(i) => self.globals[i].names.element(at),
+            Space::Global(i) | Space::Param(i) => self.globals[i].names.element(at),
+            Space::Index => format!("coordinate {at}"),
             Space::Shared(i) => self.shared.buffers[i].names.element(at),
             Space::Registers(i) => self.registers[i].names.element(at),
         }

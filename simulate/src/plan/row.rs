@@ -384,6 +384,8 @@ fn bind_operand(
         Space::Global(_) => Memory::Gl,
         Space::Shared(_) => Memory::Sh,
         Space::Registers(_) => Memory::Rf,
+        Space::Index => Memory::Ix,
+        Space::Param(_) => Memory::Pm,
     };
     if !operand.allows(memory) {
         let may: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();

@@ -142,9 +142,11 @@ impl Lowering<'_, '_> {
         };
         let space = match buffer.memory {
             None => return Err(open(span, &format!("%{}", buffer.name))),
-            Some(Memory::Gl) => {
+            Some(Memory::Ix) => Space::Index,
+            Some(memory @ (Memory::Gl | Memory::Pm)) => {
                 self.kernel.globals.push(GlobalBuffer { buffer: id, written: false, names });
-                Space::Global(self.kernel.globals.len() - 1)
+                let i = self.kernel.globals.len() - 1;
+                if memory == Memory::Pm { Space::Param(i) } else { Space::Global(i) }
             }
             Some(Memory::Rf) => {
                 let all = self.kernel.registers.iter().fold(0, |n, r| n + r.len);

@@ -13,6 +13,10 @@ use carbyne_ir::scalar::Scalar;
 /// Where a view's buffer is; the number is an index into the kernel's list of such buffers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
+    /// Nowhere: an element is its own offset.
+    Index,
+    /// A number of the caller, kept where global memory is.
+    Param(usize),
     /// Global memory.
     Global(usize),
     /// Shared memory.

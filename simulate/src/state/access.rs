@@ -80,6 +80,7 @@ impl Block<'_> {
         who: &Who,
     ) -> Result<Value, Failure> {
         match view.space {
+            Space::Index => Ok(Value::coordinate(at)),
             Space::Registers(i) => {
                 let value = self.registers[i].read(thread, at, who, &self.flights)?;
                 value.ok_or(Failure::Undefined)
@@ -89,7 +90,7 @@ impl Block<'_> {
                 let read = self.shared.read(&kernel.shared.buffers[i], at, who);
                 read.map_err(|denied| self.denied(who, denied))
             }
-            Space::Global(i) => {
+            Space::Global(i) | Space::Param(i) => {
                 if !self.global[i].holds(at) {
                     return Err(Failure::Outside);
                 }
@@ -133,6 +134,8 @@ impl Block<'_> {
         later: bool,
     ) -> Result<Option<Pending>, Failure> {
         match view.space {
+            // Refused before anything runs.
+            Space::Index | Space::Param(_) => Err(Failure::Outside),
             Space::Registers(i) => {
                 self.registers[i].write(thread, at, value, who, &self.flights)?;
                 Ok(None)
@@ -182,6 +185,7 @@ impl Block<'_> {
         let shadows = self.shadows;
         let combine = |old| accumulated(op, view.scalar, old, value, shadows);
         match view.space {
+            Space::Index | Space::Param(_) => Err(Failure::Outside),
             Space::Registers(_) => {
                 let old = self.read(view, at, thread, who)?;
                 self.write(view, at, combine(old), thread, who, false).map(drop)
@@ -206,15 +210,17 @@ impl Block<'_> {
     #[inline]
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<Value> {
         match view.space {
+            Space::Index => Some(Value::coordinate(at)),
             Space::Registers(i) => self.registers[i].peek(thread, at),
             Space::Shared(i) => self.shared.peek(&self.kernel.shared.buffers[i], at),
-            Space::Global(i) => self.global[i].peek(at),
+            Space::Global(i) | Space::Param(i) => self.global[i].peek(at),
         }
     }
 
     /// Thread and statement of the last write at an offset; the thread is none for the collective.
     pub(crate) fn writer(&self, view: &View, at: i64, thread: usize) -> Option<(Option<u16>, u32)> {
         let last = match view.space {
+            Space::Index | Space::Param(_) => return None,
             Space::Registers(i) => {
                 return Some((Some(thread as u16), self.registers[i].writer(thread, at)?));
             }
@@ -228,7 +234,7 @@ impl Block<'_> {
     pub(crate) fn byte_offset(&self, view: &View, at: i64) -> Option<i64> {
         let bits = view.scalar.bits();
         match view.space {
-            Space::Registers(_) => None,
+            Space::Registers(_) | Space::Index | Space::Param(_) => None,
             Space::Global(_) => Some(at.saturating_mul(bits).div_euclid(8)),
             Space::Shared(i) => {
                 let buffer = &self.kernel.shared.buffers[i];

@@ -25,6 +25,12 @@ impl Value {
         Value { bits: literal.rounded.to_bits(), shadow: literal.exact }
     }
 
+    /// A coordinate, an `i32`.
+    #[inline]
+    pub(crate) fn coordinate(at: i64) -> Self {
+        Value { bits: u64::from(at as u32), shadow: at as f64 }
+    }
+
     /// Bits that the shadow begins from.
     #[inline]
     pub(crate) fn begin(scalar: Scalar, bits: u64, shadows: bool) -> Self {
