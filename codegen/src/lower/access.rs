@@ -65,9 +65,12 @@ impl Lowering<'_> {
     ) -> Fallible<(Stored, String)> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
-        let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
-            return Err(errors::undeclared(&text));
+        let buffer = &self.p.buffers[tensor.buffer];
+        let stored = match buffer.memory {
+            Some(Memory::Ix) => Some(Stored::computed(buffer.scalar)),
+            _ => self.buffers.get(&tensor.buffer).cloned(),
         };
+        let Some(stored) = stored else { return Err(errors::undeclared(&text)) };
         let name = operand.name;
         if tensor.map.is_some() {
             let message = format!("{text} is a box of a tensor map, operand {name} an address");

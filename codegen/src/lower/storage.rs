@@ -28,6 +28,21 @@ pub(super) struct Stored {
     pub(super) words: Vec<(AsmClass, String)>,
 }
 
+impl Stored {
+    /// Coordinates, which lie nowhere and have no name.
+    pub(super) fn computed(scalar: Scalar) -> Self {
+        Stored {
+            name: String::new(),
+            memory: Memory::Ix,
+            scalar,
+            storage: storage(scalar),
+            is_const: true,
+            swizzle: Swizzle::none(),
+            words: vec![],
+        }
+    }
+}
+
 /// Integer registers of inline PTX and what is put after a buffer's name for them.
 const WORDS: [(AsmClass, &str); 3] =
     [(AsmClass::H, "u16"), (AsmClass::R, "u32"), (AsmClass::L, "u64")];

@@ -181,8 +181,37 @@ impl Resolver {
                 }
             });
         }
+        if apply.kind == SpecKind::Select {
+            self.chosen_numbers(&mut inputs, to, stmt, out)?;
+        }
         let attrs = apply.attrs.iter().filter(|a| a.key.text != "to").cloned().collect();
         self.leaf(apply.kind, inputs, to, attrs, stmt, apply.span, out)
+    }
+
+    /// Numbers that a Select chooses become tensors of one element.
+    fn chosen_numbers(
+        &mut self,
+        inputs: &mut [Operand],
+        to: &View,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        if !inputs.iter().any(|i| matches!(i, Operand::Number(_))) {
+            return Ok(());
+        }
+        let result = self.looked_at(to)?;
+        for input in inputs.iter_mut().skip(1) {
+            let Operand::Number(number) = input else { continue };
+            let span = number.span;
+            let extents = vec![Dim::Const(1); result.extents.len()];
+            let name = self.fresh(&to.base);
+            let shaped = Shaped { extents, scalar: result.scalar };
+            self.declare(&name, None, Some(shaped), false, stmt, out)?;
+            let view = View { base: name, ops: vec![], span };
+            let number = std::mem::replace(input, Operand::View(view.clone()));
+            self.leaf(SpecKind::Init, vec![number], &view, vec![], stmt, span, out)?;
+        }
+        Ok(())
     }
 
     fn is_same(&self, a: &Shaped, b: &Shaped) -> bool {

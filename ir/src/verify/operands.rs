@@ -235,7 +235,7 @@ impl Verifier<'_> {
             SpecKind::Generic | SpecKind::Init => true,
             SpecKind::MatMul | SpecKind::MatMulSet => matmul_fits(&ins[0], &ins[1], &outs[0]),
             SpecKind::Reduction(_) => self.reduction_fits(id, &ins[0], &outs[0]),
-            SpecKind::Move | SpecKind::Binary(_) => {
+            SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => {
                 ins.iter().all(|i| same_shape(i, &outs[0]) || stands_for(i, &outs[0]))
             }
             _ => ins.iter().all(|i| same_shape(i, &outs[0])),
@@ -251,7 +251,7 @@ impl Verifier<'_> {
             d = d.help(match spec.kind {
                 SpecKind::MatMul | SpecKind::MatMulSet => matmul_help(&ins[0], &ins[1], &outs[0]),
                 SpecKind::Reduction(_) => self.reduction_help(id, &ins[0]),
-                SpecKind::Move | SpecKind::Binary(_) => format!(
+                SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => format!(
                     "give the inputs the extents {:?}; one of as many modes may have extent 1 where it \
                      stands for all",
                     outs[0]

@@ -612,7 +612,10 @@ impl Lowering<'_, '_> {
             spec.outputs.iter().map(|t| self.view(*t, spec.span)).collect::<Checked<_>>()?;
         let binary = matches!(spec.kind, SpecKind::Binary(_));
         let spread = match outputs.first() {
-            Some(out) if spec.atom.is_none() && (binary || spec.kind == SpecKind::Move) => {
+            Some(out)
+                if spec.atom.is_none()
+                    && (binary || matches!(spec.kind, SpecKind::Move | SpecKind::Select)) =>
+            {
                 Some(self.kernel.views[*out].modes.clone())
             }
             _ => None,

@@ -257,17 +257,51 @@ impl Resolver {
 
     /// A name, or a view of what it stands for.
     fn means_view(&self, c: &mut Chain, view: &ast::View) -> Fallible<usize> {
-        let base = self.value_named(c, &view.base)?;
-        if view.ops.is_empty() {
+        let mut base = self.value_named(c, &view.base)?;
+        let mut ops = &view.ops[..];
+        let MeansValue { scalar, extents, .. } = c.means.values[base].clone();
+        let mut scalar = scalar;
+        let shape = IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect());
+        let mut whole =
+            Layout::col_major_in(&self.p.arena, shape.clone()).map_err(|e| refused(view.span, &e))?;
+        if let [ViewOp::Iota(axis), rest @ ..] = ops {
+            // The coordinates of one mode, of which the others have all the same.
+            let mode = self.constant(axis, "the mode of the coordinates")?;
+            let Some(mode) = usize::try_from(mode).ok().filter(|m| *m < extents.len()) else {
+                return fail(
+                    Diagnostic::new(Code::WrongRank, view.span, format!("there is no mode {mode}"))
+                        .label(format!("`%{}` has {} modes", view.base.text, extents.len()))
+                        .help("name a mode of the tensor, counted from 0"),
+                );
+            };
+            let is_mode = |i: usize| i == mode;
+            let ones = (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
+            let value = MeansValue {
+                name: None,
+                scalar: Scalar::I32,
+                extents: ones.collect(),
+                operand: None,
+            };
+            let counted = c.push(value, view.span);
+            c.seen[counted].1 = true;
+            c.means.steps.push(MeansStep {
+                op: MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode] },
+                inputs: vec![MeansInput::Value(base)],
+                output: counted,
+                span: view.span,
+                line: self.line(view.span),
+            });
+            let stride = (0..extents.len()).map(|i| Dim::Const(i64::from(is_mode(i))));
+            let stride = IntTuple::Tuple(stride.map(IntTuple::Leaf).collect());
+            whole = Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(view.span, &e))?;
+            (base, scalar, ops) = (counted, Scalar::I32, rest);
+        }
+        if ops.is_empty() {
             return Ok(base);
         }
-        let MeansValue { scalar, extents, .. } = c.means.values[base].clone();
-        let shape = IntTuple::Tuple(extents.into_iter().map(IntTuple::Leaf).collect());
-        let whole =
-            Layout::col_major_in(&self.p.arena, shape).map_err(|e| refused(view.span, &e))?;
         let mut levels = if whole.rank() == 0 { vec![] } else { vec![whole] };
         let mut offset = Dim::Const(0);
-        for op in &view.ops {
+        for op in ops {
             match op {
                 ViewOp::Tile(tiler) => {
                     let level = self.outermost(&levels, view.span)?.clone();
