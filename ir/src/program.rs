@@ -161,12 +161,29 @@ pub struct Buffer {
     pub open: bool,
     /// What its elements are from and below, where the caller's tensor says so (`in 0..N`).
     pub range: Option<(Dim, Dim)>,
+    /// Of one whose elements are found through a tensor of integers (`%A[%rows, _]`).
+    pub gather: Option<Gather>,
     /// The tensor that declares it.
     pub tensor: TensorId,
     /// The declaration.
     pub span: Span,
     /// The statement of the tree that declares it.
     pub node: NodeId,
+}
+
+/// Elements of a buffer, one coordinate of which is read from a tensor of integers. Offset `p·unit + r` of the
+/// buffer that has this is offset `index[p]·stride + r` of `source`; what stands for one `p` is less than `unit`
+/// and no neighbor of what stands for another, so that layouts and vectors are those of any other buffer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Gather {
+    /// Where the elements are.
+    pub source: BufferId,
+    /// Where the coordinates are.
+    pub index: BufferId,
+    /// Scalars of `source` from one coordinate to the next.
+    pub stride: i64,
+    /// Of this buffer, from one element of `index` to the next. As often divisible by two as `stride`.
+    pub unit: i64,
 }
 
 /// A view of a buffer.
@@ -360,6 +377,12 @@ pub enum MeansOp {
         kind: SpecKind,
         /// The modes that a Reduction removes, or along which an Iota counts.
         axes: Vec<usize>,
+    },
+    /// The elements of the first input whose coordinate along a mode stands in the second. Where that has no modes, the
+    /// mode is gone, else it has the extent of that one's mode.
+    Gather {
+        /// Which mode of the first input.
+        axis: usize,
     },
     /// The elements of the input at these column-major indices.
     View {

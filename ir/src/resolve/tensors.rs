@@ -138,6 +138,7 @@ impl Resolver {
             reuses: None,
             open: false,
             range: Some((Dim::Const(0), size)),
+            gather: None,
             tensor: TensorId::from(self.p.tensors.len()),
             span,
             node: self.node,
@@ -174,6 +175,7 @@ impl Resolver {
             reuses: None,
             open: false,
             range: None,
+            gather: None,
             tensor: TensorId(0),
             span: ty.span,
             node: self.node,
@@ -458,6 +460,12 @@ impl Resolver {
                 .help("take one thread's values with `.mine` first"),
             );
         }
+        if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
+            return fail(
+                Diagnostic::new(Code::TensorMapUse, span, "a tensor map of elements that a tensor indexes")
+                    .help("make the map of the caller's tensor, and copy its boxes"),
+            );
+        }
         if self.p.buffers[t.buffer].open && matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_)) {
             return fail(
                 Diagnostic::new(
@@ -511,9 +519,9 @@ impl Resolver {
                 let level = self.outermost(&t.levels, span)?.clone();
                 t.levels[0] = self.permuted(&level, order, span)?;
             }
-            ViewOp::Iota(_) | ViewOp::Pick(_) => {
-                return fail(Diagnostic::new(Code::Placement, span, "not yet"));
-            }
+            ViewOp::Pick(picks) => self.picked(t, picks, span)?,
+            // Taken before.
+            ViewOp::Iota(_) => {}
             ViewOp::Mine => {
                 let Some(Dist { tv, .. }) = t.dist.take() else {
                     return fail(
@@ -561,6 +569,255 @@ impl Resolver {
                 );
             }
         }
+        Ok(())
+    }
+
+    /// `[%rows, 0..64, @i]`
+    fn picked(&mut self, t: &mut Tensor, picks: &[ast::Pick], span: Span) -> Fallible<()> {
+        // Plain indices as ever; the modes that stay are the entries that stay.
+        let plain: Vec<Option<Expr>> = picks
+            .iter()
+            .map(|p| match p {
+                ast::Pick::At(e) => Some(e.clone()),
+                _ => None,
+            })
+            .collect();
+        let (offset, kept) = self.index(t.levels.first(), &plain, span)?;
+        let at = |cx: &crate::expr::ExprArena, a, b| Dim::add(cx, a, b).map_err(|e| overflow(span, &e));
+        t.offset = at(&self.p.arena, t.offset, offset)?;
+        let modes = kept.map_or(vec![], |l| l.modes());
+        let rest = picks.iter().filter(|p| !matches!(p, ast::Pick::At(_)));
+        let mut out = vec![];
+        let mut gathered = None;
+        for (i, (pick, mode)) in rest.zip(modes).enumerate() {
+            match pick {
+                ast::Pick::Range(from, to) => {
+                    let (mode, offset) = self.ranged(&mode, from, to)?;
+                    t.offset = at(&self.p.arena, t.offset, offset)?;
+                    out.push(mode);
+                }
+                ast::Pick::From(name) => {
+                    if gathered.replace((i, name, mode.clone())).is_some() {
+                        return fail(
+                            Diagnostic::new(Code::DataIndex, span, "two modes are indexed by tensors")
+                                .label("one may be")
+                                .help("combine the coordinates in one tensor of integers"),
+                        );
+                    }
+                    out.push(mode);
+                }
+                ast::Pick::Keep | ast::Pick::At(_) => out.push(mode),
+            }
+        }
+        if let Some((i, name, mode)) = gathered {
+            self.gathered(t, &mut out, i, name, &mode, span)?;
+        }
+        match out.is_empty() {
+            true => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
+            false => t.levels[0] = self.joined(&out, span)?,
+        }
+        Ok(())
+    }
+
+    /// The part of a mode from `from` to below `to`, and where it begins.
+    pub(super) fn ranged(
+        &self,
+        mode: &Layout<Dim>,
+        from: &Expr,
+        to: &Expr,
+    ) -> Fallible<(Layout<Dim>, Dim)> {
+        let span = from.span.to(to.span);
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| overflow(span, &e);
+        let (first, last) = (self.expr(from)?, self.expr(to)?);
+        let size = mode.size_in(cx).map_err(e)?;
+        let n = Dim::sub(cx, last, first).map_err(e)?;
+        let beyond = Dim::sub(cx, size, last).map_err(e)?;
+        let known = |d: Dim, least: i64| cx.range(d).0.is_some_and(|lo| lo >= least);
+        if !known(first, 0) || !known(n, 1) || !known(beyond, 0) {
+            return fail(
+                Diagnostic::new(
+                    Code::IndexRange,
+                    span,
+                    format!("the range is not known to lie in 0..{}", cx.display(size)),
+                )
+                .label(format!("from {} to below {}", cx.display(first), cx.display(last)))
+                .help("begin at 0 or more, end behind the beginning, and within the mode"),
+            );
+        }
+        let part = Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(Dim::Const(1)))
+            .map_err(|e| refused(span, &e))?;
+        let part = mode.compose_in(cx, &part).map_err(|e| refused(span, &e))?;
+        // Where a mode of several strides begins is found by its own layout.
+        let at = mode.at_in(cx, first).map_err(|e| refused(span, &e))?;
+        let ends = mode.at_in(cx, Dim::sub(cx, last, Dim::Const(1)).map_err(e)?);
+        let inner = part.at_in(cx, Dim::sub(cx, n, Dim::Const(1)).map_err(e)?);
+        let straight = match (ends, inner) {
+            (Ok(ends), Ok(inner)) => {
+                Leaf::eq(cx, ends, Dim::add(cx, at, inner).map_err(e)?).is_true()
+            }
+            _ => false,
+        };
+        if !straight && mode.depth() > 0 {
+            return fail(
+                Diagnostic::new(Code::LayoutRefused, span, "the range cuts through a mode of several strides")
+                    .label(format!("the mode is {}", mode.display_in(cx)))
+                    .help("tile the mode first, and take whole tiles"),
+            );
+        }
+        Ok((part, at))
+    }
+
+    /// Makes mode `i` of `modes` one whose coordinates stand in the tensor `name`.
+    fn gathered(
+        &mut self,
+        t: &mut Tensor,
+        modes: &mut Vec<Layout<Dim>>,
+        i: usize,
+        name: &ast::Name,
+        mode: &Layout<Dim>,
+        span: Span,
+    ) -> Fallible<()> {
+        let refuse = |message: String, label: String, help: &str| {
+            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
+        };
+        let index = self.tensor_named(&name.text, name.span)?;
+        let index = self.p.tensors[index].clone();
+        let of = self.p.buffers[index.buffer].clone();
+        let from = self.p.buffers[t.buffer].clone();
+        self.read.insert(index.buffer);
+        if from.memory != Some(Memory::Gl) || from.gather.is_some() || t.map.is_some() {
+            return refuse(
+                format!("`%{}` cannot be indexed by a tensor", from.name),
+                match from.gather {
+                    Some(_) => "one of its modes is".to_owned(),
+                    None => "only tensors in GL are".to_owned(),
+                },
+                "index the caller's tensor itself",
+            );
+        }
+        let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
+        if of.memory != Some(Memory::Gl) || of.gather.is_some() || !integer {
+            return refuse(
+                format!("`%{}` is no tensor of coordinates", of.name),
+                format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
+                "take integers in GL: `%rows:[64].i32.GL in 0..N`",
+            );
+        }
+        let rank: usize = index.levels.iter().map(Layout::rank).sum();
+        if rank > 1 {
+            return refuse(
+                format!("`%{}` has {} where a coordinate is due", of.name, count(rank, "mode")),
+                "of one mode, or of none".to_owned(),
+                "index it down to one mode",
+            );
+        }
+        let cx = &self.p.arena;
+        let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        let within = of.range.is_some_and(|(lo, hi)| {
+            cx.range(lo).0.is_some_and(|lo| lo >= 0)
+                && Dim::sub(cx, size, hi).is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0))
+        });
+        if !within {
+            let n = cx.display(size).to_string();
+            return fail(
+                Diagnostic::new(
+                    Code::DataIndex,
+                    name.span,
+                    format!("the elements of `%{}` are not known to be below {n}", of.name),
+                )
+                .label(format!("indexes a mode of {n}"))
+                .related(of.span, "declared here")
+                .help(format!("declare what they are: `%{}:[..].{}.GL in 0..{n}`", of.name, of.scalar)),
+            );
+        }
+        let stride = match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
+            (&[Dim::Const(s)], 1) if s > 0 => s,
+            _ => {
+                return refuse(
+                    "the mode is found by several strides, or by an unknown one".to_owned(),
+                    format!("it is {}", mode.display_in(cx)),
+                    "index a mode of one constant stride",
+                );
+            }
+        };
+        // Offsets within one coordinate: those of the other modes and of where the view begins.
+        let mut most = cx.range(t.offset).1;
+        for (j, other) in modes.iter().enumerate().filter(|(j, _)| *j != i) {
+            let _ = j;
+            let last = other.cosize_in(cx).ok().and_then(|c| cx.range(c).1);
+            most = most.zip(last).and_then(|(a, b)| a.checked_add(b - 1));
+        }
+        for level in t.levels.iter().skip(1) {
+            let last = level.cosize_in(cx).ok().and_then(|c| cx.range(c).1);
+            most = most.zip(last).and_then(|(a, b)| a.checked_add(b - 1));
+        }
+        let (Some(most), Some(lo)) = (most, cx.range(t.offset).0) else {
+            return refuse(
+                "the other modes have no known extents".to_owned(),
+                "an extent without an upper bound".to_owned(),
+                "state `max=` of the symbol",
+            );
+        };
+        // An odd number of strides, so that no alignment seems to be there that is not, and no neighbors.
+        let times = (most / stride + 1).max(3) | 1;
+        let unit = times.checked_mul(stride).filter(|_| lo >= 0);
+        let Some(unit) = unit else {
+            return refuse(
+                "the tensor is too large to be indexed by another".to_owned(),
+                format!("{most} elements belong to one coordinate"),
+                "index a part of it",
+            );
+        };
+        let positions = cx.range(of.cosize).1;
+        let cosize = positions.and_then(|n| n.checked_mul(unit)).filter(|n| *n < 1 << 56);
+        let Some(cosize) = cosize else {
+            return refuse(
+                format!("`%{}` has too many elements", of.name),
+                "or a size without an upper bound".to_owned(),
+                "state `max=` of the symbol, or index by a part of it",
+            );
+        };
+        let scaled = |d: Dim| Dim::mul(cx, d, Dim::Const(unit)).map_err(|e| overflow(span, &e));
+        let offset = Dim::add(cx, t.offset, scaled(index.offset)?).map_err(|e| overflow(span, &e))?;
+        match index.levels.iter().flat_map(Layout::modes).next() {
+            None => drop(modes.remove(i)),
+            Some(own) => {
+                let strides: Vec<Dim> =
+                    own.stride().flatten().into_iter().map(scaled).collect::<Fallible<_>>()?;
+                let mut next = strides.into_iter();
+                let stride = own.stride().map(&mut |_| next.next().unwrap_or(Dim::Const(0)));
+                modes[i] = Layout::new_in(cx, own.shape().clone(), stride)
+                    .map_err(|e| refused(span, &e))?;
+            }
+        }
+        let gather = crate::program::Gather { source: t.buffer, index: index.buffer, stride, unit };
+        let known = self.p.buffers.iter().find(|(_, b)| b.gather == Some(gather)).map(|(id, _)| id);
+        let buffer = known.unwrap_or_else(|| {
+            let id = BufferId::from(self.p.buffers.len());
+            self.p.buffers.push(Buffer {
+                name: from.name.clone(),
+                cosize: Dim::Const(cosize),
+                gather: Some(gather),
+                range: from.range,
+                tensor: TensorId::from(self.p.tensors.len()),
+                span,
+                node: self.node,
+                ..from
+            });
+            self.p.tensors.push(Tensor {
+                name: None,
+                buffer: id,
+                levels: vec![],
+                offset: Dim::Const(0),
+                dist: None,
+                peer: None,
+                map: None,
+                span,
+            });
+            id
+        });
+        (t.buffer, t.offset) = (buffer, offset);
         Ok(())
     }
 

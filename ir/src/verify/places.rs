@@ -2,7 +2,8 @@
 
 use super::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};
-use crate::program::{SpecId, TensorId};
+use crate::program::{BufferId, SpecId, TensorId};
+use crate::span::Span;
 use crate::scalar::Memory;
 
 impl Verifier<'_> {
@@ -10,10 +11,19 @@ impl Verifier<'_> {
         let spec = &self.p.specs[id];
         for t in spec.input_tensors() {
             // Coordinates and numbers of the caller are everybody's.
-            let memory = self.p.buffer_of(t).memory;
-            if !matches!(memory, Some(Memory::Ix | Memory::Pm))
-                && !around.readable.contains(&self.p.tensors[t].buffer)
-            {
+            let buffer = self.p.buffer_of(t);
+            if matches!(buffer.memory, Some(Memory::Ix | Memory::Pm)) {
+                continue;
+            }
+            if let Some(gather) = buffer.gather {
+                for (id, what) in [(gather.source, "reads"), (gather.index, "is indexed by")] {
+                    if !around.readable.contains(&id) {
+                        self.stray_buffer(id, spec.span, around, what);
+                    }
+                }
+                continue;
+            }
+            if !around.readable.contains(&self.p.tensors[t].buffer) {
                 self.stray(id, t, around, "reads", "an input");
             }
         }
@@ -23,6 +33,21 @@ impl Verifier<'_> {
                 self.stray(id, t, around, "writes", "an output");
             }
         }
+    }
+
+    /// V0227 for a buffer that is found through another tensor.
+    fn stray_buffer(&mut self, id: BufferId, span: Span, around: &Around, verb: &str) {
+        let name = &self.p.buffers[id].name;
+        self.errors.push(
+            Diagnostic::new(
+                Code::ReadOnly,
+                span,
+                format!("the spec {verb} `%{name}`, which the enclosing spec does not name"),
+            )
+            .label(format!("{verb} `%{name}`"))
+            .related(self.p.specs[around.spec].span, "the enclosing spec")
+            .help(format!("make `%{name}` an input of the enclosing spec")),
+        );
     }
 
     pub(super) fn stray(
@@ -50,6 +75,14 @@ impl Verifier<'_> {
     pub(super) fn written(&mut self, t: TensorId, span: crate::span::Span) {
         let buffer = self.p.buffer_of(t);
         let tensor = &self.p.tensors[t];
+        if buffer.gather.is_some() {
+            self.errors.push(
+                Diagnostic::new(Code::DataIndex, span, "elements that a tensor indexes are written")
+                    .label("two coordinates may name one element")
+                    .help("gather instead: read `%A[%rows, _]`, and write in order"),
+            );
+            return;
+        }
         if matches!(buffer.memory, Some(Memory::Ix | Memory::Pm)) {
             let what = match buffer.memory {
                 Some(Memory::Ix) => "coordinates are written",

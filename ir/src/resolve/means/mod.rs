@@ -264,6 +264,14 @@ impl Resolver {
         let shape = IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect());
         let mut whole =
             Layout::col_major_in(&self.p.arena, shape.clone()).map_err(|e| refused(view.span, &e))?;
+        if let [ViewOp::Pick(picks), rest @ ..] = ops
+            && let Some(axis) = picks.iter().position(|p| matches!(p, ast::Pick::From(_)))
+        {
+            (base, ops) = (self.means_gather(c, (base, &extents, scalar), picks, axis, view)?, rest);
+            let shape = c.means.values[base].extents.iter().copied().map(IntTuple::Leaf);
+            whole = Layout::col_major_in(&self.p.arena, IntTuple::Tuple(shape.collect()))
+                .map_err(|e| refused(view.span, &e))?;
+        }
         if let [ViewOp::Iota(axis), rest @ ..] = ops {
             // The coordinates of one mode, of which the others have all the same.
             let mode = self.constant(axis, "the mode of the coordinates")?;
@@ -325,10 +333,42 @@ impl Resolver {
                     let level = self.outermost(&levels, view.span)?.clone();
                     levels[0] = self.permuted(&level, order, view.span)?;
                 }
+                ViewOp::Pick(picks) if !picks.iter().any(|p| matches!(p, ast::Pick::From(_))) => {
+                    let level = self.outermost(&levels, view.span)?.clone();
+                    let plain = picks.iter().map(|p| match p {
+                        ast::Pick::At(e) => Some(e.clone()),
+                        _ => None,
+                    });
+                    let plain: Vec<_> = plain.collect();
+                    let (at, kept) = self.index(Some(&level), &plain, view.span)?;
+                    let add = |a, b| {
+                        Dim::add(&self.p.arena, a, b)
+                            .map_err(|e| super::exprs::overflow(view.span, &e))
+                    };
+                    offset = add(offset, at)?;
+                    let rest = picks.iter().filter(|p| !matches!(p, ast::Pick::At(_)));
+                    let mut modes = vec![];
+                    for (pick, mode) in rest.zip(kept.map_or(vec![], |l| l.modes())) {
+                        match pick {
+                            ast::Pick::Range(from, to) => {
+                                let (mode, at) = self.ranged(&mode, from, to)?;
+                                offset = add(offset, at)?;
+                                modes.push(mode);
+                            }
+                            _ => modes.push(mode),
+                        }
+                    }
+                    levels[0] = self.joined(&modes, view.span)?;
+                }
                 ViewOp::Iota(_) | ViewOp::Pick(_) => {
                     return fail(
-                        Diagnostic::new(Code::Placement, view.span, "not yet in a `means` block")
-                            .help("write an Iota"),
+                        Diagnostic::new(
+                            Code::Placement,
+                            view.span,
+                            "coordinates behind another operation in a `means` block",
+                        )
+                        .label("`.iota(..)` and `[%rows, _]` stand right behind the name")
+                        .help("give what stands before it a name"),
                     );
                 }
                 ViewOp::Mine
@@ -357,6 +397,65 @@ impl Resolver {
         c.means.steps.push(MeansStep {
             op: MeansOp::View { layout: Box::new(layout), offset },
             inputs: vec![MeansInput::Value(base)],
+            output: id,
+            span: view.span,
+            line: self.line(view.span),
+        });
+        Ok(id)
+    }
+
+    /// `%A[%rows, _]`: elements whose coordinate along a mode stands in another value.
+    fn means_gather(
+        &self,
+        c: &mut Chain,
+        (from, extents, scalar): (usize, &[Dim], Scalar),
+        picks: &[ast::Pick],
+        axis: usize,
+        view: &ast::View,
+    ) -> Fallible<usize> {
+        let refuse = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::DataIndex, view.span, message).help(help))
+        };
+        let plain = |p: &ast::Pick| matches!(p, ast::Pick::Keep);
+        if picks.len() != extents.len() {
+            let message = format!("{} indices for {} modes", picks.len(), extents.len());
+            return refuse(message, "give one entry a mode; `_` takes the whole mode");
+        }
+        if picks.iter().enumerate().any(|(i, p)| i != axis && !plain(p)) {
+            let message = "other modes are indexed beside one that a tensor indexes".to_owned();
+            return refuse(message, "write `_` for them, and index the result");
+        }
+        let ast::Pick::From(name) = &picks[axis] else { return Ok(from) };
+        let index = self.value_named(c, name)?;
+        let MeansValue { scalar: of, extents: own, operand, .. } = c.means.values[index].clone();
+        if of.is_float() || of == Scalar::Bool || own.len() > 1 {
+            let message = format!("`%{}` is no tensor of coordinates", name.text);
+            return refuse(message, "take integers of one mode, or of none");
+        }
+        let range = operand.and_then(|t| self.p.buffer_of(t).range);
+        let cx = &self.p.arena;
+        let within = range.is_some_and(|(lo, hi)| {
+            cx.range(lo).0.is_some_and(|lo| lo >= 0)
+                && Dim::sub(cx, extents[axis], hi)
+                    .is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0))
+        });
+        if !within {
+            let n = cx.display(extents[axis]);
+            let message = format!("the elements of `%{}` are not known to be below {n}", name.text);
+            let help = format!("declare what they are: `%{}:[..].{of}.GL in 0..{n}`", name.text);
+            return refuse(message, &help);
+        }
+        let mut result = extents.to_vec();
+        match own.first() {
+            Some(n) => result[axis] = *n,
+            None => drop(result.remove(axis)),
+        }
+        let value = MeansValue { name: None, scalar, extents: result, operand: None };
+        let id = c.push(value, view.span);
+        c.seen[id].1 = true;
+        c.means.steps.push(MeansStep {
+            op: MeansOp::Gather { axis },
+            inputs: vec![MeansInput::Value(from), MeansInput::Value(index)],
             output: id,
             span: view.span,
             line: self.line(view.span),
