@@ -33,6 +33,18 @@ impl Build {
         Ok("no warnings".to_owned())
     }
 
+    /// The algebra without a parser, alone, with the kit, and with what tests it.
+    fn features(&self) -> Step {
+        let choices: [&[&str]; 3] = [&[], &["--features", "proptest"], &["--all-targets"]];
+        for choice in choices {
+            self.cargo(&["clippy", "--quiet", "--package", "carbyne-ir", "--no-default-features"])
+                .args(choice)
+                .args(&["--", "-D", "warnings"])
+                .done("")?;
+        }
+        Ok("the layout algebra and its kit need no parser".to_owned())
+    }
+
     fn test(&self) -> Step {
         let mut run = self.cargo(&["test", "--workspace", "--no-fail-fast"]);
         let corpora = if self.all {
@@ -56,7 +68,9 @@ impl Build {
     }
 
     fn doc(&self) -> Step {
+        // With everything that documentation can be read of; the feature `gpu` adds types of `launch` alone.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
+            .args(&["--features", "carbyne-ir/proptest,carbyne-decompose/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
             .done("the documentation has no warnings")
     }
@@ -77,7 +91,7 @@ fn is_worked_in() -> bool {
 
 pub(crate) fn ci(all: bool) -> Step {
     let build = Build { all, incremental: is_worked_in() };
-    let steps: [Named<'_>; 7] = [
+    let steps: [Named<'_>; 8] = [
         (
             "format",
             Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
@@ -85,6 +99,7 @@ pub(crate) fn ci(all: bool) -> Step {
         ("tidy", Box::new(tidy::tidy)),
         ("setup", Box::new(setup::setup)),
         ("clippy", Box::new(|| build.clippy())),
+        ("features", Box::new(|| build.features())),
         ("test", Box::new(|| build.test())),
         ("gpu", Box::new(|| build.gpu())),
         ("doc", Box::new(|| build.doc())),
@@ -102,7 +117,7 @@ pub(crate) fn ci(all: bool) -> Step {
             Ok(line) => ("ok", line),
             Err(line) => ("FAILED", line),
         };
-        let line = format!("{mark:6} {name:6} {seconds:6.1} s  {line}");
+        let line = format!("{mark:6} {name:8} {seconds:6.1} s  {line}");
         say(&line);
         closing.push(line);
     }

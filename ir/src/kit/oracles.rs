@@ -323,6 +323,7 @@ pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// The error that lies elsewhere.
+#[cfg(feature = "text")]
 pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
     let Err(errors) = crate::text::parse_bytes(bytes) else { return Ok(()) };
     let inside = |s: crate::span::Span| s.start <= s.end && s.end as usize <= bytes.len();
@@ -336,6 +337,7 @@ pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// What differs.
+#[cfg(feature = "text")]
 pub fn print_parse_identity(bytes: &[u8]) -> Result<(), String> {
     let Ok(module) = crate::text::parse_bytes(bytes) else { return Ok(()) };
     let printed = crate::text::print(&module);

@@ -1,4 +1,6 @@
 //! Tests of the layout algebra, its kit and the text format, one program so that they link once.
+//!
+//! Without the feature `text` those of the algebra and the kit are left.
 
 mod kit_catches;
 mod kit_laws;
@@ -11,7 +13,13 @@ mod layout_laws;
 mod layout_referee;
 mod layout_semantics;
 mod layout_symbolic;
+#[cfg(feature = "text")]
 mod text_errors;
+#[cfg(feature = "text")]
 mod text_examples;
+#[cfg(feature = "text")]
 mod text_limits;
+#[cfg(feature = "text")]
+mod text_oracles;
+#[cfg(feature = "text")]
 mod text_properties;
