@@ -2,10 +2,12 @@
 //!
 //! Without the feature `text` those of the algebra and the kit are left.
 
+mod kit_bugs;
 mod kit_catches;
 mod kit_laws;
 mod kit_oracles;
 mod kit_reference;
+mod kit_settings;
 mod kit_shrinking;
 mod layout_expr;
 mod layout_known;
