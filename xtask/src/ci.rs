@@ -67,12 +67,48 @@ impl Build {
             .done("it links without CUDA, and runs kernels on a pretended GPU")
     }
 
+    /// Packages of all crates that are published, each built from what its package holds and from the others' packages.
+    fn publish(&self) -> Step {
+        const WANTED: (u32, u32) = (1, 90);
+        let version = cargo_version()?;
+        if version < WANTED {
+            return Err(format!(
+                "packages that depend on each other need Cargo {}.{} to be checked, this is {}.{}: `rustup update stable`",
+                WANTED.0, WANTED.1, version.0, version.1
+            ));
+        }
+        let publish = ["--workspace", "--allow-dirty", "--quiet"];
+        // Without the registry's index nothing can be published, but everything can be packaged.
+        if std::env::var_os("CARGO_NET_OFFLINE").is_some_and(|v| v == "true") {
+            return cargo(&["package", "--no-verify"])
+                .args(&publish)
+                .done("packaged, but not built from the packages: Cargo is offline");
+        }
+        let target = setup::target()?.join("publish");
+        cargo(&["publish", "--dry-run"])
+            .args(&publish)
+            .env("CARGO_TARGET_DIR", &target.to_string_lossy())
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_INCREMENTAL", "0")
+            .done("every package builds from what it holds")
+    }
+
     fn doc(&self) -> Step {
         // With everything that documentation can be read of; the feature `gpu` adds types of `launch` alone.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
             .args(&["--features", "carbyne-ir/proptest,carbyne-decompose/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
             .done("the documentation has no warnings")
+    }
+}
+
+/// Major and minor version of the Cargo that runs this.
+fn cargo_version() -> Result<(u32, u32), String> {
+    let said = cargo(&["--version"]).output()?;
+    let mut numbers = said.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => Ok((major, minor)),
+        _ => Err(format!("`cargo --version` names no version: {said}")),
     }
 }
 
@@ -91,7 +127,7 @@ fn is_worked_in() -> bool {
 
 pub(crate) fn ci(all: bool) -> Step {
     let build = Build { all, incremental: is_worked_in() };
-    let steps: [Named<'_>; 8] = [
+    let steps: [Named<'_>; 9] = [
         (
             "format",
             Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
@@ -103,6 +139,7 @@ pub(crate) fn ci(all: bool) -> Step {
         ("test", Box::new(|| build.test())),
         ("gpu", Box::new(|| build.gpu())),
         ("doc", Box::new(|| build.doc())),
+        ("publish", Box::new(|| build.publish())),
     ];
     let start = Instant::now();
     let mut closing = vec![];

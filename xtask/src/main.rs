@@ -17,7 +17,7 @@ const HELP: &str = "Developer commands of the carbyne workspace.
 Usage: cargo xtask COMMAND
 
   demo                    Decompose a GEMM, print its CUDA C++, simulate a block of it
-  ci [--all]              Run every check: format, tidy, clippy, tests, documentation; --all runs the whole of the
+  ci [--all]              Run every check: format, tidy, clippy, tests, documentation, packages; --all runs the whole of the
                           corpora of which tests otherwise run a part that a fixed seed draws
   setup                   Install NVRTC and NumPy for the tests, in a Python environment under the build folder
   tidy                    Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths
