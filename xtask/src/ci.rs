@@ -93,6 +93,25 @@ impl Build {
             .done("every package builds from what it holds")
     }
 
+    /// Packages of another workspace, which depend on ours as a stranger's do. Each is built by itself: the one with the kit
+    /// gets no parser.
+    fn outside(&self) -> Step {
+        let target = setup::target()?;
+        let manifest = "tests/outside/Cargo.toml";
+        let cargo = |arguments: &[&str]| {
+            self.cargo(arguments).env("CARGO_TARGET_DIR", &target.to_string_lossy())
+        };
+        cargo(&["fmt", "--all", "--check", "--manifest-path", manifest]).done("")?;
+        for package in ["outside-layouts", "outside-compiler"] {
+            let arguments = ["test", "--quiet", "--manifest-path", manifest];
+            cargo(&arguments).args(&["--package", package]).done("")?;
+        }
+        cargo(&["run", "--quiet", "--manifest-path", manifest])
+            .args(&["--package", "outside-compiler", "--", "64", "32", "16"])
+            .output()?;
+        Ok("a compiler and a library of layouts in another workspace use facade and kit".to_owned())
+    }
+
     fn doc(&self) -> Step {
         // With everything that documentation can be read of; the feature `gpu` adds types of `launch` alone.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
@@ -127,7 +146,7 @@ fn is_worked_in() -> bool {
 
 pub(crate) fn ci(all: bool) -> Step {
     let build = Build { all, incremental: is_worked_in() };
-    let steps: [Named<'_>; 9] = [
+    let steps: [Named<'_>; 10] = [
         (
             "format",
             Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
@@ -138,6 +157,7 @@ pub(crate) fn ci(all: bool) -> Step {
         ("features", Box::new(|| build.features())),
         ("test", Box::new(|| build.test())),
         ("gpu", Box::new(|| build.gpu())),
+        ("outside", Box::new(|| build.outside())),
         ("doc", Box::new(|| build.doc())),
         ("publish", Box::new(|| build.publish())),
     ];
