@@ -86,9 +86,21 @@ pub(crate) struct Decompose {
     pub(crate) forbid: Vec<String>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
+    /// What to print.
+    #[arg(long, value_enum, default_value = "ir")]
+    pub(crate) emit: Decomposition,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// What `decompose` prints.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Decomposition {
+    /// The decomposed program.
+    Ir,
+    /// The decomposed program, what was chosen for each operation with its estimated cost, and the certificates, as JSON.
+    Json,
 }
 
 /// How the solver searches, and what is said of it.

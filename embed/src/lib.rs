@@ -42,6 +42,7 @@
 pub use carbyne_atoms::{Arch, AtomTable};
 pub use carbyne_codegen::CudaKernel;
 pub use carbyne_decompose::Decomposed;
+pub use carbyne_decompose::certificate::{Certificate, Relation};
 pub use carbyne_decompose::solve::Search;
 pub use carbyne_ir::ast::Module;
 pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};

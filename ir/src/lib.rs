@@ -1,6 +1,6 @@
 //! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text format.
 //!
-//! Reading order: [`mod@tuple`], [`layout`], [`ast`], [`program`]. [`layout`] can be used by itself:
+//! Reading order: [`mod@tuple`], [`layout`], `ast`, `program`. [`layout`] can be used by itself:
 //!
 //! # The layout algebra in ten examples
 //!
@@ -123,27 +123,43 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! The module `kit` tests other libraries of layouts by the same laws, with the feature `proptest`.
+//! # Features
+//!
+//! - `text` (on by default): kernels. The modules `ast`, `text`, `resolve`, `program`, `verify`, `expand`, `diag` and `span`. Without
+//!   it this crate is the algebra, [`mod@tuple`], [`layout`] and [`expr`], and needs neither a parser nor a printer.
+//! - `proptest`: the module `kit`, which tests other libraries of layouts by the laws that ours keep; with `text` also
+//!   `generate`, strategies for modules.
 //!
 //! Invariant: this crate knows no architecture and no atom.
-//! Invariant: after [`verify`] accepts a program, later stages return; they do not panic.
+//! Invariant: after `verify` accepts a program, later stages return; they do not panic.
 
-pub mod ast;
-pub mod diag;
-pub mod expand;
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod expr;
-#[cfg(any(test, feature = "proptest"))]
-pub mod generate;
 #[cfg(any(test, feature = "proptest"))]
 pub mod kit;
 pub mod layout;
 pub mod leaf;
 pub mod limits;
-pub mod program;
-pub mod resolve;
 pub mod scalar;
-pub mod span;
 pub mod testing;
-pub mod text;
 pub mod tuple;
+
+#[cfg(feature = "text")]
+pub mod ast;
+#[cfg(feature = "text")]
+pub mod diag;
+#[cfg(feature = "text")]
+pub mod expand;
+#[cfg(all(feature = "text", any(test, feature = "proptest")))]
+pub mod generate;
+#[cfg(feature = "text")]
+pub mod program;
+#[cfg(feature = "text")]
+pub mod resolve;
+#[cfg(feature = "text")]
+pub mod span;
+#[cfg(feature = "text")]
+pub mod text;
+#[cfg(feature = "text")]
 pub mod verify;

@@ -30,6 +30,7 @@ macro_rules! spelled {
         }
     };
 }
+#[cfg(feature = "text")]
 pub(crate) use spelled;
 
 spelled! {

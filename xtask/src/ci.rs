@@ -33,6 +33,18 @@ impl Build {
         Ok("no warnings".to_owned())
     }
 
+    /// The algebra without a parser, alone, with the kit, and with what tests it.
+    fn features(&self) -> Step {
+        let choices: [&[&str]; 3] = [&[], &["--features", "proptest"], &["--all-targets"]];
+        for choice in choices {
+            self.cargo(&["clippy", "--quiet", "--package", "carbyne-ir", "--no-default-features"])
+                .args(choice)
+                .args(&["--", "-D", "warnings"])
+                .done("")?;
+        }
+        Ok("the layout algebra and its kit need no parser".to_owned())
+    }
+
     fn test(&self) -> Step {
         let mut run = self.cargo(&["test", "--workspace", "--no-fail-fast"]);
         let corpora = if self.all {
@@ -55,10 +67,72 @@ impl Build {
             .done("it links without CUDA, and runs kernels on a pretended GPU")
     }
 
+    /// Packages of all crates that are published, each built from what its package holds and from the others' packages.
+    fn publish(&self) -> Step {
+        const WANTED: (u32, u32) = (1, 90);
+        let version = cargo_version()?;
+        if version < WANTED {
+            return Err(format!(
+                "packages that depend on each other need Cargo {}.{} to be checked, this is {}.{}: `rustup update stable`",
+                WANTED.0, WANTED.1, version.0, version.1
+            ));
+        }
+        let publish = ["--workspace", "--allow-dirty", "--quiet"];
+        // Without the registry's index nothing can be published, but everything can be packaged.
+        if std::env::var_os("CARGO_NET_OFFLINE").is_some_and(|v| v == "true") {
+            return cargo(&["package", "--no-verify"])
+                .args(&publish)
+                .done("packaged, but not built from the packages: Cargo is offline");
+        }
+        let target = setup::target()?.join("publish");
+        let (ok, log) = cargo(&["publish", "--dry-run"])
+            .args(&publish)
+            .env("CARGO_TARGET_DIR", &target.to_string_lossy())
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_INCREMENTAL", "0")
+            .errors()?;
+        // That tests are left out is said once a package, and meant.
+        match ok {
+            true => Ok("every package builds from what it holds".to_owned()),
+            false => Err(format!("`cargo publish --workspace --dry-run`:\n{log}")),
+        }
+    }
+
+    /// Packages of another workspace, which depend on ours as a stranger's do. Each is built by itself: the one with the kit
+    /// gets no parser.
+    fn outside(&self) -> Step {
+        let target = setup::target()?;
+        let manifest = "tests/outside/Cargo.toml";
+        let cargo = |arguments: &[&str]| {
+            self.cargo(arguments).env("CARGO_TARGET_DIR", &target.to_string_lossy())
+        };
+        cargo(&["fmt", "--all", "--check", "--manifest-path", manifest]).done("")?;
+        for package in ["outside-layouts", "outside-compiler"] {
+            let arguments = ["test", "--quiet", "--manifest-path", manifest];
+            cargo(&arguments).args(&["--package", package]).done("")?;
+        }
+        cargo(&["run", "--quiet", "--manifest-path", manifest])
+            .args(&["--package", "outside-compiler", "--", "64", "32", "16"])
+            .output()?;
+        Ok("a compiler and a library of layouts in another workspace use facade and kit".to_owned())
+    }
+
     fn doc(&self) -> Step {
+        // With everything that documentation can be read of; the feature `gpu` adds types of `launch` alone.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
+            .args(&["--features", "carbyne-ir/proptest,carbyne-decompose/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
             .done("the documentation has no warnings")
+    }
+}
+
+/// Major and minor version of the Cargo that runs this.
+fn cargo_version() -> Result<(u32, u32), String> {
+    let said = cargo(&["--version"]).output()?;
+    let mut numbers = said.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => Ok((major, minor)),
+        _ => Err(format!("`cargo --version` names no version: {said}")),
     }
 }
 
@@ -75,9 +149,10 @@ fn is_worked_in() -> bool {
     entries.into_iter().flatten().any(ours)
 }
 
-pub(crate) fn ci(all: bool) -> Step {
+/// Runs the steps of these names, or all of them where none is named.
+pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     let build = Build { all, incremental: is_worked_in() };
-    let steps: [Named<'_>; 7] = [
+    let steps: [Named<'_>; 10] = [
         (
             "format",
             Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
@@ -85,14 +160,22 @@ pub(crate) fn ci(all: bool) -> Step {
         ("tidy", Box::new(tidy::tidy)),
         ("setup", Box::new(setup::setup)),
         ("clippy", Box::new(|| build.clippy())),
+        ("features", Box::new(|| build.features())),
         ("test", Box::new(|| build.test())),
         ("gpu", Box::new(|| build.gpu())),
+        ("outside", Box::new(|| build.outside())),
         ("doc", Box::new(|| build.doc())),
+        ("publish", Box::new(|| build.publish())),
     ];
+    if let Some(unknown) = only.iter().find(|o| !steps.iter().any(|(name, _)| name == *o)) {
+        let names: Vec<_> = steps.iter().map(|(name, _)| *name).collect();
+        return Err(format!("there is no step `{unknown}`; there are {}", names.join(", ")));
+    }
+    let chosen = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
     let start = Instant::now();
     let mut closing = vec![];
     let mut n_failed = 0;
-    for (name, step) in &steps {
+    for (name, step) in steps.iter().filter(|(name, _)| chosen(name)) {
         say(&format!("== {name}"));
         let began = Instant::now();
         let ended = step();
@@ -102,7 +185,7 @@ pub(crate) fn ci(all: bool) -> Step {
             Ok(line) => ("ok", line),
             Err(line) => ("FAILED", line),
         };
-        let line = format!("{mark:6} {name:6} {seconds:6.1} s  {line}");
+        let line = format!("{mark:6} {name:8} {seconds:6.1} s  {line}");
         say(&line);
         closing.push(line);
     }
@@ -111,6 +194,6 @@ pub(crate) fn ci(all: bool) -> Step {
     let seconds = start.elapsed().as_secs_f64();
     match n_failed {
         0 => Ok(format!("ci passed in {seconds:.0} s")),
-        n => Err(format!("{n} of {} steps, after {seconds:.0} s", steps.len())),
+        n => Err(format!("{n} of {} steps, after {seconds:.0} s", closing.len())),
     }
 }

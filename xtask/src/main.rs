@@ -17,8 +17,9 @@ const HELP: &str = "Developer commands of the carbyne workspace.
 Usage: cargo xtask COMMAND
 
   demo                    Decompose a GEMM, print its CUDA C++, simulate a block of it
-  ci [--all]              Run every check: format, tidy, clippy, tests, documentation; --all runs the whole of the
-                          corpora of which tests otherwise run a part that a fixed seed draws
+  ci [--all] [STEP ...]   Run every check, or these: format, tidy, setup, clippy, features, test, gpu, outside, doc,
+                          publish; --all runs the whole of the corpora of which tests otherwise run a part that a
+                          fixed seed draws
   setup                   Install NVRTC and NumPy for the tests, in a Python environment under the build folder
   tidy                    Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths
   bless [PATH]            Rewrite the expected outputs of tests to what carbyne gives now, or those whose path holds PATH
@@ -30,7 +31,7 @@ Usage: cargo xtask COMMAND
 enum Command {
     Help,
     Demo,
-    Ci { all: bool },
+    Ci { all: bool, only: Vec<String> },
     Setup,
     Tidy,
     Bless { path: Option<String> },
@@ -58,7 +59,7 @@ fn asked(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let mut values = values.into_iter();
     let command = match name.as_str() {
         "demo" => Command::Demo,
-        "ci" => Command::Ci { all },
+        "ci" => Command::Ci { all, only: values.by_ref().collect() },
         "setup" => Command::Setup,
         "tidy" => Command::Tidy,
         "bless" => Command::Bless { path: values.next() },
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
     let done = match asked(lexopt::Parser::from_env()) {
         Ok(Command::Help) => Ok(HELP.trim_end().to_owned()),
         Ok(Command::Demo) => demo(),
-        Ok(Command::Ci { all }) => ci::ci(all),
+        Ok(Command::Ci { all, only }) => ci::ci(all, &only),
         Ok(Command::Setup) => setup::setup(),
         Ok(Command::Tidy) => tidy::tidy(),
         Ok(Command::Bless { path }) => bless(path.as_deref()),
@@ -170,8 +171,8 @@ mod tests {
     fn command_lines() {
         assert!(matches!(of(&[]), Ok(Command::Help)));
         assert!(matches!(of(&["ci", "--help"]), Ok(Command::Help)));
-        assert!(matches!(of(&["ci"]), Ok(Command::Ci { all: false })));
-        assert!(matches!(of(&["ci", "--all"]), Ok(Command::Ci { all: true })));
+        assert!(matches!(of(&["ci"]), Ok(Command::Ci { all: false, .. })));
+        assert!(matches!(of(&["ci", "--all"]), Ok(Command::Ci { all: true, .. })));
         assert!(matches!(of(&["bless", "examples/gemm"]), Ok(Command::Bless { path: Some(_) })));
         assert!(matches!(of(&["fuzz", "x", "5"]), Ok(Command::Fuzz { seconds: 5, .. })));
         for wrong in

@@ -64,6 +64,17 @@ impl Run {
         }
     }
 
+    /// Runs to the end; what it wrote to standard output, where all went well.
+    pub(crate) fn output(mut self) -> Result<String, String> {
+        match self.command.output() {
+            Ok(out) if out.status.success() => {
+                Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+            }
+            Ok(out) => Err(format!("`{}`: {}", self.shown, out.status)),
+            Err(e) => Err(format!("`{}` cannot be run: {e}", self.shown)),
+        }
+    }
+
     /// Runs to the end; `line` where all went well.
     pub(crate) fn done(mut self, line: &str) -> Step {
         match self.command.status() {

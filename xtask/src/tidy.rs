@@ -136,7 +136,7 @@ const SPELLINGS: [(&str, &str); 20] = [
     ("specialise", "specialize"),
     ("specialisa", "specializa"),
     ("synchronis", "synchroniz"),
-    ("parallelis", "paralleliz"),
+    ("parallelise", "parallelize"),
     ("minimise", "minimize"),
     ("modelling", "modeling"),
     ("labelled", "labeled"),

@@ -1,8 +1,9 @@
-//! `carbyne decompose`: the program with everything filled in, as text.
+//! `carbyne decompose`: the program with everything filled in, as text, or with what was chosen and why it is right, as JSON.
 //!
 //! The best solutions and how far the search went are said on standard error.
 
-use crate::args::{Decompose, MessageFormat, SearchArgs};
+use super::certificates::{self, Lines};
+use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, input, output, pipeline};
 use carbyne_decompose::solve::{Leaf, Search};
@@ -18,7 +19,11 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let module = pipeline::parsed(&source)?;
     let found = decompose_with(&module, &source.text, &table, search(&args.search))
         .map_err(|e| Failure::program(&source, e))?;
-    output::write(args.output.as_deref(), found.text.as_bytes(), io)?;
+    let printed = match args.emit {
+        Decomposition::Ir => found.text.clone(),
+        Decomposition::Json => certificates::document(&found, &source.text, table.arch.as_str()),
+    };
+    output::write(args.output.as_deref(), printed.as_bytes(), io)?;
     output::warn(&source, &found.warnings, format, io);
     let report = match format {
         MessageFormat::Human => said(&args.search, &found, &source.text),
@@ -77,26 +82,12 @@ fn object(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
     if args.top.is_none() && !args.stats {
         return String::new();
     }
-    let s = &found.searched;
-    let mut object = json!({
-        "kind": "report",
-        "solutions_costed": s.leaves,
-        "branches_pruned": s.pruned,
-        "branches_dead": s.dead,
-        "ended_at_budget": s.cut_off,
-    });
-    let leaf = |leaf: &Leaf| {
-        let choice = |(id, choice): &(SpecId, String)| json!({ "line": place(found, *id, src), "choice": choice });
-        json!({
-            "cycles": leaf.estimate.cycles,
-            "registers": leaf.estimate.registers,
-            "shared_bytes": leaf.estimate.shared_bytes,
-            "blocks_per_multiprocessor": leaf.estimate.blocks_per_sm,
-            "choices": leaf.choices.iter().map(choice).collect::<Vec<_>>(),
-        })
-    };
+    let mut object = certificates::searched(&found.searched);
+    object["kind"] = json!("report");
     if args.top.is_some() {
-        object["solutions"] = found.leaves.iter().map(leaf).collect();
+        let lines = Lines::new(found, src);
+        object["solutions"] =
+            found.leaves.iter().map(|leaf| certificates::solution(leaf, &lines)).collect();
     }
     format!("{object}\n")
 }

@@ -8,7 +8,7 @@ use crate::{Io, output};
 use carbyne_ir::diag::Code;
 
 /// Generated; `cli/tests/all/docs.rs` keeps it fresh.
-const PAGE: &str = include_str!("../../../docs/errors.md");
+const PAGE: &str = include_str!("../../docs/errors.md");
 
 pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
     if let Some(arch) = &args.arch {

@@ -2,6 +2,7 @@
 
 mod abi;
 mod atoms;
+mod certificates;
 mod check;
 mod compile;
 mod decompose;

@@ -5,11 +5,9 @@
 //! sense that its function states, so whatever shrinks the choices shrinks within what is admissible.
 //! Invariant: choices of 0, and missing ones, make the simplest result.
 
+use super::bounds::Bounds;
 use super::plain::Plain;
 use super::tiling::Tiling;
-
-/// The extent of a leaf by its choice; simple ones first.
-const EXTENTS: [i64; 16] = [1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 8, 12, 16, 32];
 
 /// How many times its size a layout may reach, so that its inverse and complement can be enumerated.
 const MAX_GAPS: i64 = 32;
@@ -58,21 +56,23 @@ impl Style {
     pub(crate) const ANY: Style = Style { wild: true, ..Style::NESTED };
 }
 
-/// Extents whose product is at most `budget`.
-fn extents(choices: &[LeafChoice], budget: i64) -> Vec<i64> {
-    let mut left = budget.max(1);
+/// Extents whose product is at most `size`; what has no room for the smallest extent is left out.
+fn extents(choices: &[LeafChoice], size: i64, bounds: &Bounds) -> Vec<i64> {
+    let mut left = size.max(1);
     let fit = |choice: &LeafChoice| {
-        let extent = EXTENTS[usize::from(choice.extent) % 16].min(left);
+        let extent = bounds.extent(choice.extent).min(left);
+        let extent = if extent < *bounds.extents.start() { 1 } else { extent };
         left /= extent;
         extent
     };
     choices.iter().map(fit).collect()
 }
 
-/// The leaves of a layout of at most `budget` coordinates. Unless wild, they nest: every stride but 0
+/// The leaves of a layout within bounds. Unless wild, they nest: every stride but 0
 /// is a multiple of the reach of the one before it.
-pub(crate) fn leaves(choices: &[LeafChoice], style: Style, budget: i64) -> Vec<(i64, i64)> {
-    let mut leaves: Vec<_> = extents(choices, budget).into_iter().map(|e| (e, 0)).collect();
+pub(crate) fn leaves(choices: &[LeafChoice], style: Style, bounds: &Bounds) -> Vec<(i64, i64)> {
+    let extents = extents(choices, bounds.points(), bounds);
+    let mut leaves: Vec<_> = extents.into_iter().map(|e| (e, 0)).collect();
     let mut order: Vec<usize> = (0..leaves.len()).collect();
     if style.permuted {
         order.sort_by_key(|&k| choices[k].order);
@@ -99,8 +99,42 @@ pub(crate) fn leaves(choices: &[LeafChoice], style: Style, budget: i64) -> Vec<(
 }
 
 /// The leaves nested as chosen: each choice but 0 gathers up to four neighbors. No leaves make `1:0`, a
-/// single leaf is a number until it is gathered.
-pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8]) -> Plain {
+/// single leaf is a number until it is gathered. Of more leaves than modes are allowed the last go where nothing may be nested,
+/// and are gathered elsewhere.
+pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8], bounds: &Bounds) -> Plain {
+    let most = match bounds.depth {
+        0 => 1,
+        1 => bounds.rank.max(1),
+        _ => usize::MAX,
+    };
+    let leaves = leaves.get(..most).unwrap_or(leaves);
+    let nested = nest_freely(leaves, nesting);
+    let mut modes = nested.modes();
+    if modes.len() > bounds.rank.max(1) {
+        let rest = modes.split_off(bounds.rank.max(1) - 1);
+        modes.push(Plain::concat(&rest));
+        return shallow(Plain::concat(&modes), bounds.depth);
+    }
+    shallow(nested, bounds.depth)
+}
+
+/// The same leaves, nested no deeper than `depth`; a tuple of several stays a tuple.
+fn shallow(a: Plain, depth: usize) -> Plain {
+    match depth {
+        _ if a.shape.depth() <= depth => a,
+        0 if a.leaves().len() == 1 => {
+            let (extent, stride) = a.leaves()[0];
+            Plain::new(extent, stride)
+        }
+        0 | 1 => Plain::flat(&a.leaves()),
+        _ => {
+            let modes: Vec<_> = a.modes().into_iter().map(|m| shallow(m, depth - 1)).collect();
+            Plain::concat(&modes)
+        }
+    }
+}
+
+fn nest_freely(leaves: &[(i64, i64)], nesting: &[u8]) -> Plain {
     let mut modes: Vec<_> =
         leaves.iter().map(|&(extent, stride)| Plain::new(extent, stride)).collect();
     if modes.is_empty() {
@@ -115,9 +149,57 @@ pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8]) -> Plain {
     if modes.len() == 1 { modes.swap_remove(0) } else { Plain::concat(&modes) }
 }
 
-/// A layout of at most `budget` coordinates.
-pub(crate) fn layout(choice: &LayoutChoice, style: Style, budget: i64) -> Plain {
-    nest(&leaves(&choice.leaves, style, budget), &choice.nesting)
+/// A layout within bounds.
+pub(crate) fn layout(choice: &LayoutChoice, style: Style, bounds: &Bounds) -> Plain {
+    nest(&leaves(&choice.leaves, style, bounds), &choice.nesting, bounds)
+}
+
+/// How far the indices of a large layout may reach: sums of two of them fit 64 bits.
+const LARGE: i64 = 1 << 60;
+
+/// A layout whose extents are those of `bounds` times powers of two and whose gaps are powers of two, chosen leaf by leaf
+/// (`wide`, `far`); its size and its indices stay below 2^60. Its leaves nest.
+pub(crate) fn large(
+    choice: &LayoutChoice,
+    scale: &[(u8, u8)],
+    style: Style,
+    bounds: &Bounds,
+) -> Plain {
+    let mut leaves: Vec<(i64, i64)> = vec![(1, 0); choice.leaves.len()];
+    let mut order: Vec<usize> = (0..leaves.len()).collect();
+    if style.permuted {
+        order.sort_by_key(|&k| choice.leaves[k].order);
+    }
+    let (mut next, mut size) = (1i64, 1i64);
+    for k in order {
+        let leaf = choice.leaves[k];
+        let (wide, far) = scale.get(k).copied().unwrap_or((0, 0));
+        let extent = bounds.extent(leaf.extent) << (wide % 40);
+        let gap = if style.padded { 1i64 << (far % 40) } else { 1 };
+        let fits = |n: i64, by: i64| n.checked_mul(by).is_some_and(|n| n <= LARGE);
+        if extent == 1 || !fits(size, extent) {
+            continue;
+        }
+        if style.broadcast && matches!(leaf.spread % 16, 12 | 13) {
+            size *= extent;
+            leaves[k] = (extent, 0);
+        } else if fits(next, gap) && fits(next * gap, extent) {
+            size *= extent;
+            leaves[k] = (extent, next * gap);
+            next *= gap * extent;
+        }
+    }
+    nest(&leaves, &choice.nesting, bounds)
+}
+
+/// The layout with the strides of chosen leaves negated.
+pub(crate) fn negated(a: &Plain, which: u8) -> Plain {
+    let mut k = 0;
+    let stride = a.stride.map(&mut |&stride| {
+        k += 1;
+        if which >> ((k - 1) % 8) & 1 == 1 { -stride } else { stride }
+    });
+    Plain::new(a.shape.clone(), stride)
 }
 
 /// The same layout with its outermost level a tuple.
@@ -139,6 +221,16 @@ fn radices(a: &Plain) -> Vec<i64> {
     merged.into_iter().map(|(extent, _)| extent).collect()
 }
 
+/// The divisors of a number but for 1 and itself, smallest first; of a large one those below 64 and their cofactors.
+fn divisors(n: i64) -> Vec<i64> {
+    let low: Vec<i64> = (2..n.min(64)).filter(|d| n % d == 0).collect();
+    let mut all: Vec<i64> = low.iter().map(|d| n / d).chain(low.iter().copied()).collect();
+    all.retain(|&d| 1 < d && d < n);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// The radices, some cut into two factors.
 fn cut(mut radices: Vec<i64>, cuts: &[(u8, u8)]) -> Vec<i64> {
     for &(which, place) in cuts {
@@ -147,7 +239,7 @@ fn cut(mut radices: Vec<i64>, cuts: &[(u8, u8)]) -> Vec<i64> {
         }
         let k = usize::from(which) % radices.len();
         let radix = radices[k];
-        let divisors: Vec<i64> = (2..radix).filter(|d| radix % d == 0).collect();
+        let divisors = divisors(radix);
         if !divisors.is_empty() {
             let inner = divisors[usize::from(place - 1) % divisors.len()];
             radices[k] = inner;
@@ -187,15 +279,15 @@ fn runs(radices: &[i64], choice: &DigitChoice, truncate: bool) -> Vec<(i64, i64)
 }
 
 /// An inner layout that composes with `outer`: its leaves are runs of digits of `outer`.
-pub(crate) fn inner_of(outer: &Plain, choice: &DigitChoice) -> Plain {
+pub(crate) fn inner_of(outer: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plain {
     let digits = cut(radices(outer), &choice.cuts);
-    nest(&runs(&digits, choice, true), &choice.nesting)
+    nest(&runs(&digits, choice, true), &choice.nesting, bounds)
 }
 
 /// A tile that divides `whole` without rest: whole digits, each once.
-pub(crate) fn tile_of(whole: &Plain, choice: &DigitChoice) -> Plain {
+pub(crate) fn tile_of(whole: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plain {
     let digits = cut(radices(whole), &choice.cuts);
-    nest(&runs(&digits, choice, false), &choice.nesting)
+    nest(&runs(&digits, choice, false), &choice.nesting, bounds)
 }
 
 /// A tiling of the modes of `whole`, which is a tuple; the choices are dealt out to the modes.
@@ -218,20 +310,21 @@ pub(crate) fn copies_of(
     top: &[LeafChoice],
     choice: &DigitChoice,
     most: i64,
+    bounds: &Bounds,
 ) -> Plain {
     let mut digits = block.gaps().map_or(vec![], |(gaps, _)| gaps);
-    digits.extend(extents(top, most).into_iter().filter(|extent| *extent > 1));
+    digits.extend(extents(top, most, bounds).into_iter().filter(|extent| *extent > 1));
     let mut size = 1i64;
     // Only leading digits: once the product is too large it stays so.
     digits.retain(|digit| {
         size = size.saturating_mul(*digit);
         size <= most
     });
-    nest(&runs(&digits, choice, false), &choice.nesting)
+    nest(&runs(&digits, choice, false), &choice.nesting, bounds)
 }
 
 /// A shape under which `a` has the same function: consecutive digits in order.
-pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice) -> Plain {
+pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plain {
     let digits = cut(radices(a), &choice.cuts);
     let mut leaves: Vec<(i64, i64)> = vec![];
     for (k, digit) in digits.into_iter().enumerate() {
@@ -240,12 +333,12 @@ pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice) -> Plain {
             _ => leaves.push((digit, 0)),
         }
     }
-    nest(&leaves, &choice.nesting)
+    nest(&leaves, &choice.nesting, bounds)
 }
 
 /// A layout in elements of which `n` make a larger one exactly, from one of larger elements: strides
 /// times `n`, and the leaf of stride 1, or a new one, counts the parts of stride `n / parts`.
-pub(crate) fn parts_of(large: &Plain, n: i64, parts: i64) -> Plain {
+pub(crate) fn parts_of(large: &Plain, n: i64, parts: i64, bounds: &Bounds) -> Plain {
     let mut leaves = large.leaves();
     let unit = leaves.iter().position(|&(extent, stride)| extent > 1 && stride == 1);
     for leaf in &mut leaves {
@@ -256,5 +349,5 @@ pub(crate) fn parts_of(large: &Plain, n: i64, parts: i64) -> Plain {
         None => leaves.insert(0, (parts, n / parts)),
     }
     leaves.retain(|&(extent, _)| extent > 1);
-    nest(&leaves, &[])
+    nest(&leaves, &[], bounds)
 }

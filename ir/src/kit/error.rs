@@ -119,16 +119,45 @@ impl Case<'_> {
         }
     }
 
+    /// The result; a refusal breaks the law only where an answer is demanded.
+    pub(crate) fn answered<T>(
+        &self,
+        operation: &'static str,
+        answer: Answer<T>,
+    ) -> Result<T, Stop> {
+        if self.demand == Demand::ExactOrRefuse && matches!(answer, Answer::Refused(_)) {
+            return Err(Stop::Early(Outcome::Refused));
+        }
+        self.must(operation, answer)
+    }
+
+    /// Errors show this as the result from now on.
+    pub(crate) fn shows(&mut self, result: Plain) {
+        self.result = Some(result);
+    }
+
+    /// The result as plain data of any size.
+    pub(crate) fn large<T: LayoutLike>(
+        &mut self,
+        operation: &'static str,
+        answer: Answer<T>,
+    ) -> Result<Plain, Stop> {
+        let result = self.answered(operation, answer)?.plain();
+        self.result = Some(result.clone());
+        if result.shape.congruent(&result.stride) && result.total().is_some() {
+            return Ok(result);
+        }
+        let wanted = "congruent, positive extents, fewer than 2^63 coordinates";
+        Err(self.broken(operation, None, &"no such layout", &wanted))
+    }
+
     /// The result as plain data; a refusal breaks the law only where an answer is demanded.
     pub(crate) fn get<T: LayoutLike>(
         &mut self,
         operation: &'static str,
         answer: Answer<T>,
     ) -> Result<Plain, Stop> {
-        if self.demand == Demand::ExactOrRefuse && matches!(answer, Answer::Refused(_)) {
-            return Err(Stop::Early(Outcome::Refused));
-        }
-        let result = self.must(operation, answer)?.plain();
+        let result = self.answered(operation, answer)?.plain();
         self.result = Some(result.clone());
         if result.shape.congruent(&result.stride) && result.size().is_some() {
             return Ok(result);

@@ -4,6 +4,7 @@
 //! [`Answer::Unsupported`] until somebody implements them, and the laws about them are skipped.
 
 use super::plain::Plain;
+use super::symbolic::Symbolic;
 use super::tiling::Tiling;
 use crate::tuple::IntTuple;
 use std::fmt;
@@ -71,7 +72,7 @@ impl<T, E: fmt::Display> From<Result<T, E>> for Answer<T> {
 #[expect(unused_variables, reason = "the defaults answer without looking at their operands")]
 pub trait LayoutLike: Sized + Clone + fmt::Debug {
     /// The layout of this shape and stride, which are nested alike; extents are 1 or more, strides
-    /// 0 or more. Kinds of layouts that the library does not have are [`Answer::Unsupported`].
+    /// 0 or more, or negative where [`LayoutLike::has_negative_strides`] says so. Sizes and indices stay below 2^62. Kinds of layouts that the library does not have are [`Answer::Unsupported`].
     fn build(shape: &IntTuple<i64>, stride: &IntTuple<i64>) -> Answer<Self>;
     /// The shape.
     fn shape(&self) -> IntTuple<i64>;
@@ -230,6 +231,34 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     }
     /// `swizzle(offset + self(i))`, as a layout composed with a swizzle has it.
     fn swizzled_eval(&self, swizzle: Bits, offset: i64, i: i64) -> Answer<i64> {
+        Answer::Unsupported
+    }
+
+    /// The value at `i` of the composition of a layout under a swizzle, as of [`LayoutLike::swizzled_eval`], with `inner`.
+    fn swizzled_composition(
+        &self,
+        swizzle: Bits,
+        offset: i64,
+        inner: &Self,
+        i: i64,
+    ) -> Answer<i64> {
+        Answer::Unsupported
+    }
+    /// The swizzle of the same memory, for indices of elements of another width.
+    fn swizzle_recast(swizzle: Bits, old_bits: u32, new_bits: u32) -> Answer<Bits> {
+        Answer::Unsupported
+    }
+
+    /// Whether [`LayoutLike::build`] takes negative strides. The laws about them are asked only then.
+    fn has_negative_strides() -> bool {
+        false
+    }
+    /// The layout of strides that may be multiples of symbols, each an unknown number of at least 1.
+    fn build_symbolic(symbolic: &Symbolic) -> Answer<Self> {
+        Answer::Unsupported
+    }
+    /// What shape and stride of this layout, made from one with symbols, are with these values for the symbols.
+    fn substitute(&self, values: &[i64]) -> Answer<Plain> {
         Answer::Unsupported
     }
 

@@ -4,6 +4,7 @@
 //! operands by the constructions of the strategies, so that mutation moves among admissible operands;
 //! a second part takes numbers as they come, where only a coded refusal or an exact answer is asked.
 
+use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
 use super::error::{Demand, LawResult};
 use super::plain::Plain;
@@ -58,7 +59,8 @@ impl Reader<'_> {
     /// A layout of numbers as they come, if it is one.
     fn hostile(&mut self) -> Result<Layout, LayoutError> {
         let leaves = self.list(5, |r| (r.number(), r.number()));
-        let p = choices::nest(&leaves, &self.list(3, |r| r.byte()));
+        let free = Bounds { rank: usize::MAX, depth: usize::MAX, ..Bounds::default() };
+        let p = choices::nest(&leaves, &self.list(3, |r| r.byte()), &free);
         Layout::new(p.shape, p.stride)
     }
 }
@@ -78,15 +80,16 @@ pub fn algebra_against_brute_force(bytes: &[u8]) -> Result<(), String> {
 }
 
 fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
-    const BUDGET: i64 = 512;
+    let (b, b32, b64) = (&Bounds::from(512), &Bounds::from(32), &Bounds::from(64));
     type T = Layout;
+    type Tile = fn(&Plain, &DigitChoice, &Bounds) -> Plain;
     let choice = r.layout();
-    let styled = |style| choices::layout(&choice, style, BUDGET);
+    let styled = |style| choices::layout(&choice, style, b);
     let any = styled(Style::ANY);
-    let small = choices::layout(&choice, Style::NESTED, 32);
-    let by_mode = |r: &mut Reader<'_>, whole: &Plain, tile: fn(&Plain, &DigitChoice) -> Plain| {
+    let small = choices::layout(&choice, Style::NESTED, b32);
+    let by_mode = |r: &mut Reader<'_>, whole: &Plain, tile: Tile| {
         let digits = r.list(3, Reader::digits);
-        choices::tiling_of(whole, &digits, tile)
+        choices::tiling_of(whole, &digits, |whole, choice| tile(whole, choice, b))
     };
     match operation {
         0 => laws::law_build::<T>(&any),
@@ -96,11 +99,11 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
         4 => laws::law_filter::<T>(&any),
         5 => laws::law_flatten::<T>(&any),
         6 | 7 => {
-            let inner = choices::inner_of(&any, &r.digits());
+            let inner = choices::inner_of(&any, &r.digits(), b);
             laws::law_composition::<T>(&any, &inner, Demand::Answer)
         }
         8 | 9 => {
-            let other = choices::layout(&r.layout(), Style::ANY, BUDGET);
+            let other = choices::layout(&r.layout(), Style::ANY, b);
             laws::law_composition::<T>(&any, &other, Demand::ExactOrRefuse)
         }
         10 => {
@@ -120,7 +123,7 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
         14 => laws::law_left_inverse::<T>(&styled(Style::PADDED), Demand::Answer),
         15 => laws::law_left_inverse::<T>(&any, Demand::ExactOrRefuse),
         16 => {
-            let tile = choices::tile_of(&any, &r.digits());
+            let tile = choices::tile_of(&any, &r.digits(), b);
             laws::law_logical_divide::<T>(&any, &Tiling::Layout(tile))
         }
         17 | 18 => {
@@ -134,7 +137,7 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
         }
         19 | 20 => {
             let top = r.layout();
-            let tiler = choices::copies_of(&small, &top.leaves, &r.digits(), 1024);
+            let tiler = choices::copies_of(&small, &top.leaves, &r.digits(), 1024, b);
             let tiling = Tiling::Layout(tiler);
             if operation == 19 {
                 laws::law_logical_product::<T>(&small, &tiling)
@@ -143,11 +146,11 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
             }
         }
         21 => {
-            let shape = choices::shape_of(&any, &r.digits()).shape;
+            let shape = choices::shape_of(&any, &r.digits(), b).shape;
             laws::law_with_shape::<T>(&any, &shape)
         }
         22 => {
-            let other = choices::layout(&r.layout(), Style::ANY, 64);
+            let other = choices::layout(&r.layout(), Style::ANY, b64);
             laws::law_concat::<T>(&small, &other)
         }
         23 => laws::law_nullspace::<T>(&any),
@@ -162,7 +165,7 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
         }
         26..=29 => {
             let top = r.layout();
-            let tiler = choices::copies_of(&small, &top.leaves, &r.digits(), 1024);
+            let tiler = choices::copies_of(&small, &top.leaves, &r.digits(), 1024, b);
             match operation {
                 26 => laws::law_tiled_product::<T>(&small, &Tiling::Layout(tiler)),
                 27 => laws::law_flat_product::<T>(&small, &Tiling::Layout(tiler)),
@@ -174,13 +177,13 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
             let large = styled(Style::NESTED);
             let n = 1i64 << (r.byte() % 4);
             match operation {
-                30 => laws::law_upcast::<T>(&choices::parts_of(&large, n, 1), n),
-                31 => laws::law_downcast::<T>(&choices::parts_of(&large, 1, 1), n),
-                _ => laws::law_recast::<T>(&choices::parts_of(&large, n, n), 4, 4 * n),
+                30 => laws::law_upcast::<T>(&choices::parts_of(&large, n, 1, b), n),
+                31 => laws::law_downcast::<T>(&choices::parts_of(&large, 1, 1, b), n),
+                _ => laws::law_recast::<T>(&choices::parts_of(&large, n, n, b), 4, 4 * n),
             }
         }
         33 | 34 => {
-            let other = choices::layout(&choice, Style::PERMUTED, BUDGET);
+            let other = choices::layout(&choice, Style::PERMUTED, b);
             let padded = styled(Style::PADDED);
             if operation == 33 {
                 laws::law_max_common_layout::<T>(&padded, &other)
@@ -323,6 +326,7 @@ pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// The error that lies elsewhere.
+#[cfg(feature = "text")]
 pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
     let Err(errors) = crate::text::parse_bytes(bytes) else { return Ok(()) };
     let inside = |s: crate::span::Span| s.start <= s.end && s.end as usize <= bytes.len();
@@ -336,6 +340,7 @@ pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// What differs.
+#[cfg(feature = "text")]
 pub fn print_parse_identity(bytes: &[u8]) -> Result<(), String> {
     let Ok(module) = crate::text::parse_bytes(bytes) else { return Ok(()) };
     let printed = crate::text::print(&module);

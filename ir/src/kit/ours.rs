@@ -3,9 +3,14 @@
 //! Invariant: each operation is one call; nothing is computed here.
 
 use super::like::{Answer, Bits, LayoutLike};
+use super::plain::Plain;
+use super::symbolic::{SYMBOLS, Symbolic};
 use super::tiling::Tiling;
+use crate::expr::{Dim, ExprArena, VarId, VarInfo};
 use crate::layout::{ComposedLayout, Layout, LayoutError, Swizzle, Tiler};
+use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
+use std::rc::Rc;
 
 impl From<&Tiling<Layout>> for Tiler {
     fn from(tiling: &Tiling<Layout>) -> Self {
@@ -147,5 +152,95 @@ impl LayoutLike for Layout {
     fn swizzled_eval(&self, swizzle: Bits, offset: i64, i: i64) -> Answer<i64> {
         let composed = |swizzle| ComposedLayout::new(swizzle, offset, self.clone()).at(i);
         sw(swizzle).map(composed).into()
+    }
+    fn swizzled_composition(
+        &self,
+        swizzle: Bits,
+        offset: i64,
+        inner: &Self,
+        i: i64,
+    ) -> Answer<i64> {
+        let composed = |swizzle| ComposedLayout::new(swizzle, offset, self.clone()).compose(inner);
+        sw(swizzle).and_then(composed).map(|composed| composed.at(i)).into()
+    }
+    fn swizzle_recast(swizzle: Bits, old_bits: u32, new_bits: u32) -> Answer<Bits> {
+        let bits =
+            |s: Swizzle| Bits { bits: s.bits(), base: s.base(), shift: s.shift().unsigned_abs() };
+        sw(swizzle).and_then(|s| s.recast(old_bits, new_bits)).map(bits).into()
+    }
+
+    fn has_negative_strides() -> bool {
+        true
+    }
+}
+
+/// A layout of this crate whose strides may hold symbols, with what they mean.
+#[derive(Clone, Debug)]
+pub struct OverSymbols {
+    layout: Layout<Dim>,
+    arena: Rc<ExprArena>,
+}
+
+impl OverSymbols {
+    fn with(&self, layout: Result<Layout<Dim>, LayoutError>) -> Answer<Self> {
+        layout.map(|layout| OverSymbols { layout, arena: self.arena.clone() }).into()
+    }
+
+    fn number(&self, dim: &Dim) -> i64 {
+        // Of what has symbols, nobody asks for shape and stride.
+        dim.known().unwrap_or(-1)
+    }
+}
+
+impl LayoutLike for OverSymbols {
+    fn build(shape: &IntTuple, stride: &IntTuple) -> Answer<Self> {
+        let layout = Layout::new(shape.clone(), stride.clone());
+        let arena = Rc::new(ExprArena::new());
+        layout.map(|layout| OverSymbols { layout: Layout::from_fixed(&layout), arena }).into()
+    }
+    fn shape(&self) -> IntTuple {
+        self.layout.shape().map(&mut |dim| self.number(dim))
+    }
+    fn stride(&self) -> IntTuple {
+        self.layout.stride().map(&mut |dim| self.number(dim))
+    }
+    fn coalesce(&self) -> Answer<Self> {
+        self.with(self.layout.coalesce_in(&self.arena))
+    }
+    fn flatten(&self) -> Answer<Self> {
+        self.with(Ok(self.layout.flatten()))
+    }
+    fn composition(&self, inner: &Tiling<Self>) -> Answer<Self> {
+        let Tiling::Layout(inner) = inner else { return Answer::Unsupported };
+        self.with(self.layout.compose_in(&self.arena, &inner.layout))
+    }
+    fn has_negative_strides() -> bool {
+        true
+    }
+    fn build_symbolic(symbolic: &Symbolic) -> Answer<Self> {
+        let build = || {
+            let arena = ExprArena::new();
+            let mut symbols = vec![];
+            for k in 0..SYMBOLS {
+                symbols.push(arena.var(VarInfo::size(format!("s{k}")))?);
+            }
+            let mut overflow = None;
+            let stride = symbolic.stride.map(&mut |term| {
+                let symbol = term.symbol.and_then(|symbol| symbols.get(symbol)).copied();
+                let symbol = symbol.unwrap_or(Dim::Const(1));
+                Leaf::mul(&arena, symbol, Dim::Const(term.factor)).unwrap_or_else(|error| {
+                    overflow = Some(error);
+                    symbol
+                })
+            });
+            let shape = symbolic.shape.map(&mut |extent| Dim::Const(*extent));
+            let layout = overflow.map_or_else(|| Layout::new_in(&arena, shape, stride), Err)?;
+            Ok::<_, LayoutError>(OverSymbols { layout, arena: Rc::new(arena) })
+        };
+        build().into()
+    }
+    fn substitute(&self, values: &[i64]) -> Answer<Plain> {
+        let value = |var: VarId| values.get(var.index()).copied();
+        self.layout.eval(&self.arena, &value).map(|layout| layout.plain()).into()
     }
 }

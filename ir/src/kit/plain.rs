@@ -75,6 +75,31 @@ impl Plain {
         self.size().unwrap_or(MAX_POINTS as i64)
     }
 
+    /// The number of coordinates, however many; `None` where an extent is below 1 or there are 2^63 and more.
+    #[must_use]
+    pub fn total(&self) -> Option<i64> {
+        let mut extents = self.shape.flatten().into_iter();
+        extents.try_fold(1i64, |size, extent| size.checked_mul(extent).filter(|_| extent >= 1))
+    }
+
+    /// The index of the `i`-th coordinate, counted digit by digit: also of layouts that are too large to enumerate. The last
+    /// leaf goes on beyond its extent. `None` below 0, where an extent is below 1, and where the index does not fit.
+    #[must_use]
+    pub fn index(&self, i: i64) -> Option<i64> {
+        let leaves = self.leaves();
+        let (mut rest, mut index) = (i128::from(i).max(-1), 0i128);
+        for (k, &(extent, stride)) in leaves.iter().enumerate() {
+            if extent < 1 || rest < 0 {
+                return None;
+            }
+            let last = k + 1 == leaves.len();
+            let digit = if last { rest } else { rest % i128::from(extent) };
+            rest /= i128::from(extent);
+            index = index.checked_add(digit.checked_mul(i128::from(stride))?)?;
+        }
+        if i < 0 { None } else { i64::try_from(index).ok() }
+    }
+
     /// The index of every coordinate in order; `None` where [`Plain::size`] is.
     #[must_use]
     pub fn values(&self) -> Option<Vec<i64>> {
@@ -111,6 +136,12 @@ impl Plain {
     #[must_use]
     pub fn nests(&self) -> bool {
         self.gaps().is_some()
+    }
+
+    /// Whether a layout nests, and neither its size nor its reach is more than `most`.
+    pub(crate) fn fits(&self, most: i64) -> bool {
+        let reach = self.gaps().map(|(_, reach)| reach);
+        reach.is_some_and(|n| n <= most) && self.total().is_some_and(|n| n <= most)
     }
 
     /// Of a layout that nests the gaps between its sorted modes, and its reach.
@@ -205,6 +236,18 @@ mod tests {
         }
         assert_eq!(Plain::flat(&[(2, i64::MAX), (2, i64::MAX)]).values().map(|v| v.len()), Some(4));
         assert_eq!(Plain::flat(&[(3, i64::MAX)]).at(&IntTuple::from(vec![2])), None);
+    }
+
+    #[test]
+    fn large_layouts_are_counted_digit_by_digit() {
+        let a = Plain::flat(&[(1 << 20, 1 << 30), (1 << 20, 3), (5, 0)]);
+        assert_eq!((a.size(), a.total()), (None, Some(5 << 40)));
+        assert_eq!(a.index((1 << 40) - 1), Some(((1 << 20) - 1) * ((1 << 30) + 3)));
+        assert_eq!((a.index(-1), Plain::flat(&[(2, i64::MAX), (2, 2)]).index(3)), (None, None));
+        assert_eq!(Plain::flat(&[(1 << 40, 1), (1 << 40, 1)]).total(), None);
+        let small = Plain::flat(&[(2, 5), (3, 0), (4, -7)]);
+        let table: Option<Vec<i64>> = (0..24).map(|i| small.index(i)).collect();
+        assert_eq!(table, small.values());
     }
 
     #[test]

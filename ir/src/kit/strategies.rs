@@ -3,12 +3,14 @@
 //! Invariant: nothing is filtered. Everything is constructed from small independent choices, so that
 //! each value met while shrinking is admissible too, and shrinking ends at a layout of a leaf or two.
 //! Invariant: every strategy is boxed, so that neither its type nor what is made of it grows with what it is made of.
-//! Invariant: no layout has more coordinates than the budget it was asked for; what an operation makes
+//! Invariant: no layout has more coordinates than the bounds that it was asked for allow; what an operation makes
 //! of two of them stays below [`MAX_POINTS`](super::MAX_POINTS).
 
+use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
 use super::like::Bits;
 use super::plain::Plain;
+use super::symbolic::{Symbolic, Term};
 use super::tiling::Tiling;
 use crate::tuple::IntTuple;
 use proptest::collection::vec;
@@ -23,71 +25,237 @@ pub struct ThreadValue {
     pub layout: Plain,
 }
 
-fn leaf_choices(most: usize) -> impl Strategy<Value = Vec<LeafChoice>> {
+fn leaf_choices(most: usize) -> BoxedStrategy<Vec<LeafChoice>> {
     let leaf = (0u8..16, 0u8..16, 0u8..16);
     let leaf = leaf.prop_map(|(extent, order, spread)| LeafChoice { extent, order, spread });
     vec(leaf, 0..=most).boxed()
 }
 
 /// Often no nesting; `0` gathers nothing.
-fn nesting() -> impl Strategy<Value = Vec<u8>> {
+fn nesting() -> BoxedStrategy<Vec<u8>> {
     vec(prop_oneof![Just(0u8), 0u8..24], 0..3).boxed()
 }
 
-fn layout_choice() -> impl Strategy<Value = LayoutChoice> {
-    (leaf_choices(5), nesting())
+fn layout_choice(bounds: &Bounds) -> BoxedStrategy<LayoutChoice> {
+    (leaf_choices(bounds.leaves()), nesting())
         .prop_map(|(leaves, nesting)| LayoutChoice { leaves, nesting })
         .boxed()
 }
 
-fn digit_choice() -> impl Strategy<Value = DigitChoice> {
+fn digit_choice() -> BoxedStrategy<DigitChoice> {
     let uses = vec((0u8..18, 0u8..16, 0u8..16), 0..7);
     (vec((0u8..16, 0u8..16), 0..3), uses, nesting())
         .prop_map(|(cuts, uses, nesting)| DigitChoice { cuts, uses, nesting })
         .boxed()
 }
 
-fn styled(style: Style, budget: i64) -> impl Strategy<Value = Plain> {
-    layout_choice().prop_map(move |choice| choices::layout(&choice, style, budget)).boxed()
+fn styled(style: Style, bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    let bounds = bounds.into();
+    layout_choice(&bounds).prop_map(move |choice| choices::layout(&choice, style, &bounds)).boxed()
 }
 
-/// A nested shape of at most `budget` coordinates.
-pub fn shape(budget: i64) -> impl Strategy<Value = IntTuple<i64>> {
-    compact(budget).prop_map(|a| a.shape).boxed()
+/// A nested shape within bounds.
+pub fn shape(bounds: impl Into<Bounds>) -> BoxedStrategy<IntTuple<i64>> {
+    compact(bounds).prop_map(|a| a.shape).boxed()
 }
 
 /// A compact layout, first leaf fastest.
-pub fn compact(budget: i64) -> impl Strategy<Value = Plain> {
-    styled(Style::COMPACT, budget)
+pub fn compact(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    styled(Style::COMPACT, bounds)
 }
 
 /// A compact layout whose leaves are in any order: a bijection onto its size.
-pub fn permuted(budget: i64) -> impl Strategy<Value = Plain> {
-    styled(Style::PERMUTED, budget)
+pub fn permuted(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    styled(Style::PERMUTED, bounds)
 }
 
 /// An injective layout with gaps; its strides nest, so its left inverse exists.
-pub fn padded(budget: i64) -> impl Strategy<Value = Plain> {
-    styled(Style::PADDED, budget)
+pub fn padded(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    styled(Style::PADDED, bounds)
 }
 
 /// A compact layout in any order, some of whose leaves have stride 0.
-pub fn broadcast(budget: i64) -> impl Strategy<Value = Plain> {
-    styled(Style::BROADCAST, budget)
+pub fn broadcast(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    styled(Style::BROADCAST, bounds)
 }
 
 /// A layout with gaps and stride-0 leaves, whose strides nest ([`Plain::nests`]).
-pub fn nested_strides(budget: i64) -> impl Strategy<Value = Plain> {
-    styled(Style::NESTED, budget)
+pub fn nested_strides(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    styled(Style::NESTED, bounds)
 }
 
 /// Any layout: in a seventh of the leaves the stride is out of the blue.
-pub fn layout(budget: i64) -> impl Strategy<Value = Plain> {
-    styled(Style::ANY, budget)
+pub fn layout(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    styled(Style::ANY, bounds)
+}
+
+/// A layout whose strides nest and whose extents, strides and indices may exceed 32 bits, but not 60: half of them have
+/// indices beyond 2^32. `bounds` says rank, depth and extents before they are scaled; its size is not asked.
+pub fn large(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    large_styled(Style::NESTED, bounds)
+}
+
+/// As [`large`], and a bijection onto its size.
+pub fn large_permuted(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    large_styled(Style::PERMUTED, bounds)
+}
+
+/// As [`large`], and injective.
+pub fn large_padded(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    large_styled(Style::PADDED, bounds)
+}
+
+fn powers() -> impl Strategy<Value = Vec<(u8, u8)>> {
+    let power = || prop_oneof![Just(0u8), 0u8..40];
+    vec((power(), power()), 5)
+}
+
+fn large_styled(style: Style, bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    let bounds = bounds.into();
+    (layout_choice(&bounds), powers())
+        .prop_map(move |(choice, scale)| choices::large(&choice, &scale, style, &bounds))
+        .boxed()
+}
+
+/// `(outer, inner)` as for [`composition`], of a [`large`] layout.
+pub fn large_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (large(&bounds), digit_choice())
+        .prop_map(move |(outer, choice)| {
+            let inner = choices::inner_of(&outer, &choice, &bounds);
+            (outer, inner)
+        })
+        .boxed()
+}
+
+/// `(whole, tile)` as for [`division`], of a [`large`] layout.
+pub fn large_division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (large(&bounds), digit_choice())
+        .prop_map(move |(whole, choice)| {
+            let tile = choices::tile_of(&whole, &choice, &bounds);
+            (whole, tile)
+        })
+        .boxed()
+}
+
+/// A [`large`] layout and how far its complement is to reach.
+pub fn large_complement(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
+    (large(bounds), 0u32..50, 1i64..9).prop_map(|(a, power, times)| (a, times << power)).boxed()
+}
+
+/// `(block, tiler)` as for [`product`], of a [`large`] block.
+pub fn large_product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (large(&bounds), leaf_choices(2), digit_choice())
+        .prop_map(move |(block, top, choice)| {
+            // Copies of what reaches further would leave 62 bits.
+            let tiler = if block.fits(1 << 40) {
+                choices::copies_of(&block, &top, &choice, 1 << 20, &bounds)
+            } else {
+                Plain::new(1, 0)
+            };
+            (block, tiler)
+        })
+        .boxed()
+}
+
+/// A [`large`] layout and `n`, where each `n` consecutive elements can be taken as one, and each taken apart into `n`.
+pub fn large_cast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
+    let bounds = bounds.into();
+    (layout_choice(&fewer(&bounds)), powers(), 0u32..4)
+        .prop_map(move |(choice, scale, n)| {
+            let large = choices::large(&choice, &scale, Style::NESTED, &fewer(&bounds));
+            let n = if large.fits(1 << 54) { 1i64 << n } else { 1 };
+            (choices::parts_of(&large, n, n, &bounds), n)
+        })
+        .boxed()
+}
+
+/// A layout in a part of whose leaves the stride is negative.
+pub fn negative(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
+    (layout(bounds), any::<u8>()).prop_map(|(a, which)| choices::negated(&a, which)).boxed()
+}
+
+/// `(outer, inner)` as for [`composition`], where strides of `outer` may be negative; those of `inner` are not.
+pub fn negative_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (negative(&bounds), digit_choice())
+        .prop_map(move |(outer, choice)| {
+            let inner = choices::inner_of(&outer, &choice, &bounds);
+            (outer, inner)
+        })
+        .boxed()
+}
+
+/// `(whole, tile)` as for [`division`], where strides of `whole` may be negative.
+pub fn negative_division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
+    let bounds = bounds.into();
+    (negative(&bounds), digit_choice())
+        .prop_map(move |(whole, choice)| {
+            let tile = choices::tile_of(&whole, &choice, &bounds);
+            (whole, Tiling::Layout(tile))
+        })
+        .boxed()
+}
+
+/// A layout of constant extents, some of whose strides are multiples of symbols.
+pub fn symbolic(bounds: impl Into<Bounds>) -> BoxedStrategy<Symbolic> {
+    (layout(bounds), vec(0u8..6, 8))
+        .prop_map(|(a, which)| {
+            let mut which = which.into_iter();
+            let stride = a.stride.map(&mut |&factor| match which.next() {
+                Some(symbol @ 1..=3) if factor != 0 => {
+                    Term { factor, symbol: Some(usize::from(symbol) - 1) }
+                }
+                _ => Term { factor, symbol: None },
+            });
+            Symbolic { shape: a.shape, stride }
+        })
+        .boxed()
+}
+
+/// `(outer, inner)` as for [`composition`], where strides of `outer` may be multiples of symbols.
+pub fn symbolic_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Symbolic, Plain)> {
+    let bounds = bounds.into();
+    (symbolic(&bounds), digit_choice())
+        .prop_map(move |(outer, choice)| {
+            let inner = choices::inner_of(&outer.at_distinct_values(), &choice, &bounds);
+            (outer, inner)
+        })
+        .boxed()
+}
+
+/// A swizzle, and an index of any number of bits up to 61.
+pub fn large_swizzle() -> BoxedStrategy<(Bits, i64)> {
+    (swizzle(), 0u32..62, any::<u64>())
+        .prop_map(|((swizzle, _), bits, index)| (swizzle, (index & ((1 << bits) - 1)) as i64))
+        .boxed()
+}
+
+/// A layout under a swizzle: the swizzle, an offset, the layout, and an inner layout that composes with it.
+pub fn swizzled_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i64, Plain, Plain)> {
+    (swizzle(), composition(bounds))
+        .prop_map(|((swizzle, offset), (outer, inner))| (swizzle, offset, outer, inner))
+        .boxed()
+}
+
+/// A swizzle of elements of a width in bits, and another width in which it is a swizzle.
+pub fn swizzle_recast() -> BoxedStrategy<(Bits, u32, u32)> {
+    (swizzle(), 0u32..4, 0u32..4, any::<bool>())
+        .prop_map(|((swizzle, _), more, bits, wider)| {
+            let (narrow, wide) = (1 << bits, 1 << (bits + more));
+            if wider {
+                (Bits { base: swizzle.base + more, ..swizzle }, narrow, wide)
+            } else {
+                (swizzle, wide, narrow)
+            }
+        })
+        .boxed()
 }
 
 /// A swizzle of up to 12 bits and an index anywhere below its third period.
-pub fn swizzle() -> impl Strategy<Value = (Bits, i64)> {
+pub fn swizzle() -> BoxedStrategy<(Bits, i64)> {
     (0u32..=3, 0u32..=4, 0u32..=3, any::<u16>())
         .prop_map(|(bits, base, more, index)| {
             let swizzle = Bits { bits, base, shift: bits + more };
@@ -97,8 +265,8 @@ pub fn swizzle() -> impl Strategy<Value = (Bits, i64)> {
 }
 
 /// A layout under a swizzle: the swizzle, an offset, the layout.
-pub fn swizzled(budget: i64) -> impl Strategy<Value = (Bits, i64, Plain)> {
-    (swizzle(), layout(budget)).prop_map(|((swizzle, offset), a)| (swizzle, offset, a)).boxed()
+pub fn swizzled(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i64, Plain)> {
+    (swizzle(), layout(bounds)).prop_map(|((swizzle, offset), a)| (swizzle, offset, a)).boxed()
 }
 
 /// `(outer, inner)` whose composition is a layout: the leaves of `inner` are runs of digits in which
@@ -114,68 +282,76 @@ pub fn swizzled(budget: i64) -> impl Strategy<Value = (Bits, i64, Plain)> {
 ///     prop_assert!(layout(&a)?.compose(&layout(&b)?).is_ok());
 /// });
 /// ```
-pub fn composition(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (layout(budget), digit_choice())
-        .prop_map(|(outer, choice)| {
-            let inner = choices::inner_of(&outer, &choice);
+pub fn composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (layout(&bounds), digit_choice())
+        .prop_map(move |(outer, choice)| {
+            let inner = choices::inner_of(&outer, &choice, &bounds);
             (outer, inner)
         })
         .boxed()
 }
 
 /// A layout and a tiling by mode that composes with it.
-pub fn composition_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
-    by_mode(layout(budget), choices::inner_of)
+pub fn composition_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
+    let bounds = bounds.into();
+    by_mode(layout(&bounds), move |whole, choice| choices::inner_of(whole, choice, &bounds))
 }
 
 /// Two layouts out of the blue: an operation may refuse them.
-pub fn any_pair(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (layout(budget), layout(budget)).boxed()
+pub fn any_pair(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (layout(&bounds), layout(&bounds)).boxed()
 }
 
 /// A layout whose strides nest, and how far its complement is to reach.
-pub fn complement(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 1..=2 * budget.max(1)).boxed()
+pub fn complement(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
+    let bounds = bounds.into();
+    (nested_strides(&bounds), 1..=2 * bounds.points()).boxed()
 }
 
 /// `(whole, tile)`: the tile takes whole digits of `whole`, so that it divides without rest.
-pub fn division(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
-    (layout(budget), digit_choice())
-        .prop_map(|(whole, choice)| {
-            let tile = choices::tile_of(&whole, &choice);
+pub fn division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
+    let bounds = bounds.into();
+    (layout(&bounds), digit_choice())
+        .prop_map(move |(whole, choice)| {
+            let tile = choices::tile_of(&whole, &choice, &bounds);
             (whole, Tiling::Layout(tile))
         })
         .boxed()
 }
 
 /// A layout and a tiling by mode that divides it without rest.
-pub fn division_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
-    by_mode(layout(budget), choices::tile_of)
+pub fn division_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
+    let bounds = bounds.into();
+    by_mode(layout(&bounds), move |whole, choice| choices::tile_of(whole, choice, &bounds))
 }
 
 /// `(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of what
-/// the block leaves out, and makes at most 64 times the budget of copies.
-pub fn product(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (nested_strides(budget), leaf_choices(3), digit_choice())
+/// the block leaves out, and makes at most 64 times the size of copies.
+pub fn product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (nested_strides(&bounds), leaf_choices(3), digit_choice())
         .prop_map(move |(block, top, choice)| {
-            let tiler = choices::copies_of(&block, &top, &choice, 64 * budget);
+            let tiler = choices::copies_of(&block, &top, &choice, 64 * bounds.points(), &bounds);
             (block, tiler)
         })
         .boxed()
 }
 
 /// A layout and a tiling by mode, mode by mode as for [`product`].
-pub fn product_by_mode(budget: i64) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
-    by_mode(nested_strides(budget), |block, choice| {
+pub fn product_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
+    let bounds = bounds.into();
+    by_mode(nested_strides(&bounds), move |block, choice| {
         let top = [LeafChoice { extent: 2, order: 0, spread: 0 }; 2];
-        choices::copies_of(block, &top, choice, 24)
+        choices::copies_of(block, &top, choice, 24, &bounds)
     })
 }
 
 fn by_mode(
     whole: impl Strategy<Value = Plain> + 'static,
     tile: impl Fn(&Plain, &DigitChoice) -> Plain + 'static,
-) -> impl Strategy<Value = (Plain, Tiling<Plain>)> {
+) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
     (whole, vec(digit_choice(), 1..3))
         .prop_map(move |(whole, choices)| {
             let whole = choices::with_modes(whole);
@@ -185,53 +361,63 @@ fn by_mode(
         .boxed()
 }
 
+/// Bounds that leave room for a leaf more.
+fn fewer(bounds: &Bounds) -> Bounds {
+    Bounds { rank: bounds.rank.saturating_sub(1), ..bounds.clone() }
+}
+
 /// A layout and `n`, where each `n` consecutive elements can be taken as one.
-pub fn upcast(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 0u32..4, 0u32..4)
-        .prop_map(|(large, n, parts)| {
-            let small = choices::parts_of(&large, 1 << n, 1 << parts.min(n));
+pub fn upcast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
+    let bounds = bounds.into();
+    (nested_strides(fewer(&bounds)), 0u32..4, 0u32..4)
+        .prop_map(move |(large, n, parts)| {
+            let small = choices::parts_of(&large, 1 << n, 1 << parts.min(n), &bounds);
             (small, 1 << n)
         })
         .boxed()
 }
 
 /// A layout and `n`, where each element can be taken apart into `n`.
-pub fn downcast(budget: i64) -> impl Strategy<Value = (Plain, i64)> {
-    (nested_strides(budget), 1i64..6)
-        .prop_map(|(large, n)| (choices::parts_of(&large, 1, 1), n))
+pub fn downcast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
+    let bounds = bounds.into();
+    (nested_strides(fewer(&bounds)), 1i64..6)
+        .prop_map(move |(large, n)| (choices::parts_of(&large, 1, 1, &bounds), n))
         .boxed()
 }
 
 /// A layout of elements, their width in bits, and another width in which it can be seen.
-pub fn recast(budget: i64) -> impl Strategy<Value = (Plain, i64, i64)> {
-    (nested_strides(budget), 0u32..4, 0u32..4, 0u32..4, any::<bool>())
-        .prop_map(|(large, n, parts, bits, wider)| {
+pub fn recast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64, i64)> {
+    let bounds = bounds.into();
+    (nested_strides(fewer(&bounds)), 0u32..4, 0u32..4, 0u32..4, any::<bool>())
+        .prop_map(move |(large, n, parts, bits, wider)| {
             let (narrow, wide) = (1 << bits, 1 << (bits + n));
             if wider {
-                (choices::parts_of(&large, 1 << n, 1 << parts.min(n)), narrow, wide)
+                (choices::parts_of(&large, 1 << n, 1 << parts.min(n), &bounds), narrow, wide)
             } else {
-                (choices::parts_of(&large, 1, 1), wide, narrow)
+                (choices::parts_of(&large, 1, 1, &bounds), wide, narrow)
             }
         })
         .boxed()
 }
 
 /// A layout and a shape under which the same function is a layout.
-pub fn with_shape(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>)> {
-    (layout(budget), digit_choice())
-        .prop_map(|(a, choice)| {
-            let shape = choices::shape_of(&a, &choice).shape;
+pub fn with_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<i64>)> {
+    let bounds = bounds.into();
+    (layout(&bounds), digit_choice())
+        .prop_map(move |(a, choice)| {
+            let shape = choices::shape_of(&a, &choice, &bounds).shape;
             (a, shape)
         })
         .boxed()
 }
 
 /// A flat bijective block and a shape that whole copies of it fill.
-pub fn tile_to_shape(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>)> {
-    (leaf_choices(3), vec(1i64..5, 3))
+pub fn tile_to_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<i64>)> {
+    let bounds = bounds.into();
+    (leaf_choices(bounds.leaves().min(3)), vec(1i64..5, 3))
         .prop_map(move |(leaves, times)| {
-            let leaves = choices::leaves(&leaves, Style::PERMUTED, budget);
-            let block = choices::with_modes(choices::nest(&leaves, &[]));
+            let leaves = choices::leaves(&leaves, Style::PERMUTED, &bounds);
+            let block = choices::with_modes(choices::nest(&leaves, &[], &bounds));
             let shape: Vec<i64> =
                 block.shape.flatten().iter().zip(&times).map(|(extent, n)| extent * n).collect();
             (block, shape.into())
@@ -240,8 +426,8 @@ pub fn tile_to_shape(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>
 }
 
 /// A layout and a tuple that refines it less deeply: the parts that are coalesced on their own.
-pub fn profile(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<i64>)> {
-    (layout(budget), 0usize..3)
+pub fn profile(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<i64>)> {
+    (layout(bounds), 0usize..3)
         .prop_map(|(a, depth)| {
             let profile = cut_at(&a.shape, depth);
             (a, profile)
@@ -259,19 +445,20 @@ fn cut_at(shape: &IntTuple<i64>, depth: usize) -> IntTuple<i64> {
 }
 
 /// Two layouts of the same leaves; the second has its strides in another order, or the same.
-pub fn same_shape(budget: i64) -> impl Strategy<Value = (Plain, Plain)> {
-    (layout_choice(), 0usize..3)
+pub fn same_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
+    let bounds = bounds.into();
+    (layout_choice(&bounds), 0usize..3)
         .prop_map(move |(choice, turn)| {
-            let a = choices::layout(&choice, Style::PADDED, budget);
+            let a = choices::layout(&choice, Style::PADDED, &bounds);
             let style = [Style::PADDED, Style::COMPACT, Style::PERMUTED][turn];
-            (a, choices::layout(&choice, style, budget))
+            (a, choices::layout(&choice, style, &bounds))
         })
         .boxed()
 }
 
 /// A layout with a range of its modes, `begin <= end`.
-pub fn mode_range(budget: i64) -> impl Strategy<Value = (Plain, usize, usize)> {
-    (layout(budget), 0usize..8, 0usize..8)
+pub fn mode_range(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, usize, usize)> {
+    (layout(bounds), 0usize..8, 0usize..8)
         .prop_map(|(a, begin, length)| {
             let a = choices::with_modes(a);
             let rank = a.shape.rank();
@@ -282,8 +469,8 @@ pub fn mode_range(budget: i64) -> impl Strategy<Value = (Plain, usize, usize)> {
 }
 
 /// A layout and a coordinate into it of which modes at any depth are `None`: left open.
-pub fn slice(budget: i64) -> impl Strategy<Value = (Plain, IntTuple<Option<i64>>)> {
-    (layout(budget), vec(0u8..16, 0..8))
+pub fn slice(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<Option<i64>>)> {
+    (layout(bounds), vec(0u8..16, 0..8))
         .prop_map(|(a, picks)| {
             let a = choices::with_modes(a);
             let coord = open(&a.shape, &mut picks.into_iter(), true);
@@ -311,24 +498,29 @@ fn open(
 }
 
 /// Shapes of which each refines the one before, and a fourth one that need not.
-pub fn refinements(budget: i64) -> impl Strategy<Value = [IntTuple<i64>; 4]> {
+pub fn refinements(bounds: impl Into<Bounds>) -> BoxedStrategy<[IntTuple<i64>; 4]> {
+    let bounds = bounds.into();
     let split = || vec((0u8..16, 0u8..16), 0..3);
-    (shape(budget), split(), split(), shape(budget))
-        .prop_map(|(a, first, second, other)| {
-            let b = refine(&a, &mut first.into_iter());
-            let c = refine(&b, &mut second.into_iter());
+    (shape(&bounds), split(), split(), shape(&bounds))
+        .prop_map(move |(a, first, second, other)| {
+            let b = refine(&a, &mut first.into_iter(), bounds.depth);
+            let c = refine(&b, &mut second.into_iter(), bounds.depth);
             [a, b, c, other]
         })
         .boxed()
 }
 
-fn refine(a: &IntTuple<i64>, splits: &mut impl Iterator<Item = (u8, u8)>) -> IntTuple<i64> {
+fn refine(
+    a: &IntTuple<i64>,
+    splits: &mut impl Iterator<Item = (u8, u8)>,
+    depth: usize,
+) -> IntTuple<i64> {
     match a {
-        IntTuple::Tuple(modes) => {
-            IntTuple::Tuple(modes.iter().map(|mode| refine(mode, splits)).collect())
-        }
+        IntTuple::Tuple(modes) => IntTuple::Tuple(
+            modes.iter().map(|mode| refine(mode, splits, depth.saturating_sub(1))).collect(),
+        ),
         IntTuple::Leaf(extent) => match splits.next() {
-            Some((how, place)) if how > 3 => {
+            Some((how, place)) if how > 3 && depth > 0 => {
                 let divisors: Vec<i64> = (1..=*extent).filter(|d| extent % d == 0).collect();
                 let inner = divisors[usize::from(place) % divisors.len()];
                 IntTuple::from(vec![inner, extent / inner])
@@ -339,15 +531,15 @@ fn refine(a: &IntTuple<i64>, splits: &mut impl Iterator<Item = (u8, u8)>) -> Int
 }
 
 /// A thread-value layout that is a bijection onto its tile.
-pub fn thread_value(budget: i64) -> impl Strategy<Value = ThreadValue> {
-    (compact(budget), digit_choice())
+pub fn thread_value(bounds: impl Into<Bounds>) -> BoxedStrategy<ThreadValue> {
+    (compact(bounds), digit_choice())
         .prop_map(|(tile, choice)| split_tile(&tile, &choice, 1))
         .boxed()
 }
 
 /// A thread-value layout in which several threads hold each element.
-pub fn replicated_thread_value(budget: i64) -> impl Strategy<Value = ThreadValue> {
-    (compact(budget), digit_choice(), 2i64..5)
+pub fn replicated_thread_value(bounds: impl Into<Bounds>) -> BoxedStrategy<ThreadValue> {
+    (compact(bounds), digit_choice(), 2i64..5)
         .prop_map(|(tile, choice, times)| split_tile(&tile, &choice, times))
         .boxed()
 }
@@ -360,7 +552,8 @@ fn split_tile(tile: &Plain, choice: &DigitChoice, times: i64) -> ThreadValue {
         nesting: vec![],
         ..choice.clone()
     };
-    let digits = choices::tile_of(tile, &all);
+    let free = Bounds { rank: usize::MAX, depth: usize::MAX, ..Bounds::default() };
+    let digits = choices::tile_of(tile, &all, &free);
     for (k, leaf) in digits.leaves().into_iter().enumerate() {
         let to_thread = choice.uses.get(k).is_some_and(|u| u.0 % 2 == 1);
         if to_thread { threads.push(leaf) } else { values.push(leaf) }
@@ -368,6 +561,7 @@ fn split_tile(tile: &Plain, choice: &DigitChoice, times: i64) -> ThreadValue {
     if times > 1 {
         threads.push((times, 0));
     }
-    let halves = [choices::nest(&threads, &choice.nesting), choices::nest(&values, &[])];
+    let halves =
+        [choices::nest(&threads, &choice.nesting, &free), choices::nest(&values, &[], &free)];
     ThreadValue { tile: tile.shape.clone(), layout: Plain::concat(&halves) }
 }

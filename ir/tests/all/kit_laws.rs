@@ -1,6 +1,15 @@
-//! The laws of the kit for this crate's own layouts.
+//! The laws of the kit for this crate's own layouts, over numbers and over symbols.
 
-use carbyne_ir::kit::layout_laws;
-use carbyne_ir::layout::Layout;
+mod numbers {
+    use carbyne_ir::kit::layout_laws;
+    use carbyne_ir::layout::Layout;
 
-layout_laws!(Layout);
+    layout_laws!(Layout);
+}
+
+mod symbols {
+    use carbyne_ir::kit::layout_laws;
+    use carbyne_ir::kit::ours::OverSymbols;
+
+    layout_laws!(OverSymbols, cases = 512);
+}

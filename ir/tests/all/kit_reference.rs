@@ -1,7 +1,7 @@
 //! The laws of every operation hold for a plain implementation of it, written leaf by leaf: a law that
 //! could not hold would be found here, whatever operations this crate's layouts have.
 
-use carbyne_ir::kit::{Answer, LayoutLike, Plain, Tiling, layout_laws};
+use carbyne_ir::kit::{Answer, Bits, LayoutLike, Plain, Tiling, layout_laws};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::tuple::IntTuple;
 
@@ -98,6 +98,18 @@ impl Naive {
     }
 }
 
+/// Whether both are nested alike; `below` says what may stand where `a` has a number and `b` a tuple.
+fn alike(a: &IntTuple, b: &IntTuple, below: &impl Fn(&IntTuple, &IntTuple) -> bool) -> bool {
+    match (a, b) {
+        (IntTuple::Leaf(_), IntTuple::Leaf(_)) => true,
+        (IntTuple::Tuple(x), IntTuple::Tuple(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(a, b)| alike(a, b, below))
+        }
+        (IntTuple::Leaf(_), _) => below(a, b),
+        _ => false,
+    }
+}
+
 impl LayoutLike for Naive {
     fn build(shape: &IntTuple, stride: &IntTuple) -> Answer<Self> {
         got(Plain::new(shape.clone(), stride.clone()))
@@ -107,6 +119,140 @@ impl LayoutLike for Naive {
     }
     fn stride(&self) -> IntTuple {
         self.0.stride.clone()
+    }
+    fn eval(&self, mut i: i64) -> Answer<i64> {
+        let mut index = 0;
+        for (extent, stride) in self.0.leaves() {
+            index += i % extent * stride;
+            i /= extent;
+        }
+        Answer::Got(index)
+    }
+    fn eval_at(&self, coord: &IntTuple) -> Answer<i64> {
+        let part = |a: &Plain, c: &IntTuple| Naive(a.clone()).eval_at(c);
+        match coord {
+            IntTuple::Leaf(i) => self.eval(*i),
+            IntTuple::Tuple(parts) => {
+                let parts = self.0.modes().into_iter().zip(parts);
+                let sum = parts.map(|(a, c)| match part(&a, c) {
+                    Answer::Got(index) => index,
+                    other => panic!("{other:?}"),
+                });
+                Answer::Got(sum.sum())
+            }
+        }
+    }
+    fn coalesce(&self) -> Answer<Self> {
+        let mut merged: Vec<(i64, i64)> = vec![];
+        for (extent, stride) in self.0.leaves() {
+            match merged.last_mut() {
+                _ if extent == 1 => {}
+                Some(last) if last.0 * last.1 == stride => last.0 *= extent,
+                _ => merged.push((extent, stride)),
+            }
+        }
+        got(match merged.as_slice() {
+            [] => Plain::new(1, 0),
+            [(extent, stride)] => Plain::new(*extent, *stride),
+            leaves => Plain::flat(leaves),
+        })
+    }
+    fn filter(&self) -> Answer<Self> {
+        let mut kept = self.0.leaves();
+        kept.retain(|&(extent, stride)| extent > 1 && stride != 0);
+        Naive(Plain::flat(&kept)).coalesce()
+    }
+    fn flatten(&self) -> Answer<Self> {
+        got(Plain::flat(&self.0.leaves()))
+    }
+    fn complement(&self, cotarget: i64) -> Answer<Self> {
+        let mut leaves = self.0.leaves();
+        leaves.retain(|&(extent, stride)| extent > 1 && stride != 0);
+        leaves.sort_by_key(|&(_, stride)| stride);
+        let (mut gaps, mut reach) = (vec![], 1);
+        for (extent, stride) in leaves {
+            if stride < reach || stride % reach != 0 {
+                return Answer::Refused(format!("{extent}:{stride} does not nest"));
+            }
+            gaps.push((stride / reach, reach));
+            reach = extent * stride;
+        }
+        gaps.push(((cotarget + reach - 1) / reach, reach));
+        Naive(Plain::flat(&gaps)).coalesce()
+    }
+    fn left_inverse(&self) -> Answer<Self> {
+        plain(LayoutLike::left_inverse(&ours(&self.0)))
+    }
+    fn with_shape(&self, shape: &IntTuple) -> Answer<Self> {
+        let mut next = 1;
+        let stride = shape.map(&mut |&extent| {
+            next *= extent;
+            next / extent
+        });
+        self.composition(&Tiling::Layout(Naive(Plain::new(shape.clone(), stride))))
+    }
+    fn group(&self, begin: usize, end: usize) -> Answer<Self> {
+        let modes = self.0.modes();
+        let (low, rest) = modes.split_at(begin);
+        let (middle, high) = rest.split_at(end - begin);
+        got(Plain::concat(&[low, &[Plain::concat(middle)], high].concat()))
+    }
+    fn concat(modes: &[Self]) -> Answer<Self> {
+        let modes: Vec<Plain> = modes.iter().map(|mode| mode.0.clone()).collect();
+        got(Plain::concat(&modes))
+    }
+    fn congruent(a: &IntTuple, b: &IntTuple) -> Answer<bool> {
+        Answer::Got(alike(a, b, &|_, _| false))
+    }
+    fn weakly_congruent(a: &IntTuple, b: &IntTuple) -> Answer<bool> {
+        Answer::Got(alike(a, b, &|_, _| true))
+    }
+    fn compatible(a: &IntTuple, b: &IntTuple) -> Answer<bool> {
+        let size = |t: &IntTuple| t.flatten().iter().product::<i64>();
+        let fits = |a: &IntTuple, b: &IntTuple| size(a) == size(b);
+        fn walk(a: &IntTuple, b: &IntTuple, fits: &impl Fn(&IntTuple, &IntTuple) -> bool) -> bool {
+            match (a, b) {
+                (IntTuple::Leaf(_), _) => fits(a, b),
+                (IntTuple::Tuple(x), IntTuple::Tuple(y)) => {
+                    x.len() == y.len() && x.iter().zip(y).all(|(a, b)| walk(a, b, fits))
+                }
+                _ => false,
+            }
+        }
+        Answer::Got(walk(a, b, &fits))
+    }
+    fn swizzle(s: Bits, index: i64) -> Answer<i64> {
+        let bit = |k: u32| index >> k & 1;
+        let flip = |k: u32| (bit(s.base + s.shift + k)) << (s.base + k);
+        Answer::Got(index ^ (0..s.bits).map(flip).sum::<i64>())
+    }
+    fn swizzled_eval(&self, swizzle: Bits, offset: i64, i: i64) -> Answer<i64> {
+        match self.eval(i) {
+            Answer::Got(index) => Naive::swizzle(swizzle, offset + index),
+            other => other,
+        }
+    }
+    fn swizzled_composition(
+        &self,
+        swizzle: Bits,
+        offset: i64,
+        inner: &Self,
+        i: i64,
+    ) -> Answer<i64> {
+        match inner.eval(i) {
+            Answer::Got(at) => self.swizzled_eval(swizzle, offset, at),
+            other => other,
+        }
+    }
+    fn swizzle_recast(s: Bits, old_bits: u32, new_bits: u32) -> Answer<Bits> {
+        let base = s.base as i32 + old_bits.ilog2() as i32 - new_bits.ilog2() as i32;
+        match u32::try_from(base) {
+            Ok(base) => Answer::Got(Bits { base, ..s }),
+            Err(_) => Answer::Refused("tears elements apart".to_owned()),
+        }
+    }
+    fn has_negative_strides() -> bool {
+        true
     }
     fn coalesce_by(&self, profile: &IntTuple) -> Answer<Self> {
         got(self.by_profile(profile))

@@ -1,9 +1,13 @@
 //! Tests of the layout algebra, its kit and the text format, one program so that they link once.
+//!
+//! Without the feature `text` those of the algebra and the kit are left.
 
+mod kit_bugs;
 mod kit_catches;
 mod kit_laws;
 mod kit_oracles;
 mod kit_reference;
+mod kit_settings;
 mod kit_shrinking;
 mod layout_expr;
 mod layout_known;
@@ -11,8 +15,15 @@ mod layout_laws;
 mod layout_referee;
 mod layout_semantics;
 mod layout_symbolic;
+#[cfg(feature = "text")]
 mod nodes;
+#[cfg(feature = "text")]
 mod text_errors;
+#[cfg(feature = "text")]
 mod text_examples;
+#[cfg(feature = "text")]
 mod text_limits;
+#[cfg(feature = "text")]
+mod text_oracles;
+#[cfg(feature = "text")]
 mod text_properties;

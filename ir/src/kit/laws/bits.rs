@@ -159,3 +159,94 @@ pub fn law_swizzled_eval<T: LayoutLike>(swizzle: Bits, offset: i64, a: &Plain) -
         Ok(())
     })
 }
+
+/// A swizzle is what its definition says at any index, and applied twice it changes nothing.
+pub fn law_swizzle_involution<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
+    judge("swizzle_involution", &[("swizzle", &swizzle), ("index", &index)], |case| {
+        let moved = case.must("swizzle", T::swizzle(swizzle, index))?;
+        case.same("the index", &moved, &swizzled(swizzle, index))?;
+        let back = case.must("swizzle", T::swizzle(swizzle, moved))?;
+        case.same("the index moved twice", &back, &index)
+    })
+}
+
+/// A swizzle permutes each of its periods: the one that `index` lies in.
+pub fn law_swizzle_bijection<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
+    judge("swizzle_bijection", &[("swizzle", &swizzle), ("index", &index)], |case| {
+        let period = 1i64 << (swizzle.bits + swizzle.base + swizzle.shift);
+        let begin = index - index.rem_euclid(period);
+        let mut seen = vec![false; period as usize];
+        for i in begin..begin + period {
+            let moved = case.must("swizzle", T::swizzle(swizzle, i))?;
+            let place = usize::try_from(moved - begin).ok().and_then(|at| seen.get_mut(at));
+            let Some(place) = place else {
+                let wanted = format!("{begin} to {}", begin + period - 1);
+                return Err(case.broken(
+                    "an index of the period",
+                    Some(i.to_string()),
+                    &moved,
+                    &wanted,
+                ));
+            };
+            if std::mem::replace(place, true) {
+                let found = format!("{moved} again");
+                return Err(case.broken(
+                    "an index of the period",
+                    Some(i.to_string()),
+                    &found,
+                    &"each once",
+                ));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Elements of another width are moved with the memory that they lie in.
+pub fn law_swizzle_recast<T: LayoutLike>(swizzle: Bits, old_bits: u32, new_bits: u32) -> LawResult {
+    let inputs: [(&'static str, &dyn std::fmt::Display); 3] =
+        [("swizzle", &swizzle), ("old bits", &old_bits), ("new bits", &new_bits)];
+    judge("swizzle_recast", &inputs, |case| {
+        let answer = T::swizzle_recast(swizzle, old_bits, new_bits);
+        let other = case.must("swizzle_recast", answer)?;
+        let (small, large, n) = if new_bits <= old_bits {
+            (other, swizzle, i64::from(old_bits / new_bits))
+        } else {
+            (swizzle, other, i64::from(new_bits / old_bits))
+        };
+        let reach = small.bits + small.base + small.shift;
+        case.holds("the swizzle reaches no further than 30 bits", reach <= 30)?;
+        // Its three fields are seen in one period; its ends and some places between will do for a long one.
+        let period = 1i64 << reach;
+        let step = (period / 4096).max(1) | 1;
+        for i in (0..period).step_by(step as usize) {
+            let wanted = swizzled(large, i / n) * n + i % n;
+            case.point("the element", || i.to_string(), swizzled(small, i), wanted)?;
+        }
+        Ok(())
+    })
+}
+
+/// A layout under a swizzle composed with another: the inner layout, the outer one, the offset, then the swizzle.
+pub fn law_swizzled_composition<T: LayoutLike>(
+    swizzle: Bits,
+    offset: i64,
+    outer: &Plain,
+    inner: &Plain,
+) -> LawResult {
+    let inputs: [(&'static str, &dyn std::fmt::Display); 4] =
+        [("swizzle", &swizzle), ("offset", &offset), ("outer", outer), ("inner", inner)];
+    judge("swizzled_composition", &inputs, |case| {
+        let (left, right): (T, T) = (case.build(outer)?, case.build(inner)?);
+        let table = case.values(outer)?;
+        for (i, &at) in case.values(inner)?.iter().enumerate() {
+            let found = left.swizzled_composition(swizzle, offset, &right, i as i64);
+            let found = case.must("swizzled_composition", found)?;
+            let Some(index) = usize::try_from(at).ok().and_then(|at| table.get(at)) else {
+                continue;
+            };
+            case.point("the value", || i.to_string(), found, swizzled(swizzle, offset + index))?;
+        }
+        Ok(())
+    })
+}

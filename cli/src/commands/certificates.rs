@@ -1,0 +1,142 @@
+//! `decompose --emit json`: the decomposed text, what was chosen, and the relations that make it right, as data.
+//!
+//! Layouts are texts, `shape:stride`. The names of a relation's parts are those of its variant in the library, where their
+//! meaning stands.
+
+use carbyne_decompose::Decomposed;
+use carbyne_decompose::certificate::{Certificate, Relation};
+use carbyne_decompose::solve::{Leaf, Searched};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::span::LineIndex;
+use carbyne_ir::text;
+use serde_json::{Value, json};
+
+/// All of a decomposition; `source` is the text that was decomposed.
+pub(super) fn document(found: &Decomposed, source: &str, arch: &str) -> String {
+    let lines = Lines::new(found, source);
+    let object = json!({
+        "arch": arch,
+        "text": found.text,
+        "tile_level": found.tile_level,
+        "search": searched(&found.searched),
+        "solutions": found.leaves.iter().map(|leaf| solution(leaf, &lines)).collect::<Vec<_>>(),
+        "certificates": found.certificates.iter().map(|c| certificate(c, &lines)).collect::<Vec<_>>(),
+    });
+    format!("{object:#}\n")
+}
+
+/// Where specs stand.
+pub(super) struct Lines<'a> {
+    found: &'a Decomposed,
+    source: LineIndex,
+    tile_level: Option<(Program, LineIndex)>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(found: &'a Decomposed, source: &str) -> Self {
+        // Read as it was when it was decomposed.
+        let program = text::parse(&found.tile_level)
+            .and_then(|module| carbyne_decompose::checked(&module, &found.tile_level))
+            .ok();
+        let tile_level = program.map(|program| (program, LineIndex::new(&found.tile_level)));
+        Lines { found, source: LineIndex::new(source), tile_level }
+    }
+
+    /// The line of the file that an operation was written or generated for.
+    pub(super) fn source(&self, id: SpecId) -> usize {
+        let span = self.found.origins.tile.get(usize::from(id)).copied().unwrap_or_default();
+        self.source.line(span.start)
+    }
+
+    /// The line of the tile-level text.
+    fn tile_level(&self, id: SpecId) -> Option<usize> {
+        let (program, lines) = self.tile_level.as_ref()?;
+        (usize::from(id) < program.specs.len()).then(|| lines.line(program.specs[id].span.start))
+    }
+}
+
+/// How far the search went.
+pub(super) fn searched(s: &Searched) -> Value {
+    json!({
+        "solutions_costed": s.leaves,
+        "branches_pruned": s.pruned,
+        "branches_dead": s.dead,
+        "ended_at_budget": s.cut_off,
+    })
+}
+
+/// What was chosen, and its cost.
+pub(super) fn solution(leaf: &Leaf, lines: &Lines<'_>) -> Value {
+    let choice =
+        |(id, choice): &(SpecId, String)| json!({ "line": lines.source(*id), "choice": choice });
+    json!({
+        "cycles": leaf.estimate.cycles,
+        "registers": leaf.estimate.registers,
+        "shared_bytes": leaf.estimate.shared_bytes,
+        "blocks_per_multiprocessor": leaf.estimate.blocks_per_sm,
+        "choices": leaf.choices.iter().map(choice).collect::<Vec<_>>(),
+    })
+}
+
+fn certificate(c: &Certificate, lines: &Lines<'_>) -> Value {
+    let (name, parts) = relation(&c.relation);
+    json!({
+        "line": lines.source(c.spec),
+        "tile_level_line": lines.tile_level(c.spec),
+        "atom": (c.atom != "-").then_some(c.atom),
+        "relation": name,
+        "parts": parts,
+    })
+}
+
+fn relation(relation: &Relation) -> (&'static str, Value) {
+    let text = Layout::to_string;
+    let texts = |layouts: &[Layout]| layouts.iter().map(text).collect::<Value>();
+    match relation {
+        Relation::Copy { p, q, f, g } => {
+            ("copy", json!({ "p": text(p), "q": text(q), "f": text(f), "g": text(g) }))
+        }
+        Relation::Gemm { inst, block, groups, row, tensors, maps } => (
+            "gemm",
+            json!({
+                "inst": [inst.0, inst.1, inst.2],
+                "block": [block.0, block.1, block.2],
+                "groups": [groups.0, groups.1, groups.2],
+                "row": texts(row),
+                "tensors": texts(tensors),
+                "maps": texts(maps),
+            }),
+        ),
+        Relation::Pointwise { extents, layouts, n, loops, steps } => (
+            "pointwise",
+            json!({
+                "extents": extents,
+                "layouts": texts(layouts),
+                "n": n,
+                "loops": loops,
+                "steps": steps,
+            }),
+        ),
+        Relation::Reduction { extents, axes, layouts, values, masks, through } => (
+            "reduction",
+            json!({
+                "extents": extents,
+                "axes": axes,
+                "layouts": texts(layouts),
+                "values": texts(values),
+                "masks": masks,
+                "through": through.iter().map(|pair| texts(pair)).collect::<Value>(),
+            }),
+        ),
+        Relation::Exchange { f, g, map, steps } => (
+            "exchange",
+            json!({
+                "f": text(f),
+                "g": text(g),
+                "map": text(map),
+                "steps": steps.iter().map(|(mask, register)| json!([mask, register])).collect::<Value>(),
+            }),
+        ),
+    }
+}
