@@ -197,7 +197,7 @@ impl<'k> Oracle<'k> {
         let value = match view.space {
             Space::Global(i) | Space::Param(i) => self.memory[i].read(offset(view, e)),
             Space::Index => Some(Value::coordinate(offset(view, e))),
-            Space::Shared(_) | Space::Registers(_) => None,
+            Space::Shared(_) | Space::Registers(_) | Space::Gathered(_) => None,
         };
         value.ok_or_else(|| {
             let at = coordinates_text(&coordinates(&view.modes, e));

@@ -76,6 +76,8 @@ pub enum StepOp {
     Init,
     /// The coordinate along a mode of the input.
     Iota(usize),
+    /// The elements of the first input whose coordinate along that mode stands in the second.
+    Gather(usize),
     /// Elements of the input by their numbers: from coordinates, and at coordinate zero.
     View(Box<Layout<i64>>, i64),
 }
@@ -213,19 +215,41 @@ impl Chain {
                 Region { axes: modes.iter().enumerate().map(of).collect() }
             }
             StepOp::MatMul => {
-                let [batch, m, n] = match &wanted.axes[..] {
-                    [m, n] => [None, Some(m), Some(n)],
-                    [l, m, n] => [Some(l), Some(m), Some(n)],
-                    _ => return Some(spread(modes, wanted)),
+                let [batch @ .., m, n] = &wanted.axes[..] else {
+                    return Some(spread(modes, wanted));
                 };
                 let k = |i: usize| modes.get(i).map_or(Axis::Whole(1), |n| Axis::Whole(*n));
                 let inner = modes.len();
-                let axes = match input {
-                    0 => [batch.cloned(), m.cloned(), Some(k(inner.saturating_sub(1)))],
-                    1 => [batch.cloned(), Some(k(inner.saturating_sub(2))), n.cloned()],
-                    _ => [batch.cloned(), m.cloned(), n.cloned()],
+                let two = match input {
+                    0 => [m.clone(), k(inner.saturating_sub(1))],
+                    1 => [k(inner.saturating_sub(2)), n.clone()],
+                    _ => [m.clone(), n.clone()],
                 };
-                Region { axes: axes.into_iter().flatten().collect() }
+                Region { axes: batch.iter().cloned().chain(two).collect() }
+            }
+            StepOp::Gather(axis) => {
+                let rank = modes.len();
+                let gone = wanted.axes.len() < if input == 0 { rank } else { rank + 1 };
+                match input {
+                    // Which rows are read is not known before their coordinates are.
+                    0 => {
+                        let mut kept = wanted.axes.iter();
+                        let of = |(i, n): (usize, &i64)| {
+                            if i == *axis {
+                                if !gone {
+                                    kept.next();
+                                }
+                                return Axis::Whole(*n);
+                            }
+                            kept.next().cloned().unwrap_or(Axis::Whole(*n))
+                        };
+                        Region { axes: modes.iter().enumerate().map(of).collect() }
+                    }
+                    _ if rank == 0 => Region::whole(modes),
+                    _ => Region {
+                        axes: vec![wanted.axes.get(*axis).cloned().unwrap_or(Axis::Whole(1))],
+                    },
+                }
             }
             StepOp::View(layout, offset) => {
                 let own = self.values[step.output].modes.clone();
@@ -354,6 +378,52 @@ impl Chain {
                 let extent = modes.get(*axis).copied().unwrap_or(1);
                 let at = |e: i64| (e / inner.max(1) % extent.max(1)) as f64;
                 collect(wanted.elements(modes).map(|e| (at(e), 0.0)))
+            }
+            StepOp::Gather(axis) => {
+                let (Some(Input::Value(a)), Some(Input::Value(i))) =
+                    (step.inputs.first(), step.inputs.get(1))
+                else {
+                    return Exact::default();
+                };
+                let (Some(from), Some(at)) = (self.needed(step, 0, wanted), self.needed(step, 1, wanted))
+                else {
+                    return Exact::default();
+                };
+                let (data, index) = (input(0), input(1));
+                let scalar_index = self.values[*i].modes.is_empty();
+                let (modes, out) = (&self.values[*a].modes, &self.values[step.output].modes);
+                let element = |e: i64| {
+                    let (mut rest, mut place, mut weight) = (e, 0usize, 1usize);
+                    let mut own = out.iter();
+                    for (m, (axis_of, n)) in from.axes.iter().zip(modes).enumerate() {
+                        let c = if m == *axis {
+                            let j = match scalar_index {
+                                true => 0,
+                                false => {
+                                    let n = own.next().copied().unwrap_or(1).max(1);
+                                    let j = rest % n;
+                                    rest /= n;
+                                    at.axes.first().map_or(0, |a| a.position_of(j))
+                                }
+                            };
+                            index.numbers.get(j).copied().unwrap_or(0.0) as i64
+                        } else {
+                            let n = own.next().copied().unwrap_or(1).max(1);
+                            let c = rest % n;
+                            rest /= n;
+                            c
+                        };
+                        // A coordinate outside reads as nothing that could be right.
+                        if !(0..*n).contains(&c) {
+                            return (f64::NAN, 0.0);
+                        }
+                        place += axis_of.position_of(c) * weight;
+                        weight *= axis_of.len().max(1);
+                    }
+                    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
+                    (pick(&data.numbers), pick(&data.scales))
+                };
+                collect(wanted.elements(out).map(element))
             }
             StepOp::View(layout, offset) => {
                 let (Some(Input::Value(v)), Some(need)) =

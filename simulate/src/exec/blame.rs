@@ -131,7 +131,7 @@ fn over_mbarrier(
 ) -> Diagnostic {
     let byte = match kernel.views[access.view].space {
         Space::Shared(i) => Shared::address(&kernel.shared.buffers[i], access.at),
-        Space::Global(_) | Space::Registers(_) | Space::Index | Space::Param(_) => None,
+        _ => None,
     };
     let there = byte.and_then(|(byte, _)| {
         let n = |b: &SharedBuffer| usize::try_from(b.len).unwrap_or(0) * MBARRIER_BYTES;
@@ -261,7 +261,7 @@ fn pending(
             "copy",
             "wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps",
         ),
-        Space::Global(_) | Space::Index | Space::Param(_) => (
+        _ => (
             "copy",
             "wait until it has written: `bulk.commit`, `bulk.wait(0)`, and a barrier for others; after \
              `bulk.wait_read` it has read its source, and no more",

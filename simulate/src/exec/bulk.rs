@@ -101,7 +101,7 @@ impl Runner<'_> {
                         self.blocks[self.rank].shared.granules(buffer, at, &mut granules);
                     }
                     Space::Global(b) => sources.push((b, at)),
-                    Space::Registers(_) | Space::Index | Space::Param(_) => {}
+                    _ => {}
                 }
             }
             if !within && of_target {

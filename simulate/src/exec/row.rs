@@ -433,7 +433,7 @@ impl Runner<'_> {
         let count = &mut self.counts.leaves[i];
         match space {
             Space::Shared(_) => count.shared.add(addresses, bytes),
-            Space::Global(_) => count.global.add(addresses, bytes),
+            Space::Global(_) | Space::Gathered(_) => count.global.add(addresses, bytes),
             Space::Registers(_) | Space::Index | Space::Param(_) => {}
         }
     }
@@ -468,7 +468,7 @@ impl Runner<'_> {
                 }
             }
             match (valid, view.space) {
-                (Some(_), Space::Global(_)) => self.counts.leaves[i].global.add_spans(few),
+                (Some(_), Space::Global(_) | Space::Gathered(_)) => self.counts.leaves[i].global.add_spans(few),
                 _ => self.count_access(i, view.space, &scratch.addresses, operand.bytes),
             }
         }

@@ -175,7 +175,7 @@ impl Who<'_> {
         // In halves: registers of several threads are read and written faster than memory.
         let halves = |source: &Source| match self.space(source) {
             Some(Space::Shared(_)) => 8,
-            Some(Space::Global(_)) => 5,
+            Some(Space::Global(_) | Space::Gathered(_)) => 5,
             Some(Space::Registers(_)) if row.in_flight => 6,
             _ => 1,
         };
@@ -200,7 +200,7 @@ impl Who<'_> {
             match self.space(source) {
                 Some(Space::Registers(_) | Space::Index | Space::Param(_)) | None => 2,
                 Some(Space::Shared(_)) => 5,
-                Some(Space::Global(_)) => 3,
+                Some(Space::Global(_) | Space::Gathered(_)) => 3,
             }
         };
         let one = |s: &Source| each(s).saturating_mul(size(self.kernel, s));

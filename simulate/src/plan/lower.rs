@@ -106,6 +106,7 @@ pub(crate) fn lower<'p>(
             shared: SharedPlan { granule: 8, ..SharedPlan::default() },
             registers: Vec::new(),
             globals: Vec::new(),
+            gathers: Vec::new(),
             root: None,
             outputs: Vec::new(),
             roundings: 0.0,
@@ -568,6 +569,7 @@ impl Lowering<'_, '_> {
                 _ => 0,
             };
             let op = match &step.op {
+                MeansOp::Gather { axis } => StepOp::Gather(*axis),
                 MeansOp::View { layout, offset } => {
                     let broken = |e: String| Unchecked::Broken(unknown(step.span, "a view", &e));
                     let layout = self.vars.layout(layout).map_err(broken)?;

@@ -81,6 +81,8 @@ pub(crate) struct Kernel<'p> {
     pub registers: Vec<RegisterBuffer>,
     /// Buffers of the caller.
     pub globals: Vec<GlobalBuffer>,
+    /// Those that are found through tensors of coordinates.
+    pub gathers: Vec<Gathered>,
     /// The meaning of the kernel's own spec, where it has one.
     pub root: Option<RootSpec>,
     /// How far results may be from those without rounding, as a part of their scale.
@@ -173,6 +175,20 @@ pub(crate) struct RegisterBuffer {
     pub bits: u32,
     /// Its elements' names.
     pub names: Names,
+}
+
+/// A buffer of the caller that is found through a tensor of coordinates.
+pub(crate) struct Gathered {
+    /// The buffer of the elements.
+    pub source: usize,
+    /// That of the coordinates.
+    pub index: usize,
+    /// Of the coordinates.
+    pub scalar: Scalar,
+    /// Scalars of the source from one coordinate to the next.
+    pub stride: i64,
+    /// Of the offsets of views.
+    pub unit: i64,
 }
 
 /// A buffer of the caller.
@@ -408,6 +424,11 @@ impl Kernel<'_> {
         match self.views[view].space {
             Space::Global(i) | Space::Param(i) => self.globals[i].names.element(at),
             Space::Index => format!("coordinate {at}"),
+            Space::Gathered(i) => {
+                let g = &self.gathers[i];
+                let (name, at) = (&self.globals[g.source].names, at.rem_euclid(g.unit));
+                format!("{} from a coordinate on", name.element(at))
+            }
             Space::Shared(i) => self.shared.buffers[i].names.element(at),
             Space::Registers(i) => self.registers[i].names.element(at),
         }

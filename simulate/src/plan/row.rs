@@ -384,6 +384,7 @@ fn bind_operand(
         Space::Global(_) => Memory::Gl,
         Space::Shared(_) => Memory::Sh,
         Space::Registers(_) => Memory::Rf,
+        Space::Gathered(_) => Memory::Gl,
         Space::Index => Memory::Ix,
         Space::Param(_) => Memory::Pm,
     };

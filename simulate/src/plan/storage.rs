@@ -1,7 +1,7 @@
 //! Where buffers are, and tensors as views of them.
 
 use super::lower::{Lowering, open, unknown};
-use super::{
+use super::{Gathered, 
     Checked, Crew, Dist, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space, View,
 };
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -140,6 +140,20 @@ impl Lowering<'_, '_> {
             None => Names::new(&buffer.name, &layout),
             Some(_) => Names::numbered(&buffer.name),
         };
+        if let Some(gather) = buffer.gather {
+            let place = |space| match space {
+                Space::Global(i) => Ok(i),
+                _ => Err(open(span, &format!("%{}", buffer.name))),
+            };
+            let source = place(self.space(gather.source, span)?)?;
+            let index = place(self.space(gather.index, span)?)?;
+            let scalar = self.kernel.program.buffers[gather.index].scalar;
+            let (stride, unit) = (gather.stride, gather.unit.max(1));
+            self.kernel.gathers.push(Gathered { source, index, scalar, stride, unit });
+            let space = Space::Gathered(self.kernel.gathers.len() - 1);
+            self.spaces.insert(id, space);
+            return Ok(space);
+        }
         let space = match buffer.memory {
             None => return Err(open(span, &format!("%{}", buffer.name))),
             Some(Memory::Ix) => Space::Index,

@@ -15,6 +15,8 @@ use carbyne_ir::scalar::Scalar;
 pub(crate) enum Space {
     /// Nowhere: an element is its own offset.
     Index,
+    /// Global memory through a tensor of coordinates: an index of [`super::Kernel::gathers`].
+    Gathered(usize),
     /// A number of the caller, kept where global memory is.
     Param(usize),
     /// Global memory.

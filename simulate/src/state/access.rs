@@ -1,6 +1,7 @@
 //! Accesses of a thread to the elements of a view, with everything that is checked about them.
 
 use super::race::Clash;
+use crate::num::decode;
 use super::registers::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Value, Who};
@@ -70,6 +71,31 @@ impl Block<'_> {
         failure
     }
 
+    /// Where an offset of a gathered buffer is in its source: through the coordinate, which is read.
+    fn gathered(&mut self, i: usize, at: i64, who: &Who) -> Result<(usize, i64), Failure> {
+        let g = &self.kernel.gathers[i];
+        let (position, rest) = (at.div_euclid(g.unit), at.rem_euclid(g.unit));
+        if !self.global[g.index].holds(position) {
+            return Err(Failure::Outside);
+        }
+        let value = match self.global[g.index].read(position, who) {
+            Ok(Some(value)) => value,
+            Ok(None) => return Err(Failure::Undefined),
+            Err(denied) => return Err(self.denied(who, denied)),
+        };
+        let coordinate = decode(g.scalar, value.bits) as i64;
+        Ok((g.source, coordinate.saturating_mul(g.stride).saturating_add(rest)))
+    }
+
+    /// The same without trace; none where nothing is known of the coordinate.
+    fn found(&self, i: usize, at: i64) -> Option<(usize, i64)> {
+        let g = &self.kernel.gathers[i];
+        let value = self.global[g.index].peek(at.div_euclid(g.unit))?;
+        let coordinate = decode(g.scalar, value.bits) as i64;
+        let rest = at.rem_euclid(g.unit);
+        Some((g.source, coordinate.saturating_mul(g.stride).saturating_add(rest)))
+    }
+
     /// Reads the scalar at an offset of a view's buffer, of `thread`'s own for registers.
     #[inline]
     pub(crate) fn read(
@@ -81,6 +107,16 @@ impl Block<'_> {
     ) -> Result<Value, Failure> {
         match view.space {
             Space::Index => Ok(Value::coordinate(at)),
+            Space::Gathered(i) => {
+                let (source, at) = self.gathered(i, at, who)?;
+                if !self.global[source].holds(at) {
+                    return Err(Failure::Outside);
+                }
+                match self.global[source].read(at, who) {
+                    Ok(value) => value.ok_or(Failure::Undefined),
+                    Err(denied) => Err(self.denied(who, denied)),
+                }
+            }
             Space::Registers(i) => {
                 let value = self.registers[i].read(thread, at, who, &self.flights)?;
                 value.ok_or(Failure::Undefined)
@@ -135,7 +171,7 @@ impl Block<'_> {
     ) -> Result<Option<Pending>, Failure> {
         match view.space {
             // Refused before anything runs.
-            Space::Index | Space::Param(_) => Err(Failure::Outside),
+            Space::Index | Space::Param(_) | Space::Gathered(_) => Err(Failure::Outside),
             Space::Registers(i) => {
                 self.registers[i].write(thread, at, value, who, &self.flights)?;
                 Ok(None)
@@ -185,7 +221,7 @@ impl Block<'_> {
         let shadows = self.shadows;
         let combine = |old| accumulated(op, view.scalar, old, value, shadows);
         match view.space {
-            Space::Index | Space::Param(_) => Err(Failure::Outside),
+            Space::Index | Space::Param(_) | Space::Gathered(_) => Err(Failure::Outside),
             Space::Registers(_) => {
                 let old = self.read(view, at, thread, who)?;
                 self.write(view, at, combine(old), thread, who, false).map(drop)
@@ -211,6 +247,10 @@ impl Block<'_> {
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<Value> {
         match view.space {
             Space::Index => Some(Value::coordinate(at)),
+            Space::Gathered(i) => {
+                let (source, at) = self.found(i, at)?;
+                self.global[source].peek(at)
+            }
             Space::Registers(i) => self.registers[i].peek(thread, at),
             Space::Shared(i) => self.shared.peek(&self.kernel.shared.buffers[i], at),
             Space::Global(i) | Space::Param(i) => self.global[i].peek(at),
@@ -221,6 +261,10 @@ impl Block<'_> {
     pub(crate) fn writer(&self, view: &View, at: i64, thread: usize) -> Option<(Option<u16>, u32)> {
         let last = match view.space {
             Space::Index | Space::Param(_) => return None,
+            Space::Gathered(i) => {
+                let (source, at) = self.found(i, at)?;
+                self.global[source].writer(at)?
+            }
             Space::Registers(i) => {
                 return Some((Some(thread as u16), self.registers[i].writer(thread, at)?));
             }
@@ -236,6 +280,9 @@ impl Block<'_> {
         match view.space {
             Space::Registers(_) | Space::Index | Space::Param(_) => None,
             Space::Global(_) => Some(at.saturating_mul(bits).div_euclid(8)),
+            Space::Gathered(i) => {
+                self.found(i, at).map(|(_, at)| at.saturating_mul(bits).div_euclid(8))
+            }
             Space::Shared(i) => {
                 let buffer = &self.kernel.shared.buffers[i];
                 Shared::address(buffer, at).map(|(byte, _)| byte as i64)
