@@ -29,6 +29,7 @@ pub mod solve;
 pub mod strategy;
 
 use carbyne_atoms::{AtomTable, smem};
+use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
@@ -88,8 +89,16 @@ pub fn decompose_with(
     table: &AtomTable,
     search: Search,
 ) -> Result<Decomposed, Diagnostics> {
-    attempt(module, src, table, search)
-        .map_err(|errors| pins::blame_each(module, src, table, search, errors))
+    attempt(module, src, table, search).map_err(|errors| {
+        let errors = pins::blame_each(module, src, table, search, errors);
+        if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
+            return errors;
+        }
+        match checked(module, src) {
+            Ok(program) => errors.into_iter().map(|d| program.noted(d)).collect(),
+            Err(_) => errors,
+        }
+    })
 }
 
 /// The same, without asking which pins are to blame.
@@ -171,6 +180,7 @@ fn attempt(
         false => text::print(&planned),
     };
     warnings.append(&mut solution.warnings);
+    let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
     let (module, text, atomic) = generated.read_again(&written)?;
     Ok(Decomposed {
         module,

@@ -140,6 +140,14 @@ impl Stmt {
         }
     }
 
+    /// Where a spec comes from in a program that this one was made of (`loc=`).
+    pub fn loc(&self) -> Option<&str> {
+        match &self.kind {
+            StmtKind::Spec(spec) => spec.loc(),
+            _ => None,
+        }
+    }
+
     /// A statement without comments that is made from another, and stands for errors where that one does.
     pub fn derived(kind: StmtKind, from: &Stmt) -> Self {
         Stmt { span: from.span, from: Some(from.id), ..Stmt::new(kind) }
@@ -644,6 +652,14 @@ impl Spec {
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.means.iter().chain(&self.body)
     }
+
+    /// Where the spec comes from in a program that this one was made of, as that says it (`loc=`).
+    pub fn loc(&self) -> Option<&str> {
+        self.attrs.iter().find_map(|attr| match &attr.value {
+            AttrValue::Text(text) if attr.key.text == "loc" => Some(text.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// A read operand.
@@ -685,6 +701,8 @@ pub enum AttrValue {
     Tuple(TupleExpr),
     /// `%full[s]`
     View(View),
+    /// `"model.py:12"`: without its quotes. It holds no `"`, no `\`, no line break.
+    Text(String),
 }
 
 spelled! {

@@ -2,7 +2,7 @@
 
 use super::expr::tuple;
 use super::tensor::{data_view, thread_view};
-use super::words::{ident, named, number, word};
+use super::words::{ident, named, number, quoted, word};
 use crate::ast::{AccumulateOp, Expr, SpecKind, TupleExpr, UnaryOp};
 use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::span::Span;
@@ -63,6 +63,7 @@ fn attr() -> impl Strategy<Value = Attr> {
     let value = prop_oneof![
         word().prop_map(AttrValue::Word),
         data_view().prop_map(AttrValue::View),
+        quoted().prop_map(AttrValue::Text),
         tuple().prop_map(|t| match &t {
             // A lone name is a word; only one with `@` can be nothing else.
             TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) if !name.starts_with('@') => {

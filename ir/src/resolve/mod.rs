@@ -139,6 +139,7 @@ impl Resolver {
     /// Resolves one statement; its effect, if it has one, is appended to `out`.
     fn stmt(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) {
         self.node = stmt.id;
+        let before = self.errors.len();
         match self.stmt_kind(stmt) {
             Ok(None) => {}
             Ok(Some(kind)) => {
@@ -148,6 +149,7 @@ impl Resolver {
             Err(d) if d.message.is_empty() => {} // Reported where the name was defined.
             Err(d) => self.errors.push(*d),
         }
+        self.errors.come_from(before, stmt.loc());
     }
 
     fn stmt_kind(&mut self, stmt: &ast::Stmt) -> Fallible<Option<StmtKind>> {

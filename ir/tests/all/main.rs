@@ -16,3 +16,4 @@ mod text_errors;
 mod text_examples;
 mod text_limits;
 mod text_properties;
+mod text_quotes;

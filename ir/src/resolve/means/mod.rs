@@ -407,7 +407,8 @@ impl Resolver {
 
     /// Attributes say how a spec is executed, save these.
     fn means_attributes(&self, spec: &ast::Spec) -> Fallible<()> {
-        match spec.attrs.iter().find(|a| !matches!(a.key.text.as_str(), "axis" | "acc" | "to")) {
+        let says_what = |key: &str| matches!(key, "axis" | "acc" | "to" | "loc");
+        match spec.attrs.iter().find(|a| !says_what(&a.key.text)) {
             None => Ok(()),
             Some(attr) => {
                 let message = format!("`{}` in a `means` block", attr.key.text);

@@ -47,6 +47,7 @@ pub(super) fn spec(node: Node<'_, '_>) -> Answer<Spec> {
         let value = attr.some()?;
         let value = match value.rule() {
             Rule::word => AttrValue::Word(value.text().to_owned()),
+            Rule::string => AttrValue::Text(value.text().trim_matches('"').to_owned()),
             Rule::data_view => AttrValue::View(view(value)?),
             _ => AttrValue::Tuple(tuple(value)?),
         };

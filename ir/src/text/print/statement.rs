@@ -126,6 +126,11 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
                 AttrValue::Word(word) => out.push_str(word),
                 AttrValue::Tuple(t) => tuple(out, t),
                 AttrValue::View(v) => view(out, '%', v),
+                AttrValue::Text(text) => {
+                    out.push('"');
+                    out.push_str(text);
+                    out.push('"');
+                }
             }
         }));
     }
