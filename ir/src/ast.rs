@@ -271,7 +271,16 @@ impl StmtKind {
             StmtKind::Spec(spec) => (spec.means.as_ref(), spec.body.as_ref()),
             StmtKind::For { body, .. } => (Some(body), None),
             StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
-            _ => (None, None),
+            StmtKind::Let(_)
+            | StmtKind::Sym(_)
+            | StmtKind::DataDecl { .. }
+            | StmtKind::DataDef { .. }
+            | StmtKind::ThreadDecl { .. }
+            | StmtKind::ThreadDef { .. }
+            | StmtKind::Indices { .. }
+            | StmtKind::Allocate { .. }
+            | StmtKind::Barrier(_)
+            | StmtKind::Sync { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -298,7 +307,16 @@ impl StmtKind {
             StmtKind::Spec(spec) => (spec.means.as_mut(), spec.body.as_mut()),
             StmtKind::For { body, .. } => (Some(body), None),
             StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_mut()),
-            _ => (None, None),
+            StmtKind::Let(_)
+            | StmtKind::Sym(_)
+            | StmtKind::DataDecl { .. }
+            | StmtKind::DataDef { .. }
+            | StmtKind::ThreadDecl { .. }
+            | StmtKind::ThreadDef { .. }
+            | StmtKind::Indices { .. }
+            | StmtKind::Allocate { .. }
+            | StmtKind::Barrier(_)
+            | StmtKind::Sync { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
