@@ -86,12 +86,16 @@ fn copies_of_a_statement_are_statements_of_their_own() {
     let body = &mut spec.body.as_mut().expect("a body").stmts;
     let copy = body.last().expect("a statement").clone();
     body.push(copy);
+    // An empty line and comments that no text tells so.
+    body[0].blank_above = true;
+    body[1].leading = vec!["two\nlines".to_owned(), " spaces ".to_owned()];
     assert!(!module.is_separate());
     let d = decompose(&module, SOFTMAX, &sm_80()).unwrap_or_else(|e| panic!("{e}"));
     assert!(d.module.is_separate());
     let origins: BTreeSet<NodeKey> =
         d.tile.specs.iter().filter_map(|(_, s)| Some(d.origins.of(s.node)?.node.key())).collect();
     assert_eq!(text::parse(&d.text).expect("parses"), d.module);
+    assert!(d.text.contains("// lines") && d.text.contains("spaces"), "{}", d.text);
     assert!(origins.len() >= 5, "{origins:?}");
 }
 
