@@ -29,6 +29,7 @@ pub mod solve;
 pub mod strategy;
 
 use carbyne_atoms::{AtomTable, smem};
+use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
@@ -90,8 +91,16 @@ pub fn decompose_with(
 ) -> Result<Decomposed, Diagnostics> {
     let elaborated = resolve::elaborate(module, src)?;
     let module = &elaborated.module;
-    attempt(module, src, table, search)
-        .map_err(|errors| pins::blame_each(module, src, table, search, errors))
+    attempt(module, src, table, search).map_err(|errors| {
+        let errors = pins::blame_each(module, src, table, search, errors);
+        if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
+            return errors;
+        }
+        match checked(module, src) {
+            Ok(program) => errors.into_iter().map(|d| program.noted(d)).collect(),
+            Err(_) => errors,
+        }
+    })
 }
 
 /// The same, without asking which pins are to blame.
@@ -173,6 +182,7 @@ fn attempt(
         false => text::print(&planned),
     };
     warnings.append(&mut solution.warnings);
+    let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
     let (module, text, atomic) = generated.read_again(&written)?;
     Ok(Decomposed {
         module,
@@ -337,7 +347,8 @@ impl Generated<'_> {
             errors.into_iter().map(refused).collect()
         };
         let mut module = text::parse(&text).map_err(ours)?;
-        if module != *tree {
+        // A text does not tell all comments and empty lines of a tree that was built in memory.
+        if module != *tree && bare(&module) != bare(tree) {
             let message = "the generated text reads back as another tree";
             let d = Diagnostic::new(Code::Internal, self.kernel(), message);
             return Err(one(d.help("please report this with the file")));
@@ -374,6 +385,24 @@ impl Generated<'_> {
         });
         kernel.unwrap_or_default()
     }
+}
+
+/// A module without its comments and empty lines.
+fn bare(module: &Module) -> Module {
+    let (header, footer) = (vec![], vec![]);
+    let mut out = Module { header, footer, ..module.clone() };
+    let mut lists = vec![&mut out.items];
+    while let Some(list) = lists.pop() {
+        for stmt in list {
+            (stmt.blank_above, stmt.trailing) = (false, None);
+            stmt.leading.clear();
+            for block in stmt.kind.blocks_mut() {
+                block.footer.clear();
+                lists.push(&mut block.stmts);
+            }
+        }
+    }
+    out
 }
 
 /// The line of a text where a span begins: its number and what stands there.

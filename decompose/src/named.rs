@@ -30,7 +30,7 @@ pub fn check(p: &Program) -> Diagnostics {
             })
         });
         if let (false, Some(m)) = (fits, first) {
-            errors.push(matching::not_by(p, id, name, &m));
+            errors.push(p.noted(matching::not_by(p, id, name, &m)));
         }
     }
     errors

@@ -1,6 +1,6 @@
 //! What generated statements were made from, and where that stands.
 
-use carbyne_ir::ast::visit::{Walk, each_mut, parts_mut};
+use carbyne_ir::ast::visit::{Step, Walk, each_mut, parts_mut};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::span::Span;
 use std::collections::HashMap;
@@ -26,12 +26,15 @@ pub(crate) fn inherit(stmts: &mut [Stmt], from: NodeId, at: Span) {
 }
 
 /// The statement of the text that was decomposed which a statement is, or was made from.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     /// Its id.
     pub node: NodeId,
     /// Where it stands: of a spec the head, of an allocation the type.
     pub span: Span,
+    /// Where it comes from in the program that the text was made of: `loc=` of the spec, or of the nearest around it
+    /// that says so.
+    pub loc: Option<String>,
 }
 
 /// What statements were written or generated for, by their ids.
@@ -44,13 +47,27 @@ impl Origins {
     /// Of statements of a module, and of those that were made from them in `made`.
     pub(crate) fn new(module: &Module, made: &Module) -> Self {
         let mut of = HashMap::new();
-        for stmt in Walk::new(&module.items).stmts() {
+        // Of the specs around that say so.
+        let mut locs: Vec<&str> = vec![];
+        for step in Walk::new(&module.items) {
+            let stmt = match step {
+                Step::Enter(stmt) => stmt,
+                Step::Leave(stmt) => {
+                    if stmt.loc().is_some() {
+                        locs.pop();
+                    }
+                    continue;
+                }
+                Step::Open(_) | Step::Close(_) => continue,
+            };
+            locs.extend(stmt.loc());
             let span = match &stmt.kind {
                 StmtKind::Spec(spec) => spec.span,
                 StmtKind::Allocate { ty, .. } | StmtKind::DataDecl { ty, .. } => ty.span,
                 _ => stmt.span,
             };
-            of.insert(stmt.id.key(), Origin { node: stmt.id, span });
+            let loc = locs.last().map(|loc| (*loc).to_owned());
+            of.insert(stmt.id.key(), Origin { node: stmt.id, span, loc });
         }
         let from = |stmt: &Stmt| Some((stmt.id.key(), stmt.from?.key()));
         let from: HashMap<NodeKey, NodeKey> =
@@ -63,7 +80,9 @@ impl Origins {
             {
                 at = *parent;
             }
-            if let Some(origin) = of.get(&at).copied() {
+            if at != stmt.id.key()
+                && let Some(origin) = of.get(&at).cloned()
+            {
                 of.insert(stmt.id.key(), origin);
             }
         }
@@ -71,8 +90,8 @@ impl Origins {
     }
 
     /// Of a statement; none of one that has nothing to do with the text.
-    pub fn of(&self, node: NodeId) -> Option<Origin> {
-        self.of.get(&node.key()).copied()
+    pub fn of(&self, node: NodeId) -> Option<&Origin> {
+        self.of.get(&node.key())
     }
 
     /// Where what a statement was written or generated for stands.

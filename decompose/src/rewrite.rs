@@ -136,6 +136,7 @@ impl Rewrite<'_> {
         }
         let memory = |t: TensorId| self.p.buffer_of(t).memory;
         let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
+        inner.attrs = attrs(spec);
         let mut tensors = s.input_tensors();
         for operand in &mut inner.inputs {
             let Operand::View(view) = operand else { continue };
@@ -201,7 +202,7 @@ impl Rewrite<'_> {
         Some(vec![
             allocate(self.p, out, &name, acc, Memory::Rf)?,
             leaf(cast, vec![Operand::View(to.clone())], sum.clone(), vec![]),
-            leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), spec.attrs.clone()),
+            leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), attrs(spec)),
             leaf(cast, vec![Operand::View(sum)], to, vec![]),
         ])
     }
@@ -226,7 +227,7 @@ impl Rewrite<'_> {
             build::spec(kind, spec.exec.clone(), inputs, output, attrs)
         };
         body.push(leaf(SpecKind::Init, vec![build::zero()], sum.clone(), vec![]));
-        body.push(leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), spec.attrs.clone()));
+        body.push(leaf(SpecKind::MatMul, spec.inputs.clone(), sum.clone(), attrs(spec)));
         if in_registers && acc == scalar {
             return Some(body);
         }
@@ -246,6 +247,11 @@ impl Rewrite<'_> {
         body.push(moved(spec, done, to));
         Some(body)
     }
+}
+
+/// The attributes that a spec has for the one in its body that does the work.
+fn attrs(spec: &Spec) -> Vec<Attr> {
+    spec.attrs.iter().filter(|attr| attr.key.text != "loc").cloned().collect()
 }
 
 /// `Allocate %name:[..].scalar.memory{?}` of the shape of `t`.

@@ -71,12 +71,20 @@ impl Checked {
         Ok(Checked { text: source.to_owned(), module, program })
     }
 
-    /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints.
+    /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints; statements keep
+    /// their ids.
     ///
     /// # Errors
     /// What is wrong with it, in text order.
     pub fn of_module(module: &Module) -> Result<Self, Diagnostics> {
-        Self::new(&text::print(module))
+        let text = text::print(module);
+        let mut read = text::parse(&text)?;
+        if read == *module {
+            read.take_ids(module);
+            read.separate();
+        }
+        let program = carbyne_decompose::checked(&read, &text)?;
+        Ok(Checked { text, module: read, program })
     }
 
     /// The text that places in errors refer to.

@@ -147,6 +147,14 @@ impl Stmt {
         }
     }
 
+    /// Where a spec comes from in a program that this one was made of (`loc=`).
+    pub fn loc(&self) -> Option<&str> {
+        match &self.kind {
+            StmtKind::Spec(spec) => spec.loc(),
+            _ => None,
+        }
+    }
+
     /// A statement without comments that is made from another, and stands for errors where that one does.
     pub fn derived(kind: StmtKind, from: &Stmt) -> Self {
         Stmt { span: from.span, from: Some(from.id), ..Stmt::new(kind) }
@@ -295,7 +303,19 @@ impl StmtKind {
             },
             StmtKind::For { body, .. } => (Some(body), None),
             StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
-            _ => (None, None),
+            StmtKind::Let(_)
+            | StmtKind::Sym(_)
+            | StmtKind::DataDecl { .. }
+            | StmtKind::DataDef { .. }
+            | StmtKind::ThreadDecl { .. }
+            | StmtKind::ThreadDef { .. }
+            | StmtKind::Indices { .. }
+            | StmtKind::Allocate { .. }
+            | StmtKind::Barrier(_)
+            | StmtKind::Assign { .. }
+            | StmtKind::Import(_)
+            | StmtKind::Call(_)
+            | StmtKind::Sync { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -329,7 +349,19 @@ impl StmtKind {
             },
             StmtKind::For { body, .. } => (Some(body), None),
             StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_mut()),
-            _ => (None, None),
+            StmtKind::Let(_)
+            | StmtKind::Sym(_)
+            | StmtKind::DataDecl { .. }
+            | StmtKind::DataDef { .. }
+            | StmtKind::ThreadDecl { .. }
+            | StmtKind::ThreadDef { .. }
+            | StmtKind::Indices { .. }
+            | StmtKind::Allocate { .. }
+            | StmtKind::Barrier(_)
+            | StmtKind::Assign { .. }
+            | StmtKind::Import(_)
+            | StmtKind::Call(_)
+            | StmtKind::Sync { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -728,6 +760,14 @@ impl Spec {
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.means.iter().chain(&self.body)
     }
+
+    /// Where the spec comes from in a program that this one was made of, as that says it (`loc=`).
+    pub fn loc(&self) -> Option<&str> {
+        self.attrs.iter().find_map(|attr| match &attr.value {
+            AttrValue::Text(text) if attr.key.text == "loc" => Some(text.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// A read operand.
@@ -780,6 +820,8 @@ pub enum AttrValue {
     Tuple(TupleExpr),
     /// `%full[s]`
     View(View),
+    /// `"model.py:12"`: without its quotes. It holds no `"`, no `\`, no line break.
+    Text(String),
 }
 
 spelled! {

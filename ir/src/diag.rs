@@ -55,6 +55,13 @@ impl Diagnostic {
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::new(code, span, message) }
     }
+    /// Notes where the spec that it is about comes from (`loc=`), unless that is said.
+    pub fn comes_from(&mut self, loc: &str) {
+        const SAID: &str = "comes from ";
+        if !self.notes.iter().any(|note| note.starts_with(SAID)) {
+            self.notes.push(format!("{SAID}{loc}"));
+        }
+    }
     /// Says what stands at the place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
@@ -253,9 +260,19 @@ impl Diagnostics {
     pub fn is_full(&self) -> bool {
         self.list.len() >= crate::limits::MAX_ERRORS
     }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+    /// Notes of those from the one of that number on where the spec that they are about comes from.
+    pub(crate) fn come_from(&mut self, first: usize, loc: Option<&str>) {
+        if let Some(loc) = loc {
+            self.list.iter_mut().skip(first).for_each(|d| d.comes_from(loc));
+        }
     }
     /// In the order found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {

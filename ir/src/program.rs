@@ -584,6 +584,13 @@ impl Spec {
     pub fn lane(&self) -> Option<i64> {
         self.ints("lane")?.first().copied()
     }
+    /// Where the spec comes from in a program that this one was made of (`loc=`).
+    pub fn loc(&self) -> Option<&str> {
+        match self.attr("loc") {
+            Some(AttrValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
     /// The attribute of that name.
     pub fn attr(&self, key: &str) -> Option<&AttrValue> {
         self.attrs.iter().find(|(k, ..)| k == key).map(|(_, v, _)| v)

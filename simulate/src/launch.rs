@@ -35,6 +35,10 @@ use std::sync::Arc;
 /// # Errors
 /// The first error: in the order of kernels, of blocks, and of the program.
 pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Report> {
+    run(program, atoms, options).map_err(|d| Box::new(program.noted(*d)))
+}
+
+fn run(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Report> {
     let symbols = symbols(program, options)?;
     let mut memory = Memory::new(program, options, &symbols)?;
     let mut kernels = Vec::new();

@@ -45,7 +45,7 @@ impl<'a> Lines<'a> {
 
     /// The line of the file that an operation was written or generated for.
     pub(super) fn source(&self, id: SpecId) -> usize {
-        let span = self.found.origins.tile.get(usize::from(id)).copied().unwrap_or_default();
+        let span = self.found.origins.span(self.found.tile.specs[id].node);
         self.source.line(span.start)
     }
 

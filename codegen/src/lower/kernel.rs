@@ -247,13 +247,11 @@ fn lowered(
     };
     let printed = lowering.kernel(kernel, clocked);
     match printed {
-        Ok(printed) if lowering.errors.is_empty() => Ok(printed),
-        Ok(_) => Err(lowering.errors),
-        Err(d) => {
-            lowering.errors.push(*errors::at(program.specs[kernel].span)(d));
-            Err(lowering.errors)
-        }
+        Ok(printed) if lowering.errors.is_empty() => return Ok(printed),
+        Ok(_) => {}
+        Err(d) => lowering.errors.push(*errors::at(program.specs[kernel].span)(d)),
     }
+    Err(lowering.errors.into_iter().map(|d| program.noted(d)).collect())
 }
 
 impl Lowering<'_> {

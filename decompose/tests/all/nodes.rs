@@ -86,11 +86,37 @@ fn copies_of_a_statement_are_statements_of_their_own() {
     let body = &mut spec.body.as_mut().expect("a body").stmts;
     let copy = body.last().expect("a statement").clone();
     body.push(copy);
+    // An empty line and comments that no text tells so.
+    body[0].blank_above = true;
+    body[1].leading = vec!["two\nlines".to_owned(), " spaces ".to_owned()];
     assert!(!module.is_separate());
     let d = decompose(&module, SOFTMAX, &sm_80()).unwrap_or_else(|e| panic!("{e}"));
     assert!(d.module.is_separate());
     let origins: BTreeSet<NodeKey> =
         d.tile.specs.iter().filter_map(|(_, s)| Some(d.origins.of(s.node)?.node.key())).collect();
     assert_eq!(text::parse(&d.text).expect("parses"), d.module);
+    assert!(d.text.contains("// lines") && d.text.contains("spaces"), "{}", d.text);
     assert!(origins.len() >= 5, "{origins:?}");
+}
+
+#[test]
+fn what_is_generated_comes_from_where_its_spec_does() {
+    let src = SOFTMAX
+        .replace("(%B) {", "(%B) loc=\"net.py:1\" {")
+        .replace("axis=1", "axis=1 loc=\"net.py:7\"")
+        .replace("  Allocate %s", "  Allocate %unused:[64,64].f32.RF{?}\n  Allocate %s");
+    let module = text::parse(&src).expect("parses");
+    let d = decompose(&module, &src, &sm_80()).unwrap_or_else(|e| panic!("{e}"));
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, spec) in d.program.specs.iter() {
+        let origin = d.origins.of(spec.node).expect("every spec has an origin");
+        *found.entry(origin.loc.clone().expect("all is in the kernel")).or_default() += 1;
+    }
+    // The Reduction and the leaves of its body; everything else.
+    assert!(found["net.py:7"] > 2 && found["net.py:1"] > 5 && found.len() == 2, "{found:?}");
+    assert_eq!(d.text.matches("loc=").count(), 2, "{}", d.text);
+    assert!(!d.warnings.is_empty());
+    for warning in &d.warnings {
+        assert!(warning.notes.contains(&"comes from net.py:1".to_owned()), "{warning:?}");
+    }
 }

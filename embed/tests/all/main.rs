@@ -26,6 +26,8 @@ fn a_tree_is_checked_as_its_text() {
     let text = "carbyne 1\n%A:[8].f32.GL\n%B:[8].f32.GL\nMove (%A) -> (%B)\n";
     let program = Checked::new(text).unwrap();
     let again = Checked::of_module(program.module()).unwrap();
+    let ids = program.module().items.iter().zip(&again.module().items);
+    assert!(ids.into_iter().all(|(given, read)| given.id.same(read.id)));
     assert_eq!(again.module().items.len(), 3);
     let table = AtomTable::new(Arch::Sm80);
     assert!(again.simulate(&table, &Options::default()).is_ok());

@@ -397,7 +397,7 @@ macro_rules! parts {
                     out.extend(levels.$iter().map(P::Dims));
                 }
                 P::Attr(Attr { value, .. }) => match value {
-                    AttrValue::Word(_) => {}
+                    AttrValue::Word(_) | AttrValue::Text(_) => {}
                     AttrValue::Tuple(tuple) => out.push(P::Tuple(tuple)),
                     AttrValue::View(view) => out.push(P::View(view, Of::Data)),
                 },

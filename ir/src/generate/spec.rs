@@ -3,7 +3,7 @@
 use super::expr::tuple;
 use super::expr::{computed, expr};
 use super::tensor::{data_view, result_type, thread_view};
-use super::words::{ident, index, named, number, tensor_name, word};
+use super::words::{ident, index, named, number, quoted, tensor_name, word};
 use crate::ast::{
     AccumulateOp, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View,
 };
@@ -98,6 +98,7 @@ pub(super) fn attr() -> impl Strategy<Value = Attr> {
     let value = prop_oneof![
         word().prop_map(AttrValue::Word),
         data_view().prop_map(AttrValue::View),
+        quoted().prop_map(AttrValue::Text),
         tuple().prop_map(|t| match &t {
             // A lone name is a word; only one with `@` can be nothing else.
             TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) if !name.starts_with('@') => {

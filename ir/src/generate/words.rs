@@ -36,6 +36,16 @@ pub fn tensor_name() -> impl Strategy<Value = String> {
     "[A-Za-z0-9_]{1,6}".boxed()
 }
 
+/// What may stand in quotes, without them.
+pub(super) fn quoted() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "[a-z/]{1,8}\\.py:[0-9]{1,3}",
+        1 => "[ !#-\\[\\]-~é\t]{0,12}",
+        1 => Just("https://example.org/a(b[c{d".to_owned()),
+    ]
+    .boxed()
+}
+
 /// A word such as `mma.m16n8k16.f32.f16`.
 pub fn word() -> impl Strategy<Value = String> {
     prop_oneof!["[A-Za-z_][A-Za-z0-9_]{0,8}", "[a-z][a-z0-9]{0,8}(\\.[a-z0-9_]{1,6}){1,3}"].boxed()

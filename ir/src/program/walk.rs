@@ -4,6 +4,8 @@
 
 use super::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::ast::NodeKey;
+use crate::diag::Diagnostic;
+use crate::span::Span;
 use std::collections::HashMap;
 
 /// What a [`Walk`] comes to, in text order.
@@ -93,6 +95,35 @@ impl Program {
     /// The buffers by the statements of the tree that declare them.
     pub fn buffers_by_node(&self) -> HashMap<NodeKey, BufferId> {
         self.buffers.iter().map(|(id, buffer)| (buffer.node.key(), id)).collect()
+    }
+
+    /// The diagnostic with a note where the spec that its place is in comes from (`loc=`): the innermost that says so.
+    #[must_use]
+    pub fn noted(&self, mut d: Diagnostic) -> Diagnostic {
+        let holds =
+            |at: Span| !d.span.is_nowhere() && at.start <= d.span.start && d.span.end <= at.end;
+        let mut found = None;
+        for &kernel in &self.kernels {
+            if holds(self.specs[kernel].span) {
+                found = self.specs[kernel].loc();
+            }
+            let mut walk = self.walk_body(kernel);
+            while let Some(step) = walk.next() {
+                let Step::Enter(stmt) = step else { continue };
+                if !holds(stmt.span) {
+                    continue;
+                }
+                let own = walk.around().iter().rev().find_map(|s| match s.kind {
+                    StmtKind::Spec(id) => self.specs[id].loc(),
+                    _ => None,
+                });
+                found = own.or(self.specs[kernel].loc()).or(found);
+            }
+        }
+        if let Some(loc) = found {
+            d.comes_from(loc);
+        }
+        d
     }
 
     /// The statements right inside of one: the body of a spec or of a loop, or both sides of a condition.

@@ -215,11 +215,13 @@ impl Resolver {
     /// Resolves one statement; its effect, if it has one, is appended to `out`.
     fn stmt(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) {
         let written = self.written.as_ref().map_or(0, Vec::len);
+        let before = self.errors.len();
         match self.written_out(stmt, out) {
             Ok(()) => {}
             Err(d) if d.message.is_empty() => {} // Reported where the name was defined.
             Err(d) => self.errors.push(*d),
         }
+        self.errors.come_from(before, stmt.loc());
         // Comments stay with the first statement of what was written out.
         let first = self.written.as_mut().and_then(|w| w.get_mut(written));
         if let Some(first) = first.filter(|s| !s.id.same(stmt.id)) {

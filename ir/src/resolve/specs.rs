@@ -16,6 +16,7 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ("bar", "an mbarrier: which a copy into shared memory completes on"),
     ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
     ("lane", "an integer: lane, distance or mask of a Shfl"),
+    ("loc", "a text in quotes: where the spec comes from in a program that this one was made of"),
     ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
     (
         "tile",
@@ -234,6 +235,7 @@ impl Resolver {
                         );
                     }
                 },
+                ("loc", AttrValue::Text(_)) => {}
                 ("atom", AttrValue::Word(w)) => all.atom = Some(w.clone()),
                 ("bar", AttrValue::View(view)) => all.bar = Some(self.operand(view)?),
                 ("cache", AttrValue::Word(w)) if w.parse::<CacheHint>().is_ok() => {
@@ -282,12 +284,13 @@ impl Resolver {
         let leaves = match value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
-            AttrValue::View(_) => vec![],
+            AttrValue::View(_) | AttrValue::Text(_) => vec![],
         };
         let least = if key == "axis" { 0 } else { 1 };
         let constants: Option<Vec<i64>> =
             leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= least)).collect();
-        match constants.filter(|_| !matches!(value, AttrValue::View(_))) {
+        let numbers = matches!(value, AttrValue::Tuple(_) | AttrValue::Word(_));
+        match constants.filter(|_| numbers) {
             Some(list) => Ok(list),
             None => fail(
                 Diagnostic::new(

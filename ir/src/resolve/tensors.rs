@@ -30,9 +30,8 @@ impl Resolver {
                 "write `Allocate` before it, or move the declaration to the top",
             );
         }
-        let number = ty.memory.is_none()
-            && self.version > 1
-            && ty.levels.iter().all(|l| l.modes.is_empty());
+        let number =
+            ty.memory.is_none() && self.version > 1 && ty.levels.iter().all(|l| l.modes.is_empty());
         let mut placed = ty.clone();
         if number {
             placed.memory = Some(Memory::Pm);
@@ -119,7 +118,10 @@ impl Resolver {
         for (i, mode) in modes.iter().enumerate() {
             let shape = mode.shape().clone();
             let stride = if i as i64 == axis {
-                Layout::col_major_in(cx, shape.clone()).map_err(|e| refused(span, &e))?.stride().clone()
+                Layout::col_major_in(cx, shape.clone())
+                    .map_err(|e| refused(span, &e))?
+                    .stride()
+                    .clone()
             } else {
                 shape.map(&mut |_| Dim::Const(0))
             };
@@ -462,8 +464,12 @@ impl Resolver {
         }
         if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
             return fail(
-                Diagnostic::new(Code::TensorMapUse, span, "a tensor map of elements that a tensor indexes")
-                    .help("make the map of the caller's tensor, and copy its boxes"),
+                Diagnostic::new(
+                    Code::TensorMapUse,
+                    span,
+                    "a tensor map of elements that a tensor indexes",
+                )
+                .help("make the map of the caller's tensor, and copy its boxes"),
             );
         }
         if self.p.buffers[t.buffer].open && matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_)) {
@@ -583,7 +589,8 @@ impl Resolver {
             })
             .collect();
         let (offset, kept) = self.index(t.levels.first(), &plain, span)?;
-        let at = |cx: &crate::expr::ExprArena, a, b| Dim::add(cx, a, b).map_err(|e| overflow(span, &e));
+        let at =
+            |cx: &crate::expr::ExprArena, a, b| Dim::add(cx, a, b).map_err(|e| overflow(span, &e));
         t.offset = at(&self.p.arena, t.offset, offset)?;
         let modes = kept.map_or(vec![], |l| l.modes());
         let rest = picks.iter().filter(|p| !matches!(p, ast::Pick::At(_)));
@@ -599,9 +606,13 @@ impl Resolver {
                 ast::Pick::From(name) => {
                     if gathered.replace((i, name, mode.clone())).is_some() {
                         return fail(
-                            Diagnostic::new(Code::DataIndex, span, "two modes are indexed by tensors")
-                                .label("one may be")
-                                .help("combine the coordinates in one tensor of integers"),
+                            Diagnostic::new(
+                                Code::DataIndex,
+                                span,
+                                "two modes are indexed by tensors",
+                            )
+                            .label("one may be")
+                            .help("combine the coordinates in one tensor of integers"),
                         );
                     }
                     out.push(mode);
@@ -660,9 +671,13 @@ impl Resolver {
         };
         if !straight && mode.depth() > 0 {
             return fail(
-                Diagnostic::new(Code::LayoutRefused, span, "the range cuts through a mode of several strides")
-                    .label(format!("the mode is {}", mode.display_in(cx)))
-                    .help("tile the mode first, and take whole tiles"),
+                Diagnostic::new(
+                    Code::LayoutRefused,
+                    span,
+                    "the range cuts through a mode of several strides",
+                )
+                .label(format!("the mode is {}", mode.display_in(cx)))
+                .help("tile the mode first, and take whole tiles"),
             );
         }
         Ok((part, at))
@@ -728,7 +743,10 @@ impl Resolver {
                 )
                 .label(format!("indexes a mode of {n}"))
                 .related(of.span, "declared here")
-                .help(format!("declare what they are: `%{}:[..].{}.GL in 0..{n}`", of.name, of.scalar)),
+                .help(format!(
+                    "declare what they are: `%{}:[..].{}.GL in 0..{n}`",
+                    of.name, of.scalar
+                )),
             );
         }
         let stride = match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
@@ -779,7 +797,8 @@ impl Resolver {
             );
         };
         let scaled = |d: Dim| Dim::mul(cx, d, Dim::Const(unit)).map_err(|e| overflow(span, &e));
-        let offset = Dim::add(cx, t.offset, scaled(index.offset)?).map_err(|e| overflow(span, &e))?;
+        let offset =
+            Dim::add(cx, t.offset, scaled(index.offset)?).map_err(|e| overflow(span, &e))?;
         match index.levels.iter().flat_map(Layout::modes).next() {
             None => drop(modes.remove(i)),
             Some(own) => {

@@ -1,4 +1,5 @@
-//! The first look at a text: its length, forbidden bytes, how deep brackets nest, where comments are.
+//! The first look at a text: its length, forbidden bytes, how deep brackets nest, where comments are. Neither brackets nor
+//! `//` in a text in quotes are such.
 //!
 //! Invariant: a text that passes holds no bracket nested deeper than [`MAX_NESTING`], so the parser's
 //! recursion is bounded. Every closing bracket counts one level down, whatever it closes: the grammar
@@ -29,14 +30,11 @@ pub(super) fn scan(text: &str) -> Result<Vec<Span>, Box<Diagnostic>> {
                 at = end;
                 continue;
             }
-            // What stands in quotation marks is neither comment nor bracket.
             b'"' => {
-                let rest = &bytes[at + 1..line_end(bytes, at)];
-                let end = rest.iter().position(|&b| b == b'"').map_or(0, |i| i + 1);
-                if let Some(i) = rest[..end].iter().position(|&b| b == 0) {
-                    return Err(nul(at + 1 + i));
+                if let Some(end) = literal_end(bytes, at) {
+                    at = end;
+                    continue;
                 }
-                at += end;
             }
             b'(' | b'[' | b'{' => {
                 depth += 1;
@@ -50,6 +48,13 @@ pub(super) fn scan(text: &str) -> Result<Vec<Span>, Box<Diagnostic>> {
         at += 1;
     }
     Ok(comments)
+}
+
+/// Where a text in quotes that begins at `at` ends, as the rule `string` says; none where it is no such text.
+pub(super) fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let inside = bytes.get(at + 1..)?;
+    let end = inside.iter().position(|b| matches!(b, b'"' | b'\n' | b'\\' | 0))?;
+    (inside[end] == b'"').then_some(at + end + 2)
 }
 
 /// Where the line that holds `at` ends, before its line break.

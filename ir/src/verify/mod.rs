@@ -82,6 +82,12 @@ impl Verifier<'_> {
     }
 
     fn kernel(&mut self, id: SpecId) {
+        let before = self.errors.len();
+        self.kernel_itself(id);
+        self.errors.come_from(before, self.p.specs[id].loc());
+    }
+
+    fn kernel_itself(&mut self, id: SpecId) {
         self.root_exec(id);
         let spec = &self.p.specs[id];
         let params: HashSet<BufferId> = self.p.params.iter().copied().collect();
@@ -119,6 +125,7 @@ impl Verifier<'_> {
             }
             match &stmt.kind {
                 StmtKind::Spec(id) => {
+                    let before = self.errors.len();
                     self.nested_exec(*id, around);
                     self.operands(*id);
                     self.attributes(*id);
@@ -127,6 +134,7 @@ impl Verifier<'_> {
                     self.peers(*id);
                     self.in_cluster(*id, around);
                     self.body(*id, around);
+                    self.errors.come_from(before, self.p.specs[*id].loc());
                 }
                 StmtKind::Allocate(t) => {
                     let buffer = self.p.tensors[*t].buffer;

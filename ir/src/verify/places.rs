@@ -3,8 +3,8 @@
 use super::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};
 use crate::program::{BufferId, SpecId, TensorId};
-use crate::span::Span;
 use crate::scalar::Memory;
+use crate::span::Span;
 
 impl Verifier<'_> {
     pub(super) fn access(&mut self, id: SpecId, around: &Around) {
@@ -77,9 +77,13 @@ impl Verifier<'_> {
         let tensor = &self.p.tensors[t];
         if buffer.gather.is_some() {
             self.errors.push(
-                Diagnostic::new(Code::DataIndex, span, "elements that a tensor indexes are written")
-                    .label("two coordinates may name one element")
-                    .help("gather instead: read `%A[%rows, _]`, and write in order"),
+                Diagnostic::new(
+                    Code::DataIndex,
+                    span,
+                    "elements that a tensor indexes are written",
+                )
+                .label("two coordinates may name one element")
+                .help("gather instead: read `%A[%rows, _]`, and write in order"),
             );
             return;
         }

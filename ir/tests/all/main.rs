@@ -27,3 +27,4 @@ mod text_limits;
 mod text_oracles;
 #[cfg(feature = "text")]
 mod text_properties;
+mod text_quotes;

@@ -171,6 +171,8 @@ fn unterminated() {
         "carbyne 1 Move (%a) -> (",
         "carbyne 1 Move (%a) -> () x=",
         "carbyne 1 Move (%a) -> () x=1 +",
+        "carbyne 1 Move (%a) -> () x=\"",
+        "carbyne 1 Move (%a) -> () x=\"a // b",
         "carbyne 1 Spec () -> () {",
         "carbyne 1 for (",
         "carbyne 1 for (k = 0; k < 1; k += 1) {",
@@ -268,7 +270,7 @@ type Place<'a> = &'a dyn Fn(&str) -> StmtKind;
 fn names_of_built_trees() {
     let expr = |n: &str| StmtKind::Let(vec![(Name::new("a"), Expr::name(n))]);
     let threads = |n: &str| Some(Exec::Both(View::of(n), View::of("cta")));
-    let places: [(&str, Place<'_>); 22] = [
+    let places: [(&str, Place<'_>); 23] = [
         ("let", &|n| StmtKind::Let(vec![(Name::new(n), one())])),
         ("expression", &expr),
         ("sum", &|n| {
@@ -310,6 +312,7 @@ fn names_of_built_trees() {
         ("key", &|n| attr(n, AttrValue::Word("f32".into()))),
         ("word", &|n| attr("acc", AttrValue::Word(n.into()))),
         ("bar", &|n| attr("bar", AttrValue::View(View::of(n)))),
+        ("text", &|n| attr("loc", AttrValue::Text(n.into()))),
         ("loop", &|n| StmtKind::For {
             var: Name::new(n),
             start: Expr::int(0),
@@ -332,12 +335,15 @@ fn names_of_built_trees() {
         "a.b", "a.", ".a", "1.5", "-1", "-1.5e-7", "1e", "1.", "+1", "0x1", "é", "a\n", "a//b",
         "a\0", "let", "sym", "for", "if", "else", "min", "ceil_div", "carbyne", "Move", "Spec",
         "barrier", "async", "inf", "-inf", "nan", "-nan", "over", "tile", "f16", "GL", "thread",
-        "unroll", "tv", "A9_z",
+        "unroll", "tv", "A9_z", "\"", "a\"b", "a\\", "(", "}//",
     ];
     for (place, make) in places {
         let refused: Vec<&str> =
             names.into_iter().filter(|n| agrees(&module(vec![make(n)])).is_some()).collect();
-        assert!(refused.contains(&"a b") && refused.contains(&""), "{place}: {refused:?}");
+        // Of all names a text in quotes takes the most.
+        let all = place != "text";
+        assert!(refused.contains(&"a\0") && refused.contains(&"a\n"), "{place}: {refused:?}");
+        assert!(!all || refused.contains(&"a b") && refused.contains(&""), "{place}: {refused:?}");
         // And with something behind it, with which it must not be taken together.
         for n in names {
             agrees(&module(vec![make(n), expr("b"), make(n)]));

@@ -58,7 +58,10 @@ fn strip(module: &mut Module) -> Vec<String> {
 }
 
 /// Pieces that are likely to make or break something.
-const PIECES: [&str; 40] = [
+const PIECES: [&str; 43] = [
+    "\"",
+    "\"(//\"",
+    "loc=\"a.py:1\"",
     "%",
     "#",
     "@",
@@ -188,8 +191,10 @@ proptest! {
         let mut fillings = fillings.into_iter().cycle();
         let mut text = String::new();
         let mut comments = Vec::new();
+        let mut quoted = false;
         for c in print(&plain).chars() {
-            if c != ' ' && c != '\n' {
+            quoted ^= c == '"';
+            if quoted || c != ' ' && c != '\n' {
                 text.push(c);
                 continue;
             }

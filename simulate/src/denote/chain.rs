@@ -385,7 +385,8 @@ impl Chain {
                 else {
                     return Exact::default();
                 };
-                let (Some(from), Some(at)) = (self.needed(step, 0, wanted), self.needed(step, 1, wanted))
+                let (Some(from), Some(at)) =
+                    (self.needed(step, 0, wanted), self.needed(step, 1, wanted))
                 else {
                     return Exact::default();
                 };

@@ -468,7 +468,9 @@ impl Runner<'_> {
                 }
             }
             match (valid, view.space) {
-                (Some(_), Space::Global(_) | Space::Gathered(_)) => self.counts.leaves[i].global.add_spans(few),
+                (Some(_), Space::Global(_) | Space::Gathered(_)) => {
+                    self.counts.leaves[i].global.add_spans(few)
+                }
                 _ => self.count_access(i, view.space, &scratch.addresses, operand.bytes),
             }
         }

@@ -1,8 +1,9 @@
 //! Where buffers are, and tensors as views of them.
 
 use super::lower::{Lowering, open, unknown};
-use super::{Gathered, 
-    Checked, Crew, Dist, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space, View,
+use super::{
+    Checked, Crew, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,
+    View,
 };
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{Layout, LayoutError};

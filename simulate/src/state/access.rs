@@ -1,11 +1,11 @@
 //! Accesses of a thread to the elements of a view, with everything that is checked about them.
 
 use super::race::Clash;
-use crate::num::decode;
 use super::registers::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Value, Who};
 use crate::exec::accumulated;
+use crate::num::decode;
 use crate::plan::{Kernel, Space, View};
 use carbyne_ir::ast::AccumulateOp;
 

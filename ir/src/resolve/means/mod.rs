@@ -262,12 +262,13 @@ impl Resolver {
         let MeansValue { scalar, extents, .. } = c.means.values[base].clone();
         let mut scalar = scalar;
         let shape = IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect());
-        let mut whole =
-            Layout::col_major_in(&self.p.arena, shape.clone()).map_err(|e| refused(view.span, &e))?;
+        let mut whole = Layout::col_major_in(&self.p.arena, shape.clone())
+            .map_err(|e| refused(view.span, &e))?;
         if let [ViewOp::Pick(picks), rest @ ..] = ops
             && let Some(axis) = picks.iter().position(|p| matches!(p, ast::Pick::From(_)))
         {
-            (base, ops) = (self.means_gather(c, (base, &extents, scalar), picks, axis, view)?, rest);
+            (base, ops) =
+                (self.means_gather(c, (base, &extents, scalar), picks, axis, view)?, rest);
             let shape = c.means.values[base].extents.iter().copied().map(IntTuple::Leaf);
             whole = Layout::col_major_in(&self.p.arena, IntTuple::Tuple(shape.collect()))
                 .map_err(|e| refused(view.span, &e))?;
@@ -283,7 +284,8 @@ impl Resolver {
                 );
             };
             let is_mode = |i: usize| i == mode;
-            let ones = (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
+            let ones =
+                (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
             let value = MeansValue {
                 name: None,
                 scalar: Scalar::I32,
@@ -301,7 +303,8 @@ impl Resolver {
             });
             let stride = (0..extents.len()).map(|i| Dim::Const(i64::from(is_mode(i))));
             let stride = IntTuple::Tuple(stride.map(IntTuple::Leaf).collect());
-            whole = Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(view.span, &e))?;
+            whole =
+                Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(view.span, &e))?;
             (base, scalar, ops) = (counted, Scalar::I32, rest);
         }
         if ops.is_empty() {
@@ -576,7 +579,8 @@ impl Resolver {
 
     /// Attributes say how a spec is executed, save these.
     fn means_attributes(&self, spec: &ast::Spec) -> Fallible<()> {
-        match spec.attrs.iter().find(|a| !matches!(a.key.text.as_str(), "axis" | "acc" | "to")) {
+        let says_what = |key: &str| matches!(key, "axis" | "acc" | "to" | "loc");
+        match spec.attrs.iter().find(|a| !says_what(&a.key.text)) {
             None => Ok(()),
             Some(attr) => {
                 let message = format!("`{}` in a `means` block", attr.key.text);

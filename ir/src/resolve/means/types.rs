@@ -163,9 +163,7 @@ impl Resolver {
                             is a view, `%B.reshape([K,N]:[N,1])`";
                 let own = match (of(0), of(1)) {
                     ([m, k], [k2, n]) if self.is_equal(*k, *k2) => vec![*m, *n],
-                    ([l @ .., m, k], [l2 @ .., k2, n])
-                        if same(l, l2) && self.is_equal(*k, *k2) =>
-                    {
+                    ([l @ .., m, k], [l2 @ .., k2, n]) if same(l, l2) && self.is_equal(*k, *k2) => {
                         l.iter().chain([m, n]).copied().collect()
                     }
                     _ => return refuse(help),

@@ -139,6 +139,10 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         if rule == Rule::block_end && !in_body || at == base && behind_brace {
             continue;
         }
+        // One attribute takes it; the help says so.
+        if rule == Rule::string {
+            continue;
+        }
         let words = describe(rule).to_owned();
         if !wanted.contains(&words) {
             wanted.push(words);
@@ -239,6 +243,9 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         let near = near.or_else(|| nearest(word, known.iter().copied()))?;
         Some(format!("did you mean `{near}`?"))
     };
+    if rest.starts_with('"') {
+        return Some("a text in quotes is the value of an attribute: `loc=\"model.py:12\"`".into());
+    }
     let remainder = || Some("for a remainder put a space behind `%`".to_owned());
     let first = rest.chars().next();
     if rules.contains(&Rule::op) && first == Some('%') {
@@ -272,6 +279,11 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         return remainder();
     }
     if at == base {
+        let word = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let value = word.trim_start().strip_prefix('=').map(str::trim_start);
+        if word.len() < rest.len() && value.is_some_and(|v| v.starts_with('"')) {
+            return Some("end the text with `\"` on the same line, without `\\` in it".to_owned());
+        }
         if before.ends_with(')') {
             return Some("an attribute is written `key=value`".to_owned());
         }
@@ -339,7 +351,6 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::formal => "a tensor such as `%x`",
         Rule::call_stmt => "a sub-spec such as `@scale[2] (%a) -> (%b)`",
         Rule::import_stmt | Rule::kw_import => "`import`",
-        Rule::string => "a text such as `\"parts.cby\"`",
         Rule::short_type => "a part of a type such as `f32`",
         Rule::permute | Rule::kw_permute => "`permute`",
         Rule::transpose | Rule::kw_transpose => "`transpose`",
@@ -363,6 +374,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::means_open | Rule::kw_means => "`means`",
         Rule::attr => "an attribute such as `acc=f32`",
         Rule::lone_word | Rule::word => "a word",
+        Rule::string => "a text in quotes",
         Rule::data_type => "a tensor type such as `[8,8].f16.GL`",
         Rule::thread_type => "a thread type such as `[32].thread`",
         Rule::scalar => "a scalar type such as `f16`",

@@ -4,7 +4,7 @@
 //! (`%x =`, `#x:`), or a sigil where no bracket of the wrong statement is open. Braces that are passed
 //! over open bodies without a head, so that the closing ones still match.
 
-use super::super::scan::is_blank;
+use super::super::scan::{is_blank, literal_end};
 use super::{Part, Reader};
 use crate::ast::SyncOp;
 use crate::diag::Diagnostic;
@@ -46,6 +46,12 @@ impl Reader<'_> {
                 && let Some(comment) = self.comments.holding(at)
             {
                 at = comment.end as usize;
+                continue;
+            }
+            if byte == b'"'
+                && let Some(end) = literal_end(bytes, at)
+            {
+                (at, line_start) = (end, false);
                 continue;
             }
             if line_start

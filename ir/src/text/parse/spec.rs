@@ -117,6 +117,7 @@ pub(super) fn attr(node: Node<'_, '_>) -> Answer<Attr> {
     let value = attr.some()?;
     let value = match value.rule() {
         Rule::word => AttrValue::Word(value.text().to_owned()),
+        Rule::string => AttrValue::Text(value.text().trim_matches('"').to_owned()),
         Rule::data_view => AttrValue::View(view(value)?),
         _ => AttrValue::Tuple(tuple(value)?),
     };

@@ -221,6 +221,11 @@ pub(super) fn attribute(out: &mut String, attr: &Attr) {
         AttrValue::Word(word) => out.push_str(word),
         AttrValue::Tuple(t) => tuple(out, t),
         AttrValue::View(v) => view(out, '%', v),
+        AttrValue::Text(text) => {
+            out.push('"');
+            out.push_str(text);
+            out.push('"');
+        }
     }
 }
 

@@ -540,6 +540,19 @@ impl Walk {
                     self.tuple(t, depth);
                 }
                 AttrValue::View(view) => self.view(view, depth),
+                AttrValue::Text(text) => {
+                    self.count(text.len().saturating_add(2));
+                    if text.contains('\0') {
+                        let message = "the text holds a NUL byte".to_owned();
+                        let (label, help) = ("in an attribute", "remove the byte");
+                        self.error(Code::NulByte, attr.key.span, message, label, help);
+                    } else if text.contains(['"', '\\', '\n']) {
+                        let message = format!("the text of `{}` cannot be written", attr.key.text);
+                        let label = "it holds `\"`, `\\` or a line break";
+                        let help = "leave these out, and write `/` between folders";
+                        self.error(Code::Syntax, attr.key.span, message, label, help);
+                    }
+                }
             }
         }
     }
