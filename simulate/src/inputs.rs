@@ -32,6 +32,8 @@ pub(crate) enum Initial {
     Random(u64),
     /// Random small integers of a stream.
     Ints(u64),
+    /// Random integers of a stream, from the first and below the second.
+    Between(u64, i64, i64),
     /// The caller's array; extents of the tensor's modes.
     Array(Arc<Array>, Vec<i64>),
 }
@@ -46,6 +48,14 @@ impl Initial {
         match inputs {
             Inputs::Seed(seed) => Initial::Random(mix(seed ^ hash)),
             Inputs::Ints(seed) => Initial::Ints(mix(seed ^ hash)),
+        }
+    }
+
+    /// The same, of a tensor that states what its integers are from and below.
+    pub(crate) fn within(self, (lo, hi): (i64, i64)) -> Self {
+        match self {
+            Initial::Random(stream) | Initial::Ints(stream) => Initial::Between(stream, lo, hi),
+            other => other,
         }
     }
 
@@ -71,6 +81,12 @@ impl Initial {
                 } else {
                     crate::num::truncate(scalar, value)
                 })
+            }
+            Initial::Between(stream, lo, hi) => {
+                let bits = mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN)));
+                let n = i128::from(*hi) - i128::from(*lo);
+                let offset = (i128::from(bits >> 1) * n.max(1)) >> 63;
+                Some(crate::num::truncate(scalar, i128::from(*lo) + offset))
             }
             Initial::Array(array, modes) => {
                 // The array is row-major: the last mode varies fastest.

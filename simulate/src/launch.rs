@@ -4,10 +4,12 @@
 //! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
 //! taken in order, and the first error in that order is reported.
 
+use crate::Array;
 use crate::denote::Region;
 use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::inputs::{Initial, Inputs};
+use crate::num::decode;
 use crate::options::Options;
 use crate::plan::{
     Checked, Inverse, Kernel, Leaf, RootSpec, Space, block_steps, live_registers, lower,
@@ -25,7 +27,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, MeansInput, Program, SpecId, TensorId};
+use carbyne_ir::program::{Buffer, BufferId, MeansInput, Program, SpecId, TensorId};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -126,6 +128,13 @@ impl Memory {
                 return Err(Box::new(d.help(help)));
             };
             let modes: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
+            let range = match buffer.range {
+                None => None,
+                Some((lo, hi)) => {
+                    let known = |d| program.arena.eval(d, &value).map_err(|e| unknown(e.to_string()));
+                    Some((known(lo)?, known(hi)?))
+                }
+            };
             let initial = match options.arrays.get(&buffer.name) {
                 Some(array) => {
                     let extents: Vec<i64> =
@@ -146,9 +155,18 @@ impl Memory {
                             .help("give one extent a mode of the tensor, in order"),
                         ));
                     }
+                    if let Some(range) = range {
+                        in_range(buffer, array, range)?;
+                    }
                     Initial::Array(Arc::new(array.clone()), modes)
                 }
-                None if read.contains(id) => Initial::generated(options.inputs, &buffer.name),
+                None if read.contains(id) => {
+                    let initial = Initial::generated(options.inputs, &buffer.name);
+                    match range {
+                        Some(range) => initial.within(range),
+                        None => initial,
+                    }
+                }
                 None => Initial::Undefined,
             };
             let (name, scalar) = (buffer.name.clone(), buffer.scalar);
@@ -220,6 +238,23 @@ pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
 }
 
 /// Buffers that the first kernel to touch them reads: inputs, and accumulators.
+/// Refuses integers of the caller that are not what the tensor says they are.
+fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()> {
+    let number = |bits: &u64| decode(buffer.scalar, *bits);
+    let wrong = |v: &f64| *v < lo as f64 || *v >= hi as f64;
+    let outside = array.values.iter().map(number).enumerate().find(|(_, v)| wrong(v));
+    let Some((i, v)) = outside else { return Ok(()) };
+    Err(Box::new(
+        Diagnostic::new(
+            Code::BadInput,
+            buffer.span,
+            format!("the array given for %{} holds {v}, at place {i}", buffer.name),
+        )
+        .label(format!("its elements are from {lo} and below {hi}"))
+        .help("correct the array, or the range that the tensor states"),
+    ))
+}
+
 fn read_first(program: &Program) -> HashSet<BufferId> {
     let (mut read, mut touched) = (HashSet::new(), HashSet::new());
     for id in &program.kernels {

@@ -5,13 +5,13 @@
 
 use super::Lowering;
 use super::kernel::Helper;
-use super::storage::Stored;
-use crate::cpp::ast::{Expr, Type};
+use super::storage::{Stored, Through};
+use crate::cpp::ast::{Binary, Expr, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomOperand;
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
-use carbyne_ir::program::TensorId;
+use carbyne_ir::program::{Gather, TensorId};
 use carbyne_ir::scalar::Memory;
 
 /// Most values of one operand of one thread.
@@ -66,8 +66,9 @@ impl Lowering<'_> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
         let buffer = &self.p.buffers[tensor.buffer];
-        let stored = match buffer.memory {
-            Some(Memory::Ix) => Some(Stored::computed(buffer.scalar)),
+        let stored = match (buffer.memory, buffer.gather) {
+            (Some(Memory::Ix), _) => Some(Stored::computed(buffer.scalar)),
+            (_, Some(gather)) => self.through(gather),
             _ => self.buffers.get(&tensor.buffer).cloned(),
         };
         let Some(stored) = stored else { return Err(errors::undeclared(&text)) };
@@ -86,6 +87,21 @@ impl Lowering<'_> {
             return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
         }
         Ok((stored, text))
+    }
+
+    /// A buffer whose elements are found through coordinates.
+    fn through(&self, gather: Gather) -> Option<Stored> {
+        let source = self.buffers.get(&gather.source)?;
+        let index = self.buffers.get(&gather.index)?;
+        let last = self.p.arena.range(self.p.buffers[gather.source].cosize).1;
+        let wide = last.is_none_or(|n| n > i64::from(i32::MAX));
+        let through = Through {
+            index: index.name.clone(),
+            stride: gather.stride,
+            unit: gather.unit,
+            wide,
+        };
+        Some(Stored { gather: Some(through), ..source.clone() })
     }
 
     /// All elements of a tensor that has the type and the memory of `operand`.
@@ -177,6 +193,28 @@ impl Lowering<'_> {
                 format!("an access to `{}` is not known to begin at a whole byte", s.name),
                 format!("access multiples of {} elements", s.storage.packed),
             ));
+        }
+        if let Some(through) = &s.gather {
+            let unit = Dim::Const(through.unit);
+            let at = self.p.arena.div(offset, unit).map_err(errors::layout)?;
+            let rest = self.p.arena.rem(offset, unit).map_err(errors::layout)?;
+            let stride = through.stride / s.storage.packed;
+            if through.stride % s.storage.packed != 0 {
+                return Err(errors::unprintable(
+                    format!("coordinates of `{}` are not whole bytes apart", s.name),
+                    "index a mode whose stride is a multiple of a byte",
+                ));
+            }
+            let rest = self.p.arena.div(rest, packed).map_err(errors::layout)?;
+            let mut row = Expr::name(through.index.clone()).at(self.index(at)?);
+            if through.wide {
+                row = Expr::Cast(Type::named("long long"), Box::new(row));
+            }
+            let row = row.binary(Binary::Mul, Expr::Int(stride));
+            return Ok(match rest {
+                Dim::Const(0) => row,
+                rest => row.binary(Binary::Add, self.index(rest)?),
+            });
         }
         let index = self.p.arena.div(offset, packed).map_err(errors::layout)?;
         match index {

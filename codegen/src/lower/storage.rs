@@ -26,6 +26,19 @@ pub(super) struct Stored {
     pub(super) swizzle: Swizzle,
     /// Names of the registers seen as registers of inline PTX.
     pub(super) words: Vec<(AsmClass, String)>,
+    /// How elements are found whose coordinate stands in another tensor.
+    pub(super) gather: Option<Through>,
+}
+
+/// A tensor of coordinates through which elements are found: see [`carbyne_ir::program::Gather`].
+#[derive(Clone, Debug)]
+pub(super) struct Through {
+    /// The array of coordinates.
+    pub(super) index: String,
+    pub(super) stride: i64,
+    pub(super) unit: i64,
+    /// Whether offsets of elements need 64 bits.
+    pub(super) wide: bool,
 }
 
 impl Stored {
@@ -39,6 +52,7 @@ impl Stored {
             is_const: true,
             swizzle: Swizzle::none(),
             words: vec![],
+            gather: None,
         }
     }
 }
@@ -142,7 +156,7 @@ impl Lowering<'_> {
             self.helpers.insert(Helper::Swizzle);
         }
         let name = self.namer.admit(&b.name, "t");
-        Ok(Stored { name, memory, scalar: b.scalar, storage, is_const, swizzle, words: vec![] })
+        Ok(Stored { name, memory, scalar: b.scalar, storage, is_const, swizzle, words: vec![], gather: None })
     }
 
     /// `alignas(16) __half a[8];` and, for inline PTX, the same registers as words.

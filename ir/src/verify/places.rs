@@ -15,7 +15,8 @@ impl Verifier<'_> {
             if matches!(buffer.memory, Some(Memory::Ix | Memory::Pm)) {
                 continue;
             }
-            if let Some(gather) = buffer.gather {
+            let named = around.readable.contains(&self.p.tensors[t].buffer);
+            if let Some(gather) = buffer.gather.filter(|_| !named) {
                 for (id, what) in [(gather.source, "reads"), (gather.index, "is indexed by")] {
                     if !around.readable.contains(&id) {
                         self.stray_buffer(id, spec.span, around, what);
@@ -23,7 +24,7 @@ impl Verifier<'_> {
                 }
                 continue;
             }
-            if !around.readable.contains(&self.p.tensors[t].buffer) {
+            if !named {
                 self.stray(id, t, around, "reads", "an input");
             }
         }
