@@ -367,8 +367,13 @@ impl Resolver {
 
     /// Reports results that were declared since `from` and that nothing read.
     pub(super) fn unread(&mut self, from: usize) {
-        for d in self.declared.split_off(from) {
-            if self.read.contains(&d.buffer) || !self.errors.is_empty() {
+        let declared = self.declared.split_off(from);
+        // What is wrong elsewhere may have read them.
+        if !self.errors.iter().all(|d| d.code == Code::Unread) {
+            return;
+        }
+        for d in declared {
+            if self.read.contains(&d.buffer) {
                 continue;
             }
             let others = self.scopes.nearest_other(Sigil::Data, &d.name);

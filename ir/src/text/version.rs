@@ -107,7 +107,8 @@ fn spec(s: &Spec) -> Found {
         s.attrs.iter().find_map(|a| match &a.value {
             AttrValue::View(v) => view(v),
             AttrValue::Tuple(t) => tuple(t),
-            _ => None,
+            AttrValue::Text(_) => Some((a.key.span, "texts as attributes")),
+            AttrValue::Word(_) => None,
         })
     };
     head.or_else(inputs)
