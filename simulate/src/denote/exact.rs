@@ -270,8 +270,8 @@ pub(super) fn matmul(
 ) -> Exact {
     let lens: Vec<usize> = wanted.axes.iter().map(Axis::len).collect();
     let (l, m, n) = match lens[..] {
-        [m, n] => (1, m, n),
-        [l, m, n] => (l, m, n),
+        // Batches first, of which the first varies fastest.
+        [ref l @ .., m, n] => (l.iter().product(), m, n),
         _ => (1, lens.iter().product(), 1),
     };
     let (rows, k) = (l * m, usize::try_from(deep).unwrap_or(0));
