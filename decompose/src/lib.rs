@@ -184,6 +184,7 @@ fn attempt(
     };
     warnings.append(&mut solution.warnings);
     let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
+    written.inherit_executors();
     let (module, text, atomic) = generated.read_again(&written)?;
     Ok(Decomposed {
         module,

@@ -131,7 +131,8 @@ impl Memory {
             let range = match buffer.range {
                 None => None,
                 Some((lo, hi)) => {
-                    let known = |d| program.arena.eval(d, &value).map_err(|e| unknown(e.to_string()));
+                    let known =
+                        |d| program.arena.eval(d, &value).map_err(|e| unknown(e.to_string()));
                     Some((known(lo)?, known(hi)?))
                 }
             };

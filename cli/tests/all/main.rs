@@ -5,6 +5,7 @@ mod against;
 mod atoms;
 mod bad_input;
 mod calculator;
+mod carbyne1;
 mod certificates;
 mod damaged;
 mod descriptors;

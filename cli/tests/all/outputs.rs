@@ -39,7 +39,7 @@ fn long() -> String {
 #[test]
 fn a_full_disk_takes_nothing_away() {
     let folder = scratch("outputs_full");
-    let gemm = "$ROOT/examples/tile/softmax.cby --arch sm_80";
+    let gemm = "$ROOT/examples/softmax.cby --arch sm_80";
     let layout = "'(64,64):(64,1)' --format svg";
     let simulated = "$ROOT/examples/vector_copy.cby --blocks all --out";
     let commands = [

@@ -95,12 +95,8 @@ impl Lowering<'_> {
         let index = self.buffers.get(&gather.index)?;
         let last = self.p.arena.range(self.p.buffers[gather.source].cosize).1;
         let wide = last.is_none_or(|n| n > i64::from(i32::MAX));
-        let through = Through {
-            index: index.name.clone(),
-            stride: gather.stride,
-            unit: gather.unit,
-            wide,
-        };
+        let through =
+            Through { index: index.name.clone(), stride: gather.stride, unit: gather.unit, wide };
         Some(Stored { gather: Some(through), ..source.clone() })
     }
 

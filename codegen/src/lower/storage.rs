@@ -156,7 +156,16 @@ impl Lowering<'_> {
             self.helpers.insert(Helper::Swizzle);
         }
         let name = self.namer.admit(&b.name, "t");
-        Ok(Stored { name, memory, scalar: b.scalar, storage, is_const, swizzle, words: vec![], gather: None })
+        Ok(Stored {
+            name,
+            memory,
+            scalar: b.scalar,
+            storage,
+            is_const,
+            swizzle,
+            words: vec![],
+            gather: None,
+        })
     }
 
     /// `alignas(16) __half a[8];` and, for inline PTX, the same registers as words.

@@ -41,6 +41,34 @@ pub enum Group {
     },
 }
 
+impl super::Module {
+    /// Leaves out who executes the specs of bodies where it is who executes the body. A module of version 1 stays as
+    /// it is: it has no such form.
+    pub fn inherit_executors(&mut self) {
+        if self.version < 2 {
+            return;
+        }
+        let mut todo: Vec<(&mut super::Stmt, Option<(View, View)>)> =
+            self.items.iter_mut().map(|stmt| (stmt, None)).collect();
+        while let Some((stmt, around)) = todo.pop() {
+            let mut inside = around.clone();
+            if let super::StmtKind::Spec(spec) = &mut stmt.kind
+                && let Some(Exec::Both(blocks, threads)) = &spec.exec
+            {
+                inside = Some((blocks.clone(), threads.clone()));
+                if let Some((outer_blocks, outer_threads)) = &around
+                    && blocks == outer_blocks
+                {
+                    let same = threads == outer_threads;
+                    spec.exec = (!same).then(|| Exec::Threads(threads.clone()));
+                }
+            }
+            let stmts = stmt.kind.bodies_mut().flat_map(|b| &mut b.stmts);
+            todo.extend(stmts.map(|s| (s, inside.clone())));
+        }
+    }
+}
+
 /// What is written of the type of a result: what is left out follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultType {
