@@ -116,18 +116,18 @@ ampere_gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* 
       }
     }
   }
-  alignas(16) __half h[128];  // line 114
-  // line 116: UnaryPointwise.cast (%c) -> (%h)
+  alignas(16) __half h[128];  // line 112
+  // line 114: UnaryPointwise.cast (%c) -> (%h)
   #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 117
-    // line 118
+  for (int i = 0; i < 64; i += 1) {  // line 115
+    // line 116
     *reinterpret_cast<__half2*>(&h[i * 2]) =
         __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
   }
-  // line 123: Move (%h) -> (%Cb)
+  // line 121: Move (%h) -> (%Cb)
   #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 126
-    // line 127
+  for (int i = 0; i < 64; i += 1) {  // line 124
+    // line 125
     *reinterpret_cast<unsigned*>(&C[bm * 32768 + (tid / 32) % 2 * 16384 + i % 8 * 2048 +
                     (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
         *reinterpret_cast<unsigned*>(&h[i * 2]);

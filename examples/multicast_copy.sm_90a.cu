@@ -9,9 +9,9 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
 multicast_copy(const float* __restrict__ A, float* __restrict__ B) {
   extern __shared__ __align__(1024) unsigned char smem[];
-  const int rank = blockIdx.x % 2;  // line 21
-  const int row = blockIdx.x / 2;  // line 21
-  const int t = threadIdx.x;  // line 22
+  const int t = threadIdx.x;  // line 21
+  const int rank = blockIdx.x % 2;  // line 22
+  const int row = blockIdx.x / 2;  // line 22
   float* x = reinterpret_cast<float*>(smem);  // line 25
   unsigned long long* full = reinterpret_cast<unsigned long long*>(smem + 1024);  // line 26
   unsigned long long* done = reinterpret_cast<unsigned long long*>(smem + 1040);  // line 27

@@ -84,7 +84,7 @@ tma_copy(
           : "memory");
     }
   }
-  // line 40: mbarrier.wait
+  // line 38: mbarrier.wait
   asm volatile(
       "{\n"
       ".reg .pred complete;\n"
@@ -107,15 +107,15 @@ tma_copy(
         :
         : "memory");
     if (elected) {
-      // line 42: Spec (%tile) -> (%B)
-      // line 43: cp.async.bulk.tensor.2d.global.shared
+      // line 40: Spec (%tile) -> (%B)
+      // line 41: cp.async.bulk.tensor.2d.global.shared
       asm volatile(
           "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
           :
           : "l"(&to), "r"(j * 64), "r"(i * 64), "r"(shared_address(tile))
           : "memory");
-      asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 44
-      asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");  // line 45
+      asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 42
+      asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");  // line 43
     }
   }
 }

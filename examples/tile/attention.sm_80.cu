@@ -23,261 +23,275 @@ attention(
   extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x;  // line 27
-  __half* sk = reinterpret_cast<__half*>(smem);  // line 28
-  __half* sv = reinterpret_cast<__half*>(smem + 8192);  // line 29
-  alignas(16) __half q[32];  // line 30
+  alignas(16) __half q[32];  // line 28
   unsigned* q_u32 = reinterpret_cast<unsigned*>(q);
-  alignas(16) __half k[128];  // line 31
-  unsigned* k_u32 = reinterpret_cast<unsigned*>(k);
-  alignas(16) __half v[128];  // line 32
-  unsigned* v_u32 = reinterpret_cast<unsigned*>(v);
-  alignas(16) float s[32];  // line 33
-  alignas(16) __half p[32];  // line 34
-  unsigned* p_u32 = reinterpret_cast<unsigned*>(p);
-  alignas(16) float o[32];  // line 35
-  alignas(16) __half half_1[32];  // line 36
-  alignas(8) float max_1[2];  // line 39
-  alignas(8) float sum[2];  // line 40
-  alignas(8) float top[2];  // line 41
-  alignas(8) float part[2];  // line 42
-  alignas(8) float old[2];  // line 43
-  // line 45: Move (view of %Q) -> (%q)
+  // line 29: Move (view of %Q) -> (%q)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 48
-    // line 49
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 32
+    // line 33
     *reinterpret_cast<unsigned*>(&q[i_2 * 2]) =
         *reinterpret_cast<const unsigned*>(&Q[i * 4096 + tid / 32 * 1024 + i_2 % 2 * 512 +
                         (tid / 4) % 8 * 64 + i_2 / 2 * 8 + tid % 4 * 2]);
   }
-  // line 52: Init (-1000000000000000000000000000000) -> (%max)
+  alignas(8) float max_1[2];  // line 37
+  // line 38: Init (-inf) -> (%max)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 54
-    max_1[i_2] = -1e30f;  // line 55
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 40
+    max_1[i_2] = __uint_as_float(0xff800000u);  // line 41
   }
-  // line 58: Init (0) -> (%sum)
+  alignas(8) float sum[2];  // line 44
+  // line 45: Init (0) -> (%sum)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 60
-    sum[i_2] = 0.0f;  // line 61
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 47
+    sum[i_2] = 0.0f;  // line 48
   }
-  // line 64: Init (0) -> (%o)
+  alignas(16) float o[32];  // line 51
+  // line 52: Init (0) -> (%o)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 66
-    o[i_2] = 0.0f;  // line 67
+  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 54
+    o[i_2] = 0.0f;  // line 55
   }
-  for (int t = 0; t < 4; t += 1) {  // line 70
-    __syncthreads();  // line 71
-    // line 72: Move (view of %K) -> (%sk)
+  for (int t = 0; t < 4; t += 1) {  // line 58
+    __half* k = reinterpret_cast<__half*>(smem);  // line 59
+    // line 60: Move (view of %K) -> (%k)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 75
-      // line 76: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 63
+      // line 64: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sk[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
+          : "r"(shared_address(&k[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
             "l"(&K[t * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    // line 79: Move (view of %V) -> (%sv)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 67
+    __half* v = reinterpret_cast<__half*>(smem + 8192);  // line 68
+    __syncthreads();  // line 69
+    // line 70: Move (view of %V) -> (%v)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 82
-      // line 83: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 73
+      // line 74: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sv[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
+          : "r"(shared_address(&v[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
             "l"(&V[t * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 86
-    asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 87
-    __syncthreads();  // line 88
-    // line 89: Move (%sk) -> (%k)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 77
+    alignas(16) float s[32];  // line 78
+    // line 79: MatMul.set (%q, %k) -> (%s)
+    // line 80: Init (0) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 92
-      // line 93: ldmatrix.x4.b16
-      asm volatile(
-          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-          : "=r"(k_u32[i_2 * 4]), "=r"(k_u32[i_2 * 4 + 1]), "=r"(k_u32[i_2 * 4 + 2]),
-            "=r"(k_u32[i_2 * 4 + 3])
-          : "r"(shared_address(&sk[swizzle<3, 3, 3>(i_2 % 4 * 1024 + (tid / 16) % 2 * 512 +
-                            tid % 8 * 64 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
-          : "memory");
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 82
+      s[i_2] = 0.0f;  // line 83
     }
-    // line 96: Move (%sv) -> (%v)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 99
-      // line 100: ldmatrix.x4.trans.b16
-      asm volatile(
-          "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-          : "=r"(v_u32[i_2 * 4]), "=r"(v_u32[i_2 * 4 + 1]), "=r"(v_u32[i_2 * 4 + 2]),
-            "=r"(v_u32[i_2 * 4 + 3])
-          : "r"(shared_address(&sv[swizzle<3, 3, 3>(i_2 / 4 * 1024 + tid % 16 * 64 + i_2 % 4 * 16 +
-                            (tid / 16) % 2 * 8)]))
-          : "memory");
-    }
-    // line 103: MatMul.set (%q, %k) -> (%s)
-    // line 104: Init (0) -> (%s)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 106
-      s[i_2] = 0.0f;  // line 107
-    }
-    // line 110: MatMul (%q, %k) -> (%s)
-    #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 114
+    {  // line 86: MatMul (%q, %k) -> (%s)
+      alignas(16) __half r_3[128];  // line 87
+      unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
+      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 88
+      __syncthreads();  // line 89
+      // line 90: Move (%k) -> (%r_3)
       #pragma unroll
-      for (int j = 0; j < 8; j += 1) {  // line 115
-        // line 116: mma.m16n8k16.f32.f16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 93
+        // line 94: ldmatrix.x4.b16
         asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-            : "+f"(s[j * 4]), "+f"(s[j * 4 + 1]), "+f"(s[j * 4 + 2]), "+f"(s[j * 4 + 3])
-            : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
-              "r"(q_u32[kk * 4 + 3]), "r"(k_u32[kk * 16 + j * 2]), "r"(k_u32[kk * 16 + j * 2 + 1]));
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
+              "=r"(r_3_u32[i_2 * 4 + 3])
+            : "r"(shared_address(&k[swizzle<3, 3, 3>(i_2 % 4 * 1024 + (tid / 16) % 2 * 512 +
+                              tid % 8 * 64 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
+            : "memory");
+      }
+      // line 97: MatMul (%q, %r_3) -> (%s)
+      #pragma unroll
+      for (int kk = 0; kk < 4; kk += 1) {  // line 101
+        #pragma unroll
+        for (int j = 0; j < 8; j += 1) {  // line 102
+          // line 103: mma.m16n8k16.f32.f16
+          asm volatile(
+              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+              : "+f"(s[j * 4]), "+f"(s[j * 4 + 1]), "+f"(s[j * 4 + 2]), "+f"(s[j * 4 + 3])
+              : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
+                "r"(q_u32[kk * 4 + 3]), "r"(r_3_u32[kk * 16 + j * 2]),
+                "r"(r_3_u32[kk * 16 + j * 2 + 1]));
+        }
       }
     }
-    // line 123: BinaryPointwise.mul (%s, 0.125) -> (%s)
+    // line 111: BinaryPointwise.div (%s, 8) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 126
-      s[i_2] = __fmul_rn(s[i_2], 0.125f);  // line 127
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 114
+      s[i_2] = __fdiv_rn(s[i_2], 8.0f);  // line 115
     }
-    {  // line 131: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 134
+    alignas(8) float top[2];  // line 118
+    {  // line 119: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 122
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 135
-        top[i_2] = s[i_2 * 2];  // line 136
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 123
+        top[i_2] = s[i_2 * 2];  // line 124
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 137
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 138
+        for (int j = 1; j < 16; j += 1) {  // line 125
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 126
         }
-        // line 142
+        // line 128
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 143
-        // line 144
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 129
+        // line 130
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 145
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 131
       }
     }
-    // line 148: BinaryPointwise.max (%top, %max) -> (%top)
+    // line 134: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 152
-      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 153
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 138
+      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 139
     }
-    // line 156: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(16) float p[32];  // line 142
+    // line 143: BinaryPointwise.sub (%s, %top) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 160
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 161
-    }
-    // line 164: UnaryPointwise.exp (%old) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 167
-      old[i_2] = expf(old[i_2]);  // line 168
-    }
-    // line 171: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 174
-    // line 177: BinaryPointwise.sub (%s, %max) -> (%s)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 181
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 147
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 182
+      for (int j = 0; j < 2; j += 1) {  // line 148
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 183
-          s[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], max_1[j]);  // line 184
+        for (int kk = 0; kk < 8; kk += 1) {  // line 149
+          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 150
         }
       }
     }
-    // line 191: UnaryPointwise.exp (%s) -> (%s)
+    // line 157: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 194
-      s[i_2] = expf(s[i_2]);  // line 195
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 160
+      p[i_2] = expf(p[i_2]);  // line 161
     }
-    {  // line 198: Reduction.sum (%s) -> (%part)
-      float o_2[1];  // line 201
+    alignas(8) float old[2];  // line 164
+    // line 165: BinaryPointwise.sub (%max, %top) -> (%old)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 169
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 170
+    }
+    // line 173: UnaryPointwise.exp (%old) -> (%old)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 176
+      old[i_2] = expf(old[i_2]);  // line 177
+    }
+    alignas(8) float sum_1[2];  // line 180
+    // line 181: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 185
+      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 186
+    }
+    alignas(8) float sum_2[2];  // line 189
+    {  // line 190: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 193
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 202
-        part[i_2] = s[i_2 * 2];  // line 203
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 194
+        sum_2[i_2] = p[i_2 * 2];  // line 195
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 204
-          part[i_2] = __fadd_rn(part[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 205
+        for (int j = 1; j < 16; j += 1) {  // line 196
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 197
         }
-        // line 209
+        // line 199
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&part[i_2]), 1);
-        part[i_2] = __fadd_rn(part[i_2], o_2[0]);  // line 210
-        // line 211
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 200
+        // line 201
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&part[i_2]), 2);
-        part[i_2] = __fadd_rn(part[i_2], o_2[0]);  // line 212
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 202
       }
     }
-    // line 215: BinaryPointwise.mul (%sum, %old) -> (%sum)
+    // line 205: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 219
-      sum[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 220
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 209
+      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 210
     }
-    // line 223: BinaryPointwise.add (%sum, %part) -> (%sum)
+    // line 213: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 227
-      sum[i_2] = __fadd_rn(sum[i_2], part[i_2]);  // line 228
-    }
-    // line 232: BinaryPointwise.mul (%o, %old) -> (%o)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 236
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 217
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 237
+      for (int j = 0; j < 2; j += 1) {  // line 218
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 238
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 239
+        for (int kk = 0; kk < 8; kk += 1) {  // line 219
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 220
         }
       }
     }
-    // line 246: UnaryPointwise.cast (%s) -> (%p)
+    alignas(16) __half half_1[32];  // line 227
+    unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
+    // line 228: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 249
-      // line 250
-      *reinterpret_cast<__half2*>(&p[i_2 * 2]) =
-          __float22half2_rn(*reinterpret_cast<float2*>(&s[i_2 * 2]));
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 231
+      // line 232
+      *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    // line 255: MatMul (%p, %v) -> (%o)
-    #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 259
+    {  // line 235: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r[128];  // line 236
+      unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 237
+      __syncthreads();  // line 238
+      // line 239: Move (%v) -> (%r)
       #pragma unroll
-      for (int j = 0; j < 8; j += 1) {  // line 260
-        // line 261: mma.m16n8k16.f32.f16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 242
+        // line 243: ldmatrix.x4.trans.b16
         asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-            : "+f"(o[j * 4]), "+f"(o[j * 4 + 1]), "+f"(o[j * 4 + 2]), "+f"(o[j * 4 + 3])
-            : "r"(p_u32[kk * 4]), "r"(p_u32[kk * 4 + 1]), "r"(p_u32[kk * 4 + 2]),
-              "r"(p_u32[kk * 4 + 3]), "r"(v_u32[kk * 16 + j * 2]), "r"(v_u32[kk * 16 + j * 2 + 1]));
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
+              "=r"(r_u32[i_2 * 4 + 3])
+            : "r"(shared_address(&v[swizzle<3, 3, 3>(i_2 / 4 * 1024 + tid % 16 * 64 + i_2 % 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
+            : "memory");
       }
-    }
-  }
-  // line 268: BinaryPointwise.div (%o, %sum) -> (%o)
-  #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 272
-    #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 273
+      // line 246: MatMul (%half, %r) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 8; kk += 1) {  // line 274
-        o[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 275
+      for (int kk = 0; kk < 4; kk += 1) {  // line 250
+        #pragma unroll
+        for (int j = 0; j < 8; j += 1) {  // line 251
+          // line 252: mma.m16n8k16.f32.f16
+          asm volatile(
+              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+              : "+f"(o[j * 4]), "+f"(o[j * 4 + 1]), "+f"(o[j * 4 + 2]), "+f"(o[j * 4 + 3])
+              : "r"(half_1_u32[kk * 4]), "r"(half_1_u32[kk * 4 + 1]), "r"(half_1_u32[kk * 4 + 2]),
+                "r"(half_1_u32[kk * 4 + 3]), "r"(r_u32[kk * 16 + j * 2]),
+                "r"(r_u32[kk * 16 + j * 2 + 1]));
+        }
+      }
+    }
+    // line 259: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 262
+  }
+  alignas(16) float O_3[32];  // line 265
+  // line 266: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 270
+    #pragma unroll
+    for (int j = 0; j < 2; j += 1) {  // line 271
+      #pragma unroll
+      for (int kk = 0; kk < 8; kk += 1) {  // line 272
+        O_3[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 273
       }
     }
   }
-  // line 282: UnaryPointwise.cast (%o) -> (%half)
-  #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 285
-    // line 286
-    *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
-        __float22half2_rn(*reinterpret_cast<float2*>(&o[i_2 * 2]));
-  }
-  // line 291: Move (%half) -> (view of %O)
-  #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 294
-    // line 295
-    *reinterpret_cast<unsigned*>(&O[i * 4096 + tid / 32 * 1024 + i_2 % 2 * 512 +
-                    (tid / 4) % 8 * 64 + i_2 / 2 * 8 + tid % 4 * 2]) =
-        *reinterpret_cast<unsigned*>(&half_1[i_2 * 2]);
+  {  // line 280: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_2[32];  // line 281
+    // line 282: UnaryPointwise.cast (%O_3) -> (%r_2)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 285
+      // line 286
+      *reinterpret_cast<__half2*>(&r_2[i_2 * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
+    }
+    // line 289: Move (%r_2) -> (view of %O)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 292
+      // line 293
+      *reinterpret_cast<unsigned*>(&O[i * 4096 + tid / 32 * 1024 + i_2 % 2 * 512 +
+                      (tid / 4) % 8 * 64 + i_2 / 2 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r_2[i_2 * 2]);
+    }
   }
 }

@@ -9,25 +9,25 @@ gemm_split_k(const __half* __restrict__ A, const __half* __restrict__ B, float* 
   const int tid = threadIdx.x;
   alignas(16) __half a[32];  // line 13
   unsigned* a_u32 = reinterpret_cast<unsigned*>(a);
-  alignas(16) __half b[32];  // line 14
-  unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
-  alignas(16) float c[8];  // line 15
-  // line 16: Move (%A) -> (%a)
+  // line 14: Move (%A) -> (%a)
   #pragma unroll
-  for (int i = 0; i < 16; i += 1) {  // line 19
-    // line 20
+  for (int i = 0; i < 16; i += 1) {  // line 17
+    // line 18
     *reinterpret_cast<unsigned*>(&a[i * 2]) =
         *reinterpret_cast<const unsigned*>(&A[i % 2 * 2048 + (tid / 4) % 8 * 256 + tid / 32 * 64 +
                         i / 2 * 8 + tid % 4 * 2]);
   }
-  // line 23: Move (%B) -> (%b)
+  alignas(16) __half b[32];  // line 21
+  unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
+  // line 22: Move (%B) -> (%b)
   #pragma unroll
-  for (int i = 0; i < 32; i += 1) {  // line 26
-    // line 27
+  for (int i = 0; i < 32; i += 1) {  // line 25
+    // line 26
     b[i] =
         B[tid / 32 * 1024 + i / 8 * 256 + (i / 2) % 2 * 128 + tid % 4 * 32 + i % 2 * 16 +
                     (i / 4) % 2 * 8 + (tid / 4) % 8];
   }
+  alignas(16) float c[8];  // line 29
   // line 30: Move (%C) -> (%c)
   #pragma unroll
   for (int i = 0; i < 4; i += 1) {  // line 33

@@ -20,130 +20,134 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   const int tid = threadIdx.x;
   const int bm = blockIdx.x % 2;  // line 17
   const int bn = blockIdx.x / 2;  // line 17
-  __half* sa = reinterpret_cast<__half*>(smem);  // line 20
-  __half* sb = reinterpret_cast<__half*>(smem + 24576);  // line 21
-  alignas(16) __half ra[64];  // line 22
-  unsigned* ra_u32 = reinterpret_cast<unsigned*>(ra);
-  alignas(16) __half rb[64];  // line 23
-  unsigned* rb_u32 = reinterpret_cast<unsigned*>(rb);
-  alignas(16) float rc[128];  // line 24
-  alignas(16) __half half_1[128];  // line 25
-  // line 26: Init (0) -> (%rc)
+  __half* a = reinterpret_cast<__half*>(smem);  // line 20
+  __half* b = reinterpret_cast<__half*>(smem + 24576);  // line 21
+  alignas(16) float c[128];  // line 22
+  // line 23: Init (0) -> (%c)
   #pragma unroll
-  for (int i = 0; i < 128; i += 1) {  // line 28
-    rc[i] = 0.0f;  // line 29
+  for (int i = 0; i < 128; i += 1) {  // line 25
+    c[i] = 0.0f;  // line 26
   }
-  for (int s = 0; s < 2; s += 1) {  // line 32
-    // line 33: Move (view of %A) -> (view of %sa)
+  for (int s = 0; s < 2; s += 1) {  // line 29
+    // line 30: Move (view of %A) -> (view of %a)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 36
-      // line 37: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 33
+      // line 34: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sa[swizzle<2, 3, 3>(s * 4096 + i * 1024 + tid * 8)])),
+          : "r"(shared_address(&a[swizzle<2, 3, 3>(s * 4096 + i * 1024 + tid * 8)])),
             "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + s * 32 + tid % 4 * 8])
           : "memory");
     }
-    // line 40: Move (view of %B) -> (view of %sb)
+    // line 37: Move (view of %B) -> (view of %b)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 43
-      // line 44: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 40
+      // line 41: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sb[swizzle<3, 3, 4>(s * 4096 + i * 1024 + tid * 8)])),
+          : "r"(shared_address(&b[swizzle<3, 3, 4>(s * 4096 + i * 1024 + tid * 8)])),
             "l"(&B[s * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 47
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 44
   }
-  for (int k = 0; k < 4; k += 1) {  // line 49
-    if (k + 2 < 4) {  // line 50
-      __syncthreads();  // line 51
-      // line 52: Move (view of %A) -> (view of %sa)
+  for (int k = 0; k < 4; k += 1) {  // line 46
+    if (k + 2 < 4) {  // line 47
+      __syncthreads();  // line 48
+      // line 49: Move (view of %A) -> (view of %a)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 55
-        // line 56: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 52
+        // line 53: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&sa[swizzle<2, 3, 3>((k + 2) % 3 * 4096 + i * 1024 + tid * 8)])),
+            : "r"(shared_address(&a[swizzle<2, 3, 3>((k + 2) % 3 * 4096 + i * 1024 + tid * 8)])),
               "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8 + 64])
             : "memory");
       }
-      // line 59: Move (view of %B) -> (view of %sb)
+      // line 56: Move (view of %B) -> (view of %b)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 62
-        // line 63: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 59
+        // line 60: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&sb[swizzle<3, 3, 4>((k + 2) % 3 * 4096 + i * 1024 + tid * 8)])),
+            : "r"(shared_address(&b[swizzle<3, 3, 4>((k + 2) % 3 * 4096 + i * 1024 + tid * 8)])),
               "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8 + 16384])
             : "memory");
       }
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 67
-    asm volatile("cp.async.wait_group 2;\n" ::: "memory");  // line 68
-    __syncthreads();  // line 69
-    // line 70: Move (view of %sa) -> (%ra)
-    #pragma unroll
-    for (int i = 0; i < 8; i += 1) {  // line 73
-      // line 74: ldmatrix.x4.b16
-      asm volatile(
-          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-          : "=r"(ra_u32[i * 4]), "=r"(ra_u32[i * 4 + 1]), "=r"(ra_u32[i * 4 + 2]),
-            "=r"(ra_u32[i * 4 + 3])
-          : "r"(shared_address(&sa[swizzle<2, 3, 3>(k % 3 * 4096 + (tid / 32) % 2 * 2048 +
-                            i % 4 * 512 + tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
-          : "memory");
-    }
-    // line 77: Move (view of %sb) -> (%rb)
-    #pragma unroll
-    for (int i = 0; i < 8; i += 1) {  // line 80
-      // line 81: ldmatrix.x4.trans.b16
-      asm volatile(
-          "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-          : "=r"(rb_u32[i * 4]), "=r"(rb_u32[i * 4 + 1]), "=r"(rb_u32[i * 4 + 2]),
-            "=r"(rb_u32[i * 4 + 3])
-          : "r"(shared_address(&sb[swizzle<3, 3, 4>(k % 3 * 4096 + i / 4 * 2048 + tid % 16 * 128 +
-                            tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
-          : "memory");
-    }
-    // line 84: MatMul (%ra, %rb) -> (%rc)
-    #pragma unroll
-    for (int kk = 0; kk < 2; kk += 1) {  // line 88
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 64
+    {  // line 65: MatMul (view of %a, view of %b) -> (%c)
+      alignas(16) __half r[64];  // line 66
+      unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
+      asm volatile("cp.async.wait_group 2;\n" ::: "memory");  // line 67
+      __syncthreads();  // line 68
+      // line 69: Move (view of %a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 89
+      for (int i = 0; i < 8; i += 1) {  // line 72
+        // line 73: ldmatrix.x4.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
+              "=r"(r_u32[i * 4 + 3])
+            : "r"(shared_address(&a[swizzle<2, 3, 3>(k % 3 * 4096 + (tid / 32) % 2 * 2048 +
+                              i % 4 * 512 + tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "memory");
+      }
+      alignas(16) __half r_2[64];  // line 76
+      unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
+      // line 77: Move (view of %b) -> (%r_2)
+      #pragma unroll
+      for (int i = 0; i < 8; i += 1) {  // line 80
+        // line 81: ldmatrix.x4.trans.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
+              "=r"(r_2_u32[i * 4 + 3])
+            : "r"(shared_address(&b[swizzle<3, 3, 4>(k % 3 * 4096 + i / 4 * 2048 + tid % 16 * 128 +
+                              tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "memory");
+      }
+      // line 84: MatMul (%r, %r_2) -> (%c)
+      #pragma unroll
+      for (int kk = 0; kk < 2; kk += 1) {  // line 88
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 90
-          // line 91: mma.m16n8k16.f32.f16
-          asm volatile(
-              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-              : "+f"(rc[j * 16 + i * 4]), "+f"(rc[j * 16 + i * 4 + 1]),
-                "+f"(rc[j * 16 + i * 4 + 2]), "+f"(rc[j * 16 + i * 4 + 3])
-              : "r"(ra_u32[kk * 16 + i * 4]), "r"(ra_u32[kk * 16 + i * 4 + 1]),
-                "r"(ra_u32[kk * 16 + i * 4 + 2]), "r"(ra_u32[kk * 16 + i * 4 + 3]),
-                "r"(rb_u32[kk * 16 + j * 2]), "r"(rb_u32[kk * 16 + j * 2 + 1]));
+        for (int i = 0; i < 4; i += 1) {  // line 89
+          #pragma unroll
+          for (int j = 0; j < 8; j += 1) {  // line 90
+            // line 91: mma.m16n8k16.f32.f16
+            asm volatile(
+                "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+                : "+f"(c[j * 16 + i * 4]), "+f"(c[j * 16 + i * 4 + 1]), "+f"(c[j * 16 + i * 4 + 2]),
+                  "+f"(c[j * 16 + i * 4 + 3])
+                : "r"(r_u32[kk * 16 + i * 4]), "r"(r_u32[kk * 16 + i * 4 + 1]),
+                  "r"(r_u32[kk * 16 + i * 4 + 2]), "r"(r_u32[kk * 16 + i * 4 + 3]),
+                  "r"(r_2_u32[kk * 16 + j * 2]), "r"(r_2_u32[kk * 16 + j * 2 + 1]));
+          }
         }
       }
     }
   }
-  // line 99: UnaryPointwise.cast (%rc) -> (%half)
-  #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 102
-    // line 103
-    *reinterpret_cast<__half2*>(&half_1[i * 2]) =
-        __float22half2_rn(*reinterpret_cast<float2*>(&rc[i * 2]));
-  }
-  // line 106: Move (%half) -> (view of %C)
-  #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 110
-    // line 111
-    *reinterpret_cast<unsigned*>(&C[bm * 32768 + (tid / 32) % 2 * 16384 + i % 8 * 2048 +
-                    (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
-        *reinterpret_cast<unsigned*>(&half_1[i * 2]);
+  {  // line 100: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[128];  // line 101
+    // line 102: UnaryPointwise.cast (%c) -> (%r_3)
+    #pragma unroll
+    for (int i = 0; i < 64; i += 1) {  // line 105
+      // line 106
+      *reinterpret_cast<__half2*>(&r_3[i * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
+    }
+    // line 109: Move (%r_3) -> (view of %C)
+    #pragma unroll
+    for (int i = 0; i < 64; i += 1) {  // line 113
+      // line 114
+      *reinterpret_cast<unsigned*>(&C[bm * 32768 + (tid / 32) % 2 * 16384 + i % 8 * 2048 +
+                      (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r_3[i * 2]);
+    }
   }
 }

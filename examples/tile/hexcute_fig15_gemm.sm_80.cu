@@ -15,75 +15,75 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   const int tid = threadIdx.x;
   const int bm = blockIdx.x % 2;  // line 17
   const int bn = blockIdx.x / 2;  // line 17
-  alignas(16) __half ra[16];  // line 18
-  unsigned* ra_u32 = reinterpret_cast<unsigned*>(ra);
-  alignas(16) __half rb[16];  // line 19
-  unsigned* rb_u32 = reinterpret_cast<unsigned*>(rb);
-  alignas(16) float rc[32];  // line 20
-  alignas(16) __half half_1[32];  // line 21
-  __half* sc = reinterpret_cast<__half*>(smem);  // line 22
-  alignas(16) __half rows[32];  // line 23
-  // line 24: Init (0) -> (%rc)
+  alignas(16) float c[32];  // line 18
+  // line 19: Init (0) -> (%c)
   #pragma unroll
-  for (int i = 0; i < 32; i += 1) {  // line 26
-    rc[i] = 0.0f;  // line 27
+  for (int i = 0; i < 32; i += 1) {  // line 21
+    c[i] = 0.0f;  // line 22
   }
-  for (int k = 0; k < 4; k += 1) {  // line 30
-    // line 31: Move (view of %A) -> (%ra)
+  for (int k = 0; k < 4; k += 1) {  // line 25
+    alignas(16) __half a[16];  // line 26
+    unsigned* a_u32 = reinterpret_cast<unsigned*>(a);
+    // line 27: Move (view of %A) -> (%a)
     #pragma unroll
-    for (int i = 0; i < 8; i += 1) {  // line 35
-      // line 36
-      *reinterpret_cast<unsigned*>(&ra[i * 2]) =
+    for (int i = 0; i < 8; i += 1) {  // line 31
+      // line 32
+      *reinterpret_cast<unsigned*>(&a[i * 2]) =
           *reinterpret_cast<const unsigned*>(&A[bm * 4096 + (tid / 32) % 2 * 2048 + i / 4 * 1024 +
                           i % 2 * 512 + (tid / 4) % 8 * 64 + k * 16 + (i / 2) % 2 * 8 +
                           tid % 4 * 2]);
     }
-    // line 39: Move (view of %B) -> (%rb)
+    alignas(16) __half b[16];  // line 35
+    unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
+    // line 36: Move (view of %B) -> (%b)
     #pragma unroll
-    for (int i = 0; i < 8; i += 1) {  // line 42
-      // line 43
-      *reinterpret_cast<unsigned*>(&rb[i * 2]) =
+    for (int i = 0; i < 8; i += 1) {  // line 39
+      // line 40
+      *reinterpret_cast<unsigned*>(&b[i * 2]) =
           *reinterpret_cast<const unsigned*>(&B[bn * 4096 + tid / 64 * 2048 + i / 2 * 512 +
                           (tid / 4) % 8 * 64 + k * 16 + i % 2 * 8 + tid % 4 * 2]);
     }
-    // line 46: MatMul (%ra, %rb) -> (%rc)
+    // line 43: MatMul (%a, %b) -> (%c)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 50
+    for (int i = 0; i < 2; i += 1) {  // line 47
       #pragma unroll
-      for (int j = 0; j < 4; j += 1) {  // line 51
-        // line 52: mma.m16n8k16.f32.f16
+      for (int j = 0; j < 4; j += 1) {  // line 48
+        // line 49: mma.m16n8k16.f32.f16
         asm volatile(
             "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
             "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-            : "+f"(rc[j * 8 + i * 4]), "+f"(rc[j * 8 + i * 4 + 1]), "+f"(rc[j * 8 + i * 4 + 2]),
-              "+f"(rc[j * 8 + i * 4 + 3])
-            : "r"(ra_u32[i * 4]), "r"(ra_u32[i * 4 + 1]), "r"(ra_u32[i * 4 + 2]),
-              "r"(ra_u32[i * 4 + 3]), "r"(rb_u32[j * 2]), "r"(rb_u32[j * 2 + 1]));
+            : "+f"(c[j * 8 + i * 4]), "+f"(c[j * 8 + i * 4 + 1]), "+f"(c[j * 8 + i * 4 + 2]),
+              "+f"(c[j * 8 + i * 4 + 3])
+            : "r"(a_u32[i * 4]), "r"(a_u32[i * 4 + 1]), "r"(a_u32[i * 4 + 2]),
+              "r"(a_u32[i * 4 + 3]), "r"(b_u32[j * 2]), "r"(b_u32[j * 2 + 1]));
       }
     }
   }
-  // line 59: UnaryPointwise.cast (%rc) -> (%half)
+  alignas(16) __half half_1[32];  // line 56
+  // line 57: UnaryPointwise.cast (%c) -> (%half)
   #pragma unroll
-  for (int i = 0; i < 16; i += 1) {  // line 62
-    // line 63
+  for (int i = 0; i < 16; i += 1) {  // line 60
+    // line 61
     *reinterpret_cast<__half2*>(&half_1[i * 2]) =
-        __float22half2_rn(*reinterpret_cast<float2*>(&rc[i * 2]));
+        __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
   }
-  // line 66: Move (%half) -> (%sc)
+  __half* shared = reinterpret_cast<__half*>(smem);  // line 64
+  // line 65: Move (%half) -> (%shared)
   #pragma unroll
-  for (int i = 0; i < 16; i += 1) {  // line 69
-    // line 70
-    *reinterpret_cast<unsigned*>(&sc[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 4 * 512 +
+  for (int i = 0; i < 16; i += 1) {  // line 68
+    // line 69
+    *reinterpret_cast<unsigned*>(&shared[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 4 * 512 +
                         (tid / 4) % 8 * 64 + tid / 64 * 32 + i / 4 * 8 + tid % 4 * 2)]) =
         *reinterpret_cast<unsigned*>(&half_1[i * 2]);
   }
+  alignas(16) __half rows[32];  // line 72
   __syncthreads();  // line 73
-  // line 74: Move (%sc) -> (%rows)
+  // line 74: Move (%shared) -> (%rows)
   #pragma unroll
   for (int i = 0; i < 4; i += 1) {  // line 77
     // line 78
     *reinterpret_cast<uint4*>(&rows[i * 8]) =
-        *reinterpret_cast<uint4*>(&sc[swizzle<3, 3, 3>(i * 1024 + tid * 8)]);
+        *reinterpret_cast<uint4*>(&shared[swizzle<3, 3, 3>(i * 1024 + tid * 8)]);
   }
   // line 81: Move (%rows) -> (view of %C)
   #pragma unroll

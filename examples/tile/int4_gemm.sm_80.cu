@@ -23,113 +23,121 @@ int4_gemm(
   const int tid = threadIdx.x;
   const int bm = blockIdx.x % 2;  // line 22
   const int bn = blockIdx.x / 2;  // line 22
-  __half* sa = reinterpret_cast<__half*>(smem);  // line 23
-  unsigned char* sb = reinterpret_cast<unsigned char*>(smem + 8192);  // line 24
-  alignas(16) __half ra[64];  // line 25
-  unsigned* ra_u32 = reinterpret_cast<unsigned*>(ra);
-  alignas(16) unsigned char packed[64];  // line 26
-  unsigned* packed_u32 = reinterpret_cast<unsigned*>(packed);
-  alignas(16) __half rb[128];  // line 27
-  unsigned* rb_u32 = reinterpret_cast<unsigned*>(rb);
-  alignas(16) float rc[64];  // line 28
-  alignas(16) __half half_1[64];  // line 29
-  // line 30: Init (0) -> (%rc)
+  alignas(16) float c[64];  // line 23
+  // line 24: Init (0) -> (%c)
   #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 32
-    rc[i] = 0.0f;  // line 33
+  for (int i = 0; i < 64; i += 1) {  // line 26
+    c[i] = 0.0f;  // line 27
   }
-  for (int k = 0; k < 2; k += 1) {  // line 36
-    __syncthreads();  // line 37
-    // line 38: Move (view of %A) -> (%sa)
+  for (int k = 0; k < 2; k += 1) {  // line 30
+    __half* a = reinterpret_cast<__half*>(smem);  // line 31
+    __syncthreads();  // line 32
+    // line 33: Move (view of %A) -> (%a)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 41
-      // line 42: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 36
+      // line 37: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sa[swizzle<3, 3, 3>(i * 1024 + tid * 8)])),
+          : "r"(shared_address(&a[swizzle<3, 3, 3>(i * 1024 + tid * 8)])),
             "l"(&A[bm * 8192 + i * 2048 + tid / 8 * 128 + k * 64 + tid % 8 * 8])
           : "memory");
     }
-    // line 45: Move (view of %B) -> (%sb)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 40
+    unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 41
+    // line 42: Move (view of %B) -> (%packed)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 49
-      // line 50: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 46
+      // line 47: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sb[swizzle<2, 4, 3>(i * 2048 + tid * 16)])),
+          : "r"(shared_address(&packed[swizzle<2, 4, 3>(i * 2048 + tid * 16)])),
             "l"(&B[bn * 8192 + i * 4096 + tid / 4 * 128 + k * 64 + tid % 4 * 16])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 53
-    asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 54
-    __syncthreads();  // line 55
-    // line 56: Move (%sa) -> (%ra)
-    #pragma unroll
-    for (int i = 0; i < 8; i += 1) {  // line 59
-      // line 60: ldmatrix.x4.b16
-      asm volatile(
-          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-          : "=r"(ra_u32[i * 4]), "=r"(ra_u32[i * 4 + 1]), "=r"(ra_u32[i * 4 + 2]),
-            "=r"(ra_u32[i * 4 + 3])
-          : "r"(shared_address(&sa[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 2 * 1024 +
-                            tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
-          : "memory");
-    }
-    // line 63: Move (%sb) -> (%packed)
-    #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 66
-      // line 67: ldmatrix.x4.b16
-      asm volatile(
-          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-          : "=r"(packed_u32[i * 4]), "=r"(packed_u32[i * 4 + 1]), "=r"(packed_u32[i * 4 + 2]),
-            "=r"(packed_u32[i * 4 + 3])
-          : "r"(shared_address(&sb[swizzle<2, 4, 3>(tid / 64 * 2048 + tid % 32 * 64 + i * 16)]))
-          : "memory");
-    }
-    // line 70: UnaryPointwise.cast (%packed) -> (%rb)
-    #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 73
-      // line 74
-      *reinterpret_cast<__half2*>(&rb[i * 2]) =
-          __hsub2(__halves2half2(__ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&packed[i]) & 0xf) ^ 8)),
-              __ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&packed[i]) >> 4) ^ 8))),
-              __float2half2_rn(1032.0f));
-    }
-    // line 77: MatMul (%ra, %rb) -> (%rc)
-    #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 81
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 50
+    alignas(16) __half b[128];  // line 51
+    unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
+    {  // line 52: UnaryPointwise.cast (%packed) -> (%b)
+      alignas(16) unsigned char r[64];  // line 53
+      unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 54
+      __syncthreads();  // line 55
+      // line 56: Move (%packed) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 2; i += 1) {  // line 82
+      for (int i = 0; i < 4; i += 1) {  // line 59
+        // line 60: ldmatrix.x4.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
+              "=r"(r_u32[i * 4 + 3])
+            : "r"(shared_address(&packed[swizzle<2, 4, 3>(tid / 64 * 2048 + tid % 32 * 64 +
+                              i * 16)]))
+            : "memory");
+      }
+      // line 63: UnaryPointwise.cast (%r) -> (%b)
+      #pragma unroll
+      for (int i = 0; i < 64; i += 1) {  // line 66
+        // line 67
+        *reinterpret_cast<__half2*>(&b[i * 2]) =
+            __hsub2(__halves2half2(__ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) & 0xf) ^ 8)),
+                __ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) >> 4) ^ 8))),
+                __float2half2_rn(1032.0f));
+      }
+    }
+    {  // line 71: MatMul (%a, %b) -> (%c)
+      alignas(16) __half r_2[64];  // line 72
+      unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
+      // line 73: Move (%a) -> (%r_2)
+      #pragma unroll
+      for (int i = 0; i < 8; i += 1) {  // line 76
+        // line 77: ldmatrix.x4.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
+              "=r"(r_2_u32[i * 4 + 3])
+            : "r"(shared_address(&a[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 2 * 1024 +
+                              tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "memory");
+      }
+      // line 80: MatMul (%r_2, %b) -> (%c)
+      #pragma unroll
+      for (int kk = 0; kk < 4; kk += 1) {  // line 84
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 83
-          // line 84: mma.m16n8k16.f32.f16
-          asm volatile(
-              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-              : "+f"(rc[j * 8 + i * 4]), "+f"(rc[j * 8 + i * 4 + 1]), "+f"(rc[j * 8 + i * 4 + 2]),
-                "+f"(rc[j * 8 + i * 4 + 3])
-              : "r"(ra_u32[kk * 8 + i * 4]), "r"(ra_u32[kk * 8 + i * 4 + 1]),
-                "r"(ra_u32[kk * 8 + i * 4 + 2]), "r"(ra_u32[kk * 8 + i * 4 + 3]),
-                "r"(rb_u32[kk * 16 + j * 2]), "r"(rb_u32[kk * 16 + j * 2 + 1]));
+        for (int i = 0; i < 2; i += 1) {  // line 85
+          #pragma unroll
+          for (int j = 0; j < 8; j += 1) {  // line 86
+            // line 87: mma.m16n8k16.f32.f16
+            asm volatile(
+                "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+                : "+f"(c[j * 8 + i * 4]), "+f"(c[j * 8 + i * 4 + 1]), "+f"(c[j * 8 + i * 4 + 2]),
+                  "+f"(c[j * 8 + i * 4 + 3])
+                : "r"(r_2_u32[kk * 8 + i * 4]), "r"(r_2_u32[kk * 8 + i * 4 + 1]),
+                  "r"(r_2_u32[kk * 8 + i * 4 + 2]), "r"(r_2_u32[kk * 8 + i * 4 + 3]),
+                  "r"(b_u32[kk * 16 + j * 2]), "r"(b_u32[kk * 16 + j * 2 + 1]));
+          }
         }
       }
     }
   }
-  // line 92: UnaryPointwise.cast (%rc) -> (%half)
-  #pragma unroll
-  for (int i = 0; i < 32; i += 1) {  // line 95
-    // line 96
-    *reinterpret_cast<__half2*>(&half_1[i * 2]) =
-        __float22half2_rn(*reinterpret_cast<float2*>(&rc[i * 2]));
-  }
-  // line 99: Move (%half) -> (view of %C)
-  #pragma unroll
-  for (int i = 0; i < 32; i += 1) {  // line 103
-    // line 104
-    *reinterpret_cast<unsigned*>(&C[bm * 16384 + (tid / 32) % 2 * 8192 + i % 4 * 2048 +
-                    (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 4 * 8 + tid % 4 * 2]) =
-        *reinterpret_cast<unsigned*>(&half_1[i * 2]);
+  {  // line 96: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[64];  // line 97
+    // line 98: UnaryPointwise.cast (%c) -> (%r_3)
+    #pragma unroll
+    for (int i = 0; i < 32; i += 1) {  // line 101
+      // line 102
+      *reinterpret_cast<__half2*>(&r_3[i * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
+    }
+    // line 105: Move (%r_3) -> (view of %C)
+    #pragma unroll
+    for (int i = 0; i < 32; i += 1) {  // line 109
+      // line 110
+      *reinterpret_cast<unsigned*>(&C[bm * 16384 + (tid / 32) % 2 * 8192 + i % 4 * 2048 +
+                      (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 4 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r_3[i * 2]);
+    }
   }
 }

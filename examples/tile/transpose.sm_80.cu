@@ -16,29 +16,29 @@ transpose(const __half* __restrict__ A, __half* __restrict__ B) {
   const int i = blockIdx.x % 4;  // line 16
   const int j = blockIdx.x / 4;  // line 16
   alignas(16) __half rows[32];  // line 17
-  __half* s = reinterpret_cast<__half*>(smem);  // line 18
-  alignas(16) __half columns[32];  // line 19
-  // line 20: Move (view of %A) -> (%rows)
+  // line 18: Move (view of %A) -> (%rows)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 23
-    // line 24
+  for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 21
+    // line 22
     *reinterpret_cast<uint4*>(&rows[i_2 * 8]) =
         *reinterpret_cast<const uint4*>(&A[i * 16384 + i_2 * 4096 + tid / 8 * 256 + j * 64 +
                         tid % 8 * 8]);
   }
-  // line 27: Move (%rows) -> (%s)
+  __half* shared = reinterpret_cast<__half*>(smem);  // line 25
+  // line 26: Move (%rows) -> (%shared)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 30
-    // line 31
-    *reinterpret_cast<uint4*>(&s[swizzle<3, 3, 6>(i_2 * 1024 + tid * 8)]) =
+  for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 29
+    // line 30
+    *reinterpret_cast<uint4*>(&shared[swizzle<3, 3, 6>(i_2 * 1024 + tid * 8)]) =
         *reinterpret_cast<uint4*>(&rows[i_2 * 8]);
   }
+  alignas(16) __half columns[32];  // line 33
   __syncthreads();  // line 34
-  // line 35: Move (%s) -> (%columns)
+  // line 35: Move (%shared) -> (%columns)
   #pragma unroll
   for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 38
     // line 39
-    columns[i_2] = s[swizzle<3, 3, 6>(tid % 8 * 512 + i_2 % 8 * 64 + i_2 / 8 * 16 + tid / 8)];
+    columns[i_2] = shared[swizzle<3, 3, 6>(tid % 8 * 512 + i_2 % 8 * 64 + i_2 / 8 * 16 + tid / 8)];
   }
   // line 42: Move (%columns) -> (view of %B)
   #pragma unroll

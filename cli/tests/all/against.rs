@@ -37,8 +37,13 @@ fn a_spec_of_its_own_is_compared_with_the_parents() {
     // Its body does what the parent's does, and not what its own head says.
     assert_eq!(edited("MatMul.set @ampere_gemm", "MatMul @ampere_gemm"), ["S0501"]);
     // A head that says less passes: the parent says the rest.
-    let head = "MatMul.set @ampere_gemm <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32";
-    assert_eq!(edited(head, "Spec @ampere_gemm <<<#grid, #cta>>> (%A, %B) -> (%C)"), [""; 0]);
+    let head = |kind: &str, acc: &str| {
+        format!(
+            "{kind} @ampere_gemm <<<#grid:[@bm < M / BM, @bn < N / BN], #cta:[128]>>>\n    \
+             (%A, %B)\n    -> (%C){acc} {{"
+        )
+    };
+    assert_eq!(edited(&head("MatMul.set", " acc=f32"), &head("Spec", "")), [""; 0]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn excerpt(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let kernel = lines.iter().position(|l| l.starts_with("#grid")).expect("a grid");
     let matmul =
-        lines.iter().position(|l| l.trim_start().starts_with("MatMul <<<")).expect("a MatMul");
+        lines.iter().position(|l| l.trim_start().starts_with("MatMul (")).expect("a MatMul");
     let indent = lines[matmul].len() - lines[matmul].trim_start().len();
     let closing = format!("{}}}", " ".repeat(indent));
     let n = lines[matmul..].iter().position(|l| *l == closing).expect("a closed body");

@@ -1,0 +1,337 @@
+// attention_causal, line 18: Spec (%Q, %K, %V) -> (%O)
+// sm_80: grid 2048, block 128, dynamic shared memory 32768 bytes
+
+#include <cuda_fp16.h>
+
+// A pointer to shared memory as PTX takes it.
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+// Flips the B bits above the lowest M ones by the B bits that lie S higher.
+template <int B, int M, int S, typename T>
+__device__ __forceinline__ T swizzle(T i) {
+  return i ^ ((i >> S) & (((T(1) << B) - 1) << M));
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+attention_causal(
+    const __half* __restrict__ Q,
+    const __half* __restrict__ K,
+    const __half* __restrict__ V,
+    __half* __restrict__ O) {
+  extern __shared__ __align__(2048) unsigned char smem[];
+  const int tid = threadIdx.x;
+  const int i = blockIdx.x % 64;  // line 30
+  const int h = (blockIdx.x / 64) % 16;  // line 30
+  const int b = blockIdx.x / 1024;  // line 30
+  alignas(16) __half q[64];  // line 32
+  unsigned* q_u32 = reinterpret_cast<unsigned*>(q);
+  // line 33: Move (view of %Q) -> (%q)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 37
+    // line 38
+    *reinterpret_cast<unsigned*>(&q[i_2 * 2]) =
+        *reinterpret_cast<const unsigned*>(&Q[b * 8388608 + h * 524288 + i * 8192 +
+                        tid / 32 * 2048 + i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 +
+                        tid % 4 * 2]);
+  }
+  alignas(8) float max_1[2];  // line 41
+  // line 42: Init (-inf) -> (%max)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 44
+    max_1[i_2] = __uint_as_float(0xff800000u);  // line 45
+  }
+  alignas(8) float sum[2];  // line 48
+  // line 49: Init (0) -> (%sum)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 51
+    sum[i_2] = 0.0f;  // line 52
+  }
+  alignas(16) float o[64];  // line 55
+  // line 56: Init (0) -> (%o)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 58
+    o[i_2] = 0.0f;  // line 59
+  }
+  for (int t = 0; t < i + 1; t += 1) {  // line 62
+    __half* k = reinterpret_cast<__half*>(smem);  // line 63
+    // line 64: Move (view of %K) -> (%k)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 67
+      // line 68: cp.async.cg.b128
+      asm volatile(
+          "cp.async.cg.shared.global [%0], [%1], 16;\n"
+          :
+          : "r"(shared_address(&k[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)])),
+            "l"(&K[b * 8388608 + h * 524288 + t * 8192 + i_2 * 1024 + tid * 8])
+          : "memory");
+    }
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 71
+    __half* v = reinterpret_cast<__half*>(smem + 16384);  // line 72
+    __syncthreads();  // line 73
+    // line 74: Move (view of %V) -> (%v)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 77
+      // line 78: cp.async.cg.b128
+      asm volatile(
+          "cp.async.cg.shared.global [%0], [%1], 16;\n"
+          :
+          : "r"(shared_address(&v[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)])),
+            "l"(&V[b * 8388608 + h * 524288 + t * 8192 + i_2 * 1024 + tid * 8])
+          : "memory");
+    }
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 81
+    alignas(16) float all[32];  // line 83
+    // line 84: MatMul.set (%q, view of %k) -> (%all)
+    // line 85: Init (0) -> (%all)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 87
+      all[i_2] = 0.0f;  // line 88
+    }
+    {  // line 91: MatMul (%q, view of %k) -> (%all)
+      alignas(16) __half r_5[256];  // line 92
+      unsigned* r_5_u32 = reinterpret_cast<unsigned*>(r_5);
+      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 93
+      __syncthreads();  // line 94
+      // line 95: Move (view of %k) -> (%r_5)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 98
+        // line 99: ldmatrix.x4.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_5_u32[i_2 * 4]), "=r"(r_5_u32[i_2 * 4 + 1]), "=r"(r_5_u32[i_2 * 4 + 2]),
+              "=r"(r_5_u32[i_2 * 4 + 3])
+            : "r"(shared_address(&k[swizzle<3, 3, 4>(i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
+                              tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
+            : "memory");
+      }
+      // line 102: MatMul (%q, %r_5) -> (%all)
+      #pragma unroll
+      for (int kk = 0; kk < 8; kk += 1) {  // line 106
+        #pragma unroll
+        for (int j = 0; j < 8; j += 1) {  // line 107
+          // line 108: mma.m16n8k16.f32.f16
+          asm volatile(
+              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+              : "+f"(all[j * 4]), "+f"(all[j * 4 + 1]), "+f"(all[j * 4 + 2]), "+f"(all[j * 4 + 3])
+              : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
+                "r"(q_u32[kk * 4 + 3]), "r"(r_5_u32[kk * 16 + j * 2]),
+                "r"(r_5_u32[kk * 16 + j * 2 + 1]));
+        }
+      }
+    }
+    // line 116: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 119
+      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 120
+    }
+    alignas(16) float s[32];  // line 125
+    alignas(16) bool s_2[32];  // line 126
+    {  // line 127: BinaryPointwise.ge (%query, %key) -> (%s_2)
+      alignas(8) int r[2];  // line 128
+      // line 129: Move (%query) -> (%r)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 132
+        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 133
+      }
+      alignas(16) int r_2[16];  // line 136
+      // line 137: Move (%key) -> (%r_2)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 140
+        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 141
+      }
+      // line 144: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 148
+        #pragma unroll
+        for (int j = 0; j < 2; j += 1) {  // line 149
+          #pragma unroll
+          for (int kk = 0; kk < 8; kk += 1) {  // line 150
+            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 151
+          }
+        }
+      }
+    }
+    float s_3[1];  // line 159
+    // line 160: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 162
+    // line 164: Select (%s_2, %all, %s_3) -> (%s)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 169
+      // line 170
+      *reinterpret_cast<unsigned*>(&s[i_2]) =
+          s_2[i_2] ? *reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
+    }
+    alignas(8) float top[2];  // line 173
+    {  // line 174: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 177
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 178
+        top[i_2] = s[i_2 * 2];  // line 179
+        #pragma unroll
+        for (int j = 1; j < 16; j += 1) {  // line 180
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 181
+        }
+        // line 183
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 184
+        // line 185
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 186
+      }
+    }
+    // line 189: BinaryPointwise.max (%top, %max) -> (%top)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 193
+      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 194
+    }
+    alignas(16) float p[32];  // line 197
+    // line 198: BinaryPointwise.sub (%s, %top) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 202
+      #pragma unroll
+      for (int j = 0; j < 2; j += 1) {  // line 203
+        #pragma unroll
+        for (int kk = 0; kk < 8; kk += 1) {  // line 204
+          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 205
+        }
+      }
+    }
+    // line 212: UnaryPointwise.exp (%p) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 215
+      p[i_2] = expf(p[i_2]);  // line 216
+    }
+    alignas(8) float old[2];  // line 219
+    // line 220: BinaryPointwise.sub (%max, %top) -> (%old)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 224
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 225
+    }
+    // line 228: UnaryPointwise.exp (%old) -> (%old)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 231
+      old[i_2] = expf(old[i_2]);  // line 232
+    }
+    alignas(8) float sum_1[2];  // line 235
+    // line 236: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 240
+      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 241
+    }
+    alignas(8) float sum_2[2];  // line 244
+    {  // line 245: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 248
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 249
+        sum_2[i_2] = p[i_2 * 2];  // line 250
+        #pragma unroll
+        for (int j = 1; j < 16; j += 1) {  // line 251
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 252
+        }
+        // line 254
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 255
+        // line 256
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 257
+      }
+    }
+    // line 260: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 264
+      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 265
+    }
+    // line 268: BinaryPointwise.mul (%o, %old) -> (%o)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 272
+      #pragma unroll
+      for (int j = 0; j < 2; j += 1) {  // line 273
+        #pragma unroll
+        for (int kk = 0; kk < 16; kk += 1) {  // line 274
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 275
+        }
+      }
+    }
+    alignas(16) __half half_1[32];  // line 282
+    unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
+    // line 283: UnaryPointwise.cast (%p) -> (%half)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 286
+      // line 287
+      *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
+    }
+    {  // line 290: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r_3[256];  // line 291
+      unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 292
+      __syncthreads();  // line 293
+      // line 294: Move (%v) -> (%r_3)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 297
+        // line 298: ldmatrix.x4.trans.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
+              "=r"(r_3_u32[i_2 * 4 + 3])
+            : "r"(shared_address(&v[swizzle<3, 3, 4>(i_2 / 8 * 2048 + tid % 16 * 128 +
+                              i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
+            : "memory");
+      }
+      // line 301: MatMul (%half, %r_3) -> (%o)
+      #pragma unroll
+      for (int kk = 0; kk < 4; kk += 1) {  // line 305
+        #pragma unroll
+        for (int j = 0; j < 16; j += 1) {  // line 306
+          // line 307: mma.m16n8k16.f32.f16
+          asm volatile(
+              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+              : "+f"(o[j * 4]), "+f"(o[j * 4 + 1]), "+f"(o[j * 4 + 2]), "+f"(o[j * 4 + 3])
+              : "r"(half_1_u32[kk * 4]), "r"(half_1_u32[kk * 4 + 1]), "r"(half_1_u32[kk * 4 + 2]),
+                "r"(half_1_u32[kk * 4 + 3]), "r"(r_3_u32[kk * 32 + j * 2]),
+                "r"(r_3_u32[kk * 32 + j * 2 + 1]));
+        }
+      }
+    }
+    // line 314: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 317
+  }
+  alignas(16) float O_3[64];  // line 320
+  // line 321: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 325
+    #pragma unroll
+    for (int j = 0; j < 2; j += 1) {  // line 326
+      #pragma unroll
+      for (int kk = 0; kk < 16; kk += 1) {  // line 327
+        O_3[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 328
+      }
+    }
+  }
+  {  // line 335: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_4[64];  // line 336
+    // line 337: UnaryPointwise.cast (%O_3) -> (%r_4)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 340
+      // line 341
+      *reinterpret_cast<__half2*>(&r_4[i_2 * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
+    }
+    // line 344: Move (%r_4) -> (view of %O)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 348
+      // line 349
+      *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
+                      i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);
+    }
+  }
+}
