@@ -16,6 +16,7 @@ mod expand;
 mod explain;
 mod filetests;
 mod golden;
+mod language;
 mod numpy;
 mod outputs;
 mod run;

@@ -1,0 +1,42 @@
+//! The guide to the language: its programs are checked, formatted as they stand, and do what is said of them.
+
+use crate::support::{carbyne, none, root};
+
+/// The programs of the guide: the line where each begins, the command before it, its text.
+fn programs(guide: &str) -> Vec<(usize, String, String)> {
+    let lines: Vec<&str> = guide.lines().collect();
+    let mut found = vec![];
+    let mut at = 0;
+    while at < lines.len() {
+        let command = lines[at].strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->"));
+        if let (Some(command), Some(&"```text")) = (command, lines.get(at + 1)) {
+            let body: Vec<&str> = lines[at + 2..].iter().take_while(|l| **l != "```").copied().collect();
+            found.push((at + 3, command.to_owned(), body.join("\n") + "\n"));
+            at += body.len();
+        }
+        at += 1;
+    }
+    found
+}
+
+#[test]
+fn programs_of_the_guide_do_what_is_said() {
+    let guide = std::fs::read_to_string(root().join("docs/language.md")).expect("the guide");
+    let programs = programs(&guide);
+    assert!(programs.len() >= 8, "{} programs", programs.len());
+    let fenced = guide.matches("```text\ncarbyne").count();
+    assert_eq!(programs.len(), fenced, "a program without its command");
+    let wrong = programs.iter().filter_map(|(line, command, text)| {
+        let mut runs = vec![vec!["fmt", "-", "--check"], vec!["check", "-"]];
+        if command == "simulate" {
+            runs.push(vec!["simulate", "-"]);
+            runs.push(vec!["decompose", "-", "--arch", "sm_80"]);
+        }
+        let failed = runs.iter().find_map(|args| {
+            let ran = carbyne(args, text.as_str());
+            (ran.code != 0).then(|| format!("{}: {}{}", args.join(" "), ran.stdout, ran.stderr))
+        });
+        failed.map(|why| format!("docs/language.md:{line}: {why}"))
+    });
+    none(wrong.collect());
+}
