@@ -6,6 +6,7 @@ use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::resolve::{self, Elaborated};
 use carbyne_ir::text;
 use std::io::Read;
 use std::path::Path;
@@ -47,6 +48,14 @@ pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
     let module = parsed(source)?;
     let program = carbyne_decompose::checked(&module, &source.text)
         .map_err(|e| Failure::program(source, e))?;
+    Ok((module, program))
+}
+
+/// The module without short forms, and the program that it means, well formed.
+pub(crate) fn written_out(source: &Source) -> Result<(Module, Program), Failure> {
+    let (module, _) = verified(source)?;
+    let Elaborated { module, program } =
+        resolve::elaborate(&module, &source.text).map_err(|e| Failure::program(source, e))?;
     Ok((module, program))
 }
 

@@ -16,12 +16,15 @@
 
 mod node;
 mod short;
+mod substitute;
 mod sync;
 pub mod visit;
 
 pub use node::{NodeId, NodeKey};
 pub use short::{Apply, Call, Def, Exec, Group, Launch, Param, Pick, ResultType, TensorExpr};
 pub(crate) use short::{function, operator};
+pub use substitute::{Given, Substitution, Unfit};
+pub(crate) use substitute::{literal, nodes};
 pub use sync::{SyncNumber, SyncOp, SyncSignature, SyncTensor};
 
 use crate::scalar::{Memory, Scalar, spelled};
@@ -614,6 +617,9 @@ pub enum TypeAttr {
     At(Expr),
     /// `reuses=%x`: may overlap `%x` in shared memory.
     Reuses(Name),
+    /// `[8].T`, first and not in braces: the scalar type is this type parameter of the sub-spec around. What the type
+    /// holds as its scalar is not meant: `f32`, or nothing where there may be none.
+    Scalar(Name),
 }
 
 spelled! {

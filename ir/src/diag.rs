@@ -275,6 +275,10 @@ impl Diagnostics {
             self.list.iter_mut().skip(first).for_each(|d| d.comes_from(loc));
         }
     }
+    /// Those from the one of that number on.
+    pub(crate) fn iter_mut_from(&mut self, first: usize) -> impl Iterator<Item = &mut Diagnostic> {
+        self.list.iter_mut().skip(first)
+    }
     /// In the order found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()

@@ -21,5 +21,9 @@ pub const MAX_THREAD_REGISTERS: i64 = 255;
 pub const MAX_THREAD_BITS: i64 = 4 * MAX_THREAD_REGISTERS * 32;
 /// Most iterations of a loop that may be under way at a time (`stages=`): more buffers than shared memory holds.
 pub const MAX_STAGES: i64 = 64;
+/// Most names, numbers, views and statements that uses of sub-specs are written out to, all of a module together.
+pub const MAX_WRITTEN_OUT: usize = 1 << 18;
+/// Deepest nesting of sub-specs that use each other.
+pub const MAX_CALLS: usize = 32;
 /// Most cells of one picture: 256 × 256.
 pub const MAX_PICTURE_CELLS: i64 = 65_536;

@@ -8,7 +8,7 @@ use carbyne_ir::{expand, text};
 pub(super) fn run(args: &Fmt, io: &mut Io<'_>) -> Outcome {
     let source = input::read(&args.file, io)?;
     let module = if args.expand {
-        let (module, program) = pipeline::verified(&source)?;
+        let (module, program) = pipeline::written_out(&source)?;
         expand::expand(&module, &program)
     } else {
         pipeline::parsed(&source)?

@@ -89,7 +89,10 @@ impl ResultType {
     pub fn whole(ty: TensorType) -> Self {
         ResultType {
             levels: ty.levels,
-            scalar: Some(ty.scalar),
+            scalar: match ty.attrs.first() {
+                Some(TypeAttr::Scalar(_)) => None,
+                _ => Some(ty.scalar),
+            },
             memory: ty.memory,
             attrs: ty.attrs,
             span: ty.span,

@@ -413,7 +413,7 @@ macro_rules! parts {
                 }
                 TypeAttr::Align(n) | TypeAttr::At(n) => (Some(P::Expr(n)), None),
                 TypeAttr::Reuses(name) => (Some(P::Referred(name, Of::Data)), None),
-                TypeAttr::Open | TypeAttr::Swizzle(..) => (None, None),
+                TypeAttr::Open | TypeAttr::Swizzle(..) | TypeAttr::Scalar(_) => (None, None),
             };
             first.into_iter().chain(second)
         }
@@ -470,11 +470,21 @@ pub fn parts<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&Part<'a>)) {
 
 /// The same to change them. What a part is changed to is visited instead of what it was.
 pub fn parts_mut(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut PartMut<'_>)) {
+    parts_mut_where(stmt, &mut |part| {
+        visit(part);
+        true
+    });
+}
+
+/// The same where `visit` says whether the parts of a part are to be visited, too.
+pub fn parts_mut_where(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut PartMut<'_>) -> bool) {
     let mut todo = vec![];
     parts_of_stmt_mut(stmt, &mut todo);
     todo.reverse();
     while let Some(mut part) = todo.pop() {
-        visit(&mut part);
+        if !visit(&mut part) {
+            continue;
+        }
         let at = todo.len();
         parts_of_part_mut(part, &mut todo);
         todo[at..].reverse();

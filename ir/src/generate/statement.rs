@@ -7,8 +7,9 @@ use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{
     Block, Call, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr,
-    Text, Unroll, View,
+    Text, TypeAttr, Unroll, View,
 };
+use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use proptest::collection::vec;
 use proptest::option;
@@ -101,18 +102,21 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn def(depth: u32) -> impl Strategy<Value = Def> {
-    let param = (named(ident()), any::<bool>()).prop_map(|(name, is_type)| Param { name, is_type });
+    let param = (named(ident()), any::<bool>()).prop_map(|(name, is_type)| {
+        let reserved = name.text.parse::<Scalar>().is_ok() || name.text.parse::<Memory>().is_ok();
+        Param { is_type: is_type && !reserved, name }
+    });
     let formals = || vec((named(tensor_name()), option::weighted(0.4, result_type())), 0..3);
     let means = option::weighted(0.3, block(depth));
     (named(ident()), vec(param, 0..3), (formals(), formals()), means, block(depth))
-        .prop_map(|(name, params, (inputs, outputs), means, body)| Def {
-            name,
-            params,
-            inputs,
-            outputs,
-            means,
-            body,
-            span: Span::default(),
+        .prop_map(|(name, params, (mut inputs, outputs), means, body)| {
+            // A type parameter stands for a scalar type.
+            let param = params.iter().find(|p: &&Param| p.is_type);
+            if let (Some(param), Some((_, Some(ty)))) = (param, inputs.first_mut()) {
+                ty.scalar = None;
+                ty.attrs.insert(0, TypeAttr::Scalar(param.name.clone()));
+            }
+            Def { name, params, inputs, outputs, means, body, span: Span::default() }
         })
         .boxed()
 }

@@ -98,7 +98,7 @@ impl Resolver {
     }
 
     /// Whether nothing in the expression makes it a real number.
-    fn is_integer(&self, e: &Expr) -> bool {
+    pub(super) fn is_integer(&self, e: &Expr) -> bool {
         let mut todo = vec![e];
         while let Some(e) = todo.pop() {
             match &e.kind {

@@ -185,7 +185,17 @@ impl Resolver {
             self.chosen_numbers(&mut inputs, to, stmt, out)?;
         }
         let attrs = apply.attrs.iter().filter(|a| a.key.text != "to").cloned().collect();
-        self.leaf(apply.kind, inputs, to, attrs, stmt, apply.span, out)
+        let kind = match (apply.kind, inputs.first()) {
+            // To a type that is a parameter, which may be that of the operand.
+            (SpecKind::Unary(UnaryOp::Cast), Some(Operand::View(from)))
+                if self.parts.is_inside()
+                    && self.looked_at(from)?.scalar == self.looked_at(to)?.scalar =>
+            {
+                SpecKind::Move
+            }
+            (kind, _) => kind,
+        };
+        self.leaf(kind, inputs, to, attrs, stmt, apply.span, out)
     }
 
     /// Numbers that a Select chooses become tensors of one element.

@@ -17,6 +17,7 @@ mod exprs;
 mod launch;
 mod maps;
 mod means;
+mod parts;
 mod scope;
 mod specs;
 mod sync;
@@ -66,7 +67,7 @@ pub fn elaborate(module: &ast::Module, src: &str) -> Result<Elaborated, Diagnost
         header: module.header.clone(),
         version: module.version,
         items: r.written.unwrap_or_default(),
-        footer: module.footer.clone(),
+        footer: r.parts.comments.iter().chain(&module.footer).cloned().collect(),
     };
     // Tensors that were looked at to find a type are none of the program's.
     let program = resolve(&module, src)?;
@@ -80,6 +81,7 @@ fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Di
     }
     let mut r = Resolver::new(src);
     r.version = module.version;
+    r.parts = parts::Parts::of(module);
     r.written = write.then(Vec::new);
     if module.version > 1 {
         r.taken = names_of(module);
@@ -118,6 +120,10 @@ struct Resolver {
     declared: Vec<declare::Declared>,
     /// Buffers that something reads.
     read: HashSet<crate::program::BufferId>,
+    /// Sub-specs.
+    parts: parts::Parts,
+    /// Open blocks.
+    blocks: usize,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
     /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
@@ -159,6 +165,8 @@ impl Resolver {
             around: vec![],
             declared: vec![],
             read: HashSet::new(),
+            parts: parts::Parts::default(),
+            blocks: 0,
             depth: 0,
             holds: vec![],
         }
@@ -192,6 +200,7 @@ impl Resolver {
     /// The statements of a block, and the block without short forms, where it is wanted.
     fn block(&mut self, block: &ast::Block) -> (Vec<Stmt>, ast::Block) {
         self.scopes.enter();
+        self.blocks += 1;
         let outside = self.holds.len();
         let around = self.written.as_mut().map(std::mem::take);
         let declared = self.declared.len();
@@ -204,6 +213,7 @@ impl Resolver {
         }
         self.holds.truncate(outside);
         self.unread(declared);
+        self.blocks -= 1;
         self.scopes.leave();
         let stmts = match around {
             Some(around) => self.written.replace(around).unwrap_or_default(),
@@ -229,6 +239,13 @@ impl Resolver {
             first.leading.clone_from(&stmt.leading);
             first.trailing.clone_from(&stmt.trailing);
         }
+        if self.scopes.is_top()
+            && !self.parts.comments.is_empty()
+            && let Some(first) = self.written.as_mut().and_then(|w| w.get_mut(written))
+        {
+            // Of definitions above, which are gone.
+            first.leading.splice(0..0, self.parts.comments.drain(..));
+        }
     }
 
     /// A statement, or the statements that it stands for.
@@ -237,6 +254,9 @@ impl Resolver {
             ast::StmtKind::Assign { target, ty, value } => {
                 self.assign(stmt, target, ty.as_ref(), value, out)
             }
+            ast::StmtKind::Call(call) => self.call(stmt, call, out),
+            ast::StmtKind::Def(def) => self.define(stmt, def),
+            ast::StmtKind::Import(path) => fail(parts::unread_import(path)),
             ast::StmtKind::Spec(spec) if self.version > 1 => {
                 match self.short_spec(stmt, spec, out)? {
                     Some(spec) => {

@@ -8,7 +8,7 @@ use crate::span::Span;
 use std::collections::HashMap;
 
 /// Which kind of name.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Sigil {
     Data,
     Thread,
@@ -50,6 +50,11 @@ pub(super) struct Scopes {
 impl Scopes {
     pub(super) fn enter(&mut self) {
         self.open.push(vec![]);
+    }
+
+    /// Whether no block is open.
+    pub(super) fn is_top(&self) -> bool {
+        self.open.is_empty()
     }
 
     pub(super) fn leave(&mut self) {

@@ -258,6 +258,9 @@ impl Resolver {
                 );
             }
             TypeAttr::Open => buffer.open = true,
+            TypeAttr::Scalar(name) => {
+                return fail(super::parts::no_type(name, ty.span));
+            }
             TypeAttr::Tv(layout, threads) => {
                 only(Memory::Rf, "tv")?;
                 let tv = self.layout(layout)?;
@@ -1191,6 +1194,7 @@ fn no_contradiction(ty: &TensorType) -> Fallible<()> {
         TypeAttr::Align(_) => "align",
         TypeAttr::At(_) => "at",
         TypeAttr::Reuses(_) => "reuses",
+        TypeAttr::Scalar(_) => "type",
     };
     for (i, attr) in ty.attrs.iter().enumerate() {
         if ty.attrs[..i].iter().any(|other| name(other) == name(attr)) {

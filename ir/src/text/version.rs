@@ -142,7 +142,9 @@ fn tensor_type(ty: &TensorType) -> Found {
         ty.attrs.iter().find_map(|a| match a {
             TypeAttr::Tv(l, _) => layout(l),
             TypeAttr::Align(e) | TypeAttr::At(e) => number(e),
-            TypeAttr::Open | TypeAttr::Swizzle(..) | TypeAttr::Reuses(_) => None,
+            TypeAttr::Open | TypeAttr::Swizzle(..) | TypeAttr::Reuses(_) | TypeAttr::Scalar(_) => {
+                None
+            }
         })
     })
 }

@@ -18,6 +18,8 @@ mod layout_symbolic;
 #[cfg(feature = "text")]
 mod nodes;
 #[cfg(feature = "text")]
+mod parts;
+#[cfg(feature = "text")]
 mod text_errors;
 #[cfg(feature = "text")]
 mod text_examples;

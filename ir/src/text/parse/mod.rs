@@ -25,6 +25,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
 use pest::Parser;
+pub(super) use spec::is_reserved;
 use tree::{Answer, Tree};
 
 /// The generated parser, fenced in so that its public enum stays private.
@@ -169,7 +170,7 @@ impl<'s> Reader<'s> {
                 .help(format!("write `carbyne {FORMAT_VERSION}` above the first statement")),
             ));
         };
-        let tree = Tree { base: at, comments: &self.comments };
+        let tree = Tree { base: at, comments: &self.comments, params: &[] };
         let mut parts = tree.first(pairs)?.parts();
         let number = parts.next(Rule::int)?;
         let end = number.span().end as usize;
@@ -202,7 +203,13 @@ impl<'s> Reader<'s> {
                 return self.recover(at, d);
             }
         };
-        let tree = Tree { base: at, comments: &self.comments };
+        let params = match self.open.first() {
+            Some(Frame { stmt: Some(Stmt { kind: StmtKind::Def(def), .. }), .. }) => {
+                &def.params[..]
+            }
+            _ => &[],
+        };
+        let tree = Tree { base: at, comments: &self.comments, params };
         let step = match tree.first(pairs) {
             Ok(step) => step,
             Err(d) => return self.recover(at, *d),

@@ -12,6 +12,7 @@ use crate::ast::{
 };
 use crate::ast::{Spec, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
+use crate::scalar::{Memory, Scalar};
 use std::str::FromStr;
 
 /// `MatMul.set @gemm <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32 {`
@@ -135,16 +136,30 @@ pub(super) fn def(node: Node<'_, '_>) -> Answer<Def> {
         while let Some(param) = list.take(Rule::param) {
             let mut param = param.parts();
             let name = param.next(Rule::ident)?.name();
-            params.push(Param { name, is_type: param.any().is_some() });
+            let param = Param { name, is_type: param.any().is_some() };
+            if param.is_type && is_reserved(&param.name.text) {
+                let message = format!("a type parameter is named `{}`", short(&param.name.text));
+                return Err(Box::new(
+                    Diagnostic::new(Code::Syntax, param.name.span, message)
+                        .label("names a scalar type or a memory")
+                        .help("choose another name: `T:type`"),
+                ));
+            }
+            params.push(param);
         }
     }
-    let inputs = formals(parts.next(Rule::formals)?)?;
-    let outputs = formals(parts.next(Rule::formals)?)?;
+    let inputs = formals(parts.next(Rule::formals)?.with(&params))?;
+    let outputs = formals(parts.next(Rule::formals)?.with(&params))?;
     let end = parts.some()?;
     let means = (end.rule() == Rule::means_open).then(Block::default);
     span.end = end.span().start;
     span.end = parts.trimmed(span);
     Ok(Def { name, params, inputs, outputs, means, body: Block::default(), span })
+}
+
+/// Whether a word of a type has a meaning of its own.
+pub(in crate::text) fn is_reserved(word: &str) -> bool {
+    word.parse::<Scalar>().is_ok() || word.parse::<Memory>().is_ok()
 }
 
 fn formals(node: Node<'_, '_>) -> Answer<Vec<(Name, Option<ResultType>)>> {

@@ -8,9 +8,11 @@ use super::tensor::{data_type, result_type, thread_type, view, view_op};
 use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    Block, Compare, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr, TensorType, Text, Unroll, View,
+    Block, Compare, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr, TensorType, Text, TypeAttr,
+    Unroll, View,
 };
 use crate::diag::{Code, Diagnostic};
+use crate::scalar::Scalar;
 
 /// Whether `{` was read at the statement's end.
 pub(super) fn opens_body(kind: &StmtKind) -> bool {
@@ -55,7 +57,9 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
                 )
             };
             let full = |ty: crate::ast::ResultType| -> Answer<TensorType> {
-                let (true, Some(scalar)) = (is_whole, ty.scalar) else {
+                let param = matches!(ty.attrs.first(), Some(TypeAttr::Scalar(_)));
+                let scalar = ty.scalar.or(param.then_some(Scalar::F32));
+                let (true, Some(scalar)) = (is_whole, scalar) else {
                     return Err(stray(
                         "a part of a type, where the whole is due",
                         "write the extents, too: `%A:[8,8].f16.GL`",

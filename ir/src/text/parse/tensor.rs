@@ -15,12 +15,18 @@ pub(super) fn data_type(node: Node<'_, '_>) -> Answer<TensorType> {
     let mut parts = node.parts();
     let span = parts.whole();
     let levels = levels(&mut parts)?;
-    let scalar = spelled(&parts.next(Rule::scalar)?, "scalar type", Scalar::ALL, Scalar::as_str)?;
+    let word = parts.next(Rule::scalar)?;
+    let param = word.type_param();
+    let scalar = match param {
+        Some(_) => Scalar::F32,
+        None => spelled(&word, "scalar type", Scalar::ALL, Scalar::as_str)?,
+    };
     let memory = match parts.take(Rule::memory) {
         Some(node) => Some(spelled(&node, "memory", Memory::ALL, Memory::as_str)?),
         None => None,
     };
-    let attrs = type_attrs(&mut parts)?;
+    let mut attrs = type_attrs(&mut parts)?;
+    attrs.splice(0..0, param.map(TypeAttr::Scalar));
     Ok(TensorType { levels, scalar, memory, attrs, span })
 }
 
@@ -37,7 +43,8 @@ pub(super) fn result_type(node: Node<'_, '_>) -> Answer<ResultType> {
     if place.is_none() {
         ty.memory = word.text().trim_end().parse().ok();
     }
-    if ty.memory.is_none() {
+    let param = word.type_param().filter(|_| ty.memory.is_none());
+    if ty.memory.is_none() && param.is_none() {
         let what = "scalar type or memory";
         ty.scalar = Some(spelled(&word, what, Scalar::ALL, Scalar::as_str)?);
     }
@@ -45,6 +52,7 @@ pub(super) fn result_type(node: Node<'_, '_>) -> Answer<ResultType> {
         ty.memory = Some(spelled(&place, "memory", Memory::ALL, Memory::as_str)?);
     }
     ty.attrs = type_attrs(&mut parts)?;
+    ty.attrs.splice(0..0, param.map(TypeAttr::Scalar));
     Ok(ty)
 }
 

@@ -8,7 +8,7 @@ use super::errors::{one_of, short};
 use super::expr::{Operators, leaf};
 use super::spec::attr;
 use super::tensor::view;
-use super::tree::{Answer, Node, internal};
+use super::tree::{Answer, Node, internal, is_type};
 use crate::ast::{
     Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Name, ReduceOp, SpecKind, TensorExpr,
     UnaryOp,
@@ -173,7 +173,7 @@ impl Operators {
 
     fn call(&mut self, node: Node<'_, '_>) -> Answer<TensorExpr> {
         self.one_more()?;
-        let span = node.span();
+        let (span, params) = (node.span(), node.params());
         let mut parts = node.parts();
         let name = parts.next(Rule::tensor_function)?;
         let (word, at) = (name.text().trim_end().to_owned(), name.span());
@@ -214,7 +214,7 @@ impl Operators {
                     "write `cast(%x, f16)`",
                 );
             };
-            if to.parse::<Scalar>().is_err() && !is_type_name(to) {
+            if to.parse::<Scalar>().is_err() && !is_type(params, to) {
                 return wrong(
                     *at,
                     format!("unknown scalar type `{}`", short(to)),
@@ -251,11 +251,6 @@ impl Operators {
         }
         Ok(TensorExpr::Apply(Box::new(Apply { kind, args, attrs, span })))
     }
-}
-
-/// Whether a word may be the type parameter of a sub-spec.
-fn is_type_name(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
 /// `min`, `max`, `ceil_div` and `sqrt` of numbers.

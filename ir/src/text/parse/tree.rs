@@ -5,7 +5,7 @@
 
 use super::super::comments::Comments;
 use super::Rule;
-use crate::ast::Name;
+use crate::ast::{Name, Param};
 use crate::diag::{Code, Diagnostic};
 use crate::span::Span;
 use pest::iterators::{Pair, Pairs};
@@ -19,6 +19,8 @@ pub(super) struct Tree<'c, 's> {
     /// Where the parsed part begins in the text.
     pub(super) base: usize,
     pub(super) comments: &'c Comments<'s>,
+    /// The parameters of the sub-spec around.
+    pub(super) params: &'c [Param],
 }
 
 impl<'c, 's> Tree<'c, 's> {
@@ -41,6 +43,25 @@ pub(super) struct Node<'c, 's> {
 impl<'c, 's> Node<'c, 's> {
     pub(super) fn rule(&self) -> Rule {
         self.pair.as_rule()
+    }
+
+    /// The same in a sub-spec with these parameters.
+    pub(super) fn with<'d>(self, params: &'d [Param]) -> Node<'d, 's>
+    where
+        'c: 'd,
+    {
+        Node { tree: Tree { params, ..self.tree }, pair: self.pair }
+    }
+
+    /// The parameters of the sub-spec around.
+    pub(super) fn params(&self) -> &'c [Param] {
+        self.tree.params
+    }
+
+    /// The type parameter that it names.
+    pub(super) fn type_param(&self) -> Option<Name> {
+        let name = self.name();
+        is_type(self.params(), &name.text).then_some(name)
     }
 
     /// The text; for rules with parts it may end with blanks and comments.
@@ -71,6 +92,11 @@ impl<'c, 's> Node<'c, 's> {
         let whole = Span::new(self.tree.base + span.start(), self.tree.base + span.end());
         Parts { tree: self.tree, pairs: self.pair.into_inner(), whole }
     }
+}
+
+/// Whether one of the parameters is a type of that name.
+pub(super) fn is_type(params: &[Param], name: &str) -> bool {
+    params.iter().any(|p| p.is_type && p.name.text == name)
 }
 
 /// The parts of a node that are not yet taken.

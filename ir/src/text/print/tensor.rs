@@ -9,7 +9,7 @@ use crate::ast::{Pick, ResultType, View, ViewOp};
 /// `[2,2].[8,8].f16.SH{..}`
 pub(super) fn data_type(out: &mut String, ty: &TensorType) {
     levels(out, &ty.levels);
-    out.push_str(ty.scalar.as_str());
+    out.push_str(scalar(&ty.attrs).unwrap_or(ty.scalar.as_str()));
     if let Some(memory) = ty.memory {
         out.push('.');
         out.push_str(memory.as_str());
@@ -20,17 +20,25 @@ pub(super) fn data_type(out: &mut String, ty: &TensorType) {
 /// `[8,8].f32`, `SH`, `f16.SH{..}`
 pub(super) fn result_type(out: &mut String, ty: &ResultType) {
     levels(out, &ty.levels);
-    if let Some(scalar) = ty.scalar {
-        out.push_str(scalar.as_str());
-    }
+    let scalar = scalar(&ty.attrs).or(ty.scalar.map(|s| s.as_str()));
+    out.push_str(scalar.unwrap_or(""));
     if let Some(memory) = ty.memory {
-        out.push_str(if ty.scalar.is_some() { "." } else { "" });
+        out.push_str(if scalar.is_some() { "." } else { "" });
         out.push_str(memory.as_str());
     }
     type_attrs(out, &ty.attrs);
 }
 
+/// The type parameter in the place of a scalar type.
+fn scalar(attrs: &[TypeAttr]) -> Option<&str> {
+    match attrs.first() {
+        Some(TypeAttr::Scalar(name)) => Some(&name.text),
+        _ => None,
+    }
+}
+
 fn type_attrs(out: &mut String, attrs: &[TypeAttr]) {
+    let attrs = &attrs[usize::from(scalar(attrs).is_some())..];
     for (i, attr) in attrs.iter().enumerate() {
         out.push_str(if i == 0 { "{" } else { ", " });
         type_attr(out, attr);
@@ -69,6 +77,7 @@ fn levels(out: &mut String, levels: &[Dims]) {
 fn type_attr(out: &mut String, attr: &TypeAttr) {
     match attr {
         TypeAttr::Open => out.push('?'),
+        TypeAttr::Scalar(name) => out.push_str(&name.text),
         TypeAttr::Tv(layout, threads) => {
             out.push_str("tv=");
             over(out, layout, threads);

@@ -6,20 +6,22 @@
 use super::expr::rank;
 use crate::ast::{
     Attr, AttrValue, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION, FORMAT_VERSIONS,
-    Group, LayoutExpr, Module, Name, Operand, Pick, ResultType, Spec, SpecKind, Stmt, StmtKind,
-    SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp, function,
-    operator,
+    Group, LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec, SpecKind, Stmt,
+    StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
+    function, operator,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
+use crate::scalar::Scalar;
 use crate::span::Span;
+use crate::text::parse::is_reserved;
 
 /// Why a module could not have been read from a text; empty for one that could, as every parsed one.
 ///
 /// Blank lines and the layout of comments are not looked at: they change no meaning.
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
-    let mut walk = Walk { errors: Diagnostics::default(), bytes: 0, too_long: false };
+    let mut walk = Walk { errors: Diagnostics::default(), bytes: 0, too_long: false, params: &[] };
     if !FORMAT_VERSIONS.contains(&module.version) {
         let message =
             format!("format version `{}` is not one that this build reads", module.version);
@@ -108,14 +110,16 @@ fn is_literal(e: &Expr) -> bool {
     }
 }
 
-struct Walk {
+struct Walk<'m> {
     errors: Diagnostics,
     /// At most what the text would have: names, signs, comments.
     bytes: usize,
     too_long: bool,
+    /// The parameters of the sub-spec around.
+    params: &'m [Param],
 }
 
-impl Walk {
+impl<'m> Walk<'m> {
     fn error(&mut self, code: Code, span: Span, message: String, label: &str, help: &str) {
         self.errors.push(Diagnostic::new(code, span, message).label(label).help(help));
     }
@@ -196,10 +200,13 @@ impl Walk {
         }
     }
 
-    fn stmts(&mut self, items: &[Stmt]) {
+    fn stmts(&mut self, items: &'m [Stmt]) {
         let mut open = vec![(items.iter(), 0)];
         while let Some((rest, depth)) = open.last_mut() {
             let (next, depth) = (rest.next(), *depth);
+            if depth == 0 {
+                self.params = &[];
+            }
             let Some(stmt) = next else {
                 open.pop();
                 continue;
@@ -231,7 +238,7 @@ impl Walk {
     }
 
     /// A statement without its bodies.
-    fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+    fn stmt(&mut self, stmt: &'m Stmt, depth: usize) {
         match &stmt.kind {
             StmtKind::Let(bindings) => {
                 self.filled(bindings.len(), stmt.span, "`let` bindings");
@@ -287,12 +294,25 @@ impl Walk {
             StmtKind::Def(def) => {
                 self.named(&def.name, Word::Plain);
                 self.deep(depth + 1, def.span);
-                def.params.iter().for_each(|p| self.named(&p.name, Word::Plain));
+                let around = std::mem::replace(&mut self.params, &def.params);
+                for param in &def.params {
+                    self.named(&param.name, Word::Plain);
+                    if param.is_type && is_reserved(&param.name.text) {
+                        let message = format!("a type parameter is named `{}`", param.name.text);
+                        let label = "names a scalar type or a memory";
+                        let span = param.name.span;
+                        self.error(Code::Syntax, span, message, label, "choose another name");
+                    }
+                }
                 for (name, ty) in def.inputs.iter().chain(&def.outputs) {
                     self.named(name, Word::Tensor);
                     if let Some(ty) = ty {
                         self.result_type(ty, depth + 1);
                     }
+                }
+                // Sub-specs within others are refused later.
+                if depth > 0 {
+                    self.params = around;
                 }
             }
             StmtKind::Call(call) => {
@@ -485,7 +505,8 @@ impl Walk {
                     let written = binds.is_some() || function(apply.kind).is_some();
                     let cast = apply.kind == SpecKind::Unary(UnaryOp::Cast);
                     let typed = apply.attrs.first().is_some_and(|a| {
-                        a.key.text == "to" && matches!(&a.value, AttrValue::Word(w) if is_ident(w))
+                        a.key.text == "to"
+                            && matches!(&a.value, AttrValue::Word(w) if self.is_scalar(w))
                     });
                     if !written
                         || apply.args.len() != wanted
@@ -512,6 +533,12 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// Whether a word is a scalar type, or a type parameter around.
+    fn is_scalar(&self, word: &str) -> bool {
+        word.parse::<Scalar>().is_ok()
+            || self.params.iter().any(|p| p.is_type && p.name.text == word)
     }
 
     fn attrs(&mut self, attrs: &[Attr], depth: usize) {
@@ -558,6 +585,12 @@ impl Walk {
     }
 
     fn data_type(&mut self, ty: &TensorType, depth: usize) {
+        if matches!(ty.attrs.first(), Some(TypeAttr::Scalar(_))) && ty.scalar != Scalar::F32 {
+            let message = "a type of two scalar types".to_owned();
+            let label = "cannot be written in a text";
+            let help = "leave the scalar beside a type parameter `f32`";
+            self.error(Code::Syntax, ty.span, message, label, help);
+        }
         self.levels(&ty.levels, ty.span, depth);
         self.type_attrs(&ty.attrs, ty.span, depth);
     }
@@ -566,7 +599,14 @@ impl Walk {
         if !ty.levels.is_empty() {
             self.levels(&ty.levels, ty.span, depth);
         }
-        if ty.scalar.is_none() && (ty.memory.is_none() || !ty.levels.is_empty()) {
+        let param = matches!(ty.attrs.first(), Some(TypeAttr::Scalar(_)));
+        if param && ty.scalar.is_some() {
+            let message = "a type of two scalar types".to_owned();
+            let label = "cannot be written in a text";
+            let help = "leave the scalar out beside a type parameter";
+            self.error(Code::Syntax, ty.span, message, label, help);
+        }
+        if ty.scalar.is_none() && !param && (ty.memory.is_none() || !ty.levels.is_empty()) {
             let message = "a type of extents without a scalar".to_owned();
             let label = "cannot be written in a text";
             self.error(Code::Syntax, ty.span, message, label, "name the scalar type");
@@ -575,9 +615,22 @@ impl Walk {
     }
 
     fn type_attrs(&mut self, attrs: &[TypeAttr], span: Span, depth: usize) {
-        for attr in attrs {
-            self.deep(depth + 1, span);
+        for (i, attr) in attrs.iter().enumerate() {
+            if !matches!(attr, TypeAttr::Scalar(_)) {
+                self.deep(depth + 1, span);
+            }
             match attr {
+                TypeAttr::Scalar(name) => {
+                    self.named(name, Word::Plain);
+                    let known = |p: &Param| p.is_type && p.name.text == name.text;
+                    if i > 0 || !self.params.iter().any(known) {
+                        let message = format!("`{}` is no scalar type here", name.text);
+                        let label = "names no type parameter of a sub-spec around";
+                        let help =
+                            "write a scalar type, or declare the parameter: `def @f[T:type]`";
+                        self.error(Code::Syntax, span, message, label, help);
+                    }
+                }
                 TypeAttr::Open => {}
                 TypeAttr::Swizzle(..) => drop(self.deep(depth + 2, span)),
                 TypeAttr::Tv(layout, threads) => {

@@ -1,0 +1,791 @@
+//! Sub-specs with parameters: their definitions are checked, and their uses written out.
+//!
+//! A use becomes a generic spec. Its body is that of the sub-spec with operands in the places of formal ones, numbers and
+//! types in those of parameters; names that the body defines give way to those in scope.
+//!
+//! Invariant: a sub-spec uses those above it alone, so that writing out ends. [`crate::limits::MAX_WRITTEN_OUT`] and
+//! [`crate::limits::MAX_CALLS`] bound it.
+
+use super::constants::literal;
+use super::scope::{Binding, Sigil, distance};
+use super::{Fallible, Resolver, fail};
+use crate::ast::visit::{Of, Part as Piece, Step, Walk, parts};
+use crate::ast::{
+    self, AttrValue, Call, Def, Expr, ExprKind, Given, Name, Operand, ResultType, SpecKind,
+    Substitution, TensorExpr, TypeAttr, Unfit, View,
+};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::leaf::Leaf;
+use crate::limits::{MAX_CALLS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_WRITTEN_OUT};
+use crate::program::Stmt;
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
+
+/// A sub-spec.
+struct Defined {
+    def: Def,
+    /// Names that its body defines.
+    own: BTreeSet<(Sigil, String)>,
+    /// Every name in it.
+    names: HashSet<String>,
+    /// How deep blocks nest in it.
+    depth: usize,
+    /// Whether it stands in another file, so that its places are none of this text.
+    imported: bool,
+    /// Whether its definition is wrong, which has been reported.
+    broken: bool,
+}
+
+/// The sub-specs of a module.
+pub(super) struct Parts {
+    known: BTreeMap<String, Rc<Defined>>,
+    /// All that the module defines, and where.
+    all: BTreeMap<String, Span>,
+    /// How much may still be written out.
+    budget: usize,
+    /// Uses around the statement.
+    calls: usize,
+    /// Comments of definitions, which nothing stands for once they are written out.
+    pub(super) comments: Vec<String>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        let (known, all) = (BTreeMap::new(), BTreeMap::new());
+        Parts { known, all, budget: MAX_WRITTEN_OUT, calls: 0, comments: vec![] }
+    }
+}
+
+impl Parts {
+    /// Whether what is resolved is the body of a sub-spec.
+    pub(super) fn is_inside(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// Of a module that is about to be resolved.
+    pub(super) fn of(module: &ast::Module) -> Self {
+        let mut parts = Parts::default();
+        for stmt in &module.items {
+            if let ast::StmtKind::Def(def) = &stmt.kind {
+                parts.all.entry(def.name.text.clone()).or_insert(def.name.span);
+            }
+        }
+        parts
+    }
+}
+
+/// An import in a module whose files nobody read.
+pub(super) fn unread_import(path: &ast::Text) -> Diagnostic {
+    Diagnostic::new(Code::Import, path.span, format!("`{}` is not read here", path.text))
+        .label("nobody gave a loader of files")
+        .help("link the module first, with `link::link` and a loader, or write the sub-specs here")
+}
+
+/// A type parameter where it has no type.
+pub(super) fn no_type(name: &Name, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::SubSpec, span, format!("`{}` is no scalar type here", name.text))
+        .label("names no type parameter of a sub-spec around")
+        .help("write a scalar type, or declare the parameter: `def @f[T:type]`")
+}
+
+fn plural(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
+fn sigil(of: Of) -> Sigil {
+    match of {
+        Of::Data => Sigil::Data,
+        Of::Threads => Sigil::Thread,
+        Of::Number => Sigil::Index,
+    }
+}
+
+/// The tensors that a statement writes: names among them may be declared by it.
+fn written(stmt: &ast::Stmt) -> &[View] {
+    match &stmt.kind {
+        ast::StmtKind::Assign { target, .. } => std::slice::from_ref(target),
+        ast::StmtKind::Spec(spec) => &spec.outputs,
+        ast::StmtKind::Call(call) => &call.outputs,
+        _ => &[],
+    }
+}
+
+impl Resolver {
+    // ---- Definitions ---------------------------------------------------------------------------
+
+    /// Checks a definition as far as it can be: its names, and how it uses other sub-specs.
+    pub(super) fn define(&mut self, stmt: &ast::Stmt, def: &Def) -> Fallible<()> {
+        if !self.scopes.is_top() {
+            return fail(
+                Diagnostic::new(Code::Placement, def.span, "a sub-spec is defined in a body")
+                    .label("only the top level has definitions")
+                    .help("move it to the top, above the kernels that use it"),
+            );
+        }
+        self.parts.comments.extend(stmt.leading.iter().chain(&stmt.trailing).cloned());
+        self.bind(Sigil::Kernel, &def.name, Binding::Broken)?;
+        let before = self.errors.len();
+        let mut part = Defined {
+            def: def.clone(),
+            own: BTreeSet::new(),
+            names: HashSet::new(),
+            depth: 0,
+            imported: stmt.span.is_at(def.span),
+            broken: false,
+        };
+        self.scopes.enter();
+        for param in &def.params {
+            self.formal(Sigil::Index, &param.name);
+        }
+        for (name, _) in def.inputs.iter().chain(&def.outputs) {
+            self.formal(Sigil::Data, name);
+        }
+        for (name, ty) in &def.inputs {
+            let said = ty.iter().flat_map(|ty| ty.attrs.iter());
+            if let (Some(ty), true) = (ty, said.clone().any(|a| !matches!(a, TypeAttr::Scalar(_))))
+            {
+                self.errors.push(
+                    Diagnostic::new(
+                        Code::SubSpec,
+                        ty.span,
+                        format!("the type of the operand `%{}` says how it lies", name.text),
+                    )
+                    .label("extents, scalar type and memory of an operand are compared")
+                    .help("leave out what stands in braces: the caller decides it"),
+                );
+            }
+        }
+        if def.body.stmts.is_empty() && def.means.is_none() {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::EmptyBody,
+                    def.span,
+                    format!("the body of `@{}` is empty", def.name.text),
+                )
+                .label("nothing stands between its braces")
+                .help("write what it does"),
+            );
+        }
+        self.type_names(def, &mut part);
+        for block in def.means.iter().chain(std::iter::once(&def.body)) {
+            self.scopes.enter();
+            self.block_names(&block.stmts, def, &mut part);
+            self.scopes.leave();
+        }
+        self.scopes.leave();
+        part.broken = self.errors.len() > before;
+        self.parts.known.insert(def.name.text.clone(), Rc::new(part));
+        Ok(())
+    }
+
+    /// Looks up the names in the types of formal operands.
+    fn type_names(&mut self, def: &Def, part: &mut Defined) {
+        for ty in def.inputs.iter().chain(&def.outputs).filter_map(|(_, ty)| ty.as_ref()) {
+            let spec =
+                ast::Spec { declared: vec![Some(ty.clone())], ..ast::Spec::new(SpecKind::Generic) };
+            self.names_in(&ast::Stmt::new(ast::StmtKind::Spec(spec)), def, part);
+        }
+    }
+
+    fn formal(&mut self, sigil: Sigil, name: &Name) {
+        if let Err(d) = self.bind(sigil, name, Binding::Broken) {
+            self.errors.push(*d);
+        }
+    }
+
+    fn block_names(&mut self, stmts: &[ast::Stmt], def: &Def, part: &mut Defined) {
+        let mut walk = Walk::new(stmts).with_means();
+        let mut depth = 1;
+        while let Some(step) = walk.next() {
+            match step {
+                Step::Open(_) => {
+                    depth += 1;
+                    part.depth = part.depth.max(depth);
+                    self.scopes.enter();
+                }
+                Step::Close(_) => {
+                    depth -= 1;
+                    self.scopes.leave();
+                }
+                Step::Enter(stmt) => {
+                    if let ast::StmtKind::Def(inner) = &stmt.kind {
+                        if let Err(d) = self.define(stmt, inner) {
+                            self.errors.push(*d);
+                        }
+                        walk.skip_inside();
+                        continue;
+                    }
+                    // The variable of a loop is known in its body only.
+                    if matches!(stmt.kind, ast::StmtKind::For { .. }) {
+                        self.scopes.enter();
+                    }
+                    self.names_in(stmt, def, part);
+                }
+                Step::Leave(stmt) => {
+                    if matches!(stmt.kind, ast::StmtKind::For { .. }) {
+                        self.scopes.leave();
+                    }
+                }
+            }
+            if self.errors.is_full() {
+                break;
+            }
+        }
+    }
+
+    /// Looks up the names of a statement, and binds those that it defines.
+    fn names_in(&mut self, stmt: &ast::Stmt, def: &Def, part: &mut Defined) {
+        let is_type = |name: &str| def.params.iter().any(|p| p.is_type && p.name.text == name);
+        if let ast::StmtKind::Call(call) = &stmt.kind {
+            match self.callable(call, Some(def)) {
+                Ok(callee) => {
+                    for (arg, param) in call.args.iter().zip(&callee.def.params) {
+                        let named = match &arg.kind {
+                            ExprKind::Name(name) => is_type(name),
+                            _ => false,
+                        };
+                        let checked = match param.is_type {
+                            true if named => Ok(()),
+                            true => self.type_argument(arg, &callee.def, &param.name).map(drop),
+                            false => Ok(()),
+                        };
+                        if let Err(d) = checked {
+                            self.errors.push(*d);
+                        }
+                    }
+                }
+                Err(d) if d.message.is_empty() => {}
+                Err(d) => self.errors.push(*d),
+            }
+        }
+        for view in written(stmt) {
+            if self.is_new(view) {
+                part.own.insert((Sigil::Data, view.base.text.clone()));
+                self.formal(Sigil::Data, &view.base);
+            }
+        }
+        let types_too = match &stmt.kind {
+            ast::StmtKind::Call(call) => call.args.as_slice(),
+            _ => &[],
+        };
+        let mut unknown = vec![];
+        let mut defined = vec![];
+        parts(stmt, &mut |piece| match piece {
+            Piece::Defined(name, of) => defined.push((sigil(*of), (*name).clone())),
+            Piece::Referred(name, of) => {
+                part.names.insert(name.text.clone());
+                if self.scopes.get(sigil(*of), &name.text).is_none() {
+                    unknown.push(self.unknown(sigil(*of), &name.text, name.span));
+                }
+            }
+            Piece::Expr(Expr { kind: ExprKind::Name(name), span }) => {
+                part.names.insert(name.clone());
+                let argument = types_too.iter().any(|e| e.span.is_at(*span) && is_named(e, name));
+                if is_type(name) && !argument {
+                    unknown.push(Box::new(
+                        Diagnostic::new(Code::SubSpec, *span, format!("`{name}` is a type"))
+                            .label("a number is due here")
+                            .help("write a number, or declare the parameter without `:type`"),
+                    ));
+                } else if self.scopes.get(Sigil::Index, name).is_none()
+                    && !matches!(name.as_str(), "inf" | "nan")
+                    && !(argument && name.parse::<Scalar>().is_ok())
+                {
+                    unknown.push(self.unknown(Sigil::Index, name, *span));
+                }
+            }
+            Piece::Attr(ast::Attr { value: AttrValue::Word(word), .. }) => {
+                part.names.insert(word.clone());
+            }
+            _ => {}
+        });
+        unknown.into_iter().for_each(|d| self.errors.push(*d));
+        for (sigil, name) in defined {
+            part.names.insert(name.text.clone());
+            part.own.insert((sigil, name.text.clone()));
+            self.formal(sigil, &name);
+        }
+    }
+
+    // ---- Uses ----------------------------------------------------------------------------------
+
+    /// The sub-spec that is used, with as many parameters and operands as it has.
+    fn callable(&self, call: &Call, inside: Option<&Def>) -> Fallible<Rc<Defined>> {
+        let name = &call.name.text;
+        let Some(part) = self.parts.known.get(name) else {
+            return fail(self.uncallable(call, inside));
+        };
+        if part.broken {
+            return Err(Box::new(self.silent(call.span)));
+        }
+        let counts = [
+            (part.def.params.len(), call.args.len(), "parameter"),
+            (part.def.inputs.len(), call.inputs.len(), "read operand"),
+            (part.def.outputs.len(), call.outputs.len(), "written operand"),
+        ];
+        for (has, given, what) in counts {
+            if has != given {
+                let has = plural(has, what);
+                return fail(
+                    Diagnostic::new(
+                        Code::SubSpec,
+                        call.span,
+                        format!("`@{name}` has {has}, here are {given}"),
+                    )
+                    .label("used here")
+                    .related(part.def.span, "defined here")
+                    .help(format!("give it {has}: `{}`", shown(&part.def))),
+                );
+            }
+        }
+        Ok(part.clone())
+    }
+
+    /// Why nothing of that name can be used here.
+    fn uncallable(&self, call: &Call, inside: Option<&Def>) -> Diagnostic {
+        let name = &call.name.text;
+        if let Some(def) = inside.filter(|def| def.name.text == *name) {
+            return Diagnostic::new(Code::SubSpec, call.span, format!("`@{name}` uses itself"))
+                .label("used here")
+                .related(def.span, "in its own definition")
+                .help("repeat it by a loop, or write the uses out");
+        }
+        if let Some(below) = self.parts.all.get(name) {
+            return Diagnostic::new(
+                Code::SubSpec,
+                call.span,
+                format!("`@{name}` is defined below its use"),
+            )
+            .label("used here")
+            .related(*below, "defined here")
+            .help("move the definition above; sub-specs cannot use each other in a circle");
+        }
+        let near = self.parts.all.keys().filter(|n| n.len() <= 64 && name.len() <= 64);
+        let near = near.map(|n| (distance(name, n), n)).min().filter(|(d, _)| *d <= 2);
+        Diagnostic::new(Code::SubSpec, call.span, format!("no sub-spec is named `@{name}`"))
+            .label("unknown name")
+            .help(match near {
+                Some((_, near)) => format!("did you mean `@{near}`?"),
+                None => {
+                    format!("define it above, `def @{name} (%x) -> (%y) {{ .. }}`, or import it")
+                }
+            })
+    }
+
+    /// A sub-spec in its place.
+    pub(super) fn call(
+        &mut self,
+        stmt: &ast::Stmt,
+        call: &Call,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        let before = self.errors.len();
+        let result = self.called(stmt, call, out);
+        if result.is_err() {
+            for view in &call.outputs {
+                if self.is_new(view) {
+                    // Uses of the name stay silent.
+                    let _ = self.bind(Sigil::Data, &view.base, Binding::Broken);
+                }
+            }
+        }
+        let said = |d: &mut Diagnostic| {
+            if !(call.span.start <= d.span.start && d.span.end <= call.span.end)
+                && !d.related.iter().any(|(span, _)| span.is_at(call.span))
+            {
+                d.related.push((call.span, format!("`@{}` is used here", call.name.text)));
+            }
+        };
+        self.errors.iter_mut_from(before).for_each(said);
+        result.map_err(|mut d| {
+            if !d.message.is_empty() {
+                said(&mut d);
+            }
+            d
+        })
+    }
+
+    fn called(&mut self, stmt: &ast::Stmt, call: &Call, out: &mut Vec<Stmt>) -> Fallible<()> {
+        if self.depth == 0 {
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    call.span,
+                    "a sub-spec is used outside of every kernel",
+                )
+                .label("only declarations and kernels stand at top level")
+                .help(
+                    "use it in the body of a spec: `Spec @name <<<#grid, #cta>>> (..) -> (..) {`",
+                ),
+            );
+        }
+        let part = self.callable(call, None)?;
+        let def = &part.def;
+        if self.parts.calls >= MAX_CALLS || self.blocks + part.depth + 1 > MAX_NESTING {
+            return fail(
+                Diagnostic::new(
+                    Code::TooDeep,
+                    call.span,
+                    format!("`@{}` is used too deep in other sub-specs", def.name.text),
+                )
+                .label(format!(
+                    "uses nest deeper than {MAX_CALLS}, or the braces of their bodies deeper than \
+                     {MAX_NESTING}"
+                ))
+                .help("use it nearer to the kernel"),
+            );
+        }
+        let mut by = Substitution {
+            budget: self.parts.budget,
+            span: part.imported.then_some(call.span),
+            ..Substitution::default()
+        };
+        for (param, arg) in def.params.iter().zip(&call.args) {
+            if param.is_type {
+                let scalar = self.type_argument(arg, def, &param.name)?;
+                by.types.insert(param.name.text.clone(), scalar);
+                by.numbers.insert(param.name.text.clone(), Expr::name(scalar.as_str()));
+            } else {
+                let number = self.number_argument(arg, def, &param.name)?;
+                by.numbers.insert(param.name.text.clone(), number);
+            }
+        }
+        let types = |by: &mut Substitution, ty: &ResultType| -> Fallible<ResultType> {
+            // A type is substituted as a part of a statement.
+            let mut carrier = ast::Stmt::new(ast::StmtKind::Assign {
+                target: View::of("x"),
+                ty: Some(ty.clone()),
+                value: TensorExpr::Number(Expr::int(0)),
+            });
+            by.head(&mut carrier).map_err(|e| unfit(&e, call, def))?;
+            match &mut carrier.kind {
+                ast::StmtKind::Assign { ty: Some(ty), .. } => Ok(ty.clone()),
+                _ => Ok(ty.clone()),
+            }
+        };
+        // Numbers and views of operands; names of tensors that are declared.
+        let mut inputs = vec![];
+        for (input, (name, ty)) in call.inputs.iter().zip(&def.inputs) {
+            let number = match input {
+                Operand::View(view) => {
+                    self.looked_at(view)?;
+                    if let Some(ty) = ty {
+                        let ty = types(&mut by, ty)?;
+                        self.fits(view, name, &ty, def)?;
+                    }
+                    let view = self.spoken_of(view, name, def, stmt, out)?;
+                    inputs.push(Operand::View(view.clone()));
+                    by.data.insert(name.text.clone(), Given::View(view));
+                    continue;
+                }
+                Operand::Number(number) => number.clone(),
+                Operand::Value(e) => {
+                    let (text, span) = (literal(self.real(e)?), e.span);
+                    ast::Number { text, span }
+                }
+            };
+            by.data.insert(name.text.clone(), Given::Number(Operand::Number(number)));
+        }
+        let mut outputs = vec![];
+        for (i, (view, (name, ty))) in call.outputs.iter().zip(&def.outputs).enumerate() {
+            let said = call.declared.get(i).cloned().flatten();
+            let ty = ty.as_ref().map(|ty| types(&mut by, ty)).transpose()?;
+            if self.is_new(view) {
+                let ty = self.declared_type(&view.base, said, ty.as_ref(), name, def)?;
+                self.declare(&view.base, Some(&ty), None, true, stmt, out)?;
+            } else if let Some(said) = said {
+                return fail(
+                    Diagnostic::new(
+                        Code::Redefined,
+                        view.span,
+                        format!("`%{}` is defined twice", view.base.text),
+                    )
+                    .label("declared again by its type")
+                    .related(said.span, "this type")
+                    .help("leave the type out to write the tensor, or choose another name"),
+                );
+            }
+            if let Some(ty) = &ty {
+                self.fits(view, name, ty, def)?;
+            }
+            let view = self.spoken_of(view, name, def, stmt, out)?;
+            outputs.push(view.clone());
+            by.data.insert(name.text.clone(), Given::View(view));
+        }
+        for (sigil, name) in &part.own {
+            if self.scopes.get(*sigil, name).is_some() {
+                let free = self.free_name(*sigil, name, &part.names);
+                match sigil {
+                    Sigil::Data => by.rename_data(name, &free),
+                    Sigil::Thread => drop(by.threads.insert(name.clone(), free)),
+                    Sigil::Index => by.rename_number(name, &free),
+                    Sigil::Kernel => {}
+                }
+            }
+        }
+        let means = def.means.as_ref().map(|means| by.block(means)).transpose();
+        let body = by.block(&def.body);
+        self.parts.budget = by.budget;
+        let (means, body) = match (means, body) {
+            (Ok(means), Ok(body)) => (means, body),
+            (Err(e), _) | (_, Err(e)) => return Err(unfit(&e, call, def)),
+        };
+        // Without a body it is what its `means` block says.
+        let body = (means.is_none() || !body.stmts.is_empty()).then_some(body);
+        let span = call.span;
+        let spec =
+            ast::Spec { inputs, outputs, means, body, span, ..ast::Spec::new(SpecKind::Generic) };
+        let spec = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
+        self.parts.calls += 1;
+        let result = self.written_out(&spec, out);
+        self.parts.calls -= 1;
+        result
+    }
+
+    /// The scalar type that is given for a type parameter.
+    fn type_argument(&self, arg: &Expr, def: &Def, param: &Name) -> Fallible<Scalar> {
+        let word = match &arg.kind {
+            ExprKind::Name(name) => name.as_str(),
+            _ => "",
+        };
+        word.parse().map_err(|()| {
+            Box::new(
+                Diagnostic::new(
+                    Code::SubSpec,
+                    arg.span,
+                    format!("`{}` of `@{}` is a type", param.text, def.name.text),
+                )
+                .label("no scalar type")
+                .related(param.span, "declared as a type here")
+                .help(format!("write a scalar type: `{}`", shown(def))),
+            )
+        })
+    }
+
+    /// The number that is given for a parameter: constants are computed, so that nothing grows.
+    fn number_argument(&mut self, arg: &Expr, def: &Def, param: &Name) -> Fallible<Expr> {
+        match &arg.kind {
+            ExprKind::Int(_) | ExprKind::Real(_) => return Ok(arg.clone()),
+            ExprKind::Name(name) => {
+                let known = self.scopes.get(Sigil::Index, name).is_some();
+                if known || matches!(name.as_str(), "inf" | "nan") {
+                    return Ok(arg.clone());
+                }
+                if name.parse::<Scalar>().is_ok() {
+                    return fail(
+                        Diagnostic::new(
+                            Code::SubSpec,
+                            arg.span,
+                            format!("`{}` of `@{}` is a number", param.text, def.name.text),
+                        )
+                        .label("a scalar type")
+                        .related(param.span, "declared as a number here")
+                        .help("write a number, or declare the parameter with `:type`"),
+                    );
+                }
+                return Err(self.unknown(Sigil::Index, name, arg.span));
+            }
+            ExprKind::Bin(..) | ExprKind::Neg(_) | ExprKind::Sqrt(_) => {}
+        }
+        let computed = |v: f64| ast::literal(&literal(v), arg.span);
+        if !self.is_integer(arg) {
+            return Ok(computed(self.real(arg)?));
+        }
+        if let Dim::Const(n) = self.expr(arg)?
+            && self.real(arg).is_ok_and(|v| v == n as f64)
+        {
+            return Ok(computed(n as f64));
+        }
+        if ast::nodes(arg) > 2 * MAX_EXPR_OPERATORS {
+            return fail(
+                Diagnostic::new(
+                    Code::ExprTooLong,
+                    arg.span,
+                    format!("an expression has more than {MAX_EXPR_OPERATORS} operators"),
+                )
+                .label("once it is written out")
+                .help("name parts of it with `let`"),
+            );
+        }
+        Ok(arg.clone())
+    }
+
+    /// The type of a result that is declared: what the use says of it before what the definition does.
+    fn declared_type(
+        &self,
+        name: &Name,
+        said: Option<ResultType>,
+        formal: Option<&ResultType>,
+        of: &Name,
+        def: &Def,
+    ) -> Fallible<ResultType> {
+        let mut ty = match (said, formal) {
+            (None, Some(formal)) => formal.clone(),
+            (Some(mut said), formal) => {
+                if let Some(formal) = formal {
+                    if said.levels.is_empty() {
+                        said.levels.clone_from(&formal.levels);
+                    }
+                    said.scalar = said.scalar.or(formal.scalar);
+                    said.memory = said.memory.or(formal.memory);
+                }
+                said
+            }
+            (None, None) => ResultType {
+                levels: vec![],
+                scalar: None,
+                memory: None,
+                attrs: vec![],
+                span: name.span,
+            },
+        };
+        ty.span = name.span;
+        if !ty.levels.is_empty() && ty.scalar.is_some() {
+            return Ok(ty);
+        }
+        fail(
+            Diagnostic::new(
+                Code::SubSpec,
+                name.span,
+                format!("`@{}` does not say what type `%{}` has", def.name.text, name.text),
+            )
+            .label("declared by this use")
+            .related(of.span, format!("`%{}` has no extents and type here", of.text))
+            .help(format!(
+                "write its type in the definition, `-> (%{}:[8,8].f32)`, or here: `-> (%{}:[8,8].f32)`",
+                of.text, name.text
+            )),
+        )
+    }
+
+    /// Compares an operand with the written type of the formal one.
+    fn fits(&mut self, view: &View, name: &Name, ty: &ResultType, def: &Def) -> Fallible<()> {
+        let shaped = self.looked_at(view)?;
+        let tensor = self.tensor_named(&view.base.text, view.base.span)?;
+        let memory = self.p.buffers[self.p.tensors[tensor].buffer].memory;
+        let levels = self.declared_levels(&ty.levels)?;
+        let sizes: Vec<Dim> = levels
+            .iter()
+            .flat_map(|l| l.modes())
+            .map(|m| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(view.span, &e)))
+            .collect::<Fallible<_>>()?;
+        let equal = |(a, b): (&Dim, &Dim)| Leaf::eq(&self.p.arena, *a, *b).is_true();
+        let extents = ty.levels.is_empty()
+            || sizes.len() == shaped.extents.len() && sizes.iter().zip(&shaped.extents).all(equal);
+        let scalar = ty.scalar.is_none_or(|s| s == shaped.scalar);
+        // A type without a memory says nothing of it.
+        let place = ty.memory.is_none_or(|m| Some(m) == memory);
+        if extents && scalar && place {
+            return Ok(());
+        }
+        let show = |all: &[Dim], scalar: Option<Scalar>, memory: Option<Memory>| {
+            let all: Vec<String> =
+                all.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
+            let all =
+                if ty.levels.is_empty() { vec![] } else { vec![format!("[{}]", all.join(","))] };
+            let scalar = scalar.map(|s| s.as_str().to_owned());
+            let memory = memory.map(|m| m.as_str().to_owned());
+            all.into_iter().chain(scalar).chain(memory).collect::<Vec<_>>().join(".")
+        };
+        let wanted = show(&sizes, ty.scalar, ty.memory);
+        let found = show(&shaped.extents, ty.scalar.map(|_| shaped.scalar), ty.memory.and(memory));
+        fail(
+            Diagnostic::new(
+                Code::SubSpec,
+                view.span,
+                format!("`%{}` of `@{}` is {wanted}, here is {found}", name.text, def.name.text),
+            )
+            .label("does not fit")
+            .related(name.span, "declared here")
+            .help("give it another operand, or other parameters"),
+        )
+    }
+
+    /// A view by a name that a `means` block may speak of, where there is one.
+    fn spoken_of(
+        &mut self,
+        view: &View,
+        formal: &Name,
+        def: &Def,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<View> {
+        if def.means.is_none() || view.ops.is_empty() {
+            return Ok(view.clone());
+        }
+        let name = Name { span: view.span, ..self.fresh(formal) };
+        let kind = ast::StmtKind::DataDef { name: name.clone(), ty: None, view: view.clone() };
+        self.plain(&ast::Stmt::derived(kind, stmt), out)?;
+        Ok(View { base: name, ops: vec![], span: view.span })
+    }
+
+    /// A name for what a body defines under one that is in scope.
+    fn free_name(&mut self, sigil: Sigil, name: &str, not: &HashSet<String>) -> String {
+        let mut n = 2;
+        loop {
+            let text = format!("{name}_{n}");
+            let used = self.scopes.get(sigil, &text).is_some()
+                || not.contains(&text)
+                || sigil == Sigil::Data && !self.taken.insert(text.clone());
+            if !used {
+                return text;
+            }
+            n += 1;
+        }
+    }
+}
+
+fn is_named(e: &Expr, name: &str) -> bool {
+    matches!(&e.kind, ExprKind::Name(n) if n == name)
+}
+
+/// How a sub-spec is used: `@scale[N, T] (%x, %s) -> (%y)`.
+fn shown(def: &Def) -> String {
+    let params: Vec<&str> = def.params.iter().map(|p| p.name.text.as_str()).collect();
+    let list = |all: &[(Name, Option<ResultType>)]| {
+        all.iter().map(|(n, _)| format!("%{}", n.text)).collect::<Vec<_>>().join(", ")
+    };
+    let params = match params.is_empty() {
+        true => String::new(),
+        false => format!("[{}]", params.join(", ")),
+    };
+    format!("@{}{params} ({}) -> ({})", def.name.text, list(&def.inputs), list(&def.outputs))
+}
+
+/// Why a body cannot be written out.
+fn unfit(why: &Unfit, call: &Call, def: &Def) -> Box<Diagnostic> {
+    let name = &def.name.text;
+    Box::new(match why {
+        Unfit::NotAName(of) => Diagnostic::new(
+            Code::SubSpec,
+            call.span,
+            format!("`@{name}` takes a whole tensor for `%{}`", of.text),
+        )
+        .label("a view, or a number, is given for it")
+        .related(of.span, "a name is due here")
+        .help("name the view before: `%rows = %A[0, _]`"),
+        Unfit::NotATensor(of) => Diagnostic::new(
+            Code::SubSpec,
+            call.span,
+            format!("`@{name}` takes no number for `%{}`", of.text),
+        )
+        .label("a number is given for it")
+        .related(of.span, "a tensor is due here")
+        .help("give it a tensor"),
+        Unfit::TooMuch => Diagnostic::new(
+            Code::SubSpec,
+            call.span,
+            "more is written out for sub-specs than a program may have",
+        )
+        .label(format!("`@{name}` is the one that is too much"))
+        .related(def.span, "defined here")
+        .note(format!("at most {MAX_WRITTEN_OUT} names, numbers, views and statements"))
+        .help("repeat it by a loop, or use fewer sub-specs in others"),
+    })
+}
