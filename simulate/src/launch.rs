@@ -148,7 +148,10 @@ impl Memory {
                     }
                     Initial::Array(Arc::new(array.clone()), modes)
                 }
-                None if read.contains(id) => Initial::generated(options.inputs, &buffer.name),
+                None if read.contains(id) => {
+                    let number = buffer.memory == Some(carbyne_ir::scalar::Memory::Pm);
+                    Initial::generated(options.inputs, &buffer.name, number)
+                }
                 None => Initial::Undefined,
             };
             let (name, scalar) = (buffer.name.clone(), buffer.scalar);

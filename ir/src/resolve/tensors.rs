@@ -51,6 +51,17 @@ impl Resolver {
                 .help("write `.GL`, or `Allocate` it in the body of a spec"),
             );
         }
+        if number && (ty.scalar.bits() < 8 && ty.scalar != Scalar::Bool || ty.scalar == Scalar::Mbarrier)
+        {
+            return fail(
+                Diagnostic::new(
+                    Code::MemoryMismatch,
+                    ty.span,
+                    format!("`%{}` is passed by value, and no {} is", name.text, ty.scalar),
+                )
+                .help("pass a number of at least 8 bits, and convert it: `cast(%n, u4)`"),
+            );
+        }
         let id = self.storage(name, ty)?;
         let buffer = self.p.tensors[id].buffer;
         if let Some((from, to)) = range {

@@ -80,8 +80,9 @@ impl Lowering<'_, '_> {
     ) -> Checked<usize> {
         let plain = self.view(id, span)?;
         let own = &self.kernel.views[plain].modes;
-        let fits =
-            own.len() == modes.len() && own.iter().zip(modes).all(|(own, n)| own == n || *own == 1);
+        let fits = own.is_empty()
+            || own.len() == modes.len()
+                && own.iter().zip(modes).all(|(own, n)| own == n || *own == 1);
         if !fits || own == modes {
             return Ok(plain);
         }
@@ -95,7 +96,10 @@ impl Lowering<'_, '_> {
             true => Ok(mode.clone()),
             false => Layout::of_mode(*n, 0),
         };
-        let wide = layout.modes().iter().zip(modes).map(one).collect::<Result<Vec<_>, _>>();
+        let wide = match layout.rank() {
+            0 => modes.iter().map(|n| Layout::of_mode(*n, 0)).collect::<Result<Vec<_>, _>>(),
+            _ => layout.modes().iter().zip(modes).map(one).collect(),
+        };
         let wide = wide.and_then(|modes| Layout::concat(&modes));
         let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", &e.to_string()))?;
         let View { space, scalar, dist, .. } = self.kernel.views[plain];
