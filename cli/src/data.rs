@@ -98,7 +98,9 @@ fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Ar
     let misfit = |why: String| {
         let text = format!("`{path}` does not fit `%{name}`");
         let help = match buffer.memory {
-            Some(Memory::Pm) => "give a number that its type has, `--in alpha=2.5`, or a `.npy` file of one",
+            Some(Memory::Pm) => {
+                "give a number that its type has, `--in alpha=2.5`, or a `.npy` file of one"
+            }
             _ => "give a `.npy` file of the tensor's extents, row-major, and of its scalar type",
         };
         Failure::one(

@@ -23,6 +23,7 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         | Want::ThroughShared(id)
         | Want::FromZero(id)
         | Want::Converted(id)
+        | Want::Broadcast(id)
         | Want::Single { spec: id, .. }
         | Want::Rearranged { spec: id, .. }) = want;
         by_spec.entry(*id).or_default().push(want);
@@ -67,6 +68,7 @@ impl Rewrite<'_> {
         let body = match want {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
+            Want::Broadcast(_) => self.broadcast(id, spec),
             Want::FromZero(_) => self.onto_zero(id, spec),
             Want::Converted(_) => self.converted(id, spec),
             Want::Single { input, .. } => {
@@ -217,6 +219,28 @@ impl Rewrite<'_> {
             body.push(moved(spec, View::of(&name), View::of(&own)));
             body.push(moved(spec, View::of(&own), to));
         }
+        Some(body)
+    }
+
+    /// A Move that repeats its input: into registers, from there to registers of the output's shape, and on.
+    fn broadcast(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let (t, &out) = (s.input_tensors().next()?, s.outputs.first()?);
+        let Some(Operand::View(from)) = spec.inputs.first() else { return None };
+        let to = spec.outputs.first()?.clone();
+        let scalar = self.p.scalar_of(t);
+        let in_registers = |t: TensorId| self.p.buffer_of(t).memory == Some(Memory::Rf);
+        let mut body = vec![];
+        let mut last = from.clone();
+        for (t, already) in [(t, in_registers(t)), (out, in_registers(out))] {
+            if already {
+                continue;
+            }
+            let own = self.names.fresh("r");
+            body.push(allocate(self.p, t, &own, scalar, Memory::Rf)?);
+            body.push(moved(spec, std::mem::replace(&mut last, View::of(&own)), View::of(&own)));
+        }
+        body.push(moved(spec, last, to));
         Some(body)
     }
 

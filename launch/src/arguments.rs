@@ -194,13 +194,10 @@ impl LaidOut {
 
 fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
     let text = format!("the parameter `{name}` {what}");
-    Box::new(
-        Diagnostic::new(code, Default::default(), text)
-            .help(match code {
-                Code::Symbolic => "give every symbol a value with `--sym NAME=VALUE`",
-                _ => "give every tensor memory on the GPU, and every number its bytes",
-            }),
-    )
+    Box::new(Diagnostic::new(code, Default::default(), text).help(match code {
+        Code::Symbolic => "give every symbol a value with `--sym NAME=VALUE`",
+        _ => "give every tensor memory on the GPU, and every number its bytes",
+    }))
 }
 
 #[cfg(test)]
@@ -259,7 +256,8 @@ mod tests {
             *seen.borrow_mut() = Some(values.clone());
             Ok([9; 16])
         };
-        let made = Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(40), encode).unwrap();
+        let made =
+            Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(40), encode).unwrap();
         assert_eq!(made.words, [9; 16]);
         let want = MapValues {
             address: 4128,
@@ -306,9 +304,8 @@ mod tests {
             }
         };
         let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");
-        let made = |short: bool| {
-            Arguments::of(&kernel, &arena, |_| None, given(short), |_| None, no_map)
-        };
+        let made =
+            |short: bool| Arguments::of(&kernel, &arena, |_| None, given(short), |_| None, no_map);
         let all = made(false).unwrap();
         assert_eq!(all.words[0].to_ne_bytes()[..4], 2.5f32.to_ne_bytes());
         assert_eq!(all.words[1].cast_signed(), -3);

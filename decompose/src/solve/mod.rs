@@ -78,6 +78,8 @@ pub enum Want {
         /// Its input.
         input: usize,
     },
+    /// A body for the Move that broadcasts its input between registers.
+    Broadcast(SpecId),
     /// A body for the `MatMul.set` that starts from zero.
     FromZero(SpecId),
     /// A body for the MatMul that sums in the accumulator's type, which is not that of the output.
@@ -514,6 +516,11 @@ impl<'a> Solver<'a> {
             match spec.kind {
                 SpecKind::Move => {
                     let Some((src, dst)) = shared::ends(self.p, op) else { continue };
+                    let size = |t| ops::whole(self.p, t).map(|l| l.size());
+                    if !inside && size(src) != size(dst) {
+                        wants.push(Want::Broadcast(op.spec));
+                        continue;
+                    }
                     if self.rf(src) || self.rf(dst) {
                         continue;
                     }

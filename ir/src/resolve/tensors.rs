@@ -51,7 +51,8 @@ impl Resolver {
                 .help("write `.GL`, or `Allocate` it in the body of a spec"),
             );
         }
-        if number && (ty.scalar.bits() < 8 && ty.scalar != Scalar::Bool || ty.scalar == Scalar::Mbarrier)
+        if number
+            && (ty.scalar.bits() < 8 && ty.scalar != Scalar::Bool || ty.scalar == Scalar::Mbarrier)
         {
             return fail(
                 Diagnostic::new(
