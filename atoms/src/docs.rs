@@ -151,6 +151,7 @@ Generated from the table in `atoms/`; do not edit.
 A thread-value layout maps (thread, value) to the column-major index in the operand's tile, counted
 in its units. `bN` stands for any scalar types that fill N bits. Costs are cycles of one warp.
 Where a row is emulated, the architecture takes the instruction and executes others, many times slower.
+Of the memories, PM is a number that the caller passes to the kernel by value, IX a coordinate, which is computed.
 ";
 
 /// Layouts that have a descriptor, of the tiles of 16-bit factors.

@@ -262,8 +262,8 @@ pub(crate) struct Data {
     /// Draw integers from -2 to 2, on which sums are exact, with this seed.
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub(crate) ints: Option<u64>,
-    /// Read a tensor from a NumPy file; may be repeated.
-    #[arg(long = "in", value_name = "NAME=FILE.npy")]
+    /// Read a tensor from a NumPy file, or take a number that is passed by value; may be repeated.
+    #[arg(long = "in", value_name = "NAME=FILE.npy|NUMBER")]
     pub(crate) inputs: Vec<String>,
     /// Write a tensor to a NumPy file afterwards; may be repeated.
     #[arg(long = "out", value_name = "NAME=FILE.npy")]

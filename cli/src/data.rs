@@ -5,7 +5,8 @@ use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::Program;
-use carbyne_simulate::{Array, Inputs, Options, Outputs};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_simulate::{Array, ArrayError, Inputs, Options, Outputs};
 use std::io::Read;
 use std::path::Path;
 
@@ -96,12 +97,28 @@ fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Ar
     };
     let misfit = |why: String| {
         let text = format!("`{path}` does not fit `%{name}`");
-        let help = "give a `.npy` file of the tensor's extents, row-major, and of its scalar type";
+        let help = match buffer.memory {
+            Some(Memory::Pm) => {
+                "give a number that its type has, `--in alpha=2.5`, or a `.npy` file of one"
+            }
+            _ => "give a `.npy` file of the tensor's extents, row-major, and of its scalar type",
+        };
         Failure::one(
             source,
             Diagnostic::new(Code::BadInput, buffer.span, text).label(why).help(help),
         )
     };
+    if buffer.memory == Some(Memory::Pm)
+        && let Some(array) = number(buffer.scalar, path)
+    {
+        return array.map_err(|e| misfit(e.to_string()));
+    }
+    if buffer.memory == Some(Memory::Pm) && !Path::new(path).exists() {
+        return Err(Failure::usage_help(
+            format!("`{}` is neither a number nor a file", short(path)),
+            format!("write a number that {} has: `--in {name}=2.5`", buffer.scalar),
+        ));
+    }
     if Path::new(path).is_dir() {
         return Err(Failure::usage(format!("`{path}` cannot be read: it is a directory")));
     }
@@ -113,6 +130,21 @@ fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Ar
         return Err(misfit(format!("arrays of up to {MAX_ELEMENTS} elements are read")));
     }
     Array::from_npy(&bytes, buffer.scalar).map_err(|e| misfit(e.to_string()))
+}
+
+/// A number of the command line as an array without modes; none of a text that is no number.
+fn number(scalar: Scalar, text: &str) -> Option<Result<Array, ArrayError>> {
+    let integer = text.parse::<i128>().ok().zip(scalar.int_range());
+    if let Some((value, (lo, hi))) = integer {
+        let mask = u64::MAX >> (64 - scalar.bits().clamp(1, 64));
+        // All bits of the integer, which binary64 may not hold.
+        return Some(match (lo..=hi).contains(&value) {
+            true => Ok(Array { scalar, shape: vec![], values: vec![value as u64 & mask] }),
+            false => Err(ArrayError::Number { value: value.to_string(), scalar }),
+        });
+    }
+    let value = text.parse::<f64>().ok()?;
+    Some(Array::from_numbers(scalar, &[], &[value]))
 }
 
 /// Writes a tensor; `complete` says whether all of every kernel ran.

@@ -5,6 +5,7 @@ use crate::build;
 use crate::emit::layout_expr;
 use crate::names::Names;
 use crate::places::inherit;
+use crate::solve::tv::mode;
 use crate::solve::{Want, ops};
 use carbyne_ir::ast::visit::{self, Rewriter};
 use carbyne_ir::ast::*;
@@ -22,6 +23,8 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         | Want::ThroughShared(id)
         | Want::FromZero(id)
         | Want::Converted(id)
+        | Want::Broadcast(id)
+        | Want::Single { spec: id, .. }
         | Want::Rearranged { spec: id, .. }) = want;
         by_spec.entry(*id).or_default().push(want);
     }
@@ -65,8 +68,13 @@ impl Rewrite<'_> {
         let body = match want {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
+            Want::Broadcast(_) => self.broadcast(id, spec),
             Want::FromZero(_) => self.onto_zero(id, spec),
             Want::Converted(_) => self.converted(id, spec),
+            Want::Single { input, .. } => {
+                self.single(id, spec, *input, before);
+                return;
+            }
             Want::Rearranged { input, by_lanes, .. } => {
                 let tensors: Vec<TensorId> = self.p.specs[id].input_tensors().collect();
                 let Some(&t) = tensors.get(*input) else { return };
@@ -107,6 +115,32 @@ impl Rewrite<'_> {
         if let Some(stmts) = body {
             spec.body = Some(Block { stmts, footer: vec![] });
         }
+    }
+
+    /// A register of every thread for an element, and a Move to it before the spec.
+    fn single(&mut self, id: SpecId, spec: &mut Spec, input: usize, before: &mut Vec<Stmt>) {
+        let Some(t) = self.p.specs[id].input_tensors().nth(input) else { return };
+        let Some(kernel) = self.p.kernels.iter().rev().find(|k| **k <= id) else { return };
+        let threads = ops::block_threads(self.p, *kernel);
+        let Ok(tv) = Layout::concat(&[mode(threads, 0), mode(1, 0)]) else { return };
+        let exec = spec.both().map(|(b, t)| (b.clone(), t.clone().then(ViewOp::Scalar)));
+        let Some(each) = exec else { return };
+        let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
+            Operand::View(v) => Some(v),
+            Operand::Number(_) | Operand::Value(_) => None,
+        });
+        let Some(view) = views.nth(input) else { return };
+        let name = self.names.fresh(&format!("{}_r", view.base.text));
+        let Some(stated) = self.stated(id, t, &name, &tv) else { return };
+        let from = std::mem::replace(view, View::of(&name));
+        let first = ViewOp::Index(vec![Some(Expr::int(0))]);
+        let own = View::of(&name).then(ViewOp::Mine).then(first);
+        let own = build::leaf(SpecKind::Move, &each, vec![from.clone()], own, vec![]);
+        let mut all = moved(spec, from, View::of(&name));
+        if let StmtKind::Spec(all) = &mut all.kind {
+            all.body = Some(Block { stmts: vec![own], footer: vec![] });
+        }
+        before.extend([stated, all]);
     }
 
     /// Registers of the shape of `t` with a thread-value layout.
@@ -185,6 +219,28 @@ impl Rewrite<'_> {
             body.push(moved(spec, View::of(&name), View::of(&own)));
             body.push(moved(spec, View::of(&own), to));
         }
+        Some(body)
+    }
+
+    /// A Move that repeats its input: into registers, from there to registers of the output's shape, and on.
+    fn broadcast(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let (t, &out) = (s.input_tensors().next()?, s.outputs.first()?);
+        let Some(Operand::View(from)) = spec.inputs.first() else { return None };
+        let to = spec.outputs.first()?.clone();
+        let scalar = self.p.scalar_of(t);
+        let in_registers = |t: TensorId| self.p.buffer_of(t).memory == Some(Memory::Rf);
+        let mut body = vec![];
+        let mut last = from.clone();
+        for (t, already) in [(t, in_registers(t)), (out, in_registers(out))] {
+            if already {
+                continue;
+            }
+            let own = self.names.fresh("r");
+            body.push(allocate(self.p, t, &own, scalar, Memory::Rf)?);
+            body.push(moved(spec, std::mem::replace(&mut last, View::of(&own)), View::of(&own)));
+        }
+        body.push(moved(spec, last, to));
         Some(body)
     }
 

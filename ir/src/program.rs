@@ -249,6 +249,9 @@ pub struct Dist {
     pub tv: Option<Layout<Dim>>,
     /// The threads T counts, in the column-major order of its concatenated levels.
     pub threads: Option<ThreadsId>,
+    /// What was done to the declared tensor to make this view of it: transposed, permuted, tiled or indexed. The
+    /// layout stays that of the declared tensor, whose positions the levels of the view name.
+    pub ops: Vec<ast::ViewOp>,
 }
 
 /// A tensor of threads or blocks.

@@ -19,17 +19,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a printed kernel: where its tensors are on the GPU, the values of its symbols, and
-    /// what encodes tensor maps. `arena` is that of the kernel's program.
+    /// The arguments of a printed kernel: where its tensors are on the GPU, the bytes of the numbers that it is
+    /// passed, the values of its symbols, and what encodes tensor maps. `arena` is that of the kernel's program.
     ///
     /// # Errors
     /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter,
-    /// [`Code::BadInput`] for a tensor without an address or a tensor map that does not fit it, and those
-    /// of `encode`.
+    /// [`Code::BadInput`] for a tensor without an address, a number without a value or of another size, or a
+    /// tensor map that does not fit, and those of `encode`.
     pub fn of(
         kernel: &CudaKernel,
         arena: &ExprArena,
         address: impl Fn(BufferId) -> Option<u64>,
+        number: impl Fn(BufferId) -> Option<Vec<u8>>,
         symbol: impl Fn(VarId) -> Option<i64>,
         encode: impl Fn(&MapValues) -> Fallible<[u64; 16]>,
     ) -> Fallible<Arguments> {
@@ -40,6 +41,13 @@ impl Arguments {
                     Some(at) => arguments.pointer(at),
                     None => return Err(missing(Code::BadInput, name, "has no memory on the GPU")),
                 },
+                Param::Scalar { name, buffer, scalar } => {
+                    let bytes = usize::try_from(scalar.bits() / 8).unwrap_or(0);
+                    match number(*buffer).filter(|b| b.len() == bytes && bytes <= 8) {
+                        Some(value) => arguments.bytes(&value),
+                        None => return Err(missing(Code::BadInput, name, "has no value")),
+                    }
+                }
                 Param::TensorMap { name, buffer, map } => {
                     let Some(at) = address(*buffer) else {
                         return Err(missing(Code::BadInput, name, "has no memory on the GPU"));
@@ -82,6 +90,15 @@ impl Arguments {
     pub fn narrow(&mut self, value: i32) {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&value.to_ne_bytes());
+        self.words(&[u64::from_ne_bytes(bytes)]);
+    }
+
+    /// Adds up to eight bytes in the machine's own order.
+    fn bytes(&mut self, value: &[u8]) {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(value) {
+            *to = *from;
+        }
         self.words(&[u64::from_ne_bytes(bytes)]);
     }
 
@@ -177,16 +194,17 @@ impl LaidOut {
 
 fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
     let text = format!("the parameter `{name}` {what}");
-    Box::new(
-        Diagnostic::new(code, Default::default(), text)
-            .help("give every symbol a value with `--sym NAME=VALUE`"),
-    )
+    Box::new(Diagnostic::new(code, Default::default(), text).help(match code {
+        Code::Symbolic => "give every symbol a value with `--sym NAME=VALUE`",
+        _ => "give every tensor memory on the GPU, and every number its bytes",
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use carbyne_ir::expr::VarInfo;
+    use carbyne_ir::scalar::Scalar;
 
     #[test]
     fn every_argument_is_where_its_pointer_says() {
@@ -238,7 +256,8 @@ mod tests {
             *seen.borrow_mut() = Some(values.clone());
             Ok([9; 16])
         };
-        let made = Arguments::of(&kernel, &arena, |_| Some(4096), |_| Some(40), encode).unwrap();
+        let made =
+            Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(40), encode).unwrap();
         assert_eq!(made.words, [9; 16]);
         let want = MapValues {
             address: 4128,
@@ -250,8 +269,50 @@ mod tests {
             promotion: 3,
         };
         assert_eq!(seen.borrow().as_ref(), Some(&want));
-        let none = Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, encode).unwrap_err();
+        let at = |_| Some(4096);
+        let none = Arguments::of(&kernel, &arena, at, |_| None, |_| None, encode).unwrap_err();
         assert_eq!(none.code, Code::Symbolic);
+    }
+
+    #[test]
+    fn numbers_are_passed_by_value() {
+        let arena = ExprArena::default();
+        let number = |name: &str, i: u32, scalar| Param::Scalar {
+            name: name.to_owned(),
+            buffer: BufferId(i),
+            scalar,
+        };
+        let kernel = CudaKernel {
+            name: "k".to_owned(),
+            source: String::new(),
+            smem_bytes: 0,
+            grid: Dim::from(1),
+            block: 32,
+            cluster: 1,
+            params: vec![
+                number("alpha", 0, Scalar::F32),
+                number("n", 1, Scalar::I64),
+                number("half", 2, Scalar::F16),
+            ],
+        };
+        let given = |short: bool| {
+            move |b: BufferId| match b.0 {
+                0 => Some(2.5f32.to_ne_bytes().to_vec()),
+                1 => Some((-3i64).to_ne_bytes().to_vec()),
+                _ if short => Some(vec![0]),
+                _ => Some(0x3c00u16.to_ne_bytes().to_vec()),
+            }
+        };
+        let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");
+        let made =
+            |short: bool| Arguments::of(&kernel, &arena, |_| None, given(short), |_| None, no_map);
+        let all = made(false).unwrap();
+        assert_eq!(all.words[0].to_ne_bytes()[..4], 2.5f32.to_ne_bytes());
+        assert_eq!(all.words[1].cast_signed(), -3);
+        assert_eq!(all.words[2].to_ne_bytes()[..2], 0x3c00u16.to_ne_bytes());
+        let wrong = made(true).unwrap_err();
+        assert_eq!(wrong.code, Code::BadInput);
+        assert!(wrong.message.contains("`half` has no value"), "{wrong}");
     }
 
     #[test]
@@ -269,8 +330,9 @@ mod tests {
             params,
         };
         let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");
-        let of =
-            |kernel: &CudaKernel, value| Arguments::of(kernel, &arena, |_| None, |_| value, no_map);
+        let of = |kernel: &CudaKernel, value| {
+            Arguments::of(kernel, &arena, |_| None, |_| None, |_| value, no_map)
+        };
         let narrow = kernel(vec![Param::Symbol { name: "M".to_owned(), var, wide: false }]);
         let none = of(&narrow, None).unwrap_err();
         assert_eq!(none.code, Code::Symbolic);

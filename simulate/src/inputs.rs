@@ -4,6 +4,7 @@
 //! (column-major), whatever its strides: a transposed layout holds the same matrix. Nothing is stored.
 //! - [`Inputs::Seed`]: floats uniform in [-1, 1), rounded to their type; integers from -2 to 2 (0 to 3 where
 //!   unsigned), as far as the type goes.
+//!   A number that is passed by value, such as a scale or an epsilon, lies in [0, 1) where it is a float.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at most 4
 //!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22.
 //!
@@ -30,6 +31,8 @@ pub(crate) enum Initial {
     Undefined,
     /// Random numbers of a stream.
     Random(u64),
+    /// Random numbers of a stream, floats not below zero.
+    Unsigned(u64),
     /// Random small integers of a stream.
     Ints(u64),
     /// Random integers of a stream, from the first and below the second.
@@ -39,13 +42,14 @@ pub(crate) enum Initial {
 }
 
 impl Initial {
-    /// Of the tensor of that name.
-    pub(crate) fn generated(inputs: Inputs, name: &str) -> Self {
+    /// Of the tensor of that name, or of the number where `number`.
+    pub(crate) fn generated(inputs: Inputs, name: &str, number: bool) -> Self {
         // FNV-1a: names of equal seeds get unrelated streams.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         });
         match inputs {
+            Inputs::Seed(seed) if number => Initial::Unsigned(mix(seed ^ hash)),
             Inputs::Seed(seed) => Initial::Random(mix(seed ^ hash)),
             Inputs::Ints(seed) => Initial::Ints(mix(seed ^ hash)),
         }
@@ -70,7 +74,12 @@ impl Initial {
                 let unit = f64::from_bits(0x3ff0_0000_0000_0000 | bits >> 12);
                 Some(encode(scalar, 2.0 * unit - 3.0))
             }
-            Initial::Random(stream) | Initial::Ints(stream) => {
+            Initial::Unsigned(stream) if scalar.is_float() => {
+                let bits = mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN)));
+                let unit = f64::from_bits(0x3ff0_0000_0000_0000 | bits >> 12);
+                Some(encode(scalar, unit - 1.0))
+            }
+            Initial::Random(stream) | Initial::Unsigned(stream) | Initial::Ints(stream) => {
                 let bits = mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN)));
                 let (lo, hi) = if scalar.is_float() { (-2, 2) } else { int_range(scalar) };
                 let (lo, hi) = if lo < 0 { (lo.max(-2), hi.min(2)) } else { (0, hi.min(3)) };
@@ -127,7 +136,7 @@ mod tests {
 
     #[test]
     fn numbers_are_spread_and_never_all_zero() {
-        let initial = Initial::generated(Inputs::Seed(1), "A");
+        let initial = Initial::generated(Inputs::Seed(1), "A", false);
         let values: Vec<f64> = (0..10_000)
             .map(|e| decode(Scalar::F32, initial.value(Scalar::F32, e).unwrap()))
             .collect();
@@ -135,13 +144,13 @@ mod tests {
         let square = values.iter().map(|v| v * v).sum::<f64>() / 10_000.0;
         assert!(mean.abs() < 0.03 && (square - 1.0 / 3.0).abs() < 0.02, "{mean} {square}");
         assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
-        let other = Initial::generated(Inputs::Seed(1), "B");
+        let other = Initial::generated(Inputs::Seed(1), "B", false);
         assert_ne!(initial.value(Scalar::F32, 0), other.value(Scalar::F32, 0));
     }
 
     #[test]
     fn integers_cover_their_range() {
-        let initial = Initial::generated(Inputs::Ints(7), "A");
+        let initial = Initial::generated(Inputs::Ints(7), "A", false);
         for (scalar, lo, hi) in [
             (Scalar::F16, -2.0, 2.0),
             (Scalar::I8, -2.0, 2.0),

@@ -162,7 +162,8 @@ impl Memory {
                     Initial::Array(Arc::new(array.clone()), modes)
                 }
                 None if read.contains(id) => {
-                    let initial = Initial::generated(options.inputs, &buffer.name);
+                    let number = buffer.memory == Some(carbyne_ir::scalar::Memory::Pm);
+                    let initial = Initial::generated(options.inputs, &buffer.name, number);
                     match range {
                         Some(range) => initial.within(range),
                         None => initial,

@@ -45,6 +45,14 @@ pub enum Place {
         /// From the column-major index in the tile to the place in a block's part of that mode.
         layout: Layout,
     },
+    /// A number that is passed by value, of all threads: the caller's tensor has no modes.
+    Number,
+    /// No memory: the coordinate of each thread along the second mode of a tensor in registers, `of`, that the row
+    /// writes.
+    Coordinate {
+        /// Without `%`.
+        of: String,
+    },
     /// In global memory, as a whole: the caller's tensor has the extents of the tile, row-major.
     Whole,
     /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the elements of tile
@@ -137,6 +145,11 @@ impl ProbeOperand {
         };
         let named = described(o);
         let place = match memory {
+            Memory::Pm => Place::Number,
+            Memory::Ix => {
+                let to = row.operands.iter().find(|o| o.access == Access::Write);
+                Place::Coordinate { of: format!("out{}", to.map_or("", |o| o.name)) }
+            }
             Memory::Rf => Place::Registers { threads },
             _ if !named.is_empty() => {
                 let (layout, swizzle) = named[last(named.len())].clone();
@@ -157,7 +170,7 @@ impl ProbeOperand {
             name: o.name,
             access: o.access,
             scalar,
-            input: reads.then(|| named_in("in")),
+            input: (reads && memory != Memory::Ix).then(|| named_in("in")),
             output: (o.access != Access::Read || given_back).then(|| named_in("out")),
             tv,
             tile,
@@ -184,6 +197,7 @@ impl ProbeOperand {
         match self.place {
             Place::Registers { threads } => vec![self.blocks, threads, self.n_values()],
             Place::Whole => self.tile.clone(),
+            Place::Number | Place::Coordinate { .. } => vec![],
             Place::Memory { .. } | Place::Described { .. } => vec![self.blocks * self.tile_size()],
         }
     }
@@ -210,6 +224,8 @@ impl ProbeOperand {
                 indices.into_iter().map(|i| (None, i)).collect()
             }
             Place::Described { .. } => (0..self.tile_size()).map(|i| (None, i)).collect(),
+            Place::Number => vec![(None, 0)],
+            Place::Coordinate { .. } => vec![],
             Place::Whole => (0..self.tile_size()).map(|i| (None, self.col_major(i))).collect(),
         };
         let element = |block: i64, held_by: Option<(i64, i64)>, index: i64| {
@@ -222,7 +238,9 @@ impl ProbeOperand {
             let at = self.tile.iter().map(&mut next).collect();
             Element { block, held_by, at, index }
         };
-        (0..self.blocks)
+        // A number is that of all blocks.
+        let blocks = if self.place == Place::Number { 1 } else { self.blocks };
+        (0..blocks)
             .flat_map(|b| of_block.iter().map(move |(h, i)| (b, *h, *i)))
             .map(|(b, h, i)| element(b, h, i))
             .collect()
@@ -251,7 +269,8 @@ impl ProbeOperand {
         let second = self.output.as_ref().filter(|o| Some(*o) != self.input.as_ref());
         let names: Vec<String> = self.input.iter().chain(second).cloned().collect();
         let scalar = self.scalar;
-        names.into_iter().map(move |name| format!("%{name}:{extents}.{scalar}.GL"))
+        let memory = if self.place == Place::Number { "" } else { ".GL" };
+        names.into_iter().map(move |name| format!("%{name}:{extents}.{scalar}{memory}"))
     }
 }
 

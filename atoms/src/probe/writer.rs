@@ -33,7 +33,8 @@ impl Writer<'_> {
         operands: &[ProbeOperand],
     ) -> Result<(), Unobservable> {
         let protocol = Protocol::of(self.row);
-        self.line(0, "carbyne 1");
+        let newer = |o: &ProbeOperand| matches!(o.place, Place::Number | Place::Coordinate { .. });
+        self.line(0, if operands.iter().any(newer) { "carbyne 2" } else { "carbyne 1" });
         for tensor in operands.iter().flat_map(ProbeOperand::declarations) {
             self.line(0, tensor);
         }
@@ -79,7 +80,10 @@ impl Writer<'_> {
     fn allocate(&mut self, o: &ProbeOperand) {
         let (name, scalar) = (o.name, o.scalar);
         match o.place {
-            Place::Whole => {}
+            Place::Whole | Place::Number => {}
+            Place::Coordinate { ref of } => {
+                self.line(1, format_args!("%{name} = %{of}.iota(1)[@b, _, _]"));
+            }
             Place::Registers { .. } => {
                 let tile = format!("{:?}", o.tile).replace(' ', "");
                 let tv = &o.tv;
@@ -115,7 +119,10 @@ impl Writer<'_> {
         let (name, Some(input)) = (o.name, &o.input) else { return Ok(()) };
         match o.place {
             Place::Registers { .. } => self.words(o, input, true),
-            Place::Memory { memory: Memory::Gl, .. } | Place::Whole => Ok(()),
+            Place::Memory { memory: Memory::Gl, .. }
+            | Place::Whole
+            | Place::Number
+            | Place::Coordinate { .. } => Ok(()),
             Place::Described { .. } => {
                 let n = o.tile_size();
                 let tile = format!("%{input}.tile([{n}])[@b]");
@@ -134,9 +141,11 @@ impl Writer<'_> {
         let (name, Some(output)) = (o.name, &o.output) else { return Ok(()) };
         match o.place {
             Place::Registers { .. } => self.words(o, output, false),
-            Place::Memory { memory: Memory::Gl, .. } | Place::Described { .. } | Place::Whole => {
-                Ok(())
-            }
+            Place::Memory { memory: Memory::Gl, .. }
+            | Place::Described { .. }
+            | Place::Whole
+            | Place::Number
+            | Place::Coordinate { .. } => Ok(()),
             Place::Memory { .. } => {
                 let tile = format!("%{output}.tile([{}])[@b]", o.tile_size());
                 self.units(o, &format!("%{name}_all"), &tile, (Memory::Sh, Memory::Gl))
@@ -232,14 +241,20 @@ impl Writer<'_> {
             let Some(p) = made.next() else { continue };
             let part = match p.place {
                 Place::Registers { .. } => format!("%{}.mine", p.name),
-                Place::Memory { .. } => format!("%{}.tv({} over #cta)", p.name, p.tv),
+                Place::Memory { .. } | Place::Coordinate { .. } => {
+                    format!("%{}.tv({} over #cta)", p.name, p.tv)
+                }
+                Place::Number => format!("%{}", p.input.as_deref().unwrap_or_default()),
                 Place::Described { .. } | Place::Whole => format!("%{}", p.name),
             };
             let (whole, parts) = match o.access {
                 Access::Read => (&mut whole.0, &mut parts.0),
                 _ => (&mut whole.1, &mut parts.1),
             };
-            whole.push(format!("%{}", p.name));
+            whole.push(match p.place {
+                Place::Number => part.clone(),
+                _ => format!("%{}", p.name),
+            });
             parts.push(part);
         }
         let attributes = match self.row.op {

@@ -8,6 +8,7 @@ use carbyne_atoms::smem::MIN_ALIGN;
 use carbyne_codegen::{CudaKernel, MapDescription, Param};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::scalar::Memory;
 use serde_json::{Value, json};
 
 /// Bytes of a tensor map, at a multiple of 64.
@@ -59,10 +60,21 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
         let VarInfo { name, lo, hi, div } = program.arena.var_info(*v);
         json!({ "name": name, "min": lo, "max": hi, "div": div })
     };
+    let (numbers, tensors): (Vec<BufferId>, Vec<BufferId>) =
+        program.params.iter().partition(|b| program.buffers[**b].memory == Some(Memory::Pm));
+    let scalar = |b: &BufferId| {
+        let buffer = &program.buffers[*b];
+        json!({
+            "name": buffer.name,
+            "scalar": buffer.scalar.as_str(),
+            "bits": buffer.scalar.bits(),
+        })
+    };
     let object = json!({
         "arch": table.arch.as_str(),
+        "scalars": numbers.iter().map(scalar).collect::<Vec<_>>(),
         "symbols": program.symbols.iter().map(symbol).collect::<Vec<_>>(),
-        "tensors": program.params.iter().map(tensor).collect::<Vec<_>>(),
+        "tensors": tensors.iter().map(tensor).collect::<Vec<_>>(),
         "kernels": kernels.iter().map(|k| object(k, program, table)).collect::<Vec<_>>(),
     });
     format!("{object:#}\n")
@@ -91,6 +103,13 @@ fn object(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> Value {
             "tensor": tensor(buffer),
             "scalar": scalar.as_str(),
             "written": written,
+        }),
+        Param::Scalar { name, buffer, scalar } => json!({
+            "kind": "scalar",
+            "name": name,
+            "number": tensor(buffer),
+            "scalar": scalar.as_str(),
+            "bits": scalar.bits(),
         }),
         Param::Symbol { name, var, wide } => json!({
             "kind": "symbol",

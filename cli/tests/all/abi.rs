@@ -92,3 +92,27 @@ Reduction.max @rows (%H) -> (%Y) axis=1
     assert_eq!(abi["tensors"][0]["intermediate"], false);
     assert_eq!(abi["symbols"], json!([]));
 }
+
+#[test]
+fn numbers_are_passed_by_value() {
+    let file = root().join("examples/tile/gemm_scaled.cby").display().to_string();
+    let ran = carbyne(&["compile", &file, "--arch", "sm_80", "--emit", "abi"], "");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let number = json!({"name": "alpha", "scalar": "f32", "bits": 32});
+    assert_eq!(abi["scalars"][0], number);
+    let tensors: Vec<&Value> =
+        abi["tensors"].as_array().expect("a list").iter().map(|t| &t["name"]).collect();
+    assert_eq!(tensors, ["A", "B", "C"]);
+    let parameters = abi["kernels"][0]["parameters"].as_array().expect("a list");
+    let kinds: Vec<&Value> = parameters.iter().map(|p| &p["kind"]).collect();
+    assert_eq!(kinds, ["scalar", "scalar", "pointer", "pointer", "pointer"]);
+    let parameter = json!({
+        "kind": "scalar",
+        "name": "beta",
+        "number": "beta",
+        "scalar": "f32",
+        "bits": 32,
+    });
+    assert_eq!(parameters[1], parameter);
+}

@@ -145,3 +145,34 @@ fn a_machine_without_threads() {
     }
     assert!(ended.contains(&true));
 }
+
+#[test]
+fn numbers_of_the_command_line_fit_their_types() {
+    let text = "carbyne 2
+%n:[].i32
+%on:[].bool
+%C:[64].i32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%n, %on) -> (%C) means {
+  Move (%n) -> (%C)
+} {
+  Move (%n) -> (%C)
+}
+";
+    let run = |value: &str| carbyne(&["simulate", "-", "--in", value], text);
+    for right in ["n=-2147483648", "n=7", "on=1"] {
+        assert_eq!(run(right).code, 0, "{right}: {}", run(right).stderr);
+    }
+    for (wrong, why) in [
+        ("n=2147483648", "2147483648 is no i32"),
+        ("n=2.5", "2.5 is no i32"),
+        ("n=two", "`two` is neither a number nor a file"),
+        ("on=2", "2 is no bool"),
+        ("m=2", "the program has no tensor `%m`"),
+    ] {
+        let ran = run(wrong);
+        assert_ne!(ran.code, 0, "{wrong}");
+        assert!(ran.stderr.contains(why), "{wrong}: {}", ran.stderr);
+    }
+}

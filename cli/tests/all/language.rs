@@ -10,7 +10,8 @@ fn programs(guide: &str) -> Vec<(usize, String, String)> {
     while at < lines.len() {
         let command = lines[at].strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->"));
         if let (Some(command), Some(&"```text")) = (command, lines.get(at + 1)) {
-            let body: Vec<&str> = lines[at + 2..].iter().take_while(|l| **l != "```").copied().collect();
+            let body: Vec<&str> =
+                lines[at + 2..].iter().take_while(|l| **l != "```").copied().collect();
             found.push((at + 3, command.to_owned(), body.join("\n") + "\n"));
             at += body.len();
         }
@@ -34,7 +35,14 @@ fn programs_of_the_guide_do_what_is_said() {
         }
         let failed = runs.iter().find_map(|args| {
             let ran = carbyne(args, text.as_str());
-            (ran.code != 0).then(|| format!("{}: {}{}", args.join(" "), ran.stdout, ran.stderr))
+            (ran.code != 0).then(|| {
+                format!(
+                    "{}: {}{}",
+                    args.join(" "),
+                    String::from_utf8_lossy(&ran.stdout),
+                    ran.stderr
+                )
+            })
         });
         failed.map(|why| format!("docs/language.md:{line}: {why}"))
     });

@@ -175,6 +175,9 @@ impl Lowering<'_> {
     /// The address of that element; of element zero, the array itself.
     pub(super) fn address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let name = Expr::name(s.name.clone());
+        if s.memory == Memory::Pm {
+            return Ok(name.address());
+        }
         match self.position(s, offset)? {
             Expr::Int(0) => Ok(name),
             i => Ok(name.at(i).address()),

@@ -15,7 +15,7 @@ use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
-use carbyne_ir::scalar::Scalar;
+use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A printed kernel.
@@ -50,6 +50,15 @@ pub enum Param {
         scalar: Scalar,
         /// Whether the kernel writes through it.
         written: bool,
+    },
+    /// A number of the caller.
+    Scalar {
+        /// Its name in the source.
+        name: String,
+        /// Which.
+        buffer: BufferId,
+        /// Its type.
+        scalar: Scalar,
     },
     /// An encoded tensor map, 128 bytes.
     TensorMap {
@@ -396,7 +405,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Pointers in text order, then symbols, then tensor maps in text order.
+    /// Pointers and numbers in text order, then symbols, then tensor maps in text order.
     fn params(&mut self, id: SpecId, content: &Content) -> Fallible<Signature> {
         let spec = &self.p.specs[id];
         let operands: HashSet<BufferId> = spec
@@ -408,6 +417,13 @@ impl Lowering<'_> {
         for &buffer in self.p.params.iter().filter(|b| operands.contains(b)) {
             let written = content.written.contains(&buffer);
             let stored = self.parameter(buffer, written)?;
+            if stored.memory == Memory::Pm {
+                signature.push((Type::constant(stored.storage.cxx), stored.name.clone().into()));
+                let (name, scalar) = (stored.name.clone(), stored.scalar);
+                params.push(Param::Scalar { name, buffer, scalar });
+                self.buffers.insert(buffer, stored);
+                continue;
+            }
             let ty = Type {
                 name: stored.storage.cxx.into(),
                 is_const: !written,

@@ -68,6 +68,9 @@ impl Lowering<'_> {
     /// Storage that the caller provides.
     pub(super) fn parameter(&mut self, id: BufferId, written: bool) -> Fallible<Stored> {
         let b = &self.p.buffers[id];
+        if b.memory == Some(Memory::Pm) {
+            return self.stored(b, Memory::Pm, true);
+        }
         if b.memory != Some(Memory::Gl) {
             return Err(errors::new(
                 Code::Unprintable,

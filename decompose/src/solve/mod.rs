@@ -71,6 +71,15 @@ pub enum Want {
         /// That layout, where exchanges between lanes are cheaper than shared memory.
         by_lanes: Option<Layout>,
     },
+    /// A register of every thread for an input of one element and no modes, which is broadcast.
+    Single {
+        /// Which.
+        spec: SpecId,
+        /// Its input.
+        input: usize,
+    },
+    /// A body for the Move that broadcasts its input between registers.
+    Broadcast(SpecId),
     /// A body for the `MatMul.set` that starts from zero.
     FromZero(SpecId),
     /// A body for the MatMul that sums in the accumulator's type, which is not that of the output.
@@ -472,7 +481,19 @@ impl<'a> Solver<'a> {
                     "write its body, with `valid=` at the Move of each thread",
                 ));
             }
-            let scalar = |t: &TensorId| self.p.tensors[*t].levels.is_empty();
+            let scalar = |t: &TensorId| self.p.tensors[*t].levels.is_empty() && !self.rf(*t);
+            let is_broadcast = matches!(
+                spec.kind,
+                SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select
+            );
+            let singles = spec.input_tensors().enumerate().filter(|(_, t)| scalar(t));
+            let before = wants.len();
+            if is_broadcast && !spec.outputs.iter().any(scalar) {
+                wants.extend(singles.map(|(input, _)| Want::Single { spec: op.spec, input }));
+                if wants.len() > before {
+                    continue;
+                }
+            }
             if let Some(t) = self.tensors(op.spec).into_iter().find(scalar) {
                 let name = self.p.tensor_name(t);
                 return Err(self.error(
@@ -495,6 +516,11 @@ impl<'a> Solver<'a> {
             match spec.kind {
                 SpecKind::Move => {
                     let Some((src, dst)) = shared::ends(self.p, op) else { continue };
+                    let size = |t| ops::whole(self.p, t).map(|l| l.size());
+                    if !inside && size(src) != size(dst) {
+                        wants.push(Want::Broadcast(op.spec));
+                        continue;
+                    }
                     if self.rf(src) || self.rf(dst) {
                         continue;
                     }

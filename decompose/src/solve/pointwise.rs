@@ -34,6 +34,9 @@ pub(super) fn kept(p: &Program, operand: TensorId, out: TensorId) -> Option<Vec<
     if size(&own) == size(&all) {
         return Some(vec![true; all.len()]);
     }
+    if own.is_empty() {
+        return Some(vec![false; all.len()]);
+    }
     (own.len() == all.len() && own.iter().zip(&all).all(|(o, a)| o == a || *o == 1))
         .then(|| own.iter().zip(&all).map(|(o, a)| o == a).collect())
 }

@@ -51,6 +51,18 @@ impl Resolver {
                 .help("write `.GL`, or `Allocate` it in the body of a spec"),
             );
         }
+        if number
+            && (ty.scalar.bits() < 8 && ty.scalar != Scalar::Bool || ty.scalar == Scalar::Mbarrier)
+        {
+            return fail(
+                Diagnostic::new(
+                    Code::MemoryMismatch,
+                    ty.span,
+                    format!("`%{}` is passed by value, and no {} is", name.text, ty.scalar),
+                )
+                .help("pass a number of at least 8 bits, and convert it: `cast(%n, u4)`"),
+            );
+        }
         let id = self.storage(name, ty)?;
         let buffer = self.p.tensors[id].buffer;
         if let Some((from, to)) = range {
@@ -193,7 +205,7 @@ impl Resolver {
             self.attribute(attr, ty, &mut buffer, &mut dist)?;
         }
         if buffer.open && ty.memory == Some(Memory::Rf) {
-            dist = Some(Dist { tv: None, threads: None });
+            dist = Some(Dist { tv: None, threads: None, ops: vec![] });
         }
         if buffer.open && ty.memory == Some(Memory::Sh) {
             // Positions in the logical shape, until the solver finds strides.
@@ -276,7 +288,7 @@ impl Resolver {
                     );
                 }
                 let threads = self.threads_named(threads)?;
-                *dist = Some(Dist { tv: Some(tv), threads: Some(threads) });
+                *dist = Some(Dist { tv: Some(tv), threads: Some(threads), ops: vec![] });
             }
             TypeAttr::Swizzle(b, m, s) => {
                 only(Memory::Sh, "swizzle")?;
@@ -444,6 +456,7 @@ impl Resolver {
             self.apply(&mut t, op, view)?;
         }
         self.check_joined(&t.levels, view.span)?;
+        self.is_known_part(&t, view.span)?;
         Ok(t)
     }
 
@@ -453,17 +466,7 @@ impl Resolver {
             return self.coordinates_of(t, axis, span);
         }
         if t.dist.is_some() && !matches!(op, ViewOp::Mine) {
-            return fail(
-                Diagnostic::new(
-                    Code::Placement,
-                    span,
-                    format!(
-                        "`%{}` is spread over threads and cannot be taken apart",
-                        view.base.text
-                    ),
-                )
-                .help("take one thread's values with `.mine` first"),
-            );
+            self.of_threads(t, op, view)?;
         }
         if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
             return fail(
@@ -532,6 +535,16 @@ impl Resolver {
             // Taken before.
             ViewOp::Iota(_) => {}
             ViewOp::Mine => {
+                if t.dist.as_ref().is_some_and(|d| !d.ops.is_empty()) {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Placement,
+                            span,
+                            format!("a thread's values of a part of `%{}`", view.base.text),
+                        )
+                        .help("take `.mine` of the whole tensor, and index its registers"),
+                    );
+                }
                 let Some(Dist { tv, .. }) = t.dist.take() else {
                     return fail(
                         Diagnostic::new(
@@ -579,6 +592,56 @@ impl Resolver {
             }
         }
         Ok(())
+    }
+
+    /// Prepares a tensor that is spread over threads for an operation that takes elements of it, whoever holds them.
+    fn of_threads(&self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
+        let from_data = |p: &ast::Pick| matches!(p, ast::Pick::From(_));
+        let takes = match op {
+            ViewOp::Permute(_) | ViewOp::Tile(_) | ViewOp::Index(_) => true,
+            ViewOp::Pick(picks) => !picks.iter().any(from_data),
+            _ => false,
+        };
+        if !takes {
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    view.span,
+                    format!(
+                        "`%{}` is spread over threads, and they hold its elements as they are",
+                        view.base.text
+                    ),
+                )
+                .label("it can be transposed, permuted, tiled and indexed")
+                .help("take one thread's values with `.mine` first"),
+            );
+        }
+        let Some(dist) = t.dist.as_mut().filter(|d| d.ops.is_empty()) else {
+            t.dist.iter_mut().for_each(|d| d.ops.push(op.clone()));
+            return Ok(());
+        };
+        dist.ops.push(op.clone());
+        // Registers have no strides: from here on the levels name positions.
+        t.levels = self.logical(&t.levels, view.span)?;
+        Ok(())
+    }
+
+    /// Which threads hold a part of what is spread over them must be known.
+    fn is_known_part(&self, t: &Tensor, span: Span) -> Fallible<()> {
+        let part = t.dist.as_ref().is_some_and(|d| !d.ops.is_empty());
+        if !part || t.offset.as_const().is_some() && t.concat().to_fixed().is_some() {
+            return Ok(());
+        }
+        let name = &self.p.buffers[t.buffer].name;
+        fail(
+            Diagnostic::new(
+                Code::Placement,
+                span,
+                format!("which elements of `%{name}` these are is not known before it runs"),
+            )
+            .label("who holds them would change while the kernel runs")
+            .help("index by constants, or keep the tensor in SH"),
+        )
     }
 
     /// `[%rows, 0..64, @i]`

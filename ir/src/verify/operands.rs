@@ -253,7 +253,7 @@ impl Verifier<'_> {
                 SpecKind::Reduction(_) => self.reduction_help(id, &ins[0]),
                 SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => format!(
                     "give the inputs the extents {:?}; one of as many modes may have extent 1 where it \
-                     stands for all",
+                     stands for all, and one without modes stands for all",
                     outs[0]
                 ),
                 _ => format!("give all operands the same extents, such as {:?}", outs[0]),
@@ -361,9 +361,9 @@ fn same_shape(a: &[i64], b: &[i64]) -> bool {
     a == b || ((a.len() <= 1 || b.len() <= 1) && size(&a) == size(&b))
 }
 
-/// Modes of extent 1 stand for all of the output's; the rank is the same.
+/// Modes of extent 1 are broadcast where the rank is the same, and so is a tensor without modes.
 fn stands_for(a: &[i64], out: &[i64]) -> bool {
-    a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == 1)
+    a.is_empty() || a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == 1)
 }
 
 /// `f32 and f16`

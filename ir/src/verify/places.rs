@@ -30,8 +30,10 @@ impl Verifier<'_> {
         }
         for &t in &spec.outputs {
             let buffer = self.p.tensors[t].buffer;
-            if self.p.buffers[buffer].gather.is_some() {
-                continue; // Refused for that alone.
+            let of = &self.p.buffers[buffer];
+            if matches!(of.memory, Some(Memory::Ix | Memory::Pm)) || of.gather.is_some() {
+                // Nobody writes these, which is said elsewhere.
+                continue;
             }
             if !around.writable.contains(&buffer) {
                 self.stray(id, t, around, "writes", "an output");

@@ -333,6 +333,11 @@ impl Chain {
             let own = input(i);
             match step.inputs.get(i) {
                 Some(Input::Value(_)) => match self.needed(step, i, wanted) {
+                    // One element, whatever the rank of the output.
+                    Some(need) if need.axes.is_empty() => {
+                        let all = |list: &[f64]| vec![list.first().copied().unwrap_or(0.0); n];
+                        Exact { numbers: all(&own.numbers), scales: all(&own.scales) }
+                    }
                     Some(need) if need.size() != wanted.size() => Exact {
                         numbers: need.gather(&own.numbers, wanted),
                         scales: need.gather(&own.scales, wanted),

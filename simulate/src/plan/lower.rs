@@ -508,7 +508,7 @@ impl Lowering<'_, '_> {
 
     fn is_global(&self, view: usize) -> bool {
         let view = &self.kernel.views[view];
-        matches!(view.space, Space::Global(_)) && view.offset.known().is_some()
+        matches!(view.space, Space::Global(_) | Space::Param(_)) && view.offset.known().is_some()
     }
 
     /// What a spec means on its operands.

@@ -408,6 +408,10 @@ fn bind_operand(
     if !fits_limits || n_threads != group as i64 {
         return Err(format!("is spread over {n_threads} threads of {group}"));
     }
+    let part = |d: &carbyne_ir::program::Dist| !d.ops.is_empty();
+    if cx.program.tensors[view.tensor].dist.as_ref().is_some_and(part) {
+        return Err("is a part of a tensor that is spread over threads".to_owned());
+    }
     let held = match view.dist {
         None => view.size,
         Some(d) => cx.dists[d].by_thread.first().map_or(0, |(_, regs)| regs.len() as i64),

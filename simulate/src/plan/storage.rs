@@ -34,9 +34,17 @@ impl Lowering<'_, '_> {
         let dist = match &tensor.dist {
             None => None,
             Some(dist) => {
+                // The threads hold the declared tensor, and the view names positions in it.
+                let declared = &program.tensors[program.buffers[tensor.buffer].tensor];
+                let size = self.vars.layout(&declared.concat());
+                let size = size.map_err(|e| unknown(span, &program.tensor_name(id), &e))?.size();
+                let part = match dist.ops.is_empty() {
+                    true => None,
+                    false => Some((offset.known().unwrap_or(0), &layout)),
+                };
                 let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else {
-                    let dist = self.any_owners(layout.size(), tensor.span)?;
-                    self.kernel.dists.push(dist);
+                    let dist = self.any_owners(size, tensor.span)?;
+                    self.kernel.dists.push(dist.part(part));
                     let dist = Some(self.kernel.dists.len() - 1);
                     let scalar = program.scalar_of(id);
                     let view = View::new(id, space, scalar, offset, &layout, dist);
@@ -59,7 +67,7 @@ impl Lowering<'_, '_> {
                     .flat_map(|i| squad.groups.iter().map(move |g| g[i]))
                     .collect();
                 let site = Site { line: 0, span: tensor.span };
-                self.kernel.dists.push(Dist::new(&tv, &order, layout.size(), site)?);
+                self.kernel.dists.push(Dist::new(&tv, &order, size, site)?.part(part));
                 Some(self.kernel.dists.len() - 1)
             }
         };
@@ -80,8 +88,9 @@ impl Lowering<'_, '_> {
     ) -> Checked<usize> {
         let plain = self.view(id, span)?;
         let own = &self.kernel.views[plain].modes;
-        let fits =
-            own.len() == modes.len() && own.iter().zip(modes).all(|(own, n)| own == n || *own == 1);
+        let fits = own.is_empty()
+            || own.len() == modes.len()
+                && own.iter().zip(modes).all(|(own, n)| own == n || *own == 1);
         if !fits || own == modes {
             return Ok(plain);
         }
@@ -95,7 +104,10 @@ impl Lowering<'_, '_> {
             true => Ok(mode.clone()),
             false => Layout::of_mode(*n, 0),
         };
-        let wide = layout.modes().iter().zip(modes).map(one).collect::<Result<Vec<_>, _>>();
+        let wide = match layout.rank() {
+            0 => modes.iter().map(|n| Layout::of_mode(*n, 0)).collect::<Result<Vec<_>, _>>(),
+            _ => layout.modes().iter().zip(modes).map(one).collect(),
+        };
         let wide = wide.and_then(|modes| Layout::concat(&modes));
         let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", &e.to_string()))?;
         let View { space, scalar, dist, .. } = self.kernel.views[plain];

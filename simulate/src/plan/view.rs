@@ -188,6 +188,25 @@ impl Dist {
         Ok(Dist { starts, owners: owned.into_iter().map(|(_, t, r)| (t, r)).collect(), by_thread })
     }
 
+    /// The owners of the elements of a view, which name positions of this tensor; itself where there is none.
+    pub(crate) fn part(self, view: Option<(i64, &Layout<i64>)>) -> Self {
+        let Some((offset, layout)) = view else { return self };
+        let size = self.starts.len().saturating_sub(1);
+        let mut elements: Vec<Option<u32>> = vec![None; size];
+        let (mut starts, mut owners) = (vec![0u32], Vec::new());
+        for e in 0..layout.size() {
+            let at = usize::try_from(offset.saturating_add(layout.at(e))).unwrap_or(usize::MAX);
+            if let Some(element) = elements.get_mut(at) {
+                *element = Some(e as u32);
+            }
+            owners.extend(self.owners(at));
+            starts.push(owners.len() as u32);
+        }
+        let of = |regs: &[u32]| regs.iter().filter_map(|e| elements[*e as usize]).collect();
+        let by_thread = self.by_thread.iter().map(|(t, regs)| (*t, of(regs))).collect();
+        Dist { starts, owners, by_thread }
+    }
+
     /// The owners of a tensor's elements where its modes of extent 1 stand for all of `modes`.
     pub(crate) fn spread(&self, modes: &[i64], of: &[i64]) -> Self {
         let size = of.iter().product::<i64>();

@@ -218,7 +218,8 @@ fn timed(
     let address = |b| buffers.iter().find(|(id, _)| *id == b).map(|(_, on)| on.address());
     let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
     let arena = &chain.program.arena;
-    let arguments = Arguments::of(kernel, arena, address, |v| trial.symbol(v), encode)?;
+    let number = |b| trial.image(b);
+    let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode)?;
     let launch = Launch::of(kernel, 1)?;
     let function = module.function(kernel, launch)?;
     let mut fastest = f64::INFINITY;

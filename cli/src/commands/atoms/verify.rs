@@ -311,7 +311,8 @@ impl Device {
         let address = |b| buffers.get(&b).map(|(b, _)| b.address());
         let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
         let symbol = |v| given.trial.symbol(v);
-        let arguments = Arguments::of(kernel, &program.arena, address, symbol, encode)?;
+        let number = |b| given.trial.image(b);
+        let arguments = Arguments::of(kernel, &program.arena, address, number, symbol, encode)?;
         let launch = Launch::of(kernel, probed.probe.blocks)?;
         let function = module.function(kernel, launch)?;
         gpu.launch(&function, launch, &arguments, patience)?;

@@ -187,7 +187,7 @@ impl Session<'_> {
         let patience = Duration::from_secs(self.args.timeout.into());
         let pointers = kernel.params.iter().filter_map(|p| match p {
             Param::Pointer { buffer, written, .. } => Some((*buffer, *written)),
-            Param::Symbol { .. } | Param::TensorMap { .. } => None,
+            Param::Scalar { .. } | Param::Symbol { .. } | Param::TensorMap { .. } => None,
         });
         let pointers: Vec<(BufferId, bool)> = pointers.collect();
         // All of them anew: launches that were timed may have changed what earlier kernels left.
@@ -206,7 +206,8 @@ impl Session<'_> {
         let address = |b| buffers.get(&b).map(Buffer::address);
         let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
         let arena = &self.program.arena;
-        let arguments = Arguments::of(kernel, arena, address, |v| trial.symbol(v), encode);
+        let number = |b| trial.image(b);
+        let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode);
         let arguments = arguments.map_err(outside)?;
         let launch = Launch::of(kernel, trial.n_blocks(id).unwrap_or(0)).map_err(outside)?;
         let module = self.gpu.load(binary).map_err(outside)?;

@@ -172,13 +172,22 @@ impl Resolver {
             }
             _ => {
                 let help = "all operands have the same extents, mode by mode; an input of as many \
-                            modes may have extent 1 where it is broadcast";
+                            modes may have extent 1 where it is broadcast, and one without modes is";
                 let mut own: Vec<Dim> = match wanted {
                     Some(extents) => extents.to_vec(),
-                    None => of(0).to_vec(),
+                    None => {
+                        // The first of the most modes; what has none is broadcast.
+                        let ranks = (0..found.values.len()).map(|i| of(i).len());
+                        let most = ranks.max().unwrap_or(0);
+                        let first = (0..found.values.len()).find(|i| of(*i).len() == most);
+                        first.map_or(vec![], |i| of(i).to_vec())
+                    }
                 };
                 for i in 0..found.values.len() {
                     let from = of(i);
+                    if from.is_empty() {
+                        continue;
+                    }
                     if from.len() != own.len() {
                         return refuse(help);
                     }
