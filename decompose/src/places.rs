@@ -67,7 +67,9 @@ impl Origins {
                 _ => stmt.span,
             };
             let loc = locs.last().map(|loc| (*loc).to_owned());
-            of.insert(stmt.id.key(), Origin { node: stmt.id, span, loc });
+            // A statement that was written out is that of the short form.
+            let node = stmt.from.unwrap_or(stmt.id);
+            of.insert(stmt.id.key(), Origin { node, span, loc });
         }
         let from = |stmt: &Stmt| Some((stmt.id.key(), stmt.from?.key()));
         let from: HashMap<NodeKey, NodeKey> =

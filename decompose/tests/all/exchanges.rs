@@ -111,8 +111,8 @@ fn a_factor_is_brought_to_its_instruction() {
     };
     assert_eq!(exchanges(&simulated(src)), Some(2));
     let d = simulated(
-        &src.replace("[32].thread", "[64].thread")
-            .replace("#cta>>> (%a, %b) -> (%ab)", "#cta>>> (%a, %b) -> (%ab) warps=(1,2)"),
+        &src.replace("#cta:[32]", "#cta:[64]")
+            .replace("matmul(matmul(%a, %b), %c)", "matmul(matmul(%a, %b, warps=(1,2)), %c)"),
     );
     assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
 }

@@ -104,10 +104,10 @@ fn int4_weights_stay_packed() {
         let at = d.text.find(what).unwrap_or_else(|| panic!("no {what} in {}", d.text));
         d.text[at..].split("atom=").nth(1).and_then(|t| t.split_whitespace().next()).unwrap_or("")
     };
-    assert_eq!(after("(%B.tile([BK,BN])[k, @bn]) -> (%sb)"), "cp.async.cg.b128");
-    assert_eq!(after("(%sb) -> (%packed)"), "ldmatrix.x4.b16");
-    assert_eq!(after("(%packed) -> (%rb)"), "cvt.f16x2.s4x2");
-    let layout = "%sb:[((2,4,2,4),(8,2,8)):((1,8,2,32),(128,4,1024))].i4.SH";
+    assert_eq!(after("(%B.tile([BK,BN])[k, @bn]) -> (%packed)"), "cp.async.cg.b128");
+    assert_eq!(after("(%packed) -> (%r)"), "ldmatrix.x4.b16");
+    assert_eq!(after("(%r) -> (%b)"), "cvt.f16x2.s4x2");
+    let layout = "%packed:[((2,4,2,4),(8,2,8)):((1,8,2,32),(128,4,1024))].i4.SH";
     assert!(d.text.contains(layout), "{}", d.text);
     let report = run(&d.program, &table).unwrap_or_else(|e| panic!("{}\n{e:?}", d.text));
     let kernel = &report.kernels[0];

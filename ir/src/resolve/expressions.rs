@@ -11,7 +11,7 @@ use crate::ast::{self, Apply, Operand, ResultType, SpecKind, TensorExpr, UnaryOp
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::leaf::Leaf;
-use crate::program::Stmt;
+use crate::program::{Stmt, StmtKind};
 use crate::scalar::Scalar;
 use crate::span::Span;
 
@@ -101,14 +101,27 @@ impl Resolver {
             TensorExpr::Number(e) => {
                 let text = literal(self.real(e)?);
                 let number = Operand::Number(ast::Number { text, span: e.span });
-                self.leaf(SpecKind::Init, vec![number], target, vec![], stmt, e.span, out)
+                self.leaf(SpecKind::Init, vec![number], target, vec![], stmt, e.span, out)?;
             }
             TensorExpr::View(v) => {
                 let from = Operand::View(v.clone());
-                self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)
+                self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)?;
             }
-            TensorExpr::Apply(apply) => self.into_view(apply, target, is_new, wanted, stmt, out),
+            TensorExpr::Apply(apply) => {
+                self.into_view(apply, target, is_new, wanted, stmt, out)?;
+            }
         }
+        // The last operation is the statement; what it needs was made from it.
+        if let Some(last) = self.written.as_mut().and_then(|w| w.last_mut()) {
+            (last.id, last.from) = (stmt.id, stmt.from);
+        }
+        if let Some(last) = out.last_mut() {
+            last.node = stmt.id;
+            if let StmtKind::Spec(id) = last.kind {
+                self.p.specs[id].node = stmt.id;
+            }
+        }
+        Ok(())
     }
 
     /// Extents and type of what an operation gives; none where they do not follow.

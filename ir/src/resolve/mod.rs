@@ -124,6 +124,8 @@ struct Resolver {
     parts: parts::Parts,
     /// Open blocks.
     blocks: usize,
+    /// Whether the last statement was a spec of which something had to be written out.
+    spelled_out: bool,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
     /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
@@ -160,6 +162,7 @@ impl Resolver {
             version: 1,
             written: None,
             rewritten: None,
+            spelled_out: false,
             taken: HashSet::new(),
             constants: constants::Constants::default(),
             around: vec![],
@@ -226,6 +229,7 @@ impl Resolver {
     fn stmt(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) {
         let written = self.written.as_ref().map_or(0, Vec::len);
         let before = self.errors.len();
+        self.spelled_out = false;
         match self.written_out(stmt, out) {
             Ok(()) => {}
             Err(d) if d.message.is_empty() => {} // Reported where the name was defined.
@@ -234,7 +238,7 @@ impl Resolver {
         self.errors.come_from(before, stmt.loc());
         // Comments stay with the first statement of what was written out.
         let first = self.written.as_mut().and_then(|w| w.get_mut(written));
-        if let Some(first) = first.filter(|s| !s.id.same(stmt.id)) {
+        if let Some(first) = first.filter(|_| spelled_out(stmt, self.spelled_out)) {
             first.blank_above = stmt.blank_above;
             first.leading.clone_from(&stmt.leading);
             first.trailing.clone_from(&stmt.trailing);
@@ -260,8 +264,16 @@ impl Resolver {
             ast::StmtKind::Spec(spec) if self.version > 1 => {
                 match self.short_spec(stmt, spec, out)? {
                     Some(spec) => {
-                        let plain = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
-                        self.plain(&plain, out)
+                        // The same statement, all of it written; only comments go elsewhere.
+                        let kind = ast::StmtKind::Spec(spec);
+                        let plain = ast::Stmt {
+                            id: stmt.id,
+                            from: stmt.from,
+                            ..ast::Stmt::derived(kind, stmt)
+                        };
+                        let done = self.plain(&plain, out);
+                        self.spelled_out = true;
+                        done
                     }
                     None => self.plain(stmt, out),
                 }
@@ -506,6 +518,11 @@ impl Resolver {
             ),
         }
     }
+}
+
+/// Whether the comments of a statement are to be given to the first of those that it became.
+fn spelled_out(stmt: &ast::Stmt, spec: bool) -> bool {
+    spec || matches!(stmt.kind, ast::StmtKind::Assign { .. } | ast::StmtKind::Call(_))
 }
 
 /// Names of data tensors that a module mentions where they are made.

@@ -107,8 +107,7 @@ fn spec(s: &Spec) -> Found {
         s.attrs.iter().find_map(|a| match &a.value {
             AttrValue::View(v) => view(v),
             AttrValue::Tuple(t) => tuple(t),
-            AttrValue::Text(_) => Some((a.key.span, "texts as attributes")),
-            AttrValue::Word(_) => None,
+            AttrValue::Word(_) | AttrValue::Text(_) => None,
         })
     };
     head.or_else(inputs)

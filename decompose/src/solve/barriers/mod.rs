@@ -129,7 +129,10 @@ impl Planner<'_> {
         for (i, stmt) in stmts.iter().enumerate() {
             let place = self.info(stmt).place;
             if let Some(place) = place.filter(|_| self.issues(stmt)) {
-                let goes_on = stmts.get(i + 1).is_some_and(|next| self.issues(next));
+                // An allocation does nothing.
+                let mut rest = stmts[i + 1..].iter();
+                let next = rest.find(|s| !matches!(s.kind, StmtKind::Allocate(_)));
+                let goes_on = next.is_some_and(|next| self.issues(next));
                 if !goes_on || self.ends.contains(&place) {
                     out.entry(place).or_default().commit = true;
                 }
