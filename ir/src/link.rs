@@ -140,14 +140,18 @@ impl Linker<'_, '_> {
             }
         };
         if let Some(at) = self.open.iter().position(|(id, _)| *id == file.id) {
-            let way: Vec<String> = self.open[at..].iter().map(|(_, p)| format!("`{p}`")).collect();
+            let way: Vec<&str> = self.open[at..].iter().map(|(_, p)| p.as_str()).collect();
+            let label = match way.len() {
+                1 => label.to_owned(),
+                _ => format!("by way of {}", way.join(", ")),
+            };
             return fail(
                 path,
                 match at {
                     0 => format!("`{shown}` is the file that imports it"),
                     _ => format!("`{shown}` imports itself"),
                 },
-                &format!("on the way {}", way.join(" → ")),
+                &label,
                 "move what both need into a third file",
             );
         }

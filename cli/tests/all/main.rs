@@ -15,6 +15,7 @@ mod expand;
 mod explain;
 mod filetests;
 mod golden;
+mod imports;
 mod numpy;
 mod outputs;
 mod run;
