@@ -15,6 +15,10 @@ pub(crate) struct Args {
     /// How diagnostics and reports are written to standard error.
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
+
+    /// Texts may import files of this folder and below, not only of their own; may be repeated.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) allow_import: Vec<PathBuf>,
 }
 
 /// How diagnostics are written.

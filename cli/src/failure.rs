@@ -2,6 +2,7 @@
 
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use std::io;
+use std::path::PathBuf;
 
 /// A text with the name that messages call it by.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +11,17 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// The whole text; empty where it could not be read as text.
     pub(crate) text: String,
+    /// What it may import.
+    pub(crate) imports: Imports,
+}
+
+/// Where imported files may lie.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Imports {
+    /// The file itself, or what stands for it in its folder; none of what no user wrote, which imports nothing.
+    pub(crate) file: Option<PathBuf>,
+    /// Folders beside those of the files that import.
+    pub(crate) allowed: Vec<PathBuf>,
 }
 
 /// What a command ends with.

@@ -1,15 +1,18 @@
 //! Reads a program from a file or standard input.
 //!
 //! Invariant: no more than [`MAX_TEXT_BYTES`] and one byte are read, whatever the file is.
+//! Invariant: what a text imports lies below its folder, or below one that the command line allows.
 
 use crate::Io;
-use crate::failure::{Failure, Source};
-use carbyne_ir::diag::{Code, Diagnostic};
+use crate::failure::{Failure, Imports, Source};
+use carbyne_ir::ast::Module;
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
+use carbyne_ir::link::{self, LoadError, link};
 use carbyne_ir::span::Span;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Whether the path stands for standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
@@ -21,7 +24,8 @@ pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
     if is_stdin(path) {
         let bytes = bounded(&mut io.stdin)
             .map_err(|e| Failure::usage(format!("standard input cannot be read: {e}")))?;
-        return text("<stdin>".to_owned(), bytes);
+        let source = text("<stdin>".to_owned(), bytes)?;
+        return Ok(with_imports(source, Path::new("<stdin>"), io));
     }
     let name = path.display().to_string();
     let refused = |what: String| {
@@ -35,7 +39,60 @@ pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
     }
     let bytes =
         File::open(path).and_then(|f| bounded(&mut { f })).map_err(|e| refused(reason(&e)))?;
-    text(name, bytes)
+    Ok(with_imports(text(name, bytes)?, path, io))
+}
+
+fn with_imports(source: Source, file: &Path, io: &Io<'_>) -> Source {
+    let imports = Imports { file: Some(file.to_owned()), allowed: io.allow_import.clone() };
+    Source { imports, ..source }
+}
+
+/// What a file is known by to [`carbyne_ir::link`]: its path without links.
+fn id(path: &Path) -> Option<String> {
+    let name = path.file_name()?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let whole = path.canonicalize().or_else(|_| folder.canonicalize().map(|f| f.join(name)));
+    whole.ok()?.to_str().map(str::to_owned)
+}
+
+/// The module with the sub-specs of the files that it imports.
+pub(crate) fn linked(source: &Source, module: &Module) -> Result<Module, Diagnostics> {
+    let Imports { file, allowed } = &source.imports;
+    let Some(id) = file.as_deref().and_then(id) else { return Ok(module.clone()) };
+    link(module, &id, &mut |path, from| imported(path, Path::new(from), allowed))
+}
+
+/// Reads a file that another one imports. Nothing is asked of the file system about files that may not be read.
+fn imported(path: &str, from: &Path, allowed: &[PathBuf]) -> Result<link::File, LoadError> {
+    let path = Path::new(path);
+    let below = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+    if !below && allowed.is_empty() {
+        return Err(LoadError::Outside);
+    }
+    let folder = from.parent().unwrap_or(Path::new("."));
+    let file = folder.join(path).canonicalize().map_err(|e| match e.kind() {
+        _ if !below => LoadError::Outside,
+        io::ErrorKind::NotFound => LoadError::Missing,
+        _ => LoadError::Unreadable(reason(&e)),
+    })?;
+    let allowed = allowed.iter().filter_map(|f| f.canonicalize().ok());
+    if !file.starts_with(folder) && !allowed.into_iter().any(|f| file.starts_with(f)) {
+        return Err(LoadError::Outside);
+    }
+    // Others, such as pipes, may never end.
+    if !file.is_file() {
+        return Err(LoadError::Unreadable("it is no file".to_owned()));
+    }
+    let unreadable = |e: io::Error| LoadError::Unreadable(reason(&e));
+    let bytes = File::open(&file).and_then(|f| bounded(&mut { f })).map_err(unreadable)?;
+    if bytes.len() > MAX_TEXT_BYTES {
+        let why = format!("it is longer than {MAX_TEXT_BYTES} bytes");
+        return Err(LoadError::Unreadable(why));
+    }
+    let not_utf8 = |what: &str| LoadError::Unreadable(format!("its {what} is not UTF-8"));
+    let id = file.to_str().ok_or_else(|| not_utf8("path"))?.to_owned();
+    let text = String::from_utf8(bytes).map_err(|_| not_utf8("text"))?;
+    Ok(link::File { id, text })
 }
 
 fn bounded(from: &mut dyn Read) -> io::Result<Vec<u8>> {
@@ -45,8 +102,9 @@ fn bounded(from: &mut dyn Read) -> io::Result<Vec<u8>> {
 }
 
 fn text(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
-    let refused =
-        |name: String, d: Diagnostic| Failure::one(&Source { name, text: String::new() }, d);
+    let refused = |name: String, d: Diagnostic| {
+        Failure::one(&Source { name, text: String::new(), ..Source::default() }, d)
+    };
     if bytes.len() > MAX_TEXT_BYTES {
         let d = Diagnostic::new(
             Code::TextTooLong,
@@ -58,7 +116,7 @@ fn text(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
         return Err(refused(name, d));
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source { name, text }),
+        Ok(text) => Ok(Source { name, text, ..Source::default() }),
         Err(e) => {
             let at = e.utf8_error().valid_up_to();
             let d = Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the text is not UTF-8")

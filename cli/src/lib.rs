@@ -32,6 +32,7 @@ use clap::Parser;
 use failure::Failure;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
 
 /// The streams of a run.
 pub struct Io<'a> {
@@ -45,6 +46,8 @@ pub struct Io<'a> {
     pub color: bool,
     /// Whether results are, where a command colors them.
     pub stdout_color: bool,
+    /// Folders that texts may import from, beside their own; those of the command line are added.
+    pub allow_import: Vec<PathBuf>,
 }
 
 /// Whether this stream of the process is a terminal and nobody asked for plain text (`NO_COLOR`).
@@ -64,7 +67,10 @@ where
     I: IntoIterator<Item = A>,
     A: Into<OsString>,
 {
-    run_on(args, &mut Io { stdin, stdout, stderr, color: false, stdout_color: false })
+    run_on(
+        args,
+        &mut Io { stdin, stdout, stderr, color: false, stdout_color: false, allow_import: vec![] },
+    )
 }
 
 /// Runs the command line. The first argument is the program's own name.
@@ -78,6 +84,7 @@ where
         Ok(args) => args,
         Err(e) => return usage(&e, wants_json(&args), io),
     };
+    io.allow_import.extend(args.allow_import.iter().cloned());
     let (outcome, place) = panics::caught(|| commands::run(&args, io));
     let outcome = outcome.unwrap_or_else(|what| Err(Failure::Panic { what, place }));
     // A reader who went away wants no more of it.

@@ -11,6 +11,7 @@ fn main() {
             stdout: &mut io::BufWriter::new(io::stdout().lock()),
             stderr: &mut io::stderr(),
             color: carbyne::wants_color(&io::stderr()),
+            allow_import: vec![],
             stdout_color: carbyne::wants_color(&io::stdout()),
         },
     );

@@ -1,6 +1,7 @@
 //! From a text to what a command needs of it.
 
 use crate::failure::{Failure, Source};
+use crate::input;
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -38,9 +39,15 @@ pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Fail
     table.with_costs(&costs).map_err(|e| refused(e.to_string()))
 }
 
-/// The module in the text.
-pub(crate) fn parsed(source: &Source) -> Result<Module, Failure> {
+/// The module as it is written in the text.
+pub(crate) fn written(source: &Source) -> Result<Module, Failure> {
     text::parse(&source.text).map_err(|e| Failure::program(source, e))
+}
+
+/// The module in the text, with the sub-specs of the files that it imports.
+pub(crate) fn parsed(source: &Source) -> Result<Module, Failure> {
+    let module = written(source)?;
+    input::linked(source, &module).map_err(|e| Failure::program(source, e))
 }
 
 /// The module and the program that it means, well formed.
@@ -97,7 +104,7 @@ pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decompose
     let found = carbyne_decompose::decompose(&module, &source.text, table)
         .map_err(|e| Failure::program(source, e))?;
     let name = format!("{} for {}", source.name, table.arch);
-    let decomposed = Source { name, text: found.text };
+    let decomposed = Source { name, text: found.text, ..Source::default() };
     Ok(Decomposed { source: decomposed, program: found.program, warnings: found.warnings })
 }
 

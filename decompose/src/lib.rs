@@ -90,8 +90,10 @@ pub fn decompose_with(
     search: Search,
 ) -> Result<Decomposed, Diagnostics> {
     let elaborated = resolve::elaborate(module, src)?;
+    // Without short forms the statements are those that were given.
+    let given = (module.version > 1).then_some(module);
     let module = &elaborated.module;
-    attempt(module, src, table, search).map_err(|errors| {
+    attempt(given, module, src, table, search).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, search, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -105,6 +107,7 @@ pub fn decompose_with(
 
 /// The same, without asking which pins are to blame.
 fn attempt(
+    given: Option<&Module>,
     module: &Module,
     src: &str,
     table: &AtomTable,
@@ -177,7 +180,7 @@ fn attempt(
         atomic = generated.checked(&written)?;
     }
     fits(&atomic, table)?;
-    let origins = Origins::new(module, &written);
+    let origins = Origins::new(given.unwrap_or(module), module, &written);
     let tile_level = match planned == *module {
         true => src.to_owned(),
         false => text::print(&planned),

@@ -3,7 +3,7 @@
 use carbyne_ir::ast::visit::{Step, Walk, each_mut, parts_mut};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::span::Span;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Makes statements, and those inside of them, ones that were made from `from`. What has no place of its own stands
 /// where that does, so that errors point there.
@@ -45,7 +45,10 @@ pub struct Origins {
 
 impl Origins {
     /// Of statements of a module, and of those that were made from them in `made`.
-    pub(crate) fn new(module: &Module, made: &Module) -> Self {
+    /// `given` is the module with its short forms.
+    pub(crate) fn new(given: &Module, module: &Module, made: &Module) -> Self {
+        let own: HashSet<NodeKey> =
+            Walk::new(&given.items).stmts().map(|stmt| stmt.id.key()).collect();
         let mut of = HashMap::new();
         // Of the specs around that say so.
         let mut locs: Vec<&str> = vec![];
@@ -68,7 +71,10 @@ impl Origins {
             };
             let loc = locs.last().map(|loc| (*loc).to_owned());
             // A statement that was written out is that of the short form.
-            let node = stmt.from.unwrap_or(stmt.id);
+            let node = match own.contains(&stmt.id.key()) {
+                true => stmt.id,
+                false => stmt.from.unwrap_or(stmt.id),
+            };
             of.insert(stmt.id.key(), Origin { node, span, loc });
         }
         let from = |stmt: &Stmt| Some((stmt.id.key(), stmt.from?.key()));

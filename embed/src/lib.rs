@@ -46,10 +46,12 @@ pub use carbyne_decompose::certificate::{Certificate, Relation};
 pub use carbyne_decompose::solve::Search;
 pub use carbyne_ir::ast::Module;
 pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+pub use carbyne_ir::link::{File, LoadError, Loader};
 pub use carbyne_ir::program::Program;
 pub use carbyne_ir::scalar::Scalar;
 pub use carbyne_simulate::{Array, ArrayError, Inputs, Options, Report};
 
+use carbyne_ir::link::link;
 use carbyne_ir::text;
 
 /// A program that is well formed.
@@ -67,6 +69,17 @@ impl Checked {
     /// What is wrong with it, in text order.
     pub fn new(source: &str) -> Result<Self, Diagnostics> {
         let module = text::parse(source)?;
+        let program = carbyne_decompose::checked(&module, source)?;
+        Ok(Checked { text: source.to_owned(), module, program })
+    }
+
+    /// Reads a text that may import files. `id` is that of its own file, and `loader` reads the others: see
+    /// [`mod@carbyne_ir::link`].
+    ///
+    /// # Errors
+    /// What is wrong with it, in text order; V0238 for a file that cannot be imported.
+    pub fn linked(source: &str, id: &str, loader: &mut Loader<'_>) -> Result<Self, Diagnostics> {
+        let module = link(&text::parse(source)?, id, loader)?;
         let program = carbyne_decompose::checked(&module, source)?;
         Ok(Checked { text: source.to_owned(), module, program })
     }

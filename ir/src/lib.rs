@@ -154,6 +154,8 @@ pub mod expand;
 #[cfg(all(feature = "text", any(test, feature = "proptest")))]
 pub mod generate;
 #[cfg(feature = "text")]
+pub mod link;
+#[cfg(feature = "text")]
 pub mod program;
 #[cfg(feature = "text")]
 pub mod resolve;

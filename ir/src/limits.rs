@@ -25,5 +25,7 @@ pub const MAX_STAGES: i64 = 64;
 pub const MAX_WRITTEN_OUT: usize = 1 << 18;
 /// Deepest nesting of sub-specs that use each other.
 pub const MAX_CALLS: usize = 32;
+/// Deepest chain of files that import each other.
+pub const MAX_IMPORTS: usize = 32;
 /// Most cells of one picture: 256 × 256.
 pub const MAX_PICTURE_CELLS: i64 = 65_536;

@@ -64,7 +64,10 @@ fn refused(name: &str, text: &str, e: &DrawError) -> Failure {
         DrawError::Syntax { at, .. } => (*at, (*at + 1).min(text.len())),
         _ => (0, text.len()),
     };
-    Failure::one(&Source { name: name.to_owned(), text: text.to_owned() }, coded(e, start, end))
+    Failure::one(
+        &Source { name: name.to_owned(), text: text.to_owned(), ..Source::default() },
+        coded(e, start, end),
+    )
 }
 
 fn coded(e: &DrawError, start: usize, end: usize) -> Diagnostic {
@@ -113,7 +116,7 @@ fn lanes(text: &str) -> Result<Layout, Failure> {
 
 /// The layout that an expression of the calculator is worth.
 fn evaluated(name: &str, text: &str) -> Result<ComposedLayout, Failure> {
-    let source = || Source { name: name.to_owned(), text: text.to_owned() };
+    let source = || Source { name: name.to_owned(), text: text.to_owned(), ..Source::default() };
     if text.len() > MAX_TEXT {
         return Err(Failure::usage_help("the layout is too long", "give 64 KiB at most"));
     }

@@ -11,7 +11,7 @@ pub(super) fn run(args: &Fmt, io: &mut Io<'_>) -> Outcome {
         let (module, program) = pipeline::written_out(&source)?;
         expand::expand(&module, &program)
     } else {
-        pipeline::parsed(&source)?
+        pipeline::written(&source)?
     };
     let formatted = text::print(&module);
     if args.check {

@@ -23,7 +23,11 @@ pub(super) fn run(args: &Layout, format: MessageFormat, io: &mut Io<'_>) -> Outc
         )),
         Some("-") => lines(args, &mut session, format, io),
         Some(text) => {
-            let source = Source { name: "<expression>".to_owned(), text: text.to_owned() };
+            let source = Source {
+                name: "<expression>".to_owned(),
+                text: text.to_owned(),
+                ..Source::default()
+            };
             let d = match text.len() > MAX_TEXT_BYTES {
                 true => Err(too_long()),
                 false => answer(args, &mut session, text),
@@ -58,7 +62,8 @@ fn lines(args: &Layout, session: &mut Session, format: MessageFormat, io: &mut I
             Err(d) => {
                 failed = true;
                 output::write(None, format!("error {}\n", d.code).as_bytes(), io)?;
-                let source = Source { name: format!("<stdin>:{number}"), text };
+                let source =
+                    Source { name: format!("<stdin>:{number}"), text, ..Source::default() };
                 let failure = Failure::one(&source, *d);
                 // Where standard error is closed, the answer is what is left to say.
                 let _ = match format {

@@ -148,6 +148,7 @@ fn colors_are_for_terminals() {
             stderr: &mut err,
             color: false,
             stdout_color,
+            allow_import: vec![],
         };
         assert_eq!(carbyne::run_on(all, &mut io), 0);
         String::from_utf8(out).unwrap()

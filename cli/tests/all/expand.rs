@@ -2,6 +2,7 @@
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::program::{Program, show_levels};
+use carbyne_ir::resolve::Elaborated;
 use carbyne_ir::{expand, resolve, text};
 
 /// The program as text that two arenas share.
@@ -28,7 +29,8 @@ fn summary(p: &Program) -> String {
 /// Expands a text; why it is wrong where it is.
 fn check(source: &str) -> Result<String, String> {
     let module = text::parse(source).map_err(|e| format!("{e:?}"))?;
-    let program = resolve::resolve(&module, source).map_err(|e| format!("{e:?}"))?;
+    let written = resolve::elaborate(&module, source).map_err(|e| format!("{e:?}"))?;
+    let Elaborated { module, program } = written;
     let once = text::print(&expand::expand(&module, &program));
     let module = text::parse(&once).map_err(|e| format!("{e:?}\n{once}"))?;
     let again = resolve::resolve(&module, &once).map_err(|e| format!("{e:?}\n{once}"))?;
@@ -105,7 +107,10 @@ fn examples_and_filetests_mean_the_same_expanded() {
         if carbyne(&["check", &path], "").code != 0 {
             continue; // Its errors are tested elsewhere.
         }
-        let source = std::fs::read_to_string(&file).unwrap();
+        let mut source = std::fs::read_to_string(&file).unwrap();
+        if source.contains("\nimport ") {
+            source = carbyne(&["fmt", "--expand", &path, "-o", "-"], "").ok().text().to_owned();
+        }
         failures.extend(check(&source).err().map(|e| format!("{}: {e}", shown(&file))));
     }
     none(failures);

@@ -16,6 +16,7 @@ mod expand;
 mod explain;
 mod filetests;
 mod golden;
+mod imports;
 mod language;
 mod numpy;
 mod outputs;

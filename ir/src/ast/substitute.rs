@@ -116,10 +116,13 @@ impl Substitution {
                 name.text.clone_from(to);
             }
         };
-        if let StmtKind::Spec(spec) = &mut stmt.kind
-            && let Some(span) = self.span
-        {
-            spec.span = span;
+        if let Some(span) = self.span {
+            match &mut stmt.kind {
+                StmtKind::Spec(spec) => spec.span = span,
+                StmtKind::Def(def) => def.span = span,
+                StmtKind::Call(call) => call.span = span,
+                _ => {}
+            }
         }
         parts_mut_where(stmt, &mut |part| {
             if let Some(place) = self.span

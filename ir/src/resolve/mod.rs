@@ -260,7 +260,7 @@ impl Resolver {
             }
             ast::StmtKind::Call(call) => self.call(stmt, call, out),
             ast::StmtKind::Def(def) => self.define(stmt, def),
-            ast::StmtKind::Import(path) => fail(parts::unread_import(path)),
+            ast::StmtKind::Import(path) => fail(self.unread_import(path)),
             ast::StmtKind::Spec(spec) if self.version > 1 => {
                 match self.short_spec(stmt, spec, out)? {
                     Some(spec) => {

@@ -77,13 +77,6 @@ impl Parts {
     }
 }
 
-/// An import in a module whose files nobody read.
-pub(super) fn unread_import(path: &ast::Text) -> Diagnostic {
-    Diagnostic::new(Code::Import, path.span, format!("`{}` is not read here", path.text))
-        .label("nobody gave a loader of files")
-        .help("link the module first, with `link::link` and a loader, or write the sub-specs here")
-}
-
 /// A type parameter where it has no type.
 pub(super) fn no_type(name: &Name, span: Span) -> Diagnostic {
     Diagnostic::new(Code::SubSpec, span, format!("`{}` is no scalar type here", name.text))
@@ -313,6 +306,19 @@ impl Resolver {
         }
     }
 
+    /// An import in a body, or in a module whose files nobody read.
+    pub(super) fn unread_import(&self, path: &ast::Text) -> Diagnostic {
+        if !self.scopes.is_top() {
+            return Diagnostic::new(Code::Placement, path.span, "a file is imported in a body")
+                .label("only the top level has imports")
+                .help("move it to the top, above the kernels that use its sub-specs");
+        }
+        let shown: String = path.text.chars().take(128).collect();
+        Diagnostic::new(Code::Import, path.span, format!("`{shown}` was not read"))
+            .label("no files are read here")
+            .help("have imports read by `link::link`, or write the sub-specs here")
+    }
+
     // ---- Uses ----------------------------------------------------------------------------------
 
     /// The sub-spec that is used, with as many parameters and operands as it has.
@@ -395,14 +401,18 @@ impl Resolver {
                 }
             }
         }
+        let imported = self.parts.known.get(&call.name.text).is_some_and(|part| part.imported);
+        let note = format!("stands in `@{}`, which is imported", call.name.text);
         let said = |d: &mut Diagnostic| {
-            if !(call.span.start <= d.span.start && d.span.end <= call.span.end)
-                && !d.related.iter().any(|(span, _)| span.is_at(call.span))
-            {
+            let within = call.span.start <= d.span.start && d.span.end <= call.span.end;
+            if !within && !d.related.iter().any(|(span, _)| span.is_at(call.span)) {
                 d.related.push((call.span, format!("`@{}` is used here", call.name.text)));
             }
+            if imported && d.code != Code::SubSpec && !d.notes.contains(&note) {
+                d.notes.push(note.clone());
+            }
         };
-        self.errors.iter_mut_from(before).for_each(said);
+        self.errors.iter_mut_from(before).for_each(&said);
         result.map_err(|mut d| {
             if !d.message.is_empty() {
                 said(&mut d);

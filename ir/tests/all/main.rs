@@ -16,6 +16,8 @@ mod layout_referee;
 mod layout_semantics;
 mod layout_symbolic;
 #[cfg(feature = "text")]
+mod link;
+#[cfg(feature = "text")]
 mod nodes;
 #[cfg(feature = "text")]
 mod parts;

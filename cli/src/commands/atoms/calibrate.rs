@@ -82,7 +82,11 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
             .iter()
             .filter_map(|c| c.program.kernels.first().map(|k| (&c.program, *k)))
             .collect();
-        let source = Source { name: format!("chains for {}", table.arch), text: String::new() };
+        let source = Source {
+            name: format!("chains for {}", table.arch),
+            text: String::new(),
+            ..Source::default()
+        };
         let (text, kernels) =
             print_clocked(&kernels, &table).map_err(|e| Failure::program(&source, e))?;
         let binary =
@@ -182,7 +186,7 @@ fn chains(rows: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured),
                 }
             };
             let name = format!("chain of {}", row.name);
-            let source = Source { name, text: made.text.clone() };
+            let source = Source { name, text: made.text.clone(), ..Source::default() };
             let program = pipeline::decomposed(&source, table)?.program;
             chains.push(Chain { row: i, part, probe: made, program });
         }

@@ -52,7 +52,10 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
 
 /// An error that is about the machine.
 pub(super) fn outside(error: Diagnostic) -> Failure {
-    Failure::one(&Source { name: "carbyne atoms".to_owned(), text: String::new() }, error)
+    Failure::one(
+        &Source { name: "carbyne atoms".to_owned(), text: String::new(), ..Source::default() },
+        error,
+    )
 }
 
 /// Compilations at a time.

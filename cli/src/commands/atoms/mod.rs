@@ -86,7 +86,7 @@ fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
     let Some((row, table)) = found else { return Err(unknown(name, tables)) };
     let made = probe(row, table, Choice::default())
         .map_err(|e| Failure::usage(format!("`{name}` has no program that executes it: {e}")))?;
-    let source = Source { name: format!("probe of {name}"), text: made.text };
+    let source = Source { name: format!("probe of {name}"), text: made.text, ..Source::default() };
     Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 

@@ -104,7 +104,11 @@ impl Probes {
         if let Some(i) = self.list.iter().position(same) {
             return Ok(i);
         }
-        let source = Source { name: format!("probe of {}", row.name), text: made.text.clone() };
+        let source = Source {
+            name: format!("probe of {}", row.name),
+            text: made.text.clone(),
+            ..Source::default()
+        };
         let program = pipeline::decomposed(&source, table)?.program;
         self.list.push(Probed { row: row.clone(), probe: made.clone(), program, variants: vec![] });
         Ok(self.list.len() - 1)
@@ -119,7 +123,7 @@ impl Probes {
         };
         let kernels: Vec<_> = probes.iter().filter_map(of).collect();
         let name = format!("probes for {}", table.arch);
-        let source = Source { name, text: String::new() };
+        let source = Source { name, text: String::new(), ..Source::default() };
         let (text, kernels) =
             print_kernels(&kernels, table).map_err(|e| Failure::program(&source, e))?;
         let batch = self.batches.len();
@@ -138,7 +142,8 @@ impl Probes {
     pub(super) fn alone(&self, probe: usize, arch: Arch) -> Result<String, Failure> {
         let program = &self.list[probe].program;
         let kernels: Vec<_> = program.kernels.first().map(|k| (program, *k)).into_iter().collect();
-        let source = Source { name: format!("probe for {arch}"), text: String::new() };
+        let source =
+            Source { name: format!("probe for {arch}"), text: String::new(), ..Source::default() };
         let printed = print_kernels(&kernels, &AtomTable::new(arch));
         Ok(printed.map_err(|e| Failure::program(&source, e))?.0)
     }

@@ -26,5 +26,5 @@ pub(super) fn run(
 /// An error that is about the machine or another file, not about a place in the program.
 fn elsewhere(args: &Run, error: Diagnostic) -> Failure {
     let name = args.file.display().to_string();
-    Failure::one(&Source { name, text: String::new() }, error)
+    Failure::one(&Source { name, text: String::new(), ..Source::default() }, error)
 }
