@@ -11,7 +11,7 @@ use crate::solve::{Want, ops};
 use carbyne_ir::ast::visit::{self, Rewriter};
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashMap};
@@ -31,7 +31,8 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         | Want::Rearranged { spec: id, .. }) = want;
         by_spec.entry(*id).or_default().push(want);
     }
-    let mut by = Rewrite { p, wants: by_spec, names, specs: p.specs_by_node() };
+    let specs = p.specs_by_node();
+    let mut by = Rewrite { p, wants: by_spec, names, specs, whole: vec![] };
     module.items = visit::rewrite(module.items, &mut by);
     module
 }
@@ -41,6 +42,8 @@ struct Rewrite<'a> {
     wants: BTreeMap<SpecId, Vec<&'a Want>>,
     names: &'a mut Names,
     specs: HashMap<NodeKey, SpecId>,
+    /// Tensors that are in shared memory as a whole for parts that the spec at hand reads, and their names there.
+    whole: Vec<(BufferId, String)>,
 }
 
 impl Rewriter for Rewrite<'_> {
@@ -50,6 +53,7 @@ impl Rewriter for Rewrite<'_> {
             && let Some(id) = self.specs.get(&node.key()).copied()
         {
             let mut before = vec![];
+            self.whole.clear();
             for want in self.wants.remove(&id).unwrap_or_default() {
                 self.spec(id, spec, want, &mut before);
                 if let Some(body) = &mut spec.body {
@@ -165,7 +169,10 @@ impl Rewrite<'_> {
         let Some(t) = self.p.specs[id].input_tensors().nth(input) else { return };
         let Some(dist) = &self.p.tensors[t].dist else { return };
         let (buffer, scalar) = (self.p.buffer_of(t), self.p.scalar_of(t));
-        let all = self.names.fresh(&format!("{}_s", buffer.name));
+        let id = self.p.tensors[t].buffer;
+        let there = self.whole.iter().find(|(b, _)| *b == id).map(|(_, name)| name.clone());
+        let is_there = there.is_some();
+        let all = there.unwrap_or_else(|| self.names.fresh(&format!("{}_s", buffer.name)));
         let own = self.names.fresh(&format!("{}_r", buffer.name));
         let (Some(first), Some(second)) = (
             allocate(self.p, buffer.tensor, &all, scalar, Memory::Sh),
@@ -175,8 +182,12 @@ impl Rewrite<'_> {
         };
         let mut part = View::of(&all);
         part.ops.clone_from(&dist.ops);
-        before.extend([first, second]);
-        before.push(moved(spec, View::of(&buffer.name), View::of(&all)));
+        if !is_there {
+            before.push(first);
+            before.push(moved(spec, View::of(&buffer.name), View::of(&all)));
+            self.whole.push((id, all));
+        }
+        before.push(second);
         before.push(moved(spec, part, View::of(&own)));
         let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
             Operand::View(v) => Some(v),

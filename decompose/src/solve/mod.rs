@@ -521,7 +521,9 @@ impl<'a> Solver<'a> {
                 ));
             }
             let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
-            if self.has_parts(op.spec) && !(inside && self.takes_parts(op.spec)) {
+            // What lies in memory is brought to registers, where parts of others can stay.
+            let direct = inside || spec.kind != SpecKind::Move;
+            if self.has_parts(op.spec) && !(direct && self.takes_parts(op.spec)) {
                 wants.push(Want::Own(op.spec));
                 continue;
             }
