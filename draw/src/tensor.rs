@@ -77,7 +77,8 @@ pub fn tensor(p: &Program, id: TensorId, unit: Unit) -> Result<Picture, DrawErro
         let mut picture = match (dist.ops.is_empty(), tensor.offset.known()) {
             (false, Some(offset)) => {
                 let root = &p.tensors[buffer.tensor].levels;
-                let all = fixed(p, &name, root)?.iter().fold(1i64, |n, l| n.saturating_mul(l.size()));
+                let all =
+                    fixed(p, &name, root)?.iter().fold(1i64, |n, l| n.saturating_mul(l.size()));
                 let modes: Vec<Layout> = levels.iter().flat_map(Layout::modes).collect();
                 let view = Layout::concat(&modes)?;
                 tv::part(&layout, all, &|i| view.at(i).saturating_add(offset), &shape)?

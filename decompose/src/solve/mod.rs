@@ -5,6 +5,7 @@
 //! 1. MatMuls are anchors: atom and spread of the threads over the block, cheapest first; Fig. 19(b) gives
 //!    f_a, f_b, f_c. One that follows another takes what is known of its operands in any order of values.
 //! 2. Layouts spread through operations between registers: equal, repeated or projected (Fig. 19(c), (d)).
+//!    A part of a tensor is spread as its tensor is ([`views`]).
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
@@ -622,7 +623,8 @@ impl<'a> Solver<'a> {
                 | SpecKind::Select
                 | SpecKind::Init
         );
-        let mut pairs = spec.outputs.iter().flat_map(|o| spec.input_tensors().map(move |i| (i, *o)));
+        let mut pairs =
+            spec.outputs.iter().flat_map(|o| spec.input_tensors().map(move |i| (i, *o)));
         pointwise && !pairs.any(|(i, o)| views::overlap(self.p, i, o))
     }
 

@@ -4,8 +4,8 @@
 //! view by G with L∘G = F on what the view names: every value stays in its thread and its register. That is a
 //! layout where every thread has as many values of the view as any other, in the same registers.
 
-use super::tv::{join, mode, tv};
 use super::ops;
+use super::tv::{join, mode, tv};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId};
@@ -22,6 +22,8 @@ pub struct Part {
     pub all: i64,
     /// From a value of the part to its register, counted from the first.
     pub registers: Layout,
+    /// The register of its first value.
+    pub first: i64,
     /// Which of the copies of `registers` it is among all.
     pub copy: i64,
 }
@@ -32,7 +34,7 @@ pub(crate) fn is_part(p: &Program, t: TensorId) -> bool {
 }
 
 /// From elements of the view to positions in the tensor, and the first position.
-fn positions(p: &Program, t: TensorId) -> Option<(Layout, i64)> {
+pub(super) fn positions(p: &Program, t: TensorId) -> Option<(Layout, i64)> {
     match p.tensors[t].offset {
         Dim::Const(offset) => Some((ops::whole(p, t)?, offset)),
         Dim::Expr(_) => None,
@@ -96,7 +98,7 @@ pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, 
         return Err(uneven());
     }
     let layout = tv(&of_threads, &of_values).map_err(|e| e.to_string())?;
-    Ok((layout, Part { of: p.buffer_of(t).name.clone(), all: values, registers, copy }))
+    Ok((layout, Part { of: p.buffer_of(t).name.clone(), all: values, registers, first, copy }))
 }
 
 /// A layout of the whole tensor by which threads hold the view by `own`; none where the rest of the tensor is no copy
@@ -124,9 +126,7 @@ fn declared(p: &Program, t: TensorId) -> Option<i64> {
 
 /// Whether values side by side lie in registers side by side, `n` at a time from a multiple of `n` on.
 pub(super) fn side_by_side(part: &Part, n: i64) -> bool {
-    let Ok(copies) = part.registers.complement(part.all) else { return false };
-    let first = copies.at(part.copy);
-    let at = |v: i64| first + part.registers.at(v);
+    let at = |v: i64| part.first + part.registers.at(v);
     (0..part.registers.size()).all(|v| {
         let of_unit = v - v % n;
         at(of_unit) % n == 0 && at(v) == at(of_unit) + v % n
