@@ -78,6 +78,21 @@ pub enum Relation {
         /// See `masks`: the first one for each thread, and from there to the others; of each exchange.
         through: Vec<[Layout; 2]>,
     },
+    /// f = L∘g in the registers that hold the view: what a thread has of it is what it has of the tensor there.
+    Part {
+        /// The tensor.
+        f: Layout,
+        /// The view.
+        g: Layout,
+        /// From elements of the view to elements of the tensor, L without where it begins.
+        view: Layout,
+        /// The element of the tensor with which the view begins.
+        offset: i64,
+        /// From values of the view to registers, counted from `first`.
+        registers: Layout,
+        /// The register of the first value.
+        first: i64,
+    },
     /// What follows from f by exchanges between lanes is g.
     Exchange {
         /// The source tensor.

@@ -28,6 +28,9 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
             let through: Vec<[Tv; 2]> = through.iter().map(all).collect::<Result<_, _>>()?;
             check_reduction(extents, axes, &all(layouts)?, &all(values)?, masks, &through)
         }
+        Relation::Part { f, g, view, offset, registers, first } => {
+            check_part(&Tv::of(f)?, &Tv::of(g)?, (&Tv::of(view)?, *offset), (registers, *first))
+        }
         Relation::Exchange { f, g, map, steps } => check_exchange([f, g, map], steps),
     }
 }
@@ -412,6 +415,39 @@ fn check_exchange([f, g, map]: [&Layout; 3], steps: &[(i64, i64)]) -> Result<(),
     }
     let wrong = (0..n).find(|i| held[*i as usize] != g.at(*i));
     wrong.map_or(Ok(()), |i| Err(Wrong::At(format!("({},{}) differs", i % threads, i / threads))))
+}
+
+fn check_part(
+    f: &Tv,
+    g: &Tv,
+    (view, offset): (&Tv, i64),
+    (registers, first): (&Layout, i64),
+) -> Result<(), Wrong> {
+    let registers = Tv::of(registers)?;
+    let ((threads, all), (t_own, values)) = (f.sizes(), g.sizes());
+    let size = |l: &Tv| l.leaves.iter().try_fold(1i64, |p, (n, _)| p.checked_mul(*n));
+    if t_own != threads || size(&registers) != Some(values) {
+        return Err(Wrong::At("threads or values of the layouts do not fit".to_owned()));
+    }
+    let n = threads.checked_mul(values).filter(|n| *n <= MOST).ok_or(Wrong::TooLarge)?;
+    let elements = size(view).filter(|n| *n <= MOST).ok_or(Wrong::TooLarge)?;
+    let mut held = vec![false; elements as usize];
+    for i in 0..n {
+        let (t, v) = (i % threads, i / threads);
+        let register = first.checked_add(registers.at(v)).filter(|r| (0..all).contains(r));
+        let element = g.at(i);
+        let (Some(register), Some(seen)) = (register, held.get_mut(element as usize)) else {
+            return Err(Wrong::At(format!("({t},{v}) is outside")));
+        };
+        *seen = true;
+        if offset.checked_add(view.at(element)) != Some(f.at(t + threads * register)) {
+            return Err(Wrong::At(format!("({t},{v}) is another element of the tensor")));
+        }
+    }
+    match held.iter().position(|h| !h) {
+        Some(e) => Err(Wrong::At(format!("nobody holds element {e}"))),
+        None => Ok(()),
+    }
 }
 
 fn pairs(a: i64, b: i64) -> impl Iterator<Item = (i64, i64)> {

@@ -12,6 +12,7 @@ use crate::places::inherit;
 use crate::solve::Solution;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
+use crate::solve::views::Part;
 use crate::solve::{matmul, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
@@ -337,7 +338,11 @@ impl<'a> Emit<'a> {
                 modes.push(mode(1, 1));
                 index.push(Some(Expr::int(0)));
             }
-            body.push(define(&name, view.clone().then(ViewOp::Mine).then(reshape(&modes))));
+            let own = match c.parts.get(o) {
+                Some(Some(part)) => registers(part),
+                _ => view.clone().then(ViewOp::Mine),
+            };
+            body.push(define(&name, own.then(reshape(&modes))));
             operands.push(View::of(name).then(ViewOp::Index(index)));
         }
         let exec = (blocks, self.group(&all, 1));
@@ -452,6 +457,20 @@ impl Nest {
 
 fn unrolled(var: &str, range: (i64, i64), stmts: Vec<Stmt>) -> Stmt {
     counted(var, range, Unroll::Full, stmts)
+}
+
+/// A thread's values of a part of a tensor: `%t.mine.reshape([8]:[1]).tile([4])[1]`
+fn registers(part: &Part) -> View {
+    let all = View::of(&part.of).then(ViewOp::Mine).then(reshape(&[mode(part.all, 1)]));
+    let in_order = part.registers.coalesce().leaves() == [(part.registers.size(), 1)];
+    if in_order && part.registers.size() == part.all {
+        return all;
+    }
+    let tiler = match in_order {
+        true => Tiler::Sizes(vec![Some(Expr::int(part.registers.size()))]),
+        false => Tiler::Modes(vec![Some(layout_expr(&part.registers))]),
+    };
+    all.then(ViewOp::Tile(tiler)).then(ViewOp::Index(vec![Some(Expr::int(part.copy))]))
 }
 
 /// `%t[..]`

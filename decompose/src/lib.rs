@@ -284,9 +284,10 @@ fn vouched(c: &Certificate, table: &AtomTable) -> Result<(), checker::Wrong> {
     let letters: Vec<_> = match &c.relation {
         Relation::Copy { p, q, .. } => vec![p, q],
         Relation::Gemm { row, .. } => row.iter().collect(),
-        Relation::Pointwise { .. } | Relation::Reduction { .. } | Relation::Exchange { .. } => {
-            vec![]
-        }
+        Relation::Pointwise { .. }
+        | Relation::Reduction { .. }
+        | Relation::Part { .. }
+        | Relation::Exchange { .. } => vec![],
     };
     let operands = table.get(c.atom).map_or(&[][..], |a| &a.operands);
     if !letters.is_empty() && operands.len() < letters.len() {

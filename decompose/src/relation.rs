@@ -319,7 +319,8 @@ impl<'p> Side<'p> {
             tv: None,
         };
         if p.buffer_of(leaf).memory == Some(Memory::Rf) {
-            let dist = o.dist.as_ref()?;
+            // Registers of a part have numbers of the whole.
+            let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
             let threads = &p.threads[dist.threads?];
             let order = threads.concat().to_fixed()?;
             let Dim::Const(0) = threads.offset else { return None };

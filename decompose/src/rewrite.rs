@@ -6,11 +6,12 @@ use crate::emit::layout_expr;
 use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::tv::mode;
+use crate::solve::views::is_part;
 use crate::solve::{Want, ops};
 use carbyne_ir::ast::visit::{self, Rewriter};
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashMap};
@@ -24,11 +25,14 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         | Want::FromZero(id)
         | Want::Converted(id)
         | Want::Broadcast(id)
+        | Want::Own(id)
+        | Want::OfShared { spec: id, .. }
         | Want::Single { spec: id, .. }
         | Want::Rearranged { spec: id, .. }) = want;
         by_spec.entry(*id).or_default().push(want);
     }
-    let mut by = Rewrite { p, wants: by_spec, names, specs: p.specs_by_node() };
+    let specs = p.specs_by_node();
+    let mut by = Rewrite { p, wants: by_spec, names, specs, whole: vec![] };
     module.items = visit::rewrite(module.items, &mut by);
     module
 }
@@ -38,6 +42,8 @@ struct Rewrite<'a> {
     wants: BTreeMap<SpecId, Vec<&'a Want>>,
     names: &'a mut Names,
     specs: HashMap<NodeKey, SpecId>,
+    /// Tensors that are in shared memory as a whole for parts that the spec at hand reads, and their names there.
+    whole: Vec<(BufferId, String)>,
 }
 
 impl Rewriter for Rewrite<'_> {
@@ -47,6 +53,7 @@ impl Rewriter for Rewrite<'_> {
             && let Some(id) = self.specs.get(&node.key()).copied()
         {
             let mut before = vec![];
+            self.whole.clear();
             for want in self.wants.remove(&id).unwrap_or_default() {
                 self.spec(id, spec, want, &mut before);
                 if let Some(body) = &mut spec.body {
@@ -68,6 +75,11 @@ impl Rewrite<'_> {
         let body = match want {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
+            Want::Own(_) => self.own(id, spec),
+            Want::OfShared { input, .. } => {
+                self.of_shared(id, spec, *input, before);
+                return;
+            }
             Want::Broadcast(_) => self.broadcast(id, spec),
             Want::FromZero(_) => self.onto_zero(id, spec),
             Want::Converted(_) => self.converted(id, spec),
@@ -114,6 +126,75 @@ impl Rewrite<'_> {
         };
         if let Some(stmts) = body {
             spec.body = Some(Block { stmts, footer: vec![] });
+        }
+    }
+
+    /// Operands that are parts of register tensors become tensors of their own.
+    fn own(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let s = &self.p.specs[id];
+        let &out = s.outputs.first()?;
+        let to = spec.outputs.first()?.clone();
+        let mut body = vec![];
+        let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
+        inner.attrs = attrs(spec);
+        let mut tensors = s.input_tensors();
+        for operand in &mut inner.inputs {
+            let Operand::View(view) = operand else { continue };
+            let t = tensors.next()?;
+            if !is_part(self.p, t) {
+                continue;
+            }
+            let name = self.names.fresh(&format!("{}_r", view.base.text));
+            body.push(allocate(self.p, t, &name, self.p.scalar_of(t), Memory::Rf)?);
+            let from = std::mem::replace(view, View::of(&name));
+            body.push(moved(spec, from, View::of(&name)));
+        }
+        if !is_part(self.p, out) {
+            body.push(Stmt::new(StmtKind::Spec(inner)));
+            return Some(body);
+        }
+        let name = self.names.fresh(&format!("{}_r", to.base.text));
+        body.push(allocate(self.p, out, &name, self.p.scalar_of(out), Memory::Rf)?);
+        if matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_)) {
+            body.push(moved(spec, to.clone(), View::of(&name)));
+        }
+        inner.outputs = vec![View::of(&name)];
+        body.push(Stmt::new(StmtKind::Spec(inner)));
+        body.push(moved(spec, View::of(&name), to));
+        Some(body)
+    }
+
+    /// A part of a tensor that its threads hold unevenly: all of it to shared memory, and the part from there.
+    fn of_shared(&mut self, id: SpecId, spec: &mut Spec, input: usize, before: &mut Vec<Stmt>) {
+        let Some(t) = self.p.specs[id].input_tensors().nth(input) else { return };
+        let Some(dist) = &self.p.tensors[t].dist else { return };
+        let (buffer, scalar) = (self.p.buffer_of(t), self.p.scalar_of(t));
+        let id = self.p.tensors[t].buffer;
+        let there = self.whole.iter().find(|(b, _)| *b == id).map(|(_, name)| name.clone());
+        let is_there = there.is_some();
+        let all = there.unwrap_or_else(|| self.names.fresh(&format!("{}_s", buffer.name)));
+        let own = self.names.fresh(&format!("{}_r", buffer.name));
+        let (Some(first), Some(second)) = (
+            allocate(self.p, buffer.tensor, &all, scalar, Memory::Sh),
+            allocate(self.p, t, &own, scalar, Memory::Rf),
+        ) else {
+            return;
+        };
+        let mut part = View::of(&all);
+        part.ops.clone_from(&dist.ops);
+        if !is_there {
+            before.push(first);
+            before.push(moved(spec, View::of(&buffer.name), View::of(&all)));
+            self.whole.push((id, all));
+        }
+        before.push(second);
+        before.push(moved(spec, part, View::of(&own)));
+        let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
+            Operand::View(v) => Some(v),
+            Operand::Number(_) | Operand::Value(_) => None,
+        });
+        if let Some(view) = views.nth(input) {
+            *view = View::of(&own);
         }
     }
 

@@ -74,7 +74,17 @@ pub fn tensor(p: &Program, id: TensorId, unit: Unit) -> Result<Picture, DrawErro
         let layout = fixed(p, &name, std::slice::from_ref(layout))?.remove(0);
         let levels = fixed(p, &name, &tensor.levels)?;
         let shape: Vec<i64> = levels.iter().flat_map(extents).collect();
-        let mut picture = tv::tv(&layout, &shape)?;
+        let mut picture = match (dist.ops.is_empty(), tensor.offset.known()) {
+            (false, Some(offset)) => {
+                let root = &p.tensors[buffer.tensor].levels;
+                let all =
+                    fixed(p, &name, root)?.iter().fold(1i64, |n, l| n.saturating_mul(l.size()));
+                let modes: Vec<Layout> = levels.iter().flat_map(Layout::modes).collect();
+                let view = Layout::concat(&modes)?;
+                tv::part(&layout, all, &|i| view.at(i).saturating_add(offset), &shape)?
+            }
+            _ => tv::tv(&layout, &shape)?,
+        };
         let over = dist.threads.and_then(|t| p.threads[t].name.clone());
         let over = over.map_or(String::new(), |n| format!(" over #{n}"));
         picture.title = format!("{name}:[{}].{kind}{{tv={layout}{over}}}", join(&shape));

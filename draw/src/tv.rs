@@ -17,7 +17,20 @@ const NAMED: usize = 32;
 
 /// The panels of a thread-value layout; the first is called `title`.
 pub(crate) fn panels(tv: &Layout, shape: &[i64], title: &str) -> Result<Vec<Panel>, DrawError> {
+    let size = shape.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+    panels_at(tv, size, &|i| i, shape, title)
+}
+
+/// The same of a view of the tile, which has `size` elements; `at` gives the element of the tile.
+fn panels_at(
+    tv: &Layout,
+    size: i64,
+    at: &dyn Fn(i64) -> i64,
+    shape: &[i64],
+    title: &str,
+) -> Result<Vec<Panel>, DrawError> {
     bounded("the tile", shape)?;
+    bounded("the tile", &[size])?;
     let modes = tv.modes();
     let [t, v] = modes.as_slice() else {
         return Err(DrawError::NotThreadValue { layout: tv.to_string(), rank: modes.len() });
@@ -27,7 +40,6 @@ pub(crate) fn panels(tv: &Layout, shape: &[i64], title: &str) -> Result<Vec<Pane
         let limit = MAX_PAIRS as usize;
         return Err(LayoutError::TooLarge { what: "a thread-value layout", limit }.into());
     }
-    let size: i64 = shape.iter().product();
     let mut owners: Vec<Vec<(i64, i64)>> = vec![vec![]; size as usize];
     for value in 0..values {
         for thread in 0..threads {
@@ -45,7 +57,8 @@ pub(crate) fn panels(tv: &Layout, shape: &[i64], title: &str) -> Result<Vec<Pane
         for r in 0..page.rows {
             for c in 0..page.cols {
                 let i = page.index(r, c, p);
-                cells.push(cell(shape, i, &mut owners[i as usize]));
+                let held = usize::try_from(at(i)).ok().and_then(|i| owners.get_mut(i));
+                cells.push(cell(shape, i, held.map_or(&mut [][..], |o| o)));
             }
         }
         let title = match (p, page.title(shape, p)) {
@@ -104,6 +117,20 @@ pub fn tv(tv: &Layout, shape: &[i64]) -> Result<Picture, DrawError> {
     let panels = panels(tv, shape, "")?;
     let shown: Vec<String> = shape.iter().map(i64::to_string).collect();
     let notes = notes(tv, &shown.join("×"), shape);
+    Ok(Picture { title: tv.to_string(), notes, lines: Picture::arrange(panels, LINE) })
+}
+
+/// A view of a tile of `size` elements, of this shape; `at` gives the element of the tile.
+pub(crate) fn part(
+    tv: &Layout,
+    size: i64,
+    at: &dyn Fn(i64) -> i64,
+    shape: &[i64],
+) -> Result<Picture, DrawError> {
+    let panels = panels_at(tv, size, at, shape, "")?;
+    let shown: Vec<String> = shape.iter().map(i64::to_string).collect();
+    let mut notes = notes(tv, &format!("{size} elements"), shape);
+    notes.push(format!("of which these {} are a view", shown.join("×")));
     Ok(Picture { title: tv.to_string(), notes, lines: Picture::arrange(panels, LINE) })
 }
 

@@ -22,7 +22,8 @@
 //! thread. In shared memory the byte address relative to the buffer is then swizzled. Each thread has its
 //! own copy of a register buffer. A distributed register tensor has no addresses: its element `i` is held
 //! by register `v` of thread `t` for every (t,v) with `tv(t,v) = i`, where `t` counts the threads of its
-//! thread tensor column-major over all levels; writing an element writes all its copies.
+//! thread tensor column-major over all levels; writing an element writes all its copies. A view of one, transposed
+//! or a part, names such elements, and whoever holds them holds it.
 //!
 //! # What a leaf does
 //! A spec without a body is executed

@@ -129,6 +129,17 @@ fn relation(relation: &Relation) -> (&'static str, Value) {
                 "through": through.iter().map(|pair| texts(pair)).collect::<Value>(),
             }),
         ),
+        Relation::Part { f, g, view, offset, registers, first } => (
+            "part",
+            json!({
+                "f": text(f),
+                "g": text(g),
+                "view": text(view),
+                "offset": offset,
+                "registers": text(registers),
+                "first": first,
+            }),
+        ),
         Relation::Exchange { f, g, map, steps } => (
             "exchange",
             json!({

@@ -72,6 +72,14 @@ fn relation(certificate: &Value) -> Relation {
             masks: numbers(&p["masks"]),
             through: list(&p["through"], layouts),
         },
+        "part" => Relation::Part {
+            f: layout(&p["f"]),
+            g: layout(&p["g"]),
+            view: layout(&p["view"]),
+            offset: number(&p["offset"]),
+            registers: layout(&p["registers"]),
+            first: number(&p["first"]),
+        },
         "exchange" => Relation::Exchange {
             f: layout(&p["f"]),
             g: layout(&p["g"]),
@@ -85,7 +93,7 @@ fn relation(certificate: &Value) -> Relation {
 #[test]
 fn certificates_are_evaluated_again() {
     let mut kinds = std::collections::BTreeMap::new();
-    for file in ["gemm.cby", "softmax.cby"] {
+    for file in ["gemm.cby", "softmax.cby", "tile/rope.cby"] {
         let (found, text) = decomposed(file, &[]);
         assert_eq!(found["text"], text);
         let certificates = found["certificates"].as_array().expect("a list");
@@ -96,7 +104,9 @@ fn certificates_are_evaluated_again() {
                 .unwrap_or_else(|e| panic!("{certificate}: {e:?}"));
         }
     }
-    assert!(["copy", "gemm", "pointwise", "reduction"].iter().all(|k| kinds.contains_key(*k)));
+    assert!(
+        ["copy", "gemm", "pointwise", "reduction", "part"].iter().all(|k| kinds.contains_key(*k))
+    );
     // A stride that is another one is noticed.
     let (mut found, _) = decomposed("gemm.cby", &[]);
     let certificates = found["certificates"].as_array_mut().expect("a list");

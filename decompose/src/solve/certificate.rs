@@ -1,7 +1,7 @@
 //! Writes certificates for what the solver found.
 
 use super::ops::extents;
-use super::{Solution, reduce};
+use super::{Solution, reduce, views};
 use crate::certificate::{Certificate, Relation};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::layout::Layout;
@@ -63,6 +63,15 @@ pub fn certify(
             steps,
         };
         list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
+        let tensors = s.input_tensors().chain(s.outputs.iter().copied());
+        for ((t, part), g) in tensors.zip(&c.parts).zip(&c.layouts) {
+            let Some(part) = part else { continue };
+            let f = known.get(&p.tensors[t].buffer).cloned();
+            let (Some(f), Some((view, offset))) = (f, views::positions(p, t)) else { continue };
+            let (g, registers, first) = (g.clone(), part.registers.clone(), part.first);
+            let relation = Relation::Part { f, g, view, offset, registers, first };
+            list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
+        }
     }
     for (&spec, c) in &solution.reductions {
         let s = &p.specs[spec];

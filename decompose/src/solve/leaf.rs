@@ -5,7 +5,7 @@ use super::copy::Candidate;
 use super::digits::same;
 use super::ops::Op;
 use super::{Fallible, Finished, Known, Solution, Solver, State, Want, sides};
-use super::{cost, exchange, matmul, ops, pointwise, reduce, shared, uneven};
+use super::{cost, exchange, matmul, ops, pointwise, reduce, shared, uneven, views};
 use crate::matching::{self, Mismatch};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -92,22 +92,39 @@ impl Solver<'_> {
                 _ => {}
             }
             // Between registers: operands that lie elsewhere are brought over.
-            let Some(tv) = known.get(&self.buffer(to)) else { return Err(self.unknown(id, to)) };
+            let Some(tv) = &self.layout_of(&known, to) else {
+                return Err(self.without_layout(&known, id, to));
+            };
             let whole = pointwise::whole(self.p, id);
             let mut moved = false;
             for (input, t) in spec.input_tensors().enumerate() {
-                let Some(own) = known.get(&self.buffer(t)) else {
-                    return Err(self.unknown(id, t));
+                let part = views::is_part(self.p, t);
+                let Some(own) = &self.layout_of(&known, t) else {
+                    if !part || !known.contains_key(&self.buffer(t)) {
+                        return Err(self.unknown(id, t));
+                    }
+                    moved = true;
+                    detours += matmul::rearranging(self.p, t) * op.trips as f64;
+                    wants.push(Want::OfShared { spec: id, input });
+                    continue;
                 };
                 let wanted = pointwise::operand(self.p, t, to, tv, whole);
                 if wanted.as_ref().is_ok_and(|w| same(&w.tv, own)) {
                     continue;
                 }
                 moved = true;
+                if part {
+                    // As its threads have it, in a tensor of its own that is rearranged.
+                    detours += matmul::rearranging(self.p, t) * op.trips as f64;
+                    let by_lanes = Some(own.clone());
+                    wants.push(Want::Rearranged { spec: id, input, by_lanes });
+                    continue;
+                }
+                let to_part = views::is_part(self.p, to);
                 let lanes =
                     wanted.ok().and_then(|w| exchange::cheaper(self.p, self.table, t, own, &w.tv));
                 if let (SpecKind::Move, Some(c), true, None) =
-                    (spec.kind, &lanes, whole, &spec.atom)
+                    (spec.kind, &lanes, whole && !to_part, &spec.atom)
                 {
                     work.insert(id, cost::exchange(c));
                     out.exchanges.insert(id, c.clone());
@@ -129,7 +146,7 @@ impl Solver<'_> {
                     .map_or_else(|| matmul::rearranging(self.p, t), |c| c.cycles(self.table));
                 detours += cycles * op.trips as f64;
                 wants.push(match spec.kind {
-                    SpecKind::Move => Want::ThroughShared(id),
+                    SpecKind::Move if !to_part => Want::ThroughShared(id),
                     _ => Want::Rearranged { spec: id, input, by_lanes: lanes.map(|c| c.output) },
                 });
             }
@@ -215,6 +232,17 @@ impl Solver<'_> {
         let matmul =
             |op: &Op| matches!(self.p.specs[op.spec].kind, SpecKind::MatMul | SpecKind::MatMulSet);
         self.ops.iter().any(matmul)
+    }
+
+    /// The error for an output whose threads are not known, or do not have as much of it each.
+    fn without_layout(&self, known: &Known, id: SpecId, t: TensorId) -> Box<Diagnostic> {
+        if !known.contains_key(&self.buffer(t)) {
+            return self.unknown(id, t);
+        }
+        let name = &self.p.buffer_of(t).name;
+        let message = format!("a part of `%{name}` is written that only some of its threads hold");
+        let help = "write the parts to a tensor in SH, or to the memory that the tensor goes to";
+        self.error(Code::NoStrategy, id, message, help)
     }
 
     fn unknown(&self, id: SpecId, t: TensorId) -> Box<Diagnostic> {

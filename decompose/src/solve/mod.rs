@@ -5,6 +5,7 @@
 //! 1. MatMuls are anchors: atom and spread of the threads over the block, cheapest first; Fig. 19(b) gives
 //!    f_a, f_b, f_c. One that follows another takes what is known of its operands in any order of values.
 //! 2. Layouts spread through operations between registers: equal, repeated or projected (Fig. 19(c), (d)).
+//!    A part of a tensor is spread as its tensor is ([`views`]).
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
@@ -36,6 +37,7 @@ mod shared;
 pub mod smem;
 pub mod tv;
 mod uneven;
+pub mod views;
 
 use crate::certificate::Certificate;
 use crate::matching::{self, Mismatch};
@@ -49,6 +51,7 @@ use copy::{Candidate, Side};
 use cost::Estimate;
 use ops::Op;
 use shared::Budget;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -70,6 +73,15 @@ pub enum Want {
         input: usize,
         /// That layout, where exchanges between lanes are cheaper than shared memory.
         by_lanes: Option<Layout>,
+    },
+    /// A body for the spec that has tensors of its own for operands that are parts of others.
+    Own(SpecId),
+    /// A copy of an input that is a part of a tensor, by way of all of the tensor in shared memory.
+    OfShared {
+        /// Which.
+        spec: SpecId,
+        /// Its input.
+        input: usize,
     },
     /// A register of every thread for an input of one element and no modes, which is broadcast.
     Single {
@@ -207,6 +219,7 @@ pub fn solve(
         searched: Searched::default(),
         found: HashMap::new(),
         layouts: HashMap::new(),
+        of_parts: RefCell::default(),
     };
     s.check_block()?;
     let wants = s.shapes()?;
@@ -325,6 +338,8 @@ struct Solver<'a> {
     searched: Searched,
     /// Candidates of copies, by what is known of their ends.
     found: HashMap<Ends, Rc<Vec<Candidate>>>,
+    /// Layouts of parts of register tensors, by those of the tensors.
+    of_parts: RefCell<HashMap<(TensorId, Layout), Option<Layout>>>,
     /// Layouts found for shared tensors, by what accesses them.
     layouts: HashMap<Accesses, Result<Rc<shared::Found>, String>>,
 }
@@ -507,6 +522,12 @@ impl<'a> Solver<'a> {
                 ));
             }
             let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
+            // What lies in memory is brought to registers, where parts of others can stay.
+            let direct = inside || spec.kind != SpecKind::Move;
+            if self.has_parts(op.spec) && !(direct && self.takes_parts(op.spec)) {
+                wants.push(Want::Own(op.spec));
+                continue;
+            }
             if let SpecKind::MatMul | SpecKind::MatMulSet = spec.kind
                 && let Some(input) = self.overwritten(op.spec)
             {
@@ -586,6 +607,54 @@ impl<'a> Solver<'a> {
         self.error(Code::NotDecomposed, id, message, help)
     }
 
+    /// Whether operands are parts of tensors in registers.
+    fn has_parts(&self, id: SpecId) -> bool {
+        self.tensors(id).into_iter().any(|t| views::is_part(self.p, t))
+    }
+
+    /// Whether each thread can do it on the registers that it has, whatever they are parts of.
+    fn takes_parts(&self, id: SpecId) -> bool {
+        let spec = &self.p.specs[id];
+        let pointwise = matches!(
+            spec.kind,
+            SpecKind::Move
+                | SpecKind::Unary(_)
+                | SpecKind::Binary(_)
+                | SpecKind::Select
+                | SpecKind::Init
+        );
+        let mut pairs =
+            spec.outputs.iter().flat_map(|o| spec.input_tensors().map(move |i| (i, *o)));
+        pointwise && !pairs.any(|(i, o)| views::overlap(self.p, i, o))
+    }
+
+    /// The thread-value layout of a register tensor, or of a part of one.
+    fn layout_of(&self, known: &Known, t: TensorId) -> Option<Layout> {
+        let whole = known.get(&self.buffer(t))?;
+        if !views::is_part(self.p, t) {
+            return Some(whole.clone());
+        }
+        let key = (t, whole.clone());
+        if let Some(found) = self.of_parts.borrow().get(&key) {
+            return found.clone();
+        }
+        let found = views::part(self.p, t, whole).ok().map(|(tv, _)| tv);
+        self.of_parts.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    /// Takes down the layout of a register tensor, or of the one that this is a part of; whether that is new.
+    fn learn(&self, known: &mut Known, t: TensorId, tv: Layout) -> bool {
+        if known.contains_key(&self.buffer(t)) {
+            return false;
+        }
+        let whole = match views::is_part(self.p, t) {
+            true => views::whole(self.p, t, &tv),
+            false => Some(tv),
+        };
+        whole.is_some_and(|tv| known.insert(self.buffer(t), tv).is_none())
+    }
+
     /// The first input in registers that the spec writes.
     fn overwritten(&self, id: SpecId) -> Option<usize> {
         let spec = &self.p.specs[id];
@@ -627,7 +696,7 @@ impl<'a> Solver<'a> {
                 if !self.tensors(op.spec).iter().all(|t| self.rf(*t)) {
                     continue;
                 }
-                let of = |known: &Known, t: TensorId| known.get(&self.buffer(t)).cloned();
+                let of = |known: &Known, t: TensorId| self.layout_of(known, t);
                 match spec.kind {
                     SpecKind::Move
                     | SpecKind::Unary(_)
@@ -639,8 +708,7 @@ impl<'a> Solver<'a> {
                                 if kept.iter().all(|k| *k) { of(known, t) } else { None }
                             });
                             if let Some(tv) = full {
-                                known.insert(self.buffer(out), tv);
-                                progress = true;
+                                progress |= self.learn(known, out, tv);
                             }
                         }
                         let Some(tv) = of(known, out) else { continue };
@@ -661,8 +729,7 @@ impl<'a> Solver<'a> {
                                 pointwise::operand(self.p, t, out, &tv, whole).ok().map(|p| p.tv)
                             };
                             if let Some(tv) = follows {
-                                known.insert(self.buffer(t), tv);
-                                progress = true;
+                                progress |= self.learn(known, t, tv);
                             }
                         }
                     }
@@ -823,7 +890,7 @@ impl<'a> Solver<'a> {
     fn loose(&self, known: &Known) -> Option<(TensorId, Layout)> {
         let all = self.ops.iter().flat_map(|op| self.tensors(op.spec));
         let t = all.into_iter().find(|t| self.rf(*t) && !known.contains_key(&self.buffer(*t)))?;
-        let whole = ops::whole(self.p, t)?;
+        let whole = ops::whole(self.p, self.p.buffer_of(t).tensor)?;
         Some((t, tv::spread_evenly(&whole, self.threads)?))
     }
 

@@ -2,6 +2,7 @@
 //! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
+use super::views::{self, Part};
 use super::{Known, ops, tv};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable};
@@ -23,6 +24,8 @@ pub struct Choice {
     pub steps: Vec<(Vec<Option<i64>>, i64)>,
     /// The thread-value layout of each operand.
     pub layouts: Vec<Layout>,
+    /// The registers of each operand that is a part of a tensor.
+    pub parts: Vec<Option<Part>>,
     /// Issue cycles of all instructions of one execution by one warp.
     pub cost: f64,
 }
@@ -94,7 +97,16 @@ pub(super) fn choose(
         vec![("-", Mismatch::Order { operand: "D", want: "one thread-value layout".into(), found })]
     };
     let Some(&out) = spec.outputs.first() else { return Err(wrong("nothing".into())) };
-    let layout = |t: TensorId| known.get(&p.tensors[t].buffer).cloned();
+    let mut parts = vec![];
+    let mut layout = |t: TensorId| -> Option<Layout> {
+        let whole = known.get(&p.tensors[t].buffer)?;
+        let (tv, part) = match views::is_part(p, t) {
+            true => views::part(p, t, whole).map(|(tv, part)| (tv, Some(part))).ok()?,
+            false => (whole.clone(), None),
+        };
+        parts.push(part);
+        Some(tv)
+    };
     let Some(tv) = layout(out) else { return Err(wrong("an open one".into())) };
     let whole = whole(p, id);
     let mut layouts = vec![];
@@ -104,6 +116,8 @@ pub(super) fn choose(
         layouts.push(layout(t).ok_or_else(|| wrong("an open one".into()))?);
     }
     let Ok(own) = operand(p, out, out, &tv, whole) else { return Err(wrong(tv.to_string())) };
+    // The output was the first.
+    parts.rotate_left(1);
     layouts.push(tv.clone());
     inputs.push(own);
     let tensors: Vec<TensorId> = spec.input_tensors().chain([out]).collect();
@@ -113,7 +127,16 @@ pub(super) fn choose(
         if spec.atom.as_ref().is_some_and(|a| a != atom.name) {
             continue;
         }
-        let fit = fits(p, spec, atom, &tensors, &inputs);
+        let fit = fits(p, spec, atom, &tensors, &inputs).and_then(|fit| {
+            match parts.iter().flatten().all(|part| views::side_by_side(part, fit.0)) {
+                true => Ok(fit),
+                false => Err(Mismatch::Order {
+                    operand: atom.operands[0].name,
+                    want: format!("{} values side by side", fit.0),
+                    found: "values of a part, which are not".to_owned(),
+                }),
+            }
+        });
         match fit.and_then(|fit| matching::literals_fit(spec, atom).map(|()| fit)) {
             Ok((n, loops, steps)) => {
                 let total: i64 = loops.iter().product();
@@ -121,8 +144,9 @@ pub(super) fn choose(
                 let error = atom.error_bound().map_or(0.0, |b| b.at(1.0, 1.0));
                 let rank = (error, cost, -n);
                 if best.as_ref().is_none_or(|(least, _)| rank < *least) {
-                    let layouts = layouts.clone();
-                    best = Some((rank, Choice { atom: atom.name, n, loops, steps, layouts, cost }));
+                    let (layouts, parts) = (layouts.clone(), parts.clone());
+                    let atom = atom.name;
+                    best = Some((rank, Choice { atom, n, loops, steps, layouts, parts, cost }));
                 }
             }
             Err(m) => rejected.push((atom.name, m)),

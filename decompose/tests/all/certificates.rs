@@ -43,10 +43,27 @@ Move @g <<<#grid, #cta>>> (%A) -> (%B) {
 }
 ";
 
+/// The second half of each row, turned.
+const PART: &str = "carbyne 2
+%A:[16,32].f32.GL
+%B:[16,16].f32.GL
+#grid:[1].block
+#cta:[32].thread
+Spec @part <<<#grid, #cta>>> (%A) -> (%B) means {
+  Move (%A[_, 16..32].transpose()) -> (%B)
+} {
+  Allocate %x:[16,32].f32.RF{tv=((16,2),(8,2)):((1,16),(32,256)) over #cta}
+  Allocate %y:[16,16].f32.RF{?}
+  Move (%A) -> (%x)
+  Move (%x[_, 16..32].transpose()) -> (%y)
+  Move (%y) -> (%B)
+}
+";
+
 #[test]
 fn every_relation_has_a_certificate_that_checks() {
-    let mut found = [0; 5];
-    for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE] {
+    let mut found = [0; 6];
+    for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE, PART] {
         let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             c.check().expect("holds");
@@ -56,13 +73,14 @@ fn every_relation_has_a_certificate_that_checks() {
                 Relation::Pointwise { .. } => 2,
                 Relation::Reduction { .. } => 3,
                 Relation::Exchange { .. } => 4,
+                Relation::Part { .. } => 5,
             }] += 1;
         }
     }
     // A and B to shared memory and on to registers, the store of C; load and store of the softmax and of the
     // exchange; three loads and the store of the split one.
     // Init and conversion of the MatMul; exponential and division.
-    assert_eq!(found, [13, 2, 4, 1, 1]);
+    assert_eq!(found, [15, 2, 5, 1, 1, 1]);
 }
 
 /// The layout with one stride changed, for every leaf whose stride counts.
@@ -90,13 +108,14 @@ fn layouts(r: &mut Relation) -> Vec<&mut Layout> {
         Relation::Pointwise { layouts, .. } => layouts.iter_mut().collect(),
         Relation::Reduction { layouts, values, .. } => layouts.iter_mut().chain(values).collect(),
         Relation::Exchange { f, g, map, .. } => vec![f, g, map],
+        Relation::Part { f, g, view, registers, .. } => vec![f, g, view, registers],
     }
 }
 
 #[test]
 fn every_changed_stride_fails_the_check() {
     let mut n = 0;
-    for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE] {
+    for src in [&MatMul::default().text(), SOFTMAX, SPLIT_K, EXCHANGE, PART] {
         let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         for c in &d.certificates {
             let mut copy = c.clone();

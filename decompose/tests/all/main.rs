@@ -24,3 +24,4 @@ mod support;
 mod tile_level;
 mod uneven;
 mod variants;
+mod views;
