@@ -32,10 +32,11 @@ gemm_bias_relu(
   }
   for (int k = 0; k < 4; k += 1) {  // line 29
     __half* sa = reinterpret_cast<__half*>(smem);  // line 30
-    // line 31: Move (view of %A) -> (%sa)
+    __syncthreads();  // line 31
+    // line 32: Move (view of %A) -> (%sa)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 34
-      // line 35: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 35
+      // line 36: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -43,13 +44,11 @@ gemm_bias_relu(
             "l"(&A[i * 16384 + i_2 * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 38
     __half* sb = reinterpret_cast<__half*>(smem + 8192);  // line 39
-    __syncthreads();  // line 40
-    // line 41: Move (view of %B) -> (%sb)
+    // line 40: Move (view of %B) -> (%sb)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 44
-      // line 45: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 43
+      // line 44: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -57,16 +56,16 @@ gemm_bias_relu(
             "l"(&B[k * 8192 + i_2 * 2048 + tid / 16 * 256 + j * 128 + tid % 16 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 48
-    {  // line 49: MatMul (%sa, %sb) -> (%c)
-      alignas(16) __half r[128];  // line 50
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 47
+    {  // line 48: MatMul (%sa, %sb) -> (%c)
+      alignas(16) __half r[128];  // line 49
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 51
-      __syncthreads();  // line 52
-      // line 53: Move (%sa) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 50
+      __syncthreads();  // line 51
+      // line 52: Move (%sa) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 56
-        // line 57: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 55
+        // line 56: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -75,14 +74,12 @@ gemm_bias_relu(
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[32];  // line 60
+      alignas(16) __half r_2[32];  // line 59
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 61
-      __syncthreads();  // line 62
-      // line 63: Move (%sb) -> (%r_2)
+      // line 60: Move (%sb) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 66
-        // line 67: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 63
+        // line 64: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
@@ -91,14 +88,14 @@ gemm_bias_relu(
                               tid / 32 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 70: MatMul (%r, %r_2) -> (%c)
+      // line 67: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
-      for (int kk = 0; kk < 2; kk += 1) {  // line 74
+      for (int kk = 0; kk < 2; kk += 1) {  // line 71
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 75
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 72
           #pragma unroll
-          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 76
-            // line 77: mma.m16n8k16.f32.f16
+          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 73
+            // line 74: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -112,47 +109,47 @@ gemm_bias_relu(
       }
     }
   }
-  alignas(16) float y[128];  // line 86
-  {  // line 87: BinaryPointwise.add (%c, view of %b) -> (%y)
-    alignas(16) float r_3[8];  // line 88
-    // line 89: Move (view of %b) -> (%r_3)
+  alignas(16) float y[128];  // line 83
+  {  // line 84: BinaryPointwise.add (%c, view of %b) -> (%y)
+    alignas(16) float r_3[8];  // line 85
+    // line 86: Move (view of %b) -> (%r_3)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 92
-      // line 93
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 89
+      // line 90
       *reinterpret_cast<uint2*>(&r_3[i_2 * 2]) =
           *reinterpret_cast<const uint2*>(&b[j * 128 + tid / 32 * 32 + i_2 * 8 + tid % 4 * 2]);
     }
-    // line 96: BinaryPointwise.add (%c, %r_3) -> (%y)
+    // line 93: BinaryPointwise.add (%c, %r_3) -> (%y)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 100
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 97
       #pragma unroll
-      for (int j_2 = 0; j_2 < 16; j_2 += 1) {  // line 101
+      for (int j_2 = 0; j_2 < 16; j_2 += 1) {  // line 98
         #pragma unroll
-        for (int kk = 0; kk < 4; kk += 1) {  // line 102
-          // line 103
+        for (int kk = 0; kk < 4; kk += 1) {  // line 99
+          // line 100
           y[kk * 32 + j_2 * 2 + i_2] = __fadd_rn(c[kk * 32 + j_2 * 2 + i_2], r_3[kk * 2 + i_2]);
         }
       }
     }
   }
-  // line 111: UnaryPointwise.relu (%y) -> (%y)
+  // line 108: UnaryPointwise.relu (%y) -> (%y)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 128; i_2 += 1) {  // line 114
-    y[i_2] = fmaxf(y[i_2], 0.0f);  // line 115
+  for (int i_2 = 0; i_2 < 128; i_2 += 1) {  // line 111
+    y[i_2] = fmaxf(y[i_2], 0.0f);  // line 112
   }
-  {  // line 118: UnaryPointwise.cast (%y) -> (view of %C)
-    alignas(16) __half r_4[128];  // line 119
-    // line 120: UnaryPointwise.cast (%y) -> (%r_4)
+  {  // line 115: UnaryPointwise.cast (%y) -> (view of %C)
+    alignas(16) __half r_4[128];  // line 116
+    // line 117: UnaryPointwise.cast (%y) -> (%r_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 123
-      // line 124
+    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 120
+      // line 121
       *reinterpret_cast<__half2*>(&r_4[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&y[i_2 * 2]));
     }
-    // line 127: Move (%r_4) -> (view of %C)
+    // line 124: Move (%r_4) -> (view of %C)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 130
-      // line 131
+    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 127
+      // line 128
       *reinterpret_cast<unsigned*>(&C[i * 32768 + i_2 % 16 * 2048 + (tid / 4) % 8 * 256 + j * 128 +
                       tid / 32 * 32 + i_2 / 16 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);

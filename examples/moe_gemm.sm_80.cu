@@ -32,10 +32,11 @@ moe_gemm(
   }
   for (int k = 0; k < 4; k += 1) {  // line 29
     __half* sa = reinterpret_cast<__half*>(smem);  // line 30
-    // line 31: Move (view of %A) -> (%sa)
+    __syncthreads();  // line 31
+    // line 32: Move (view of %A) -> (%sa)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 34
-      // line 35: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 35
+      // line 36: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -43,13 +44,11 @@ moe_gemm(
             "l"(&A[rows[i * 128 + i_2 * 32 + tid / 4] * 128 + (k * 32 + tid % 4 * 8)])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 38
     __half* sb = reinterpret_cast<__half*>(smem + 8192);  // line 39
-    __syncthreads();  // line 40
-    // line 41: Move (view of %B) -> (%sb)
+    // line 40: Move (view of %B) -> (%sb)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 44
-      // line 45: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 43
+      // line 44: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -57,16 +56,16 @@ moe_gemm(
             "l"(&B[k * 8192 + i_2 * 2048 + tid / 16 * 256 + j * 128 + tid % 16 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 48
-    {  // line 49: MatMul (%sa, %sb) -> (%c)
-      alignas(16) __half r[64];  // line 50
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 47
+    {  // line 48: MatMul (%sa, %sb) -> (%c)
+      alignas(16) __half r[64];  // line 49
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 51
-      __syncthreads();  // line 52
-      // line 53: Move (%sa) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 50
+      __syncthreads();  // line 51
+      // line 52: Move (%sa) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 56
-        // line 57: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 55
+        // line 56: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -75,14 +74,12 @@ moe_gemm(
                               tid % 16 * 32 + i_2 / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 60
+      alignas(16) __half r_2[64];  // line 59
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 61
-      __syncthreads();  // line 62
-      // line 63: Move (%sb) -> (%r_2)
+      // line 60: Move (%sb) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 66
-        // line 67: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 63
+        // line 64: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
@@ -91,14 +88,14 @@ moe_gemm(
                               tid / 64 * 64 + i_2 % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 70: MatMul (%r, %r_2) -> (%c)
+      // line 67: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
-      for (int kk = 0; kk < 2; kk += 1) {  // line 74
+      for (int kk = 0; kk < 2; kk += 1) {  // line 71
         #pragma unroll
-        for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 75
+        for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 72
           #pragma unroll
-          for (int j_2 = 0; j_2 < 8; j_2 += 1) {  // line 76
-            // line 77: mma.m16n8k16.f32.f16
+          for (int j_2 = 0; j_2 < 8; j_2 += 1) {  // line 73
+            // line 74: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -112,19 +109,19 @@ moe_gemm(
       }
     }
   }
-  {  // line 86: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[128];  // line 87
-    // line 88: UnaryPointwise.cast (%c) -> (%r_3)
+  {  // line 83: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[128];  // line 84
+    // line 85: UnaryPointwise.cast (%c) -> (%r_3)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 91
-      // line 92
+    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 88
+      // line 89
       *reinterpret_cast<__half2*>(&r_3[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i_2 * 2]));
     }
-    // line 95: Move (%r_3) -> (view of %C)
+    // line 92: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 99
-      // line 100
+    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 96
+      // line 97
       *reinterpret_cast<unsigned*>(&C[i * 32768 + (tid / 32) % 2 * 16384 + i_2 % 8 * 2048 +
                       (tid / 4) % 8 * 256 + j * 128 + tid / 64 * 64 + i_2 / 8 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_3[i_2 * 2]);

@@ -53,10 +53,11 @@ attention(
   }
   for (int t = 0; t < 4; t += 1) {  // line 58
     __half* k = reinterpret_cast<__half*>(smem);  // line 59
-    // line 60: Move (view of %K) -> (%k)
+    __syncthreads();  // line 60
+    // line 61: Move (view of %K) -> (%k)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 63
-      // line 64: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 64
+      // line 65: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -64,13 +65,11 @@ attention(
             "l"(&K[t * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 67
     __half* v = reinterpret_cast<__half*>(smem + 8192);  // line 68
-    __syncthreads();  // line 69
-    // line 70: Move (view of %V) -> (%v)
+    // line 69: Move (view of %V) -> (%v)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 73
-      // line 74: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 72
+      // line 73: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -78,23 +77,23 @@ attention(
             "l"(&V[t * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 77
-    alignas(16) float s[32];  // line 78
-    // line 79: MatMul.set (%q, %k) -> (%s)
-    // line 80: Init (0) -> (%s)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 76
+    alignas(16) float s[32];  // line 77
+    // line 78: MatMul.set (%q, %k) -> (%s)
+    // line 79: Init (0) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 82
-      s[i_2] = 0.0f;  // line 83
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 81
+      s[i_2] = 0.0f;  // line 82
     }
-    {  // line 86: MatMul (%q, %k) -> (%s)
-      alignas(16) __half r_3[128];  // line 87
+    {  // line 85: MatMul (%q, %k) -> (%s)
+      alignas(16) __half r_3[128];  // line 86
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 88
-      __syncthreads();  // line 89
-      // line 90: Move (%k) -> (%r_3)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 87
+      __syncthreads();  // line 88
+      // line 89: Move (%k) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 93
-        // line 94: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 92
+        // line 93: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -103,12 +102,12 @@ attention(
                               tid % 8 * 64 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
             : "memory");
       }
-      // line 97: MatMul (%q, %r_3) -> (%s)
+      // line 96: MatMul (%q, %r_3) -> (%s)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 101
+      for (int kk = 0; kk < 4; kk += 1) {  // line 100
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 102
-          // line 103: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 101
+          // line 102: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -119,124 +118,122 @@ attention(
         }
       }
     }
-    // line 111: BinaryPointwise.div (%s, 8) -> (%s)
+    // line 110: BinaryPointwise.div (%s, 8) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 114
-      s[i_2] = __fdiv_rn(s[i_2], 8.0f);  // line 115
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 113
+      s[i_2] = __fdiv_rn(s[i_2], 8.0f);  // line 114
     }
-    alignas(8) float top[2];  // line 118
-    {  // line 119: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 122
+    alignas(8) float top[2];  // line 117
+    {  // line 118: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 121
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 123
-        top[i_2] = s[i_2 * 2];  // line 124
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 122
+        top[i_2] = s[i_2 * 2];  // line 123
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 125
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 126
+        for (int j = 1; j < 16; j += 1) {  // line 124
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 125
         }
-        // line 128
+        // line 127
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 129
-        // line 130
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 128
+        // line 129
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 131
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 130
       }
     }
-    // line 134: BinaryPointwise.max (%top, %max) -> (%top)
+    // line 133: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 138
-      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 139
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 137
+      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 138
     }
-    alignas(16) float p[32];  // line 142
-    // line 143: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(16) float p[32];  // line 141
+    // line 142: BinaryPointwise.sub (%s, %top) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 147
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 146
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 148
+      for (int j = 0; j < 2; j += 1) {  // line 147
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 149
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 150
+        for (int kk = 0; kk < 8; kk += 1) {  // line 148
+          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 149
         }
       }
     }
-    // line 157: UnaryPointwise.exp (%p) -> (%p)
+    // line 156: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 160
-      p[i_2] = expf(p[i_2]);  // line 161
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 159
+      p[i_2] = expf(p[i_2]);  // line 160
     }
-    alignas(8) float old[2];  // line 164
-    // line 165: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float old[2];  // line 163
+    // line 164: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 169
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 170
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 168
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 169
     }
-    // line 173: UnaryPointwise.exp (%old) -> (%old)
+    // line 172: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 176
-      old[i_2] = expf(old[i_2]);  // line 177
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 175
+      old[i_2] = expf(old[i_2]);  // line 176
     }
-    alignas(8) float sum_1[2];  // line 180
-    // line 181: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 179
+    // line 180: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 185
-      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 186
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 184
+      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 185
     }
-    alignas(8) float sum_2[2];  // line 189
-    {  // line 190: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 193
+    alignas(8) float sum_2[2];  // line 188
+    {  // line 189: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 192
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 194
-        sum_2[i_2] = p[i_2 * 2];  // line 195
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 193
+        sum_2[i_2] = p[i_2 * 2];  // line 194
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 196
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 197
+        for (int j = 1; j < 16; j += 1) {  // line 195
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 196
         }
-        // line 199
+        // line 198
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 200
-        // line 201
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 199
+        // line 200
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 202
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 201
       }
     }
-    // line 205: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 204: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 209
-      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 210
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 208
+      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 209
     }
-    // line 213: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 212: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 217
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 216
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 218
+      for (int j = 0; j < 2; j += 1) {  // line 217
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 219
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 220
+        for (int kk = 0; kk < 8; kk += 1) {  // line 218
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 219
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 227
+    alignas(16) __half half_1[32];  // line 226
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 228: UnaryPointwise.cast (%p) -> (%half)
+    // line 227: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 231
-      // line 232
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 230
+      // line 231
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 235: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r[128];  // line 236
+    {  // line 234: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r[128];  // line 235
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 237
-      __syncthreads();  // line 238
-      // line 239: Move (%v) -> (%r)
+      // line 236: Move (%v) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 242
-        // line 243: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 239
+        // line 240: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -245,12 +242,12 @@ attention(
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 246: MatMul (%half, %r) -> (%o)
+      // line 243: MatMul (%half, %r) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 250
+      for (int kk = 0; kk < 4; kk += 1) {  // line 247
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 251
-          // line 252: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 248
+          // line 249: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -261,34 +258,34 @@ attention(
         }
       }
     }
-    // line 259: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 262
+    // line 256: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 259
   }
-  alignas(16) float O_3[32];  // line 265
-  // line 266: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[32];  // line 262
+  // line 263: BinaryPointwise.div (%o, %sum) -> (%O_3)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 270
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 267
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 271
+    for (int j = 0; j < 2; j += 1) {  // line 268
       #pragma unroll
-      for (int kk = 0; kk < 8; kk += 1) {  // line 272
-        O_3[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 273
+      for (int kk = 0; kk < 8; kk += 1) {  // line 269
+        O_3[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 270
       }
     }
   }
-  {  // line 280: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_2[32];  // line 281
-    // line 282: UnaryPointwise.cast (%O_3) -> (%r_2)
+  {  // line 277: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_2[32];  // line 278
+    // line 279: UnaryPointwise.cast (%O_3) -> (%r_2)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 285
-      // line 286
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 282
+      // line 283
       *reinterpret_cast<__half2*>(&r_2[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 289: Move (%r_2) -> (view of %O)
+    // line 286: Move (%r_2) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 292
-      // line 293
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 289
+      // line 290
       *reinterpret_cast<unsigned*>(&O[i * 4096 + tid / 32 * 1024 + i_2 % 2 * 512 +
                       (tid / 4) % 8 * 64 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_2[i_2 * 2]);

@@ -33,10 +33,11 @@ gemm_scaled(
   }
   for (int k = 0; k < 4; k += 1) {  // line 31
     __half* a = reinterpret_cast<__half*>(smem);  // line 32
-    // line 33: Move (view of %A) -> (%a)
+    __syncthreads();  // line 33
+    // line 34: Move (view of %A) -> (%a)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 36
-      // line 37: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 37
+      // line 38: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -44,13 +45,11 @@ gemm_scaled(
             "l"(&A[m * 8192 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 40
     __half* b = reinterpret_cast<__half*>(smem + 4096);  // line 41
-    __syncthreads();  // line 42
-    // line 43: Move (view of %B) -> (%b)
+    // line 42: Move (view of %B) -> (%b)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 46
-      // line 47: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 45
+      // line 46: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -58,16 +57,16 @@ gemm_scaled(
             "l"(&B[k * 4096 + i * 2048 + tid / 8 * 128 + n * 64 + tid % 8 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 50
-    {  // line 51: MatMul (%a, %b) -> (%sum)
-      alignas(16) __half r[32];  // line 52
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 49
+    {  // line 50: MatMul (%a, %b) -> (%sum)
+      alignas(16) __half r[32];  // line 51
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 53
-      __syncthreads();  // line 54
-      // line 55: Move (%a) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 52
+      __syncthreads();  // line 53
+      // line 54: Move (%a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 58
-        // line 59: ldmatrix.x4.b16
+      for (int i = 0; i < 4; i += 1) {  // line 57
+        // line 58: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -76,14 +75,12 @@ gemm_scaled(
                               tid % 16 * 32 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[32];  // line 62
+      alignas(16) __half r_2[32];  // line 61
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 63
-      __syncthreads();  // line 64
-      // line 65: Move (%b) -> (%r_2)
+      // line 62: Move (%b) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 68
-        // line 69: ldmatrix.x4.trans.b16
+      for (int i = 0; i < 4; i += 1) {  // line 65
+        // line 66: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -92,14 +89,14 @@ gemm_scaled(
                               i % 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 72: MatMul (%r, %r_2) -> (%sum)
+      // line 69: MatMul (%r, %r_2) -> (%sum)
       #pragma unroll
-      for (int kk = 0; kk < 2; kk += 1) {  // line 76
+      for (int kk = 0; kk < 2; kk += 1) {  // line 73
         #pragma unroll
-        for (int i = 0; i < 2; i += 1) {  // line 77
+        for (int i = 0; i < 2; i += 1) {  // line 74
           #pragma unroll
-          for (int j = 0; j < 4; j += 1) {  // line 78
-            // line 79: mma.m16n8k16.f32.f16
+          for (int j = 0; j < 4; j += 1) {  // line 75
+            // line 76: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -113,44 +110,44 @@ gemm_scaled(
       }
     }
   }
-  alignas(16) float c[32];  // line 88
-  // line 89: Move (view of %C) -> (%c)
+  alignas(16) float c[32];  // line 85
+  // line 86: Move (view of %C) -> (%c)
   #pragma unroll
-  for (int i = 0; i < 16; i += 1) {  // line 92
-    // line 93
+  for (int i = 0; i < 16; i += 1) {  // line 89
+    // line 90
     *reinterpret_cast<uint2*>(&c[i * 2]) =
         *reinterpret_cast<uint2*>(&C[m * 8192 + (tid / 32) % 2 * 4096 + i % 4 * 1024 +
                         (tid / 4) % 8 * 128 + n * 64 + tid / 64 * 32 + i / 4 * 8 + tid % 4 * 2]);
   }
-  alignas(16) float C_3[32];  // line 96
-  float alpha_r[1];  // line 97
-  // line 98: Move (%alpha) -> (%alpha_r)
-  alpha_r[0] = alpha;  // line 99
-  // line 101: BinaryPointwise.mul (%sum, %alpha_r) -> (%C_3)
+  alignas(16) float C_3[32];  // line 93
+  float alpha_r[1];  // line 94
+  // line 95: Move (%alpha) -> (%alpha_r)
+  alpha_r[0] = alpha;  // line 96
+  // line 98: BinaryPointwise.mul (%sum, %alpha_r) -> (%C_3)
   #pragma unroll
-  for (int i = 0; i < 32; i += 1) {  // line 105
-    C_3[i] = __fmul_rn(sum[i], alpha_r[0]);  // line 106
+  for (int i = 0; i < 32; i += 1) {  // line 102
+    C_3[i] = __fmul_rn(sum[i], alpha_r[0]);  // line 103
   }
-  alignas(16) float C_4[32];  // line 109
-  float beta_r[1];  // line 110
-  // line 111: Move (%beta) -> (%beta_r)
-  beta_r[0] = beta;  // line 112
-  // line 114: BinaryPointwise.mul (%c, %beta_r) -> (%C_4)
+  alignas(16) float C_4[32];  // line 106
+  float beta_r[1];  // line 107
+  // line 108: Move (%beta) -> (%beta_r)
+  beta_r[0] = beta;  // line 109
+  // line 111: BinaryPointwise.mul (%c, %beta_r) -> (%C_4)
   #pragma unroll
-  for (int i = 0; i < 32; i += 1) {  // line 118
-    C_4[i] = __fmul_rn(c[i], beta_r[0]);  // line 119
+  for (int i = 0; i < 32; i += 1) {  // line 115
+    C_4[i] = __fmul_rn(c[i], beta_r[0]);  // line 116
   }
-  {  // line 122: BinaryPointwise.add (%C_3, %C_4) -> (view of %C)
-    alignas(16) float r_3[32];  // line 123
-    // line 124: BinaryPointwise.add (%C_3, %C_4) -> (%r_3)
+  {  // line 119: BinaryPointwise.add (%C_3, %C_4) -> (view of %C)
+    alignas(16) float r_3[32];  // line 120
+    // line 121: BinaryPointwise.add (%C_3, %C_4) -> (%r_3)
     #pragma unroll
-    for (int i = 0; i < 32; i += 1) {  // line 128
-      r_3[i] = __fadd_rn(C_3[i], C_4[i]);  // line 129
+    for (int i = 0; i < 32; i += 1) {  // line 125
+      r_3[i] = __fadd_rn(C_3[i], C_4[i]);  // line 126
     }
-    // line 132: Move (%r_3) -> (view of %C)
+    // line 129: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 16; i += 1) {  // line 136
-      // line 137
+    for (int i = 0; i < 16; i += 1) {  // line 133
+      // line 134
       *reinterpret_cast<uint2*>(&C[m * 8192 + (tid / 32) % 2 * 4096 + i % 4 * 1024 +
                       (tid / 4) % 8 * 128 + n * 64 + tid / 64 * 32 + i / 4 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<uint2*>(&r_3[i * 2]);

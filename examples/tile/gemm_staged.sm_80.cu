@@ -28,10 +28,11 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   }
   for (int k = 0; k < 4; k += 1) {  // line 24
     __half* a = reinterpret_cast<__half*>(smem);  // line 25
-    // line 26: Move (view of %A) -> (%a)
+    __syncthreads();  // line 26
+    // line 27: Move (view of %A) -> (%a)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 29
-      // line 30: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 30
+      // line 31: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -39,13 +40,11 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 33
     __half* b = reinterpret_cast<__half*>(smem + 8192);  // line 34
-    __syncthreads();  // line 35
-    // line 36: Move (view of %B) -> (%b)
+    // line 35: Move (view of %B) -> (%b)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 39
-      // line 40: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 38
+      // line 39: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -53,16 +52,16 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 43
-    {  // line 44: MatMul (%a, %b) -> (%c)
-      alignas(16) __half r[64];  // line 45
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 42
+    {  // line 43: MatMul (%a, %b) -> (%c)
+      alignas(16) __half r[64];  // line 44
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 46
-      __syncthreads();  // line 47
-      // line 48: Move (%a) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 45
+      __syncthreads();  // line 46
+      // line 47: Move (%a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 51
-        // line 52: ldmatrix.x4.b16
+      for (int i = 0; i < 8; i += 1) {  // line 50
+        // line 51: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -71,14 +70,12 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
                               tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 55
+      alignas(16) __half r_2[64];  // line 54
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 56
-      __syncthreads();  // line 57
-      // line 58: Move (%b) -> (%r_2)
+      // line 55: Move (%b) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 61
-        // line 62: ldmatrix.x4.trans.b16
+      for (int i = 0; i < 8; i += 1) {  // line 58
+        // line 59: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -87,14 +84,14 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
                               i % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 65: MatMul (%r, %r_2) -> (%c)
+      // line 62: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
-      for (int kk = 0; kk < 2; kk += 1) {  // line 69
+      for (int kk = 0; kk < 2; kk += 1) {  // line 66
         #pragma unroll
-        for (int i = 0; i < 4; i += 1) {  // line 70
+        for (int i = 0; i < 4; i += 1) {  // line 67
           #pragma unroll
-          for (int j = 0; j < 8; j += 1) {  // line 71
-            // line 72: mma.m16n8k16.f32.f16
+          for (int j = 0; j < 8; j += 1) {  // line 68
+            // line 69: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -108,19 +105,19 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       }
     }
   }
-  {  // line 81: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[128];  // line 82
-    // line 83: UnaryPointwise.cast (%c) -> (%r_3)
+  {  // line 78: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[128];  // line 79
+    // line 80: UnaryPointwise.cast (%c) -> (%r_3)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 86
-      // line 87
+    for (int i = 0; i < 64; i += 1) {  // line 83
+      // line 84
       *reinterpret_cast<__half2*>(&r_3[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 90: Move (%r_3) -> (view of %C)
+    // line 87: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 94
-      // line 95
+    for (int i = 0; i < 64; i += 1) {  // line 91
+      // line 92
       *reinterpret_cast<unsigned*>(&C[bm * 32768 + (tid / 32) % 2 * 16384 + i % 8 * 2048 +
                       (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_3[i * 2]);

@@ -43,12 +43,11 @@ int4_gemm(
             "l"(&A[bm * 8192 + i * 2048 + tid / 8 * 128 + k * 64 + tid % 8 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 40
-    unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 41
-    // line 42: Move (view of %B) -> (%packed)
+    unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 40
+    // line 41: Move (view of %B) -> (%packed)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 46
-      // line 47: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 45
+      // line 46: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -56,18 +55,18 @@ int4_gemm(
             "l"(&B[bn * 8192 + i * 4096 + tid / 4 * 128 + k * 64 + tid % 4 * 16])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 50
-    alignas(16) __half b[128];  // line 51
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 49
+    alignas(16) __half b[128];  // line 50
     unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
-    {  // line 52: UnaryPointwise.cast (%packed) -> (%b)
-      alignas(16) unsigned char r[64];  // line 53
+    {  // line 51: UnaryPointwise.cast (%packed) -> (%b)
+      alignas(16) unsigned char r[64];  // line 52
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 54
-      __syncthreads();  // line 55
-      // line 56: Move (%packed) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 53
+      __syncthreads();  // line 54
+      // line 55: Move (%packed) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 59
-        // line 60: ldmatrix.x4.b16
+      for (int i = 0; i < 4; i += 1) {  // line 58
+        // line 59: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -76,23 +75,23 @@ int4_gemm(
                               i * 16)]))
             : "memory");
       }
-      // line 63: UnaryPointwise.cast (%r) -> (%b)
+      // line 62: UnaryPointwise.cast (%r) -> (%b)
       #pragma unroll
-      for (int i = 0; i < 64; i += 1) {  // line 66
-        // line 67
+      for (int i = 0; i < 64; i += 1) {  // line 65
+        // line 66
         *reinterpret_cast<__half2*>(&b[i * 2]) =
             __hsub2(__halves2half2(__ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) & 0xf) ^ 8)),
                 __ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) >> 4) ^ 8))),
                 __float2half2_rn(1032.0f));
       }
     }
-    {  // line 71: MatMul (%a, %b) -> (%c)
-      alignas(16) __half r_2[64];  // line 72
+    {  // line 70: MatMul (%a, %b) -> (%c)
+      alignas(16) __half r_2[64];  // line 71
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 73: Move (%a) -> (%r_2)
+      // line 72: Move (%a) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 76
-        // line 77: ldmatrix.x4.b16
+      for (int i = 0; i < 8; i += 1) {  // line 75
+        // line 76: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -101,14 +100,14 @@ int4_gemm(
                               tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 80: MatMul (%r_2, %b) -> (%c)
+      // line 79: MatMul (%r_2, %b) -> (%c)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 84
+      for (int kk = 0; kk < 4; kk += 1) {  // line 83
         #pragma unroll
-        for (int i = 0; i < 2; i += 1) {  // line 85
+        for (int i = 0; i < 2; i += 1) {  // line 84
           #pragma unroll
-          for (int j = 0; j < 8; j += 1) {  // line 86
-            // line 87: mma.m16n8k16.f32.f16
+          for (int j = 0; j < 8; j += 1) {  // line 85
+            // line 86: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -122,19 +121,19 @@ int4_gemm(
       }
     }
   }
-  {  // line 96: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[64];  // line 97
-    // line 98: UnaryPointwise.cast (%c) -> (%r_3)
+  {  // line 95: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[64];  // line 96
+    // line 97: UnaryPointwise.cast (%c) -> (%r_3)
     #pragma unroll
-    for (int i = 0; i < 32; i += 1) {  // line 101
-      // line 102
+    for (int i = 0; i < 32; i += 1) {  // line 100
+      // line 101
       *reinterpret_cast<__half2*>(&r_3[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 105: Move (%r_3) -> (view of %C)
+    // line 104: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 32; i += 1) {  // line 109
-      // line 110
+    for (int i = 0; i < 32; i += 1) {  // line 108
+      // line 109
       *reinterpret_cast<unsigned*>(&C[bm * 16384 + (tid / 32) % 2 * 8192 + i % 4 * 2048 +
                       (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 4 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_3[i * 2]);

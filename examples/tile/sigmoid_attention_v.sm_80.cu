@@ -57,12 +57,11 @@ sigmoid_attention_v(
             "l"(&Q[i * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 54
-    __half* g = reinterpret_cast<__half*>(smem + 16384);  // line 55
-    // line 56: Move (view of %G) -> (%g)
+    __half* g = reinterpret_cast<__half*>(smem + 16384);  // line 54
+    // line 55: Move (view of %G) -> (%g)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 59
-      // line 60: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 58
+      // line 59: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -70,23 +69,23 @@ sigmoid_attention_v(
             "l"(&G[i * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 63
-    alignas(16) float s[32];  // line 64
-    // line 65: MatMul.set (%q, view of %k) -> (%s)
-    // line 66: Init (0) -> (%s)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 62
+    alignas(16) float s[32];  // line 63
+    // line 64: MatMul.set (%q, view of %k) -> (%s)
+    // line 65: Init (0) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 68
-      s[i_2] = 0.0f;  // line 69
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 67
+      s[i_2] = 0.0f;  // line 68
     }
-    {  // line 72: MatMul (%q, view of %k) -> (%s)
-      alignas(16) __half r[64];  // line 73
+    {  // line 71: MatMul (%q, view of %k) -> (%s)
+      alignas(16) __half r[64];  // line 72
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 74
-      __syncthreads();  // line 75
-      // line 76: Move (%q) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 73
+      __syncthreads();  // line 74
+      // line 75: Move (%q) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 79
-        // line 80: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 78
+        // line 79: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -95,12 +94,12 @@ sigmoid_attention_v(
                               tid % 16 * 64 + i_2 / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 83
+      alignas(16) __half r_2[64];  // line 82
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 84: Move (view of %k) -> (%r_2)
+      // line 83: Move (view of %k) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 88
-        // line 89: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 87
+        // line 88: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
@@ -110,14 +109,14 @@ sigmoid_attention_v(
                               (tid / 8) % 2 * 8)]))
             : "memory");
       }
-      // line 92: MatMul (%r, %r_2) -> (%s)
+      // line 91: MatMul (%r, %r_2) -> (%s)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 96
+      for (int kk = 0; kk < 4; kk += 1) {  // line 95
         #pragma unroll
-        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 97
+        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 96
           #pragma unroll
-          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 98
-            // line 99: mma.m16n8k16.f32.f16
+          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 97
+            // line 98: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -130,68 +129,66 @@ sigmoid_attention_v(
         }
       }
     }
-    float scale_r[1];  // line 108
-    // line 109: Move (%scale) -> (%scale_r)
-    scale_r[0] = scale;  // line 110
-    // line 112: BinaryPointwise.mul (%s, %scale_r) -> (%s)
+    float scale_r[1];  // line 107
+    // line 108: Move (%scale) -> (%scale_r)
+    scale_r[0] = scale;  // line 109
+    // line 111: BinaryPointwise.mul (%s, %scale_r) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 116
-      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 117
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 115
+      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 116
     }
-    float bias_r[1];  // line 120
-    // line 121: Move (%bias) -> (%bias_r)
-    bias_r[0] = bias;  // line 122
-    // line 124: BinaryPointwise.add (%s, %bias_r) -> (%s)
+    float bias_r[1];  // line 119
+    // line 120: Move (%bias) -> (%bias_r)
+    bias_r[0] = bias;  // line 121
+    // line 123: BinaryPointwise.add (%s, %bias_r) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 128
-      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 129
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 127
+      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 128
     }
-    alignas(16) __half p[32];  // line 132
-    alignas(16) float p_4[32];  // line 133
-    // line 134: UnaryPointwise.neg (%s) -> (%p_4)
+    alignas(16) __half p[32];  // line 131
+    alignas(16) float p_4[32];  // line 132
+    // line 133: UnaryPointwise.neg (%s) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 137
-      p_4[i_2] = -s[i_2];  // line 138
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 136
+      p_4[i_2] = -s[i_2];  // line 137
     }
-    // line 141: UnaryPointwise.exp (%p_4) -> (%p_4)
+    // line 140: UnaryPointwise.exp (%p_4) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 144
-      p_4[i_2] = expf(p_4[i_2]);  // line 145
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 143
+      p_4[i_2] = expf(p_4[i_2]);  // line 144
     }
-    // line 148: BinaryPointwise.add (%p_4, 1) -> (%p_4)
+    // line 147: BinaryPointwise.add (%p_4, 1) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 151
-      p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 152
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 150
+      p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 151
     }
-    // line 155: BinaryPointwise.div (1, %p_4) -> (%p_4)
+    // line 154: BinaryPointwise.div (1, %p_4) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 158
-      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 159
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 157
+      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 158
     }
-    // line 162: UnaryPointwise.cast (%p_4) -> (%p)
+    // line 161: UnaryPointwise.cast (%p_4) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 165
-      // line 166
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 164
+      // line 165
       *reinterpret_cast<__half2*>(&p[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p_4[i_2 * 2]));
     }
-    {  // line 171: MatMul (view of %p, %g) -> (%v)
-      alignas(16) __half p_r[32];  // line 172
-      // line 173: Move (view of %p) -> (%p_r)
+    {  // line 168: MatMul (view of %p, %g) -> (%v)
+      alignas(16) __half p_r[32];  // line 169
+      // line 170: Move (view of %p) -> (%p_r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 176
-        // line 177
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 173
+        // line 174
         *reinterpret_cast<uint4*>(&p_r[i_2 * 8]) = *reinterpret_cast<uint4*>(&p[i_2 * 8]);
       }
-      {  // line 180: MatMul (%p_r, %g) -> (%v)
-        alignas(16) __half r_3[64];  // line 181
+      {  // line 177: MatMul (%p_r, %g) -> (%v)
+        alignas(16) __half r_3[64];  // line 178
         unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-        asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 182
-        __syncthreads();  // line 183
-        // line 184: Move (%g) -> (%r_3)
+        // line 179: Move (%g) -> (%r_3)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 187
-          // line 188: ldmatrix.x4.trans.b16
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 182
+          // line 183: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -200,22 +197,22 @@ sigmoid_attention_v(
                                 tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
               : "memory");
         }
-        __half* p_r_s = reinterpret_cast<__half*>(smem + 24576);  // line 193
-        alignas(16) __half p_r_r[64];  // line 194
+        __half* p_r_s = reinterpret_cast<__half*>(smem + 24576);  // line 186
+        alignas(16) __half p_r_r[64];  // line 187
         unsigned* p_r_r_u32 = reinterpret_cast<unsigned*>(p_r_r);
-        // line 195: Move (%p_r) -> (%p_r_s)
+        // line 188: Move (%p_r) -> (%p_r_s)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 198
-          // line 199
+        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 191
+          // line 192
           *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 +
                               i_2 % 4 * 512 + (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 +
                               tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
         }
-        __syncthreads();  // line 202
-        // line 203: Move (%p_r_s) -> (%p_r_r)
+        __syncthreads();  // line 195
+        // line 196: Move (%p_r_s) -> (%p_r_r)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 206
-          // line 207: ldmatrix.x4.trans.b16
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 199
+          // line 200: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]),
@@ -225,14 +222,14 @@ sigmoid_attention_v(
                                 (tid / 8) % 2 * 8)]))
               : "memory");
         }
-        // line 212: MatMul (%p_r_r, %r_3) -> (%v)
+        // line 203: MatMul (%p_r_r, %r_3) -> (%v)
         #pragma unroll
-        for (int kk = 0; kk < 4; kk += 1) {  // line 216
+        for (int kk = 0; kk < 4; kk += 1) {  // line 207
           #pragma unroll
-          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 217
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 208
             #pragma unroll
-            for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 218
-              // line 219: mma.m16n8k16.f32.f16
+            for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 209
+              // line 210: mma.m16n8k16.f32.f16
               asm volatile(
                   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                   "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -247,10 +244,10 @@ sigmoid_attention_v(
       }
     }
   }
-  // line 229: Move (%v) -> (view of %V)
+  // line 220: Move (%v) -> (view of %V)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 232
-    // line 233
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 223
+    // line 224
     *reinterpret_cast<uint2*>(&V[j * 4096 + (tid / 32) % 2 * 2048 + i_2 % 4 * 512 +
                     (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 + tid % 4 * 2]) =
         *reinterpret_cast<uint2*>(&v[i_2 * 2]);
