@@ -102,7 +102,7 @@ pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, 
 }
 
 /// A layout of the whole tensor by which threads hold the view by `own`; none where the rest of the tensor is no copy
-/// of the view.
+/// of the view, or where threads would hold the same elements.
 pub(super) fn whole(p: &Program, t: TensorId, own: &Layout) -> Option<Layout> {
     let (l, offset) = positions(p, t)?;
     let size = declared(p, t)?;
@@ -113,7 +113,11 @@ pub(super) fn whole(p: &Program, t: TensorId, own: &Layout) -> Option<Layout> {
     }
     (0..copies.size()).find(|c| copies.at(*c) == offset)?;
     let values = join(&[inside.mode(1).ok()?, copies]).ok()?;
-    let all = tv(&join(&[inside.mode(0).ok()?]).ok()?, &values).ok()?;
+    let threads = join(&[inside.mode(0).ok()?]).ok()?;
+    if threads.size().checked_mul(values.size())? > size.max(threads.size()) {
+        return None;
+    }
+    let all = tv(&threads, &values).ok()?;
     // The view is to be found in it again, as it was.
     let (again, _) = part(p, t, &all).ok()?;
     super::digits::same(&again, own).then_some(all)

@@ -22,7 +22,7 @@ pub(super) fn data_type(node: Node<'_, '_>) -> Answer<TensorType> {
         None => spelled(&word, "scalar type", Scalar::ALL, Scalar::as_str)?,
     };
     let memory = match parts.take(Rule::memory) {
-        Some(node) => Some(spelled(&node, "memory", Memory::ALL, Memory::as_str)?),
+        Some(node) => Some(spelled(&node, "memory", PROPOSED, Memory::as_str)?),
         None => None,
     };
     let mut attrs = type_attrs(&mut parts)?;
@@ -49,7 +49,7 @@ pub(super) fn result_type(node: Node<'_, '_>) -> Answer<ResultType> {
         ty.scalar = Some(spelled(&word, what, Scalar::ALL, Scalar::as_str)?);
     }
     if let Some(place) = place {
-        ty.memory = Some(spelled(&place, "memory", Memory::ALL, Memory::as_str)?);
+        ty.memory = Some(spelled(&place, "memory", PROPOSED, Memory::as_str)?);
     }
     ty.attrs = type_attrs(&mut parts)?;
     ty.attrs.splice(0..0, param.map(TypeAttr::Scalar));
@@ -77,6 +77,9 @@ pub(super) fn thread_type(node: Node<'_, '_>) -> Answer<ThreadType> {
     let scalar = spelled(&scalar, "kind of thread", ThreadScalar::ALL, ThreadScalar::as_str)?;
     Ok(ThreadType { levels, scalar, span })
 }
+
+/// The memories that are proposed. Those of coordinates and of the caller's numbers stand where types are spelled out.
+const PROPOSED: &[Memory] = &[Memory::Gl, Memory::Sh, Memory::Rf];
 
 /// A word that must be one of few.
 fn spelled<T: FromStr + Copy>(
