@@ -79,7 +79,14 @@ fn each_is_needed(name: &str, text: &str) -> usize {
     let idle = |l: &str| !(l == "barrier" || l == "async.commit" || l.starts_with("async.wait"));
     let syncs: Vec<usize> =
         text.lines().enumerate().filter(|(_, l)| !idle(l.trim())).map(|(i, _)| i).collect();
-    for &at in &syncs {
+    for (i, &at) in syncs.iter().enumerate() {
+        // A group that ends before a loop, and not with the first one of the loop, costs nothing.
+        let line = |at: usize| text.lines().nth(at).unwrap_or("").trim();
+        let next = syncs.get(i + 1).copied().unwrap_or(at);
+        let commits = line(at) == "async.commit" && line(next) == "async.commit";
+        if commits && (at..next).any(|at| line(at).starts_with("for (")) {
+            continue;
+        }
         let without: String = text
             .lines()
             .enumerate()

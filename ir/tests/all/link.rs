@@ -103,6 +103,6 @@ fn errors_in_what_is_brought_point_at_its_use() {
     let f =
         "carbyne 2\n\n\n\n\n\n\n\n\n\n\ndef @f (%x) -> (%y) { %y = %x.tile([1,48])[0, 0] + 1.0 }\n";
     let d = linked(&[("main", &main), ("f", f)]).unwrap_err();
-    assert_eq!((d.code, d.span.line_col(&main).0), (Code::Placement, 9), "{d:?}");
+    assert_eq!((d.code, d.span.line_col(&main).0), (Code::TileDivides, 9), "{d:?}");
     assert!(d.notes.iter().any(|n| n.contains("`@f`, which is imported")), "{d:?}");
 }

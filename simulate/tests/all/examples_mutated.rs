@@ -33,14 +33,9 @@ const EXAMPLES: [(&str, &str); 9] = examples![
 
 /// What changes nothing: example, change, and why. At most one in twenty of an example's changes, and never one of
 /// a MatMul, of a Reduction, or of what stores a result.
-const NEUTRAL: [(&str, &str, &str); 3] = [
-    ("tile/attention", "Init of %max with -1000999999999999900000000000000", "as good as infinite"),
-    (
-        "tile/attention",
-        "Init of %sum with 1",
-        "the first step multiplies it by e^-1e30, which is 0",
-    ),
-    ("tile/attention", "Init of %o with 1", "the first step multiplies it by e^-1e30, which is 0"),
+const NEUTRAL: [(&str, &str, &str); 2] = [
+    ("tile/attention", "Init of %sum with 1", "the first step multiplies it by e^-inf, which is 0"),
+    ("tile/attention", "Init of %o with 1", "the first step multiplies it by e^-inf, which is 0"),
 ];
 
 /// Inputs as usual, and a thousand times as large: where an algorithm keeps numbers small.
