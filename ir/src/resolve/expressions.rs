@@ -108,7 +108,7 @@ impl Resolver {
                 self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)?;
             }
             TensorExpr::Apply(apply) => {
-                self.into_view(apply, target, is_new, wanted, stmt, out)?;
+                self.give_to(apply, target, is_new, wanted, stmt, out)?;
             }
         }
         // The last operation is the statement; what it needs was made from it.
@@ -154,7 +154,7 @@ impl Resolver {
     }
 
     /// Writes out an operation whose result goes to `to`; `own` where nothing else is there.
-    fn into_view(
+    fn give_to(
         &mut self,
         apply: &Apply,
         to: &View,
@@ -182,13 +182,13 @@ impl Resolver {
                     let shaped = self.known(inner, None)?;
                     if own.as_ref().is_some_and(|own| self.is_same(own, &shaped)) {
                         own = None;
-                        self.into_view(inner, to, true, None, stmt, out)?;
+                        self.give_to(inner, to, true, None, stmt, out)?;
                         Operand::View(to.clone())
                     } else {
                         let name = self.fresh(&to.base);
                         self.declare(&name, None, Some(shaped), false, stmt, out)?;
                         let view = View { base: name, ops: vec![], span: inner.span };
-                        self.into_view(inner, &view, true, None, stmt, out)?;
+                        self.give_to(inner, &view, true, None, stmt, out)?;
                         Operand::View(view)
                     }
                 }
@@ -262,7 +262,7 @@ impl Resolver {
     }
 
     /// A spec without a body that the threads around it execute.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one statement")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of one statement")]
     fn leaf(
         &mut self,
         kind: SpecKind,

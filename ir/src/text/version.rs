@@ -99,10 +99,8 @@ fn spec(s: &Spec) -> Found {
             Operand::Value(e) => Some((e.span, "computed literals")),
         })
     };
-    let declared = || match s.declared.iter().flatten().next() {
-        Some(ty) => Some((ty.span, "results that are declared")),
-        None => None,
-    };
+    let declared =
+        || s.declared.iter().flatten().next().map(|ty| (ty.span, "results that are declared"));
     let attrs = || {
         s.attrs.iter().find_map(|a| match &a.value {
             AttrValue::View(v) => view(v),
