@@ -170,7 +170,7 @@ fn fitted(list: &[i64]) -> Option<Layout> {
         };
         let most = (2..=list.len() / step).take_while(|n| multiple(n - 1)).last()?;
         // Whole modes only.
-        let n = (2..=most).rev().find(|n| (list.len() / step) % n == 0)?;
+        let n = (2..=most).rev().find(|n| (list.len() / step).is_multiple_of(*n))?;
         modes.push(mode(i64::try_from(n).ok()?, stride));
         step *= n;
     }
