@@ -1,5 +1,5 @@
 // sigmoid_attention_v, line 18: Spec (%Q, %K, %G, %scale, %bias) -> (%V)
-// sm_80: grid 2, block 128, dynamic shared memory 32768 bytes
+// sm_80: grid 2, block 128, dynamic shared memory 24576 bytes
 
 #include <cuda_fp16.h>
 
@@ -25,19 +25,16 @@ sigmoid_attention_v(
   extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int j = blockIdx.x;  // line 28
-  __half* k = reinterpret_cast<__half*>(smem);  // line 29
+  alignas(16) __half k[64];  // line 29
+  unsigned* k_u32 = reinterpret_cast<unsigned*>(k);
   // line 30: Move (view of %K) -> (%k)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 33
-    // line 34: cp.async.cg.b128
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16;\n"
-        :
-        : "r"(shared_address(&k[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
-          "l"(&K[j * 4096 + i_2 * 1024 + tid * 8])
-        : "memory");
+  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 34
+    // line 35
+    *reinterpret_cast<unsigned*>(&k[i_2 * 2]) =
+        *reinterpret_cast<const unsigned*>(&K[j * 4096 + tid / 64 * 2048 + (i_2 / 2) % 4 * 512 +
+                        (tid / 4) % 8 * 64 + i_2 / 8 * 16 + i_2 % 2 * 8 + tid % 4 * 2]);
   }
-  asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 37
   alignas(16) float v[32];  // line 38
   // line 39: Init (0) -> (%v)
   #pragma unroll
@@ -45,7 +42,7 @@ sigmoid_attention_v(
     v[i_2] = 0.0f;  // line 42
   }
   for (int i = 0; i < 2; i += 1) {  // line 45
-    __half* q = reinterpret_cast<__half*>(smem + 8192);  // line 46
+    __half* q = reinterpret_cast<__half*>(smem);  // line 46
     // line 47: Move (view of %Q) -> (%q)
     #pragma unroll
     for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 50
@@ -57,11 +54,12 @@ sigmoid_attention_v(
             "l"(&Q[i * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    __half* g = reinterpret_cast<__half*>(smem + 16384);  // line 54
-    // line 55: Move (view of %G) -> (%g)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 54
+    __half* g = reinterpret_cast<__half*>(smem + 8192);  // line 55
+    // line 56: Move (view of %G) -> (%g)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 58
-      // line 59: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 59
+      // line 60: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -69,23 +67,23 @@ sigmoid_attention_v(
             "l"(&G[i * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 62
-    alignas(16) float s[32];  // line 63
-    // line 64: MatMul.set (%q, view of %k) -> (%s)
-    // line 65: Init (0) -> (%s)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 63
+    alignas(16) float s[32];  // line 64
+    // line 65: MatMul.set (%q, %k) -> (%s)
+    // line 66: Init (0) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 67
-      s[i_2] = 0.0f;  // line 68
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 68
+      s[i_2] = 0.0f;  // line 69
     }
-    {  // line 71: MatMul (%q, view of %k) -> (%s)
-      alignas(16) __half r[64];  // line 72
+    {  // line 72: MatMul (%q, %k) -> (%s)
+      alignas(16) __half r[64];  // line 73
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 73
-      __syncthreads();  // line 74
-      // line 75: Move (%q) -> (%r)
+      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 74
+      __syncthreads();  // line 75
+      // line 76: Move (%q) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 78
-        // line 79: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 79
+        // line 80: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -94,29 +92,14 @@ sigmoid_attention_v(
                               tid % 16 * 64 + i_2 / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 82
-      unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 83: Move (view of %k) -> (%r_2)
+      // line 83: MatMul (%r, %k) -> (%s)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 87
-        // line 88: ldmatrix.x4.b16
-        asm volatile(
-            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-            : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
-              "=r"(r_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&k[swizzle<3, 3, 3>(tid / 64 * 2048 + i_2 % 2 * 1024 +
-                              (tid / 16) % 2 * 512 + tid % 8 * 64 + i_2 / 2 * 16 +
-                              (tid / 8) % 2 * 8)]))
-            : "memory");
-      }
-      // line 91: MatMul (%r, %r_2) -> (%s)
-      #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 95
+      for (int kk = 0; kk < 4; kk += 1) {  // line 87
         #pragma unroll
-        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 96
+        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 88
           #pragma unroll
-          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 97
-            // line 98: mma.m16n8k16.f32.f16
+          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 89
+            // line 90: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -124,95 +107,97 @@ sigmoid_attention_v(
                   "+f"(s[j_2 * 8 + i_2 * 4 + 2]), "+f"(s[j_2 * 8 + i_2 * 4 + 3])
                 : "r"(r_u32[kk * 8 + i_2 * 4]), "r"(r_u32[kk * 8 + i_2 * 4 + 1]),
                   "r"(r_u32[kk * 8 + i_2 * 4 + 2]), "r"(r_u32[kk * 8 + i_2 * 4 + 3]),
-                  "r"(r_2_u32[kk * 8 + j_2 * 2]), "r"(r_2_u32[kk * 8 + j_2 * 2 + 1]));
+                  "r"(k_u32[kk * 8 + j_2 * 2]), "r"(k_u32[kk * 8 + j_2 * 2 + 1]));
           }
         }
       }
     }
-    float scale_r[1];  // line 107
-    // line 108: Move (%scale) -> (%scale_r)
-    scale_r[0] = scale;  // line 109
-    // line 111: BinaryPointwise.mul (%s, %scale_r) -> (%s)
+    float scale_r[1];  // line 99
+    // line 100: Move (%scale) -> (%scale_r)
+    scale_r[0] = scale;  // line 101
+    // line 103: BinaryPointwise.mul (%s, %scale_r) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 115
-      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 116
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 107
+      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 108
     }
-    float bias_r[1];  // line 119
-    // line 120: Move (%bias) -> (%bias_r)
-    bias_r[0] = bias;  // line 121
-    // line 123: BinaryPointwise.add (%s, %bias_r) -> (%s)
+    float bias_r[1];  // line 111
+    // line 112: Move (%bias) -> (%bias_r)
+    bias_r[0] = bias;  // line 113
+    // line 115: BinaryPointwise.add (%s, %bias_r) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 127
-      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 128
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 119
+      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 120
     }
-    alignas(16) __half p[32];  // line 131
-    alignas(16) float p_4[32];  // line 132
-    // line 133: UnaryPointwise.neg (%s) -> (%p_4)
+    alignas(16) __half p[32];  // line 123
+    alignas(16) float p_4[32];  // line 124
+    // line 125: UnaryPointwise.neg (%s) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 136
-      p_4[i_2] = -s[i_2];  // line 137
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 128
+      p_4[i_2] = -s[i_2];  // line 129
     }
-    // line 140: UnaryPointwise.exp (%p_4) -> (%p_4)
+    // line 132: UnaryPointwise.exp (%p_4) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 143
-      p_4[i_2] = expf(p_4[i_2]);  // line 144
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 135
+      p_4[i_2] = expf(p_4[i_2]);  // line 136
     }
-    // line 147: BinaryPointwise.add (%p_4, 1) -> (%p_4)
+    // line 139: BinaryPointwise.add (%p_4, 1) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 150
-      p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 151
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 142
+      p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 143
     }
-    // line 154: BinaryPointwise.div (1, %p_4) -> (%p_4)
+    // line 146: BinaryPointwise.div (1, %p_4) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 157
-      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 158
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 149
+      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 150
     }
-    // line 161: UnaryPointwise.cast (%p_4) -> (%p)
+    // line 153: UnaryPointwise.cast (%p_4) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 164
-      // line 165
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 156
+      // line 157
       *reinterpret_cast<__half2*>(&p[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p_4[i_2 * 2]));
     }
-    {  // line 168: MatMul (view of %p, %g) -> (%v)
-      alignas(16) __half p_r[32];  // line 169
-      // line 170: Move (view of %p) -> (%p_r)
+    {  // line 162: MatMul (view of %p, %g) -> (%v)
+      alignas(16) __half p_r[32];  // line 163
+      // line 164: Move (view of %p) -> (%p_r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 173
-        // line 174
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 167
+        // line 168
         *reinterpret_cast<uint4*>(&p_r[i_2 * 8]) = *reinterpret_cast<uint4*>(&p[i_2 * 8]);
       }
-      {  // line 177: MatMul (%p_r, %g) -> (%v)
-        alignas(16) __half r_3[64];  // line 178
-        unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-        // line 179: Move (%g) -> (%r_3)
+      {  // line 171: MatMul (%p_r, %g) -> (%v)
+        alignas(16) __half r_2[64];  // line 172
+        unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
+        asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 173
+        __syncthreads();  // line 174
+        // line 175: Move (%g) -> (%r_2)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 182
-          // line 183: ldmatrix.x4.trans.b16
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 178
+          // line 179: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-              : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
-                "=r"(r_3_u32[i_2 * 4 + 3])
+              : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
+                "=r"(r_2_u32[i_2 * 4 + 3])
               : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 / 2 * 1024 + tid % 16 * 64 +
                                 tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
               : "memory");
         }
-        __half* p_r_s = reinterpret_cast<__half*>(smem + 24576);  // line 186
-        alignas(16) __half p_r_r[64];  // line 187
+        __half* p_r_s = reinterpret_cast<__half*>(smem + 16384);  // line 184
+        alignas(16) __half p_r_r[64];  // line 185
         unsigned* p_r_r_u32 = reinterpret_cast<unsigned*>(p_r_r);
-        // line 188: Move (%p_r) -> (%p_r_s)
+        // line 186: Move (%p_r) -> (%p_r_s)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 191
-          // line 192
+        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 189
+          // line 190
           *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 +
                               i_2 % 4 * 512 + (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 +
                               tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
         }
-        __syncthreads();  // line 195
-        // line 196: Move (%p_r_s) -> (%p_r_r)
+        __syncthreads();  // line 193
+        // line 194: Move (%p_r_s) -> (%p_r_r)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 199
-          // line 200: ldmatrix.x4.trans.b16
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 197
+          // line 198: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]),
@@ -222,7 +207,7 @@ sigmoid_attention_v(
                                 (tid / 8) % 2 * 8)]))
               : "memory");
         }
-        // line 203: MatMul (%p_r_r, %r_3) -> (%v)
+        // line 203: MatMul (%p_r_r, %r_2) -> (%v)
         #pragma unroll
         for (int kk = 0; kk < 4; kk += 1) {  // line 207
           #pragma unroll
@@ -237,7 +222,7 @@ sigmoid_attention_v(
                     "+f"(v[j_2 * 8 + i_2 * 4 + 2]), "+f"(v[j_2 * 8 + i_2 * 4 + 3])
                   : "r"(p_r_r_u32[kk * 8 + i_2 * 4]), "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 1]),
                     "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 2]), "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 3]),
-                    "r"(r_3_u32[kk * 8 + j_2 * 2]), "r"(r_3_u32[kk * 8 + j_2 * 2 + 1]));
+                    "r"(r_2_u32[kk * 8 + j_2 * 2]), "r"(r_2_u32[kk * 8 + j_2 * 2 + 1]));
             }
           }
         }
