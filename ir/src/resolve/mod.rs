@@ -25,6 +25,8 @@ mod tensors;
 mod threads;
 mod types;
 
+pub(crate) use constants::literal;
+
 use crate::ast;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
