@@ -1,5 +1,5 @@
-//! A compiler that uses carbyne as a library: it writes a program as a text and another as a tree, has them decomposed, executes the result on arrays
-//! of its own, and prints CUDA C++.
+//! A compiler that uses carbyne as a library: it writes one program as a text and one as a tree, has them decomposed,
+//! executes the results on arrays of its own, and prints CUDA C++.
 //!
 //! `cargo run --package carbyne-embed --example embed`
 

@@ -60,12 +60,12 @@ fn every_statement_can_be_written() {
         let shared = k.allocate("shared", [64, 32], Scalar::F16, Memory::Sh);
         let acc = k.fill("acc", [64, 64], Scalar::F32, Num::real(-0.5));
         k.staged(2, "k", &tiles, |k, step| {
-            k.store(&shared, &a.tile([64, 32]).at((0, &step)));
+            k.store(&shared, a.tile([64, 32]).at((0, &step)));
             k.matmul_add(&shared, &a.tile([32, 64]).at((&step, 0)), &acc);
             k.barrier();
         });
         let own = k.copy("own", &tile, Memory::Rf);
-        let lower = own.iota(0).compare(BinaryOp::Le, &own.iota(1));
+        let lower = own.iota(0).compare(BinaryOp::Le, own.iota(1));
         let masked = k.compute("masked", lower.select(&own + &acc, 0));
         k.repeat("r", 2, |k, r| {
             k.when(r + &i, CmpOp::Lt, 1, |k| {

@@ -5,7 +5,7 @@ use carbyne_ir::link::{File, LoadError, link};
 use carbyne_ir::{resolve, text};
 
 /// The module `main` of these files, linked and written out.
-fn linked(files: &[(&str, &str)]) -> Result<String, Diagnostic> {
+fn linked(files: &[(&str, &str)]) -> Result<String, Box<Diagnostic>> {
     let of = |id: &str| files.iter().find(|(name, _)| *name == id).map(|(_, text)| *text);
     let src = of("main").unwrap();
     let module = text::parse(src).unwrap();
@@ -19,7 +19,7 @@ fn linked(files: &[(&str, &str)]) -> Result<String, Diagnostic> {
             Ok(File { id: id.to_owned(), text: text.to_owned() })
         }
     };
-    let first = |e: carbyne_ir::diag::Diagnostics| e.into_iter().next().unwrap();
+    let first = |e: carbyne_ir::diag::Diagnostics| Box::new(e.into_iter().next().unwrap());
     let module = link(&module, "main", &mut loader).map_err(first)?;
     let written = resolve::elaborate(&module, src).map_err(first)?.module;
     let written = text::print(&written);
