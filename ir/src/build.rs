@@ -26,7 +26,7 @@
 //!     k.store(&c.tile([64, 64]).at([&i, &j]), relu(&acc + &bias).cast(Scalar::F16));
 //! })?;
 //! let module = m.finish()?;
-//! # assert!(carbyne_ir::text::print(&module).contains("= cast(relu(%acc + %bias_row), f16)"));
+//! # assert!(carbyne_ir::text::print(&module).contains("= cast(relu(%acc + %bias_row), f16, loc="));
 //! # assert!(carbyne_ir::resolve::elaborate(&module, "").is_ok());
 //! # Ok(())
 //! # }
