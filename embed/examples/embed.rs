@@ -1,9 +1,12 @@
-//! A compiler that uses carbyne as a library: it writes a program, has it decomposed, executes the result on arrays
-//! of its own, and prints CUDA C++.
+//! A compiler that uses carbyne as a library: it writes one program as a text and one as a tree, has them decomposed,
+//! executes the results on arrays of its own, and prints CUDA C++.
 //!
 //! `cargo run --package carbyne-embed --example embed`
 
-use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};
+use carbyne_embed::build::{Builder, Compute, relu};
+use carbyne_embed::{
+    Arch, Array, AtomTable, Checked, Diagnostics, Memory, Module, Options, Scalar, cuda,
+};
 use std::error::Error;
 
 const M: u64 = 64;
@@ -37,6 +40,45 @@ Spec @rmsnorm <<<#grid, #cta>>> (%X) -> (%Y) means {
 }
 ";
 
+/// A matrix product with bias and relu, as a tree: a block computes a tile of 64 by 64.
+fn gemm() -> Result<Module, Diagnostics> {
+    let mut m = Builder::new();
+    let (a, b) = (m.tensor("A", [128, 64], Scalar::F16), m.tensor("B", [64, 128], Scalar::F16));
+    let (bias, c) =
+        (m.tensor("bias", [1, 128], Scalar::F32), m.tensor("C", [128, 128], Scalar::F16));
+    m.kernel("gemm", [("i", 2), ("j", 2)], 128, &[&a, &b, &bias], &[&c], |k, [i, j]| {
+        let acc = k.fill("acc", [64, 64], Scalar::F32, 0);
+        k.repeat("k", 64 / 32, |k, step| {
+            let a = k.copy("a", &a.tile([64, 32]).at([&i, &step]), Memory::Sh);
+            let b = k.copy("b", &b.tile([32, 64]).at([&step, &j]), Memory::Sh);
+            k.matmul_add(&a, &b, &acc);
+        });
+        let bias = k.copy("bias_row", &bias.tile([1, 64]).at((0, &j)), Memory::Rf);
+        k.store(&c.tile([64, 64]).at([&i, &j]), relu(&acc + &bias).cast(Scalar::F16));
+    })?;
+    m.finish()
+}
+
+/// Decomposes the product, executes it, and compares an element with what is computed here.
+fn product(table: &AtomTable) -> Result<(), Box<dyn Error>> {
+    let decomposed = Checked::of_module(&gemm()?)?.decompose(table)?;
+    let array = |shape: [u64; 2], of: f64| {
+        Array::from_numbers(Scalar::F16, &shape, &vec![of; (shape[0] * shape[1]) as usize])
+    };
+    let columns: Vec<f64> = (0..128).map(|j| f64::from(j) - 64.0).collect();
+    let bias = Array::from_numbers(Scalar::F32, &[1, 128], &columns)?;
+    let arrays = [("A", array([128, 64], 0.5)?), ("B", array([64, 128], 1.0)?), ("bias", bias)];
+    let arrays = arrays.map(|(name, array)| (name.to_owned(), array)).into();
+    let options = Options { arrays, ..Options::default() };
+    let report = Checked::new(&decomposed.text)?.simulate(table, &options)?;
+    let c = report.outputs.get("C").ok_or("%C is not complete")?;
+    let wrong = c.numbers().zip(columns.iter().cycle()).find(|(c, j)| *c != (32.0 + **j).max(0.0));
+    match wrong {
+        Some((c, j)) => Err(format!("{c} where the bias is {j}").into()),
+        None => Ok(()),
+    }
+}
+
 /// Runs the example.
 ///
 /// # Errors
@@ -60,6 +102,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
             return Err(format!("row {row}: {v} became {y}").into());
         }
     }
+    product(&table)?;
     for kernel in cuda(&decomposed, &table)? {
         let lines = kernel.source.lines().count();
         println!("{}: {lines} lines of CUDA C++, block {}", kernel.name, kernel.block);

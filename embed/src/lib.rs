@@ -44,11 +44,12 @@ pub use carbyne_codegen::CudaKernel;
 pub use carbyne_decompose::Decomposed;
 pub use carbyne_decompose::certificate::{Certificate, Relation};
 pub use carbyne_decompose::solve::Search;
-pub use carbyne_ir::ast::Module;
+pub use carbyne_ir::ast::{BinaryOp, CmpOp, Module, ReduceOp, SpecKind};
+pub use carbyne_ir::build;
 pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 pub use carbyne_ir::link::{File, LoadError, Loader};
 pub use carbyne_ir::program::Program;
-pub use carbyne_ir::scalar::Scalar;
+pub use carbyne_ir::scalar::{Memory, Scalar};
 pub use carbyne_simulate::{Array, ArrayError, Inputs, Options, Report};
 
 use carbyne_ir::link::link;

@@ -154,6 +154,7 @@ impl Stmt {
     pub fn loc(&self) -> Option<&str> {
         match &self.kind {
             StmtKind::Spec(spec) => spec.loc(),
+            StmtKind::Assign { value: TensorExpr::Apply(apply), .. } => loc_of(&apply.attrs),
             _ => None,
         }
     }
@@ -769,11 +770,16 @@ impl Spec {
 
     /// Where the spec comes from in a program that this one was made of, as that says it (`loc=`).
     pub fn loc(&self) -> Option<&str> {
-        self.attrs.iter().find_map(|attr| match &attr.value {
-            AttrValue::Text(text) if attr.key.text == "loc" => Some(text.as_str()),
-            _ => None,
-        })
+        loc_of(&self.attrs)
     }
+}
+
+/// The value of `loc=`.
+fn loc_of(attrs: &[Attr]) -> Option<&str> {
+    attrs.iter().find_map(|attr| match &attr.value {
+        AttrValue::Text(text) if attr.key.text == "loc" => Some(text.as_str()),
+        _ => None,
+    })
 }
 
 /// A read operand.

@@ -148,6 +148,8 @@ pub mod tuple;
 #[cfg(feature = "text")]
 pub mod ast;
 #[cfg(feature = "text")]
+pub mod build;
+#[cfg(feature = "text")]
 pub mod diag;
 #[cfg(feature = "text")]
 pub mod expand;

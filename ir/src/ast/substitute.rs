@@ -88,6 +88,19 @@ impl Substitution {
         Ok(block)
     }
 
+    /// Replaces names in statements and their bodies. They stay the same statements.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn in_place(&mut self, stmts: &mut [Stmt]) -> Result<(), Unfit> {
+        let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
+        while let Some(stmt) = todo.pop() {
+            self.head(stmt)?;
+            todo.extend(stmt.kind.blocks_mut().flat_map(|b| b.stmts.iter_mut()));
+        }
+        Ok(())
+    }
+
     /// Replaces names in a statement, not in its bodies.
     ///
     /// # Errors

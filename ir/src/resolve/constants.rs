@@ -175,7 +175,7 @@ impl Resolver {
 }
 
 /// A number as a literal that reads back to itself.
-pub(super) fn literal(v: f64) -> String {
+pub(crate) fn literal(v: f64) -> String {
     let whole = v.fract() == 0.0 && v.abs() < 1e15 && !(v == 0.0 && v.is_sign_negative());
     match v {
         _ if v.is_nan() => "nan".to_owned(),

@@ -1,10 +1,13 @@
 //! Who executes a spec: what is inherited, narrowed, or declared by the head of a kernel.
 
+use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Exec as Written, Group, ThreadScalar, View};
+use crate::ast::visit::Walk;
+use crate::ast::{self, Exec as Written, Group, Substitution, ThreadScalar, View};
 use crate::diag::{Code, Diagnostic};
 use crate::program::{Exec, Stmt};
 use crate::span::Span;
+use std::collections::HashSet;
 
 /// Who executes a body.
 pub(super) struct Around {
@@ -13,7 +16,56 @@ pub(super) struct Around {
     pub(super) exec: Exec,
 }
 
+/// Names of threads that heads of kernels declare, each known in its kernel only.
+#[derive(Default)]
+pub(super) struct Heads {
+    /// Of the kernel that is read.
+    open: Vec<String>,
+    /// Names that others have in the module that is written out, where all of them are known everywhere below.
+    taken: HashSet<String>,
+}
+
+impl Heads {
+    /// Of a module that is about to be resolved.
+    pub(super) fn of(module: &ast::Module) -> Self {
+        let mut heads = Heads::default();
+        for stmt in Walk::new(&module.items).stmts() {
+            if let ast::StmtKind::ThreadDecl { name, .. } | ast::StmtKind::ThreadDef { name, .. } =
+                &stmt.kind
+            {
+                heads.taken.insert(name.text.clone());
+            }
+        }
+        heads
+    }
+}
+
 impl Resolver {
+    /// Forgets the threads that the head of a kernel declared. Those whose names others have, too, get names of their
+    /// own in what was written out from the statement of that number on.
+    pub(super) fn leave_head(&mut self, at: usize) {
+        if self.depth > 0 {
+            return;
+        }
+        let mut by = Substitution { budget: usize::MAX, ..Substitution::default() };
+        for name in std::mem::take(&mut self.heads.open) {
+            self.scopes.unbind(Sigil::Thread, &name);
+            let mut free = name.clone();
+            let mut n = 2;
+            while !self.heads.taken.insert(free.clone()) {
+                free = format!("{name}_{n}");
+                n += 1;
+            }
+            if free != name {
+                by.threads.insert(name, free);
+            }
+        }
+        if let Some(written) = self.written.as_mut().filter(|_| !by.threads.is_empty()) {
+            // Names of threads are replaced by names, which always fit.
+            let _ = by.in_place(written.get_mut(at..).unwrap_or_default());
+        }
+    }
+
     /// The executors of a spec, both written; none where they are, or where there are none to inherit.
     pub(super) fn executors(&mut self, spec: &ast::Spec) -> Fallible<Option<Written>> {
         let around = self.around.last().map(|a| (a.blocks.clone(), a.threads.clone(), a.exec));
@@ -72,6 +124,7 @@ impl Resolver {
             };
             let kind = ast::StmtKind::ThreadDecl { name: name.clone(), ty };
             self.plain(&ast::Stmt::derived(kind, stmt), out)?;
+            self.heads.open.push(name.text.clone());
             let view = View { base: name.clone(), ops: vec![], span: name.span };
             if modes.iter().any(|(index, _)| index.is_some()) {
                 let names = modes.iter().enumerate().map(|(i, (index, _))| match index {

@@ -25,6 +25,8 @@ mod tensors;
 mod threads;
 mod types;
 
+pub(crate) use constants::literal;
+
 use crate::ast;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
@@ -82,6 +84,7 @@ fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Di
     let mut r = Resolver::new(src);
     r.version = module.version;
     r.parts = parts::Parts::of(module);
+    r.heads = launch::Heads::of(module);
     r.written = write.then(Vec::new);
     if module.version > 1 {
         r.taken = names_of(module);
@@ -122,6 +125,8 @@ struct Resolver {
     read: HashSet<crate::program::BufferId>,
     /// Sub-specs.
     parts: parts::Parts,
+    /// Threads that heads of kernels declare.
+    heads: launch::Heads,
     /// Open blocks.
     blocks: usize,
     /// Whether the last statement was a spec of which something had to be written out.
@@ -169,6 +174,7 @@ impl Resolver {
             declared: vec![],
             read: HashSet::new(),
             parts: parts::Parts::default(),
+            heads: launch::Heads::default(),
             blocks: 0,
             depth: 0,
             holds: vec![],
@@ -262,8 +268,9 @@ impl Resolver {
             ast::StmtKind::Def(def) => self.define(stmt, def),
             ast::StmtKind::Import(path) => fail(self.unread_import(path)),
             ast::StmtKind::Spec(spec) if self.version > 1 => {
-                match self.short_spec(stmt, spec, out)? {
-                    Some(spec) => {
+                let at = self.written.as_ref().map_or(0, Vec::len);
+                let done = match self.short_spec(stmt, spec, out) {
+                    Ok(Some(spec)) => {
                         // The same statement, all of it written; only comments go elsewhere.
                         let kind = ast::StmtKind::Spec(spec);
                         let plain = ast::Stmt {
@@ -275,8 +282,11 @@ impl Resolver {
                         self.spelled_out = true;
                         done
                     }
-                    None => self.plain(stmt, out),
-                }
+                    Ok(None) => self.plain(stmt, out),
+                    Err(e) => Err(e),
+                };
+                self.leave_head(at);
+                done
             }
             _ => self.plain(stmt, out),
         }

@@ -82,6 +82,11 @@ impl Scopes {
         Ok(())
     }
 
+    /// Forgets a name that no open block bound.
+    pub(super) fn unbind(&mut self, sigil: Sigil, name: &str) {
+        self.names.remove(&(sigil, name.to_owned()));
+    }
+
     pub(super) fn get(&self, sigil: Sigil, name: &str) -> Option<Binding> {
         self.names.get(&(sigil, name.to_owned())).map(|(_, b)| *b)
     }

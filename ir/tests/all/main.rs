@@ -2,6 +2,8 @@
 //!
 //! Without the feature `text` those of the algebra and the kit are left.
 
+#[cfg(feature = "text")]
+mod build;
 mod kit_bugs;
 mod kit_catches;
 mod kit_laws;

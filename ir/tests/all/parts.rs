@@ -165,3 +165,33 @@ fn what_is_written_out_is_bounded() {
     assert_eq!(refused(&kernel(&defs, &body(limits::MAX_CALLS))).0, Code::TooDeep);
     written_out(&kernel(&defs, &body(limits::MAX_CALLS - 1)));
 }
+
+#[test]
+fn heads_declare_threads_for_their_kernel() {
+    let one = |name: &str, n: u32, more: &str| {
+        format!(
+            "Spec @{name} <<<#grid:[@i < {n}, 2], #cta:[32]>>> (%A) -> (%B) {{\n#w = #cta.tile([8])\n\
+             {more}%t = %A * 2.0\n%B = cast(%t, f16)\nMove <<<#grid, #cta>>> (%B) -> (%B)\n}}\n"
+        )
+    };
+    let head = "carbyne 2\n%A:[8,64].f32.GL\n%B:[8,64].f16.GL\n";
+    let src = format!("{head}{}{}{}", one("a", 8, ""), one("b", 4, ""), "#cta_2:[64].thread\n");
+    let written = written_out(&src);
+    for part in [
+        "#grid:[(8,2):(1,8)].block\n#cta:[32].thread\nSpec @a <<<#grid, #cta>>>",
+        "#grid_2:[(4,2):(1,4)].block\n#cta_3:[32].thread\nSpec @b <<<#grid_2, #cta_3>>>",
+        "@i, @grid_1 = #grid_2.indices()",
+        "#w = #cta_3.tile([8])",
+    ] {
+        assert!(written.contains(part), "`{part}` in\n{written}");
+    }
+    // Unknown behind its kernel, and not hidden by its body.
+    let behind = format!("{head}{}Move <<<#grid, #cta>>> (%A) -> (%A)\n", one("a", 8, ""));
+    assert_eq!(refused(&behind).0, Code::UnknownName);
+    let twice = one("b", 8, "#grid = #cta.tile([4])\n");
+    let (code, message) = refused(&format!("{head}{}{twice}", one("a", 8, "")));
+    assert_eq!((code, message.as_str()), (Code::Redefined, "`#grid` is defined twice"));
+    // What the top level declares is not hidden, either.
+    let top = format!("{head}#grid:[8].block\n{}", one("a", 8, ""));
+    assert_eq!(refused(&top).0, Code::Redefined);
+}

@@ -3,7 +3,8 @@
 //! `outside-compiler M N K` writes a matrix product of these extents, has it decomposed for sm_80, executes the
 //! result on numbers of its own, and prints CUDA C++ with the launch.
 
-use carbyne_embed::{Arch, Array, AtomTable, Checked, CudaKernel, Module, Options, Scalar, cuda};
+use carbyne_embed::build::{Builder, statements::word};
+use carbyne_embed::{Arch, Array, AtomTable, Checked, CudaKernel, Module, Options, Scalar, SpecKind, cuda};
 use std::error::Error;
 
 /// A kernel that is ready to be launched, and the numbers that it computed of the ones that it was tried on.
@@ -19,17 +20,15 @@ struct Compiled {
 /// Extents of the matrix product, rows, columns and depth.
 type Extents = (u64, u64, u64);
 
-/// What is computed: nobody says how.
-fn source((m, n, k): Extents) -> String {
-    format!(
-        "carbyne 1\n%A:[{m},{k}].f16.GL\n%B:[{k},{n}].f16.GL\n%C:[{m},{n}].f32.GL\n\
-         MatMul.set @gemm (%A, %B) -> (%C) acc=f32\n"
-    )
-}
-
-/// The same program as a tree, which a compiler builds in memory.
-fn tree(extents: Extents) -> Result<Module, Box<dyn Error>> {
-    Ok(Checked::new(&source(extents))?.module().clone())
+/// What is computed, as a tree: nobody says how.
+fn tree((m, n, k): Extents) -> Result<Module, Box<dyn Error>> {
+    let [m, n, k] = [i64::try_from(m)?, i64::try_from(n)?, i64::try_from(k)?];
+    let mut module = Builder::new();
+    let a = module.tensor("A", [m, k], Scalar::F16);
+    let b = module.tensor("B", [k, n], Scalar::F16);
+    let c = module.tensor("C", [m, n], Scalar::F32);
+    module.spec(SpecKind::MatMulSet, "gemm", &[&a, &b], &c, vec![word("acc", "f32")])?;
+    Ok(module.finish()?)
 }
 
 fn compile(extents: Extents) -> Result<Compiled, Box<dyn Error>> {
