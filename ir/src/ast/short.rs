@@ -182,7 +182,7 @@ pub(crate) fn operator(op: BinaryOp) -> Option<(&'static str, u8)> {
     })
 }
 
-/// An entry of [`ViewOp::Pick`].
+/// An entry of [`super::ViewOp::Pick`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pick {
     /// `_`

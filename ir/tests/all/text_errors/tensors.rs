@@ -14,7 +14,7 @@ fn types_and_views() {
     check(
         "%A:[8].f16.SM",
         expect![[r#"
-            P0001 2:12 "SM" unknown memory `SM` (use `GL`, `SH`, `RF`, `IX` or `PM`)
+            P0001 2:12 "SM" unknown memory `SM` (use `GL`, `SH` or `RF`)
         "#]],
     );
     check(
