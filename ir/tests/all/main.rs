@@ -33,4 +33,5 @@ mod text_limits;
 mod text_oracles;
 #[cfg(feature = "text")]
 mod text_properties;
+#[cfg(feature = "text")]
 mod text_quotes;
