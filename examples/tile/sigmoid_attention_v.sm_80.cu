@@ -54,12 +54,11 @@ sigmoid_attention_v(
             "l"(&Q[i * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 54
-    __half* g = reinterpret_cast<__half*>(smem + 8192);  // line 55
-    // line 56: Move (view of %G) -> (%g)
+    __half* g = reinterpret_cast<__half*>(smem + 8192);  // line 54
+    // line 55: Move (view of %G) -> (%g)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 59
-      // line 60: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 58
+      // line 59: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -67,23 +66,23 @@ sigmoid_attention_v(
             "l"(&G[i * 4096 + i_2 * 1024 + tid * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 63
-    alignas(16) float s[32];  // line 64
-    // line 65: MatMul.set (%q, %k) -> (%s)
-    // line 66: Init (0) -> (%s)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 62
+    alignas(16) float s[32];  // line 63
+    // line 64: MatMul.set (%q, %k) -> (%s)
+    // line 65: Init (0) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 68
-      s[i_2] = 0.0f;  // line 69
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 67
+      s[i_2] = 0.0f;  // line 68
     }
-    {  // line 72: MatMul (%q, %k) -> (%s)
-      alignas(16) __half r[64];  // line 73
+    {  // line 71: MatMul (%q, %k) -> (%s)
+      alignas(16) __half r[64];  // line 72
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 74
-      __syncthreads();  // line 75
-      // line 76: Move (%q) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 73
+      __syncthreads();  // line 74
+      // line 75: Move (%q) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 79
-        // line 80: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 78
+        // line 79: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -92,14 +91,14 @@ sigmoid_attention_v(
                               tid % 16 * 64 + i_2 / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 83: MatMul (%r, %k) -> (%s)
+      // line 82: MatMul (%r, %k) -> (%s)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 87
+      for (int kk = 0; kk < 4; kk += 1) {  // line 86
         #pragma unroll
-        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 88
+        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 87
           #pragma unroll
-          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 89
-            // line 90: mma.m16n8k16.f32.f16
+          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 88
+            // line 89: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -112,68 +111,66 @@ sigmoid_attention_v(
         }
       }
     }
-    float scale_r[1];  // line 99
-    // line 100: Move (%scale) -> (%scale_r)
-    scale_r[0] = scale;  // line 101
-    // line 103: BinaryPointwise.mul (%s, %scale_r) -> (%s)
+    float scale_r[1];  // line 98
+    // line 99: Move (%scale) -> (%scale_r)
+    scale_r[0] = scale;  // line 100
+    // line 102: BinaryPointwise.mul (%s, %scale_r) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 107
-      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 108
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 106
+      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 107
     }
-    float bias_r[1];  // line 111
-    // line 112: Move (%bias) -> (%bias_r)
-    bias_r[0] = bias;  // line 113
-    // line 115: BinaryPointwise.add (%s, %bias_r) -> (%s)
+    float bias_r[1];  // line 110
+    // line 111: Move (%bias) -> (%bias_r)
+    bias_r[0] = bias;  // line 112
+    // line 114: BinaryPointwise.add (%s, %bias_r) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 119
-      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 120
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 118
+      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 119
     }
-    alignas(16) __half p[32];  // line 123
-    alignas(16) float p_4[32];  // line 124
-    // line 125: UnaryPointwise.neg (%s) -> (%p_4)
+    alignas(16) __half p[32];  // line 122
+    alignas(16) float p_4[32];  // line 123
+    // line 124: UnaryPointwise.neg (%s) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 128
-      p_4[i_2] = -s[i_2];  // line 129
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 127
+      p_4[i_2] = -s[i_2];  // line 128
     }
-    // line 132: UnaryPointwise.exp (%p_4) -> (%p_4)
+    // line 131: UnaryPointwise.exp (%p_4) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 135
-      p_4[i_2] = expf(p_4[i_2]);  // line 136
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 134
+      p_4[i_2] = expf(p_4[i_2]);  // line 135
     }
-    // line 139: BinaryPointwise.add (%p_4, 1) -> (%p_4)
+    // line 138: BinaryPointwise.add (%p_4, 1) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 142
-      p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 143
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 141
+      p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 142
     }
-    // line 146: BinaryPointwise.div (1, %p_4) -> (%p_4)
+    // line 145: BinaryPointwise.div (1, %p_4) -> (%p_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 149
-      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 150
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 148
+      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 149
     }
-    // line 153: UnaryPointwise.cast (%p_4) -> (%p)
+    // line 152: UnaryPointwise.cast (%p_4) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 156
-      // line 157
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 155
+      // line 156
       *reinterpret_cast<__half2*>(&p[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p_4[i_2 * 2]));
     }
-    {  // line 162: MatMul (view of %p, %g) -> (%v)
-      alignas(16) __half p_r[32];  // line 163
-      // line 164: Move (view of %p) -> (%p_r)
+    {  // line 159: MatMul (view of %p, %g) -> (%v)
+      alignas(16) __half p_r[32];  // line 160
+      // line 161: Move (view of %p) -> (%p_r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 167
-        // line 168
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 164
+        // line 165
         *reinterpret_cast<uint4*>(&p_r[i_2 * 8]) = *reinterpret_cast<uint4*>(&p[i_2 * 8]);
       }
-      {  // line 171: MatMul (%p_r, %g) -> (%v)
-        alignas(16) __half r_2[64];  // line 172
+      {  // line 168: MatMul (%p_r, %g) -> (%v)
+        alignas(16) __half r_2[64];  // line 169
         unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-        asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 173
-        __syncthreads();  // line 174
-        // line 175: Move (%g) -> (%r_2)
+        // line 170: Move (%g) -> (%r_2)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 178
-          // line 179: ldmatrix.x4.trans.b16
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 173
+          // line 174: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
@@ -182,22 +179,22 @@ sigmoid_attention_v(
                                 tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
               : "memory");
         }
-        __half* p_r_s = reinterpret_cast<__half*>(smem + 16384);  // line 184
-        alignas(16) __half p_r_r[64];  // line 185
+        __half* p_r_s = reinterpret_cast<__half*>(smem + 16384);  // line 177
+        alignas(16) __half p_r_r[64];  // line 178
         unsigned* p_r_r_u32 = reinterpret_cast<unsigned*>(p_r_r);
-        // line 186: Move (%p_r) -> (%p_r_s)
+        // line 179: Move (%p_r) -> (%p_r_s)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 189
-          // line 190
+        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 182
+          // line 183
           *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 +
                               i_2 % 4 * 512 + (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 +
                               tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
         }
-        __syncthreads();  // line 193
-        // line 194: Move (%p_r_s) -> (%p_r_r)
+        __syncthreads();  // line 186
+        // line 187: Move (%p_r_s) -> (%p_r_r)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 197
-          // line 198: ldmatrix.x4.trans.b16
+        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 190
+          // line 191: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]),
@@ -207,14 +204,14 @@ sigmoid_attention_v(
                                 (tid / 8) % 2 * 8)]))
               : "memory");
         }
-        // line 203: MatMul (%p_r_r, %r_2) -> (%v)
+        // line 194: MatMul (%p_r_r, %r_2) -> (%v)
         #pragma unroll
-        for (int kk = 0; kk < 4; kk += 1) {  // line 207
+        for (int kk = 0; kk < 4; kk += 1) {  // line 198
           #pragma unroll
-          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 208
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 199
             #pragma unroll
-            for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 209
-              // line 210: mma.m16n8k16.f32.f16
+            for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 200
+              // line 201: mma.m16n8k16.f32.f16
               asm volatile(
                   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                   "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -229,10 +226,10 @@ sigmoid_attention_v(
       }
     }
   }
-  // line 220: Move (%v) -> (view of %V)
+  // line 211: Move (%v) -> (view of %V)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 223
-    // line 224
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 214
+    // line 215
     *reinterpret_cast<uint2*>(&V[j * 4096 + (tid / 32) % 2 * 2048 + i_2 % 4 * 512 +
                     (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 + tid % 4 * 2]) =
         *reinterpret_cast<uint2*>(&v[i_2 * 2]);
