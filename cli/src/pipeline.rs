@@ -7,7 +7,7 @@ use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
-use carbyne_ir::resolve::{self, Elaborated};
+use carbyne_ir::resolve;
 use carbyne_ir::text;
 use std::io::Read;
 use std::path::Path;
@@ -60,9 +60,10 @@ pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
 
 /// The module without short forms, and the program that it means, well formed.
 pub(crate) fn written_out(source: &Source) -> Result<(Module, Program), Failure> {
-    let (module, _) = verified(source)?;
-    let Elaborated { module, program } =
-        resolve::elaborate(&module, &source.text).map_err(|e| Failure::program(source, e))?;
+    let module = resolve::elaborate(&parsed(source)?, &source.text)
+        .map_err(|e| Failure::program(source, e))?;
+    let program = carbyne_decompose::checked(&module, &source.text)
+        .map_err(|e| Failure::program(source, e))?;
     Ok((module, program))
 }
 

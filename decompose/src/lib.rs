@@ -92,7 +92,7 @@ pub fn decompose_with(
     let elaborated = resolve::elaborate(module, src)?;
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
-    let module = &elaborated.module;
+    let module = &elaborated;
     attempt(given, module, src, table, search).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, search, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {

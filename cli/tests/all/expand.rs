@@ -2,7 +2,6 @@
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::program::{Program, show_levels};
-use carbyne_ir::resolve::Elaborated;
 use carbyne_ir::{expand, resolve, text};
 
 /// The program as text that two arenas share.
@@ -29,8 +28,8 @@ fn summary(p: &Program) -> String {
 /// Expands a text; why it is wrong where it is.
 fn check(source: &str) -> Result<String, String> {
     let module = text::parse(source).map_err(|e| format!("{e:?}"))?;
-    let written = resolve::elaborate(&module, source).map_err(|e| format!("{e:?}"))?;
-    let Elaborated { module, program } = written;
+    let module = resolve::elaborate(&module, source).map_err(|e| format!("{e:?}"))?;
+    let program = resolve::resolve(&module, source).map_err(|e| format!("{e:?}"))?;
     let once = text::print(&expand::expand(&module, &program));
     let module = text::parse(&once).map_err(|e| format!("{e:?}\n{once}"))?;
     let again = resolve::resolve(&module, &once).map_err(|e| format!("{e:?}\n{once}"))?;

@@ -20,8 +20,7 @@ pub(super) struct Constants {
 struct Constant {
     /// None where only a real number is meant.
     integer: Option<Dim>,
-    /// None where it is no constant.
-    real: Option<f64>,
+    real: f64,
     /// Where it was used as the one and as the other.
     used: [Cell<Option<Span>>; 2],
 }
@@ -82,7 +81,6 @@ impl Resolver {
                     Some(Dim::Const(n)) if n as f64 == real => Binding::Index(Dim::Const(n)),
                     _ => {
                         let used = [Cell::new(None), Cell::new(None)];
-                        let real = Some(real);
                         self.constants.list.push(Constant { integer, real, used });
                         Binding::Constant(self.constants.list.len() - 1)
                     }
@@ -118,6 +116,11 @@ impl Resolver {
         true
     }
 
+    /// A literal that is computed.
+    pub(super) fn computed(&self, e: &Expr) -> Fallible<ast::Number> {
+        Ok(ast::Number { text: literal(self.real(e)?), span: e.span })
+    }
+
     /// The value of a number where a literal is due, in binary64.
     pub(super) fn real(&self, e: &Expr) -> Fallible<f64> {
         let of = |text: &str, span: Span| match text.parse::<f64>() {
@@ -147,10 +150,7 @@ impl Resolver {
                         ),
                     );
                 }
-                Some(Binding::Constant(i)) => match self.constants.used(i, name, e.span, 1)?.real {
-                    Some(v) => v,
-                    None => return Err(Box::new(self.silent(e.span))),
-                },
+                Some(Binding::Constant(i)) => self.constants.used(i, name, e.span, 1)?.real,
                 Some(_) => return Err(Box::new(self.silent(e.span))),
                 None if matches!(name.as_str(), "inf" | "nan") => of(name, e.span)?,
                 None => return Err(self.unknown(Sigil::Index, name, e.span)),

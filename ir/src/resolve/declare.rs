@@ -1,11 +1,11 @@
 //! Results that declare tensors: their extents, type and place.
 
-use super::constants::literal;
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
+use crate::layout::Layout;
 use crate::leaf::Leaf;
 use crate::program::{BufferId, Stmt};
 use crate::scalar::{Memory, Scalar};
@@ -54,8 +54,7 @@ impl Resolver {
         spec.exec = exec.or(spec.exec.take());
         for input in &mut spec.inputs {
             if let Operand::Value(e) = input {
-                let text = literal(self.real(e)?);
-                *input = Operand::Number(ast::Number { text, span: e.span });
+                *input = Operand::Number(self.computed(e)?);
             }
         }
         for i in new {
@@ -196,26 +195,13 @@ impl Resolver {
             );
         }
         let levels = self.declared_levels(&whole.levels)?;
-        let sizes: Vec<Dim> = levels
-            .iter()
-            .flat_map(|l| l.modes())
-            .map(|m| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(ty.span, &e)))
-            .collect::<Fallible<_>>()?;
-        let same = sizes.len() == shaped.extents.len()
-            && sizes
-                .iter()
-                .zip(&shaped.extents)
-                .all(|(a, b)| Leaf::eq(&self.p.arena, *a, *b).is_true());
-        if ty.levels.is_empty() || same {
+        let sizes = self.sizes(&levels, ty.span)?;
+        if ty.levels.is_empty() || self.same_extents(&sizes, &shaped.extents) {
             return Ok(());
         }
-        let show = |all: &[Dim]| {
-            let all: Vec<String> =
-                all.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
-            format!("[{}]", all.join(","))
-        };
+        let (written, given) = (self.shown_extents(&sizes), self.shown_extents(&shaped.extents));
         mismatch(
-            format!("written {}, the spec gives {}", show(&sizes), show(&shaped.extents)),
+            format!("written {written}, the spec gives {given}"),
             "correct the extents, or leave them out".to_owned(),
         )
     }
@@ -237,14 +223,34 @@ impl Resolver {
         let mut inputs = vec![];
         for input in &spec.inputs {
             inputs.push(match input {
-                Operand::View(v) => {
-                    let t = self.looked_at(v)?;
-                    Some(t)
-                }
+                Operand::View(v) => Some(self.looked_at(v)?),
                 Operand::Number(_) | Operand::Value(_) => None,
             });
         }
         self.gives(spec.kind, &inputs, &spec.attrs, ty.and_then(|t| t.scalar), spec.span)
+    }
+
+    /// The extents of all modes, outermost level first.
+    pub(super) fn sizes(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<Vec<Dim>> {
+        let size =
+            |m: Layout<Dim>| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(span, &e));
+        levels.iter().flat_map(Layout::modes).map(size).collect()
+    }
+
+    /// Whether extents are known to be the same, mode by mode.
+    pub(super) fn same_extents(&self, a: &[Dim], b: &[Dim]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_equal(*a, *b))
+    }
+
+    pub(super) fn is_equal(&self, a: Dim, b: Dim) -> bool {
+        Leaf::eq(&self.p.arena, a, b).is_true()
+    }
+
+    /// `[64,n]`
+    pub(super) fn shown_extents(&self, extents: &[Dim]) -> String {
+        let all: Vec<String> =
+            extents.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
+        format!("[{}]", all.join(","))
     }
 
     /// Extents and type of a view, which stays no tensor of the program.
@@ -253,12 +259,7 @@ impl Resolver {
             true => self.p.tensors[self.tensor_named(&view.base.text, view.base.span)?].clone(),
             false => self.data_view(view)?,
         };
-        let extents = tensor
-            .concat()
-            .modes()
-            .iter()
-            .map(|m| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(view.span, &e)))
-            .collect::<Fallible<_>>()?;
+        let extents = self.sizes(&tensor.levels, view.span)?;
         Ok(Shaped { extents, scalar: self.p.buffers[tensor.buffer].scalar })
     }
 

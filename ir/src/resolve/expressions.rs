@@ -3,17 +3,24 @@
 //! An operation whose result has the type of what it is computed from writes over it, so that `exp(%s - %max)` takes
 //! one tensor: intermediate results are nobody else's.
 
-use super::constants::literal;
 use super::declare::Shaped;
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Apply, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::leaf::Leaf;
 use crate::program::{Stmt, StmtKind};
 use crate::scalar::Scalar;
 use crate::span::Span;
+
+/// A tensor that is written has a type behind its name.
+pub(super) fn declared_again(target: &View, ty: &ResultType) -> Diagnostic {
+    let message = format!("`%{}` is defined twice", target.base.text);
+    Diagnostic::new(Code::Redefined, target.span, message)
+        .label("declared again by its type")
+        .related(ty.span, "this type")
+        .help("leave the type out to write the tensor, or choose another name")
+}
 
 impl Resolver {
     /// `%p = exp(%s - %max)`, in the body of a spec.
@@ -54,16 +61,7 @@ impl Resolver {
         }
         let is_new = self.is_new(target);
         if let Some(ty) = ty.filter(|_| !is_new) {
-            return fail(
-                Diagnostic::new(
-                    Code::Redefined,
-                    target.span,
-                    format!("`%{}` is defined twice", target.base.text),
-                )
-                .label("declared again by its type")
-                .related(ty.span, "this type")
-                .help("leave the type out to write the tensor, or choose another name"),
-            );
+            return fail(declared_again(target, ty));
         }
         let wanted = match is_new {
             true => ty.and_then(|t| t.scalar),
@@ -95,12 +93,11 @@ impl Resolver {
                 }
                 (_, ty) => ty,
             };
-            self.declare(&target.base, ty, shaped, true, stmt, out)?;
+            self.declare(&target.base, ty, shaped.clone(), true, stmt, out)?;
         }
         match value {
             TensorExpr::Number(e) => {
-                let text = literal(self.real(e)?);
-                let number = Operand::Number(ast::Number { text, span: e.span });
+                let number = Operand::Number(self.computed(e)?);
                 self.leaf(SpecKind::Init, vec![number], target, vec![], stmt, e.span, out)?;
             }
             TensorExpr::View(v) => {
@@ -108,7 +105,7 @@ impl Resolver {
                 self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)?;
             }
             TensorExpr::Apply(apply) => {
-                self.give_to(apply, target, is_new, wanted, stmt, out)?;
+                self.give_to(apply, target, shaped.filter(|_| is_new), stmt, out)?;
             }
         }
         // The last operation is the statement; what it needs was made from it.
@@ -153,13 +150,12 @@ impl Resolver {
         }
     }
 
-    /// Writes out an operation whose result goes to `to`; `own` where nothing else is there.
+    /// Writes out an operation whose result goes to `to`; `own` is what that holds where nothing else is there.
     fn give_to(
         &mut self,
         apply: &Apply,
         to: &View,
-        own: bool,
-        wanted: Option<Scalar>,
+        own: Option<Shaped>,
         stmt: &ast::Stmt,
         out: &mut Vec<Stmt>,
     ) -> Fallible<()> {
@@ -169,26 +165,23 @@ impl Resolver {
             SpecKind::Select => true,
             _ => false,
         };
-        let mut own = (own && in_place).then(|| self.typed(apply, wanted)).transpose()?.flatten();
+        let mut own = own.filter(|_| in_place);
         let mut inputs = vec![];
         for arg in &apply.args {
             inputs.push(match arg {
                 TensorExpr::View(v) => Operand::View(v.clone()),
-                TensorExpr::Number(e) => {
-                    let text = literal(self.real(e)?);
-                    Operand::Number(ast::Number { text, span: e.span })
-                }
+                TensorExpr::Number(e) => Operand::Number(self.computed(e)?),
                 TensorExpr::Apply(inner) => {
                     let shaped = self.known(inner, None)?;
                     if own.as_ref().is_some_and(|own| self.is_same(own, &shaped)) {
                         own = None;
-                        self.give_to(inner, to, true, None, stmt, out)?;
+                        self.give_to(inner, to, Some(shaped), stmt, out)?;
                         Operand::View(to.clone())
                     } else {
                         let name = self.fresh(&to.base);
-                        self.declare(&name, None, Some(shaped), false, stmt, out)?;
+                        self.declare(&name, None, Some(shaped.clone()), false, stmt, out)?;
                         let view = View { base: name, ops: vec![], span: inner.span };
-                        self.give_to(inner, &view, true, None, stmt, out)?;
+                        self.give_to(inner, &view, Some(shaped), stmt, out)?;
                         Operand::View(view)
                     }
                 }
@@ -238,10 +231,7 @@ impl Resolver {
     }
 
     fn is_same(&self, a: &Shaped, b: &Shaped) -> bool {
-        let equal = |(x, y): (&Dim, &Dim)| Leaf::eq(&self.p.arena, *x, *y).is_true();
-        a.scalar == b.scalar
-            && a.extents.len() == b.extents.len()
-            && a.extents.iter().zip(&b.extents).all(equal)
+        a.scalar == b.scalar && self.same_extents(&a.extents, &b.extents)
     }
 
     /// A name that nothing in the module has, for a part of what is to be `base`.
@@ -292,8 +282,7 @@ impl Resolver {
         match value {
             TensorExpr::Apply(apply) => self.meant_into(apply, target, stmt, &mut out)?,
             TensorExpr::Number(e) => {
-                let text = literal(self.real(e)?);
-                let number = Operand::Number(ast::Number { text, span: e.span });
+                let number = Operand::Number(self.computed(e)?);
                 out.push(meant_leaf(SpecKind::Init, vec![number], target, vec![], stmt, e.span));
             }
             TensorExpr::View(v) => {
@@ -315,10 +304,7 @@ impl Resolver {
         for arg in &apply.args {
             inputs.push(match arg {
                 TensorExpr::View(v) => Operand::View(v.clone()),
-                TensorExpr::Number(e) => {
-                    let text = literal(self.real(e)?);
-                    Operand::Number(ast::Number { text, span: e.span })
-                }
+                TensorExpr::Number(e) => Operand::Number(self.computed(e)?),
                 TensorExpr::Apply(inner) => {
                     let base = self.fresh(&to.base);
                     let view = View { base, ops: vec![], span: inner.span };

@@ -5,7 +5,7 @@ use super::{Fallible, Resolver, fail};
 use crate::ast::visit::Walk;
 use crate::ast::{self, Exec as Written, Group, Substitution, ThreadScalar, View};
 use crate::diag::{Code, Diagnostic};
-use crate::program::{Exec, Stmt};
+use crate::program::Stmt;
 use crate::span::Span;
 use std::collections::HashSet;
 
@@ -13,7 +13,6 @@ use std::collections::HashSet;
 pub(super) struct Around {
     pub(super) blocks: View,
     pub(super) threads: View,
-    pub(super) exec: Exec,
 }
 
 /// Names of threads that heads of kernels declare, each known in its kernel only.
@@ -68,12 +67,12 @@ impl Resolver {
 
     /// The executors of a spec, both written; none where they are, or where there are none to inherit.
     pub(super) fn executors(&mut self, spec: &ast::Spec) -> Fallible<Option<Written>> {
-        let around = self.around.last().map(|a| (a.blocks.clone(), a.threads.clone(), a.exec));
+        let around = self.around.last().map(|a| (a.blocks.clone(), a.threads.clone()));
         match (&spec.exec, around) {
-            (None, Some((blocks, threads, _))) if self.depth > 0 => {
+            (None, Some((blocks, threads))) if self.depth > 0 => {
                 Ok(Some(Written::Both(blocks, threads)))
             }
-            (Some(Written::Threads(of)), Some((blocks, threads, _))) if self.depth > 0 => {
+            (Some(Written::Threads(of)), Some((blocks, threads))) if self.depth > 0 => {
                 let id = self.thread_view(of)?;
                 Ok(Some(match self.p.threads[id].scalar {
                     ThreadScalar::Thread => Written::Both(blocks, of.clone()),
@@ -155,23 +154,16 @@ impl Resolver {
 /// Modes with compact strides, the first one fastest.
 fn first_fastest(modes: &[(Option<ast::Name>, ast::Expr)], span: Span) -> ast::Dims {
     use ast::{BinOp, Expr, TupleExpr};
-    let extents = modes.iter().map(|(_, e)| e.clone());
-    let mut strides: Vec<Expr> = vec![];
-    for (_, extent) in modes {
-        let next = match (strides.last(), strides.len()) {
-            (None, _) => Expr::int(1),
-            (Some(_), 1) => modes.first().map_or(Expr::int(1), |(_, e)| e.clone()),
-            (Some(last), n) => Expr::bin(
-                BinOp::Mul,
-                last.clone(),
-                modes.get(n - 1).map_or(Expr::int(1), |m| m.1.clone()),
-            ),
-        };
-        let _ = extent;
-        strides.push(next);
+    let mut strides = vec![Expr::int(1)];
+    for (i, (_, extent)) in modes.iter().enumerate().take(modes.len().saturating_sub(1)) {
+        let inner = strides.last().cloned().filter(|_| i > 0);
+        strides.push(match inner {
+            None => extent.clone(),
+            Some(inner) => Expr::bin(BinOp::Mul, inner, extent.clone()),
+        });
     }
     ast::Dims {
-        modes: extents.map(TupleExpr::Leaf).collect(),
+        modes: modes.iter().map(|(_, extent)| TupleExpr::Leaf(extent.clone())).collect(),
         strides: (modes.len() > 1).then(|| strides.into_iter().map(TupleExpr::Leaf).collect()),
         span,
     }

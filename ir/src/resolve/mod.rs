@@ -18,6 +18,7 @@ mod launch;
 mod maps;
 mod means;
 mod parts;
+mod picks;
 mod scope;
 mod specs;
 mod sync;
@@ -28,6 +29,7 @@ mod types;
 pub(crate) use constants::literal;
 
 use crate::ast;
+use crate::ast::visit::{Of, Part, Walk, parts as parts_of};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
 use crate::program::{Program, Stmt, StmtKind, Table, VarKind};
@@ -45,35 +47,23 @@ pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> 
     resolved(module, src, false).map(|r| r.p)
 }
 
-/// A module without short forms, and what it says.
-#[derive(Clone, Debug)]
-pub struct Elaborated {
-    /// Every spec says who executes it, every tensor is allocated, every operation of an expression is a spec. What a
-    /// statement became has its place and names it.
-    pub module: ast::Module,
-    /// Of that module.
-    pub program: Program,
-}
-
-/// Writes out the short forms of `carbyne 2`. A module without any stays as it is.
+/// The module without short forms of `carbyne 2`: every spec says who executes it, every tensor is allocated, every
+/// operation of an expression is a spec. What a statement became has its place and names it. A module of version 1 has
+/// no short forms, and is not looked at.
 ///
 /// # Errors
 /// As [`resolve`].
-pub fn elaborate(module: &ast::Module, src: &str) -> Result<Elaborated, Diagnostics> {
+pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnostics> {
     if module.version < 2 {
-        let program = resolve(module, src)?;
-        return Ok(Elaborated { module: module.clone(), program });
+        return Ok(module.clone());
     }
     let r = resolved(module, src, true)?;
-    let module = ast::Module {
+    Ok(ast::Module {
         header: module.header.clone(),
         version: module.version,
         items: r.written.unwrap_or_default(),
         footer: r.parts.comments.iter().chain(&module.footer).cloned().collect(),
-    };
-    // Tensors that were looked at to find a type are none of the program's.
-    let program = resolve(&module, src)?;
-    Ok(Elaborated { module, program })
+    })
 }
 
 fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Diagnostics> {
@@ -535,27 +525,15 @@ fn spelled_out(stmt: &ast::Stmt, spec: bool) -> bool {
     spec || matches!(stmt.kind, ast::StmtKind::Assign { .. } | ast::StmtKind::Call(_))
 }
 
-/// Names of data tensors that a module mentions where they are made.
+/// Names of data tensors in a module.
 fn names_of(module: &ast::Module) -> HashSet<String> {
     let mut names = HashSet::new();
-    let mut open = vec![module.items.iter()];
-    while let Some(rest) = open.last_mut() {
-        let Some(stmt) = rest.next() else {
-            open.pop();
-            continue;
-        };
-        match &stmt.kind {
-            ast::StmtKind::DataDecl { name, .. }
-            | ast::StmtKind::DataDef { name, .. }
-            | ast::StmtKind::Allocate { name, .. } => drop(names.insert(name.text.clone())),
-            ast::StmtKind::Assign { target, .. } => drop(names.insert(target.base.text.clone())),
-            ast::StmtKind::Spec(ast::Spec { outputs, .. })
-            | ast::StmtKind::Call(ast::Call { outputs, .. }) => {
-                names.extend(outputs.iter().map(|v| v.base.text.clone()));
+    for stmt in Walk::new(&module.items).with_means().stmts() {
+        parts_of(stmt, &mut |part| {
+            if let Part::Defined(name, Of::Data) | Part::Referred(name, Of::Data) = part {
+                names.insert(name.text.clone());
             }
-            _ => {}
-        }
-        open.extend(stmt.kind.blocks().map(|b| b.stmts.iter()));
+        });
     }
     names
 }

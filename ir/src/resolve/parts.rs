@@ -7,6 +7,7 @@
 //! [`crate::limits::MAX_CALLS`] bound it.
 
 use super::constants::literal;
+use super::expressions::declared_again;
 use super::scope::{Binding, Sigil, distance};
 use super::{Fallible, Resolver, fail};
 use crate::ast::visit::{Of, Part as Piece, Step, Walk, parts};
@@ -16,7 +17,6 @@ use crate::ast::{
 };
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::leaf::Leaf;
 use crate::limits::{MAX_CALLS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_WRITTEN_OUT};
 use crate::program::Stmt;
 use crate::scalar::{Memory, Scalar};
@@ -495,10 +495,7 @@ impl Resolver {
                     continue;
                 }
                 Operand::Number(number) => number.clone(),
-                Operand::Value(e) => {
-                    let (text, span) = (literal(self.real(e)?), e.span);
-                    ast::Number { text, span }
-                }
+                Operand::Value(e) => self.computed(e)?,
             };
             by.data.insert(name.text.clone(), Given::Number(Operand::Number(number)));
         }
@@ -510,16 +507,7 @@ impl Resolver {
                 let ty = self.declared_type(&view.base, said, ty.as_ref(), name, def)?;
                 self.declare(&view.base, Some(&ty), None, true, stmt, out)?;
             } else if let Some(said) = said {
-                return fail(
-                    Diagnostic::new(
-                        Code::Redefined,
-                        view.span,
-                        format!("`%{}` is defined twice", view.base.text),
-                    )
-                    .label("declared again by its type")
-                    .related(said.span, "this type")
-                    .help("leave the type out to write the tensor, or choose another name"),
-                );
+                return fail(declared_again(view, &said));
             }
             if let Some(ty) = &ty {
                 self.fits(view, name, ty, def)?;
@@ -680,14 +668,8 @@ impl Resolver {
         let tensor = self.tensor_named(&view.base.text, view.base.span)?;
         let memory = self.p.buffers[self.p.tensors[tensor].buffer].memory;
         let levels = self.declared_levels(&ty.levels)?;
-        let sizes: Vec<Dim> = levels
-            .iter()
-            .flat_map(|l| l.modes())
-            .map(|m| m.size_in(&self.p.arena).map_err(|e| super::exprs::overflow(view.span, &e)))
-            .collect::<Fallible<_>>()?;
-        let equal = |(a, b): (&Dim, &Dim)| Leaf::eq(&self.p.arena, *a, *b).is_true();
-        let extents = ty.levels.is_empty()
-            || sizes.len() == shaped.extents.len() && sizes.iter().zip(&shaped.extents).all(equal);
+        let sizes = self.sizes(&levels, view.span)?;
+        let extents = ty.levels.is_empty() || self.same_extents(&sizes, &shaped.extents);
         let scalar = ty.scalar.is_none_or(|s| s == shaped.scalar);
         // A type without a memory says nothing of it.
         let place = ty.memory.is_none_or(|m| Some(m) == memory);
@@ -695,10 +677,7 @@ impl Resolver {
             return Ok(());
         }
         let show = |all: &[Dim], scalar: Option<Scalar>, memory: Option<Memory>| {
-            let all: Vec<String> =
-                all.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
-            let all =
-                if ty.levels.is_empty() { vec![] } else { vec![format!("[{}]", all.join(","))] };
+            let all = if ty.levels.is_empty() { None } else { Some(self.shown_extents(all)) };
             let scalar = scalar.map(|s| s.as_str().to_owned());
             let memory = memory.map(|m| m.as_str().to_owned());
             all.into_iter().chain(scalar).chain(memory).collect::<Vec<_>>().join(".")

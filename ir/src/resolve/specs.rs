@@ -155,9 +155,9 @@ impl Resolver {
             }
             self.depth += 1;
             let around = self.around.len();
-            if let (Some(ast::Exec::Both(blocks, threads)), Some(exec)) = (&spec.exec, exec) {
+            if let Some(ast::Exec::Both(blocks, threads)) = &spec.exec {
                 let (blocks, threads) = (blocks.clone(), threads.clone());
-                self.around.push(super::launch::Around { blocks, threads, exec });
+                self.around.push(super::launch::Around { blocks, threads });
             }
             let (body, block) = self.block(body);
             self.around.truncate(around);

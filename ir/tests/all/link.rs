@@ -21,10 +21,10 @@ fn linked(files: &[(&str, &str)]) -> Result<String, Box<Diagnostic>> {
     };
     let first = |e: carbyne_ir::diag::Diagnostics| Box::new(e.into_iter().next().unwrap());
     let module = link(&module, "main", &mut loader).map_err(first)?;
-    let written = resolve::elaborate(&module, src).map_err(first)?.module;
+    let written = resolve::elaborate(&module, src).map_err(first)?;
     let written = text::print(&written);
     let again = text::parse(&written).unwrap();
-    assert_eq!(text::print(&resolve::elaborate(&again, &written).unwrap().module), written);
+    assert_eq!(text::print(&resolve::elaborate(&again, &written).unwrap()), written);
     Ok(written)
 }
 

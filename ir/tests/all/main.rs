@@ -24,6 +24,8 @@ mod nodes;
 #[cfg(feature = "text")]
 mod parts;
 #[cfg(feature = "text")]
+mod ranges;
+#[cfg(feature = "text")]
 mod text_errors;
 #[cfg(feature = "text")]
 mod text_examples;

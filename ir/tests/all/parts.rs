@@ -9,9 +9,9 @@ use std::fmt::Write;
 fn written_out(src: &str) -> String {
     let module = text::parse(src).unwrap();
     assert_eq!(text::parse(&text::print(&module)).unwrap(), module, "prints as it reads");
-    let written = text::print(&elaborate(&module, src).unwrap_or_else(|e| panic!("{e}")).module);
+    let written = text::print(&elaborate(&module, src).unwrap_or_else(|e| panic!("{e}")));
     let again = text::parse(&written).unwrap();
-    assert_eq!(text::print(&elaborate(&again, &written).unwrap().module), written);
+    assert_eq!(text::print(&elaborate(&again, &written).unwrap()), written);
     written
 }
 

@@ -28,7 +28,8 @@ pub(crate) use view::{Dist, Space, View, coordinates, coordinates_text};
 
 use crate::denote::{Chain, Meaning};
 use crate::index::{Compare, Index};
-use crate::state::RegisterPool;
+use crate::num::decode;
+use crate::state::{RegisterPool, Value};
 use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
@@ -189,6 +190,14 @@ pub(crate) struct Gathered {
     pub stride: i64,
     /// Of the offsets of views.
     pub unit: i64,
+}
+
+impl Gathered {
+    /// Where in the source an offset of a view is, of which `value` is the coordinate.
+    pub(crate) fn place(&self, at: i64, value: Value) -> i64 {
+        let coordinate = decode(self.scalar, value.bits) as i64;
+        coordinate.saturating_mul(self.stride).saturating_add(at.rem_euclid(self.unit))
+    }
 }
 
 /// A buffer of the caller.

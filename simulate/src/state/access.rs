@@ -5,7 +5,6 @@ use super::registers::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Value, Who};
 use crate::exec::accumulated;
-use crate::num::decode;
 use crate::plan::{Kernel, Space, View};
 use carbyne_ir::ast::AccumulateOp;
 
@@ -74,26 +73,22 @@ impl Block<'_> {
     /// Where an offset of a gathered buffer is in its source: through the coordinate, which is read.
     fn gathered(&mut self, i: usize, at: i64, who: &Who) -> Result<(usize, i64), Failure> {
         let g = &self.kernel.gathers[i];
-        let (position, rest) = (at.div_euclid(g.unit), at.rem_euclid(g.unit));
+        let position = at.div_euclid(g.unit);
         if !self.global[g.index].holds(position) {
             return Err(Failure::Outside);
         }
-        let value = match self.global[g.index].read(position, who) {
-            Ok(Some(value)) => value,
-            Ok(None) => return Err(Failure::Undefined),
-            Err(denied) => return Err(self.denied(who, denied)),
-        };
-        let coordinate = decode(g.scalar, value.bits) as i64;
-        Ok((g.source, coordinate.saturating_mul(g.stride).saturating_add(rest)))
+        match self.global[g.index].read(position, who) {
+            Ok(Some(value)) => Ok((g.source, g.place(at, value))),
+            Ok(None) => Err(Failure::Undefined),
+            Err(denied) => Err(self.denied(who, denied)),
+        }
     }
 
     /// The same without trace; none where nothing is known of the coordinate.
     fn found(&self, i: usize, at: i64) -> Option<(usize, i64)> {
         let g = &self.kernel.gathers[i];
         let value = self.global[g.index].peek(at.div_euclid(g.unit))?;
-        let coordinate = decode(g.scalar, value.bits) as i64;
-        let rest = at.rem_euclid(g.unit);
-        Some((g.source, coordinate.saturating_mul(g.stride).saturating_add(rest)))
+        Some((g.source, g.place(at, value)))
     }
 
     /// Reads the scalar at an offset of a view's buffer, of `thread`'s own for registers.

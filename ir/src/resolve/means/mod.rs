@@ -338,29 +338,10 @@ impl Resolver {
                 }
                 ViewOp::Pick(picks) if !picks.iter().any(|p| matches!(p, ast::Pick::From(_))) => {
                     let level = self.outermost(&levels, view.span)?.clone();
-                    let plain = picks.iter().map(|p| match p {
-                        ast::Pick::At(e) => Some(e.clone()),
-                        _ => None,
-                    });
-                    let plain: Vec<_> = plain.collect();
-                    let (at, kept) = self.index(Some(&level), &plain, view.span)?;
-                    let add = |a, b| {
-                        Dim::add(&self.p.arena, a, b)
-                            .map_err(|e| super::exprs::overflow(view.span, &e))
-                    };
-                    offset = add(offset, at)?;
-                    let rest = picks.iter().filter(|p| !matches!(p, ast::Pick::At(_)));
-                    let mut modes = vec![];
-                    for (pick, mode) in rest.zip(kept.map_or(vec![], |l| l.modes())) {
-                        match pick {
-                            ast::Pick::Range(from, to) => {
-                                let (mode, at) = self.ranged(&mode, from, to)?;
-                                offset = add(offset, at)?;
-                                modes.push(mode);
-                            }
-                            _ => modes.push(mode),
-                        }
-                    }
+                    let (at, entries) = self.entries(Some(&level), picks, view.span)?;
+                    offset = Dim::add(&self.p.arena, offset, at)
+                        .map_err(|e| super::exprs::overflow(view.span, &e))?;
+                    let modes: Vec<_> = entries.into_iter().map(|(mode, _)| mode).collect();
                     levels[0] = self.joined(&modes, view.span)?;
                 }
                 ViewOp::Iota(_) | ViewOp::Pick(_) => {
@@ -437,12 +418,7 @@ impl Resolver {
         }
         let range = operand.and_then(|t| self.p.buffer_of(t).range);
         let cx = &self.p.arena;
-        let within = range.is_some_and(|(lo, hi)| {
-            cx.range(lo).0.is_some_and(|lo| lo >= 0)
-                && Dim::sub(cx, extents[axis], hi)
-                    .is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0))
-        });
-        if !within {
+        if !self.is_within(range, extents[axis]) {
             let n = cx.display(extents[axis]);
             let message = format!("the elements of `%{}` are not known to be below {n}", name.text);
             let help = format!("declare what they are: `%{}:[..].{of}.GL in 0..{n}`", name.text);

@@ -6,7 +6,6 @@ use super::{Chain, Found};
 use crate::ast::{self, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::leaf::Leaf;
 use crate::scalar::Scalar;
 
 impl Resolver {
@@ -105,15 +104,9 @@ impl Resolver {
         target: Option<&(Scalar, Vec<Dim>)>,
     ) -> Fallible<Vec<Dim>> {
         let of = |i: usize| &c.means.values[found.values[i]].extents[..];
-        let same = |a: &[Dim], b: &[Dim]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.is_equal(*x, *y))
-        };
+        let same = |a: &[Dim], b: &[Dim]| self.same_extents(a, b);
         let wanted = target.map(|(_, extents)| &extents[..]);
-        let show = |extents: &[Dim]| {
-            let list: Vec<String> =
-                extents.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
-            format!("[{}]", list.join(","))
-        };
+        let show = |extents: &[Dim]| self.shown_extents(extents);
         let refuse = |help: &str| {
             let mut all: Vec<String> =
                 found.values.iter().map(|v| show(&c.means.values[*v].extents)).collect();
@@ -203,10 +196,6 @@ impl Resolver {
                 Ok(own)
             }
         }
-    }
-
-    fn is_equal(&self, a: Dim, b: Dim) -> bool {
-        Leaf::eq(&self.p.arena, a, b).is_true()
     }
 }
 

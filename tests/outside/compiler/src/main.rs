@@ -4,7 +4,9 @@
 //! result on numbers of its own, and prints CUDA C++ with the launch.
 
 use carbyne_embed::build::{Builder, statements::word};
-use carbyne_embed::{Arch, Array, AtomTable, Checked, CudaKernel, Module, Options, Scalar, SpecKind, cuda};
+use carbyne_embed::{
+    Arch, Array, AtomTable, Checked, CudaKernel, Module, Options, Scalar, SpecKind, cuda,
+};
 use std::error::Error;
 
 /// A kernel that is ready to be launched, and the numbers that it computed of the ones that it was tried on.

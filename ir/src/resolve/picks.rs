@@ -1,0 +1,387 @@
+//! Entries of `[..]` that are no plain index, and `.iota`: ranges of a mode, coordinates that stand in a tensor, and
+//! coordinates as elements.
+
+use super::exprs::{overflow, refused};
+use super::tensors::count;
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, Expr};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::{Layout, LayoutError};
+use crate::leaf::Leaf;
+use crate::program::{Buffer, BufferId, Gather, Tensor, TensorId};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+/// What is left of a level: where it begins, and each mode that stays with the tensor that indexes it.
+type Entries<'a> = (Dim, Vec<(Layout<Dim>, Option<&'a ast::Name>)>);
+
+impl Resolver {
+    /// The coordinate of each element along a mode of the outermost level, as a tensor that lies nowhere.
+    pub(super) fn coordinates_of(
+        &mut self,
+        t: &mut Tensor,
+        axis: &Expr,
+        span: Span,
+    ) -> Fallible<()> {
+        let axis = self.constant(axis, "the mode of the coordinates")?;
+        let level = self.outermost(&t.levels, span)?.clone();
+        let modes = level.modes();
+        let Some(mode) = usize::try_from(axis).ok().and_then(|a| modes.get(a)) else {
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, format!("there is no mode {axis}"))
+                    .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
+                    .help("name a mode of the tensor, counted from 0"),
+            );
+        };
+        if t.levels.len() > 1 {
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, "coordinates in a tensor of tiles")
+                    .label(format!("it has {} levels", t.levels.len()))
+                    .help("take `.iota(axis)` before `.tile`, or of one tile"),
+            );
+        }
+        let cx = &self.p.arena;
+        let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        if self.p.arena.range(size).1.is_none_or(|n| n > i64::from(i32::MAX)) {
+            return fail(
+                Diagnostic::new(Code::TooLarge, span, "coordinates that do not fit i32")
+                    .label(format!("the mode has {} elements", cx.display(size)))
+                    .help("state `max=` of a symbol, or take the coordinates of a tile"),
+            );
+        }
+        let mut counted = vec![];
+        for (i, mode) in modes.iter().enumerate() {
+            let shape = mode.shape().clone();
+            let stride = if i as i64 == axis {
+                Layout::col_major_in(cx, shape.clone())
+                    .map_err(|e| refused(span, &e))?
+                    .stride()
+                    .clone()
+            } else {
+                shape.map(&mut |_| Dim::Const(0))
+            };
+            counted.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
+        }
+        let counted = self.joined(&counted, span)?;
+        let name = format!("{}.iota({axis})", self.p.buffers[t.buffer].name);
+        let buffer = Buffer {
+            name,
+            memory: Some(Memory::Ix),
+            scalar: Scalar::I32,
+            cosize: size,
+            swizzle: None,
+            align: 4,
+            at: None,
+            reuses: None,
+            open: false,
+            range: Some((Dim::Const(0), size)),
+            gather: None,
+            tensor: TensorId::from(self.p.tensors.len()),
+            span,
+            node: self.node,
+        };
+        let whole = Tensor {
+            name: None,
+            buffer: BufferId::from(self.p.buffers.len()),
+            levels: vec![counted],
+            offset: Dim::Const(0),
+            dist: None,
+            peer: None,
+            map: None,
+            span,
+        };
+        self.p.buffers.push(buffer);
+        self.p.tensors.push(whole.clone());
+        *t = whole;
+        Ok(())
+    }
+
+    /// `[%rows, 0..64, @i]`
+    pub(super) fn picked(
+        &mut self,
+        t: &mut Tensor,
+        picks: &[ast::Pick],
+        span: Span,
+    ) -> Fallible<()> {
+        let (offset, entries) = self.entries(t.levels.first(), picks, span)?;
+        t.offset = Dim::add(&self.p.arena, t.offset, offset).map_err(|e| overflow(span, &e))?;
+        let (mut modes, from): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        let mut gathered = from.into_iter().enumerate().filter_map(|(i, name)| Some((i, name?)));
+        let first = gathered.next();
+        if gathered.next().is_some() {
+            return fail(
+                Diagnostic::new(Code::DataIndex, span, "two modes are indexed by tensors")
+                    .label("one may be")
+                    .help("combine the coordinates in one tensor of integers"),
+            );
+        }
+        if let Some((i, name)) = first {
+            self.gathered(t, &mut modes, i, name, span)?;
+        }
+        match modes.is_empty() {
+            true => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
+            false => t.levels[0] = self.joined(&modes, span)?,
+        }
+        Ok(())
+    }
+
+    /// Plain indices and ranges taken of a level; modes that a tensor indexes stay whole.
+    pub(super) fn entries<'a>(
+        &self,
+        level: Option<&Layout<Dim>>,
+        picks: &'a [ast::Pick],
+        span: Span,
+    ) -> Fallible<Entries<'a>> {
+        let plain: Vec<Option<Expr>> = picks
+            .iter()
+            .map(|p| match p {
+                ast::Pick::At(e) => Some(e.clone()),
+                _ => None,
+            })
+            .collect();
+        let (mut offset, kept) = self.index(level, &plain, span)?;
+        let rest = picks.iter().filter(|p| !matches!(p, ast::Pick::At(_)));
+        let mut entries = vec![];
+        for (pick, mode) in rest.zip(kept.map_or(vec![], |l| l.modes())) {
+            entries.push(match pick {
+                ast::Pick::Range(from, to) => {
+                    let (mode, at) = self.ranged(&mode, from, to)?;
+                    offset = Dim::add(&self.p.arena, offset, at).map_err(|e| overflow(span, &e))?;
+                    (mode, None)
+                }
+                ast::Pick::From(name) => (mode, Some(name)),
+                ast::Pick::Keep | ast::Pick::At(_) => (mode, None),
+            });
+        }
+        Ok((offset, entries))
+    }
+
+    /// The part of a mode from `from` to below `to`, and where it begins.
+    fn ranged(&self, mode: &Layout<Dim>, from: &Expr, to: &Expr) -> Fallible<(Layout<Dim>, Dim)> {
+        let span = from.span.to(to.span);
+        let cx = &self.p.arena;
+        let e = |e: LayoutError| overflow(span, &e);
+        let (first, last) = (self.expr(from)?, self.expr(to)?);
+        let size = mode.size_in(cx).map_err(e)?;
+        let n = Dim::sub(cx, last, first).map_err(e)?;
+        let beyond = Dim::sub(cx, size, last).map_err(e)?;
+        let known = |d: Dim, least: i64| cx.range(d).0.is_some_and(|lo| lo >= least);
+        if !known(first, 0) || !known(n, 1) || !known(beyond, 0) {
+            return fail(
+                Diagnostic::new(
+                    Code::IndexRange,
+                    span,
+                    format!("the range is not known to lie in 0..{}", cx.display(size)),
+                )
+                .label(format!("from {} to below {}", cx.display(first), cx.display(last)))
+                .help("begin at 0 or more, end behind the beginning, and within the mode"),
+            );
+        }
+        let part = Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(Dim::Const(1)))
+            .map_err(|e| refused(span, &e))?;
+        let part = mode.compose_in(cx, &part).map_err(|e| refused(span, &e))?;
+        let at = mode.at_in(cx, first).map_err(|e| refused(span, &e))?;
+        if !self.is_straight(mode, first, n).map_err(e)? {
+            return fail(
+                Diagnostic::new(
+                    Code::LayoutRefused,
+                    span,
+                    "the range cuts through a mode of several strides",
+                )
+                .label(format!("the mode is {}", mode.display_in(cx)))
+                .help("tile the mode first, and take whole tiles"),
+            );
+        }
+        Ok((part, at))
+    }
+
+    /// Whether element `first + i` of a mode, for every `i < n`, lies as far behind element `first` as element `i`
+    /// behind element 0: then `n` elements from 0 on, shifted, are the range.
+    ///
+    /// A coordinate of a nested mode is a number of mixed radix. The sum of `first` and `i` has no carry where all
+    /// digits of `first` below some place are 0, `i` has none above it, and the digits at it stay below the radix.
+    fn is_straight(&self, mode: &Layout<Dim>, first: Dim, n: Dim) -> Result<bool, LayoutError> {
+        let cx = &self.p.arena;
+        let extents = mode.coalesce_in(cx)?.shape().flatten();
+        let mut below = Dim::Const(1);
+        for (k, extent) in extents.iter().enumerate() {
+            if !Dim::divides(cx, below, first).is_true() {
+                return Ok(false);
+            }
+            // The range ends within the mode.
+            if k + 1 == extents.len() {
+                return Ok(true);
+            }
+            let above = Dim::mul(cx, below, *extent)?;
+            let in_parts =
+                Dim::divides(cx, n, above).is_true() && Dim::divides(cx, n, first).is_true();
+            let spare = Dim::rem(cx, first, above)
+                .and_then(|first| Dim::add(cx, first, n))
+                .and_then(|end| Dim::sub(cx, above, end));
+            if in_parts || spare.is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0)) {
+                return Ok(true);
+            }
+            below = above;
+        }
+        // A mode of one element.
+        Ok(true)
+    }
+
+    /// Makes mode `i` of `modes` one whose coordinates stand in the tensor `name`.
+    fn gathered(
+        &mut self,
+        t: &mut Tensor,
+        modes: &mut Vec<Layout<Dim>>,
+        i: usize,
+        name: &ast::Name,
+        span: Span,
+    ) -> Fallible<()> {
+        let refuse = |message: String, label: String, help: &str| {
+            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
+        };
+        let index = self.tensor_named(&name.text, name.span)?;
+        let index = self.p.tensors[index].clone();
+        let of = self.p.buffers[index.buffer].clone();
+        let from = self.p.buffers[t.buffer].clone();
+        self.read.insert(index.buffer);
+        if from.memory != Some(Memory::Gl) || from.gather.is_some() || t.map.is_some() {
+            return refuse(
+                format!("`%{}` cannot be indexed by a tensor", from.name),
+                match from.gather {
+                    Some(_) => "one of its modes is".to_owned(),
+                    None => "only tensors in GL are".to_owned(),
+                },
+                "index the caller's tensor itself",
+            );
+        }
+        let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
+        if of.memory != Some(Memory::Gl) || of.gather.is_some() || !integer {
+            return refuse(
+                format!("`%{}` is no tensor of coordinates", of.name),
+                format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
+                "take integers in GL: `%rows:[64].i32.GL in 0..N`",
+            );
+        }
+        let rank: usize = index.levels.iter().map(Layout::rank).sum();
+        if rank > 1 {
+            return refuse(
+                format!("`%{}` has {} where a coordinate is due", of.name, count(rank, "mode")),
+                "of one mode, or of none".to_owned(),
+                "index it down to one mode",
+            );
+        }
+        let cx = &self.p.arena;
+        let mode = &modes[i];
+        let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        if !self.is_within(of.range, size) {
+            let n = cx.display(size).to_string();
+            return fail(
+                Diagnostic::new(
+                    Code::DataIndex,
+                    name.span,
+                    format!("the elements of `%{}` are not known to be below {n}", of.name),
+                )
+                .label(format!("indexes a mode of {n}"))
+                .related(of.span, "declared here")
+                .help(format!(
+                    "declare what they are: `%{}:[..].{}.GL in 0..{n}`",
+                    of.name, of.scalar
+                )),
+            );
+        }
+        let stride = match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
+            (&[Dim::Const(s)], 1) if s > 0 => s,
+            _ => {
+                return refuse(
+                    "the mode is found by several strides, or by an unknown one".to_owned(),
+                    format!("it is {}", mode.display_in(cx)),
+                    "index a mode of one constant stride",
+                );
+            }
+        };
+        // Offsets within one coordinate: those of the other modes and of where the view begins.
+        let mut most = cx.range(t.offset).1;
+        let others = modes[..i].iter().chain(&modes[i + 1..]).chain(t.levels.iter().skip(1));
+        for other in others {
+            let last = other.cosize_in(cx).ok().and_then(|c| cx.range(c).1);
+            most = most.zip(last).and_then(|(a, b)| a.checked_add(b - 1));
+        }
+        let (Some(most), Some(lo)) = (most, cx.range(t.offset).0) else {
+            return refuse(
+                "the other modes have no known extents".to_owned(),
+                "an extent without an upper bound".to_owned(),
+                "state `max=` of the symbol",
+            );
+        };
+        // An odd number of strides, so that no alignment seems to be there that is not, and no neighbors.
+        let times = (most / stride + 1).max(3) | 1;
+        let unit = times.checked_mul(stride).filter(|_| lo >= 0);
+        let Some(unit) = unit else {
+            return refuse(
+                "the tensor is too large to be indexed by another".to_owned(),
+                format!("{most} elements belong to one coordinate"),
+                "index a part of it",
+            );
+        };
+        let positions = cx.range(of.cosize).1;
+        let cosize = positions.and_then(|n| n.checked_mul(unit)).filter(|n| *n < 1 << 56);
+        let Some(cosize) = cosize else {
+            return refuse(
+                format!("`%{}` has too many elements", of.name),
+                "or a size without an upper bound".to_owned(),
+                "state `max=` of the symbol, or index by a part of it",
+            );
+        };
+        let scaled = |d: Dim| Dim::mul(cx, d, Dim::Const(unit)).map_err(|e| overflow(span, &e));
+        let offset =
+            Dim::add(cx, t.offset, scaled(index.offset)?).map_err(|e| overflow(span, &e))?;
+        match index.levels.iter().flat_map(Layout::modes).next() {
+            None => drop(modes.remove(i)),
+            Some(own) => {
+                let strides: Vec<Dim> =
+                    own.stride().flatten().into_iter().map(scaled).collect::<Fallible<_>>()?;
+                let mut next = strides.into_iter();
+                let stride = own.stride().map(&mut |_| next.next().unwrap_or(Dim::Const(0)));
+                modes[i] = Layout::new_in(cx, own.shape().clone(), stride)
+                    .map_err(|e| refused(span, &e))?;
+            }
+        }
+        let gather = Gather { source: t.buffer, index: index.buffer, stride, unit };
+        let known = self.p.buffers.iter().find(|(_, b)| b.gather == Some(gather)).map(|(id, _)| id);
+        let buffer = known.unwrap_or_else(|| {
+            let id = BufferId::from(self.p.buffers.len());
+            self.p.buffers.push(Buffer {
+                name: from.name.clone(),
+                cosize: Dim::Const(cosize),
+                gather: Some(gather),
+                range: from.range,
+                tensor: TensorId::from(self.p.tensors.len()),
+                span,
+                node: self.node,
+                ..from
+            });
+            self.p.tensors.push(Tensor {
+                name: None,
+                buffer: id,
+                levels: vec![],
+                offset: Dim::Const(0),
+                dist: None,
+                peer: None,
+                map: None,
+                span,
+            });
+            id
+        });
+        (t.buffer, t.offset) = (buffer, offset);
+        Ok(())
+    }
+
+    /// Whether elements that lie in `range` are all coordinates of a mode of `size` elements.
+    pub(super) fn is_within(&self, range: Option<(Dim, Dim)>, size: Dim) -> bool {
+        let cx = &self.p.arena;
+        let known = |d: Dim| cx.range(d).0.is_some_and(|lo| lo >= 0);
+        range.is_some_and(|(lo, hi)| known(lo) && Dim::sub(cx, size, hi).is_ok_and(known))
+    }
+}
