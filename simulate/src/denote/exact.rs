@@ -27,10 +27,12 @@ impl Exact {
             (Some(want), Some(scale)) => (*want, *scale),
             _ => return false,
         };
-        let same = want == number || (want.is_nan() && number.is_nan());
+        // What is in doubt may be anything, and nothing is near an infinite number.
+        if scale == DOUBT || want == number || (want.is_nan() && number.is_nan()) {
+            return true;
+        }
         let scale = if scalar.is_float() { scale.max(want.abs()) } else { scale };
-        // What is in doubt may be anything.
-        same || scale == DOUBT || (want - number).abs() <= SLACK * scale
+        want.is_finite() && (want - number).abs() <= SLACK * scale
     }
 
     /// Sums with the magnitudes that were added up.
@@ -327,6 +329,15 @@ mod tests {
         let exp = unary(UnaryOp::Exp, Scalar::F64, Scalar::F64, (f64::NEG_INFINITY, 3.0));
         assert_eq!(collect([exp].into_iter()).scales, [0.0]);
         assert_eq!(exp.0, 0.0);
+    }
+
+    #[test]
+    fn nothing_is_near_an_infinite_number() {
+        let of = |v| collect([(v, 1.0)].into_iter());
+        assert!(of(f64::INFINITY).is(0, Scalar::F32, f64::INFINITY));
+        assert!(!of(f64::INFINITY).is(0, Scalar::F32, f64::NEG_INFINITY));
+        assert!(!of(f64::NEG_INFINITY).is(0, Scalar::F32, -1e30));
+        assert!(!of(1e30).is(0, Scalar::F32, f64::INFINITY));
     }
 
     #[test]

@@ -93,7 +93,8 @@ impl Want {
                         return Ok(near(scalar, got, want));
                     }
                     let (error, allowed) = ((got - want).abs(), allowed());
-                    if error <= allowed {
+                    // Nothing is near an infinite number.
+                    if want.is_finite() && error <= allowed {
                         return Ok(Near { error, allowed, ..near(scalar, got, want) });
                     }
                 }
