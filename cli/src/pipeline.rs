@@ -109,6 +109,18 @@ pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decompose
     Ok(Decomposed { source: decomposed, program: found.program, warnings: found.warnings })
 }
 
+/// That there is a kernel.
+pub(crate) fn has_kernel(source: &Source, program: &Program) -> Result<(), Failure> {
+    match program.kernels.is_empty() {
+        false => Ok(()),
+        true => Err(Failure::usage_help(format!("`{}` holds no kernel", source.name), NO_KERNEL)),
+    }
+}
+
+/// What to do about a file without one.
+const NO_KERNEL: &str =
+    "write a spec at the top of the file; a `def` takes part in one that uses it";
+
 /// The kernel of that name, or the only one.
 pub(crate) fn kernel(
     source: &Source,
@@ -127,7 +139,7 @@ pub(crate) fn kernel(
     };
     match (name, kernels.as_slice()) {
         (None, [only]) => Ok(*only),
-        (None, []) => Err(Failure::usage_help(there, "write a spec at the top of the file")),
+        (None, []) => Err(Failure::usage_help(there, NO_KERNEL)),
         (None, _) => Err(Failure::usage_help(there, "choose one with `--kernel NAME`")),
         (Some(name), _) => {
             kernels.iter().find(|id| of(id) == Some(name)).copied().ok_or_else(|| {

@@ -112,7 +112,7 @@ impl Memory {
                         format!("the shape of %{} is not known", buffer.name),
                     )
                     .label(why)
-                    .help("give every symbol a value"),
+                    .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
                 )
             };
             let value = |v: VarId| symbols.get(&v).copied();

@@ -19,6 +19,7 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let module = pipeline::parsed(&source)?;
     let found = decompose_with(&module, &source.text, &table, search(&args.search))
         .map_err(|e| Failure::program(&source, e))?;
+    pipeline::has_kernel(&source, &found.program)?;
     let printed = match args.emit {
         Decomposition::Ir => found.text.clone(),
         Decomposition::Json => certificates::document(&found, &source.text, table.arch.as_str()),

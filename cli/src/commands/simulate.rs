@@ -27,6 +27,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             (source, program)
         }
     };
+    pipeline::has_kernel(&source, &program)?;
     // As written, a program may name the atoms of any architecture; the newest table has most.
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;

@@ -121,6 +121,21 @@ impl Resolver {
         Ok(())
     }
 
+    /// A view with the name of a tensor that is there is meant to write it.
+    pub(super) fn is_no_store(&self, name: &ast::Name, view: &View) -> Fallible<()> {
+        let Some(first) = self.scopes.defined_at(Sigil::Data, &name.text) else { return Ok(()) };
+        let text = &name.text;
+        fail(
+            Diagnostic::new(Code::Redefined, name.span, format!("`%{text}` is defined twice"))
+                .label("a view without an operation is another name, not a store")
+                .related(first, "first definition")
+                .help(match view.ops.is_empty() {
+                    true => format!("write `%{text} = move(%{})` to store it", view.base.text),
+                    false => format!("write `%{text} = move(%{}..)` to store it", view.base.text),
+                }),
+        )
+    }
+
     /// Extents and type of what an operation gives; none where they do not follow.
     fn typed(&mut self, apply: &Apply, wanted: Option<Scalar>) -> Fallible<Option<Shaped>> {
         let mut inputs = vec![];
@@ -190,6 +205,7 @@ impl Resolver {
         if apply.kind == SpecKind::Select {
             self.chosen_numbers(&mut inputs, to, stmt, out)?;
         }
+        self.agrees_with_cast(apply, to)?;
         let attrs = apply.attrs.iter().filter(|a| a.key.text != "to").cloned().collect();
         let kind = match (apply.kind, inputs.first()) {
             // To a type that is a parameter, which may be that of the operand.
@@ -202,6 +218,28 @@ impl Resolver {
             (kind, _) => kind,
         };
         self.leaf(kind, inputs, to, attrs, stmt, apply.span, out)
+    }
+
+    /// Compares the type that a cast names with that of the tensor that it is stored to.
+    fn agrees_with_cast(&mut self, apply: &Apply, to: &View) -> Fallible<()> {
+        let Some(ty) = apply.attrs.iter().find(|a| a.key.text == "to") else { return Ok(()) };
+        let ast::AttrValue::Word(word) = &ty.value else { return Ok(()) };
+        let scalar = self.looked_at(to)?.scalar;
+        if word.parse::<Scalar>().is_ok_and(|named| named == scalar) {
+            return Ok(());
+        }
+        fail(
+            Diagnostic::new(
+                Code::TypeMismatch,
+                apply.span,
+                format!("a cast to {word} is stored to `%{}`, which is {scalar}", to.base.text),
+            )
+            .label(format!("gives {word}"))
+            .help(format!(
+                "write `cast(.., {scalar})`, or `cast(cast(.., {word}), {scalar})` to round to {word} \
+                 on the way"
+            )),
+        )
     }
 
     /// Numbers that a Select chooses become tensors of one element.

@@ -147,6 +147,11 @@ impl Resolver {
         .label("unknown name");
         d.help = Some(match self.scopes.nearest(sigil, name) {
             Some(n) => format!("did you mean `{}{n}`?", sigil.as_str()),
+            None if sigil == Sigil::Index && self.depth == 0 => {
+                format!(
+                    "define it above: `let {name} = 8`, or `sym {name}` for a size of the caller"
+                )
+            }
             None => "define it above, in this body or one around it".to_owned(),
         });
         Box::new(d)

@@ -275,6 +275,14 @@ impl Resolver {
                     Ok(None) => self.plain(stmt, out),
                     Err(e) => Err(e),
                 };
+                if done.is_err() && self.depth > 0 {
+                    // Uses of results that it would have declared stay silent.
+                    for result in spec.outputs.iter().filter(|v| v.ops.is_empty()) {
+                        if self.is_new(result) {
+                            let _ = self.bind(Sigil::Data, &result.base, Binding::Broken);
+                        }
+                    }
+                }
                 self.leave_head(at);
                 done
             }
@@ -323,6 +331,9 @@ impl Resolver {
                 Ok(None)
             }
             A::DataDef { name, ty, view } => {
+                if self.version > 1 && self.depth > 0 {
+                    self.is_no_store(name, view)?;
+                }
                 let id = self.data_def(name, ty.as_ref(), view);
                 self.bind_result(Sigil::Data, name, id, Binding::Tensor)?;
                 Ok(None)

@@ -91,6 +91,11 @@ impl Scopes {
         self.names.get(&(sigil, name.to_owned())).map(|(_, b)| *b)
     }
 
+    /// Where a name in scope was defined.
+    pub(super) fn defined_at(&self, sigil: Sigil, name: &str) -> Option<Span> {
+        self.names.get(&(sigil, name.to_owned())).map(|(span, _)| *span)
+    }
+
     /// The name in scope that is nearest to one that is in scope, too.
     pub(super) fn nearest_other(&self, sigil: Sigil, name: &str) -> Option<String> {
         self.nearest_but(sigil, name, Some(name))

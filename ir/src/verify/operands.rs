@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 
 /// What is wrong with a literal beside a tensor of a type, and what to do.
 pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
-    let help = "write a number that the type has, or convert the tensor by `UnaryPointwise.cast`";
+    let help = "write a number that the type has, or convert the tensor by `cast`";
     (format!("{number} is no number of {scalar}"), help)
 }
 
@@ -150,7 +150,7 @@ impl Verifier<'_> {
             SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
                 Some((
                     format!("a {} from {} to {out} keeps no type", name(spec.kind), ins[0]),
-                    "convert with `UnaryPointwise.cast`, or name a tensor of the same type",
+                    "convert with `cast`, or name a tensor of the same type",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
@@ -158,7 +158,7 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("a MatMul of {} by {}", ins[0], ins[1]),
-                    "convert one with `UnaryPointwise.cast`: both factors have one scalar type, save \
+                    "convert one with `cast`: both factors have one scalar type, save \
                      integers or floats of up to 8 bits, which may differ in sign or format",
                 ))
             }
@@ -176,7 +176,7 @@ impl Verifier<'_> {
                 Some((
                     format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
                     match out {
-                        Scalar::Bool => "give all inputs one scalar type, by `UnaryPointwise.cast`",
+                        Scalar::Bool => "give all inputs one scalar type, by `cast`",
                         _ => "make the output `bool`, and the inputs of one scalar type",
                     },
                 ))
@@ -192,14 +192,15 @@ impl Verifier<'_> {
             }
             SpecKind::Binary(op) if !op.compares() && ins.iter().any(|s| *s != out) => Some((
                 format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
-                "convert with `UnaryPointwise.cast`: all operands have one scalar type",
+                "convert with `cast`: all operands have one scalar type",
             )),
-            SpecKind::Unary(UnaryOp::Cast) if ins[0] == out => {
-                Some((format!("a cast from {out} to {out} converts nothing"), "write a `Move`"))
-            }
+            SpecKind::Unary(UnaryOp::Cast) if ins[0] == out => Some((
+                format!("a cast from {out} to {out} converts nothing"),
+                "write a `Move`, or `move(..)`",
+            )),
             SpecKind::Unary(op) if op != UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
-                "convert with `UnaryPointwise.cast`: both operands have one scalar type",
+                "convert with `cast`: both operands have one scalar type",
             )),
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if ins[0].is_float() || out.is_float() =>

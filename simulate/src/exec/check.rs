@@ -505,11 +505,20 @@ pub(crate) fn wrong_element(
         Some(_) => "correct the statement that wrote it last, or what that reads",
         None => "write every element: compare the tiles of the body with the output's shape",
     });
-    if wrong.exact.is_some() {
-        d = d.note(format!(
-            "it is {is} as stored; computed in binary64, without rounding, it is another number, so \
-             the body does something else, or a literal in it has too few digits"
-        ));
+    let no_number = f64::NAN.to_string();
+    match wrong.exact {
+        Some(exact) if exact.is_nan() || wrong.expected == no_number => {
+            d = d.note(
+                "`-inf - -inf`, `0 / 0` and `inf * 0` are no numbers: does a mask leave nothing of a row?",
+            );
+        }
+        Some(_) => {
+            d = d.note(format!(
+                "it is {is} as stored; what the body computes differs before any rounding, so it \
+                 does something else, or a literal in it has too few digits"
+            ));
+        }
+        None => {}
     }
     match writer {
         Some((thread, at)) => {

@@ -131,7 +131,7 @@ impl Crew {
             Box::new(
                 Diagnostic::new(Code::Symbolic, site.span, "a thread tensor is not known")
                     .label(why)
-                    .help("give every symbol a value"),
+                    .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
             )
         };
         let single = threads.each.is_some();

@@ -158,7 +158,7 @@ pub(super) fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
             .label(why.to_owned())
-            .help("give every symbol a value"),
+            .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
     )
 }
 

@@ -29,7 +29,7 @@ impl Resolver {
         if attributes.to.is_some() && !cast {
             return fail(
                 Diagnostic::new(Code::Attribute, spec.span, "`to` belongs to a cast")
-                    .help("write `UnaryPointwise.cast (%x) -> (%y) to=i8`"),
+                    .help("write `cast(%x, i8)`, or `UnaryPointwise.cast (%x) -> (%y) to=i8`"),
             );
         }
         let same = |list: &[Scalar]| list.windows(2).all(|w| w[0] == w[1]);
@@ -56,7 +56,7 @@ impl Resolver {
                 if first != Some(Scalar::F64) && !integral {
                     return mismatch(
                         format!("a {} of {}", spec.kind, scalars[0]),
-                        "convert with `UnaryPointwise.cast` first",
+                        "convert with `cast` first",
                     );
                 }
                 kinds[0]
@@ -64,7 +64,7 @@ impl Resolver {
             SpecKind::Binary(_) | SpecKind::MatMul | SpecKind::MatMulSet if !same(&kinds) => {
                 return mismatch(
                     format!("a {} of {} and {}", spec.kind, scalars[0], scalars[1]),
-                    "convert with `UnaryPointwise.cast`: floats of any width go together, an \
+                    "convert with `cast`: floats of any width go together, an \
                      integer with integers of its type",
                 );
             }
@@ -87,7 +87,7 @@ impl Resolver {
         match target {
             Some((to, _)) if real(*to) != result => mismatch(
                 format!("a result of {} is assigned to {to}", shown(result)),
-                "convert with `UnaryPointwise.cast` first",
+                "convert with `cast` first",
             ),
             Some((to, _)) => Ok(*to),
             None => Ok(result),
