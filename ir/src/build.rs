@@ -608,7 +608,6 @@ pub struct Body {
 
 impl Body {
     /// What is written from here on comes from this place of a program that this one is made of: errors of specs say so.
-    /// An expression whose last operation is an operator has no place for it.
     pub fn loc(&mut self, loc: impl Into<String>) {
         self.loc = Some(loc.into());
     }
@@ -703,9 +702,7 @@ impl Body {
             }
             value => value,
         };
-        if let TensorExpr::Apply(apply) = &mut value
-            && crate::ast::function(apply.kind).is_some()
-        {
+        if let TensorExpr::Apply(apply) = &mut value {
             apply.attrs = self.attrs(std::mem::take(&mut apply.attrs));
         }
         self.push(StmtKind::Assign { target, ty, value });

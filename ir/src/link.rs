@@ -3,16 +3,19 @@
 //! A library has no files. Who calls [`link`] gives it a function that reads them and decides which may be read.
 //!
 //! Of an imported file its sub-specs are brought, and those that it imports itself, each file once. Its constants are its
-//! own: they get names that nothing else has. What is brought has the place of the `import`.
+//! own: they get names that nothing else has. What is brought has the place of the `import`, and specs say the file and
+//! the line that they come from (`loc=`).
 //!
 //! Invariant: no file is read more than once for a module, none while it is being imported, and no more than
 //! [`MAX_TEXT_BYTES`] are read in all.
 
-use crate::ast::visit::{Of, Part, Walk, parts};
-use crate::ast::{AttrValue, ExprKind, Module, Stmt, StmtKind, Substitution, Text, Unfit};
+use crate::ast::visit::{Of, Part, Walk, each_mut, parts};
+use crate::ast::{
+    Attr, AttrValue, ExprKind, Module, Name, Stmt, StmtKind, Substitution, TensorExpr, Text, Unfit,
+};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_IMPORTS, MAX_TEXT_BYTES};
-use crate::span::Span;
+use crate::span::{LineIndex, Span};
 use crate::{resolve, text};
 use std::collections::{HashMap, HashSet};
 
@@ -224,6 +227,12 @@ impl Linker<'_, '_> {
         let checked = Module { items: whole, ..module.clone() };
         resolve::resolve(&checked, &file.text).map_err(first)?;
         module.items.retain(|s| !matches!(s.kind, StmtKind::Import(_)));
+        let shown = self.open.last().map_or("", |(_, shown)| shown.as_str());
+        let lines = LineIndex::new(&file.text);
+        each_mut(&mut module.items, &mut |stmt| {
+            let line = lines.line(stmt.span.start);
+            comes_from(stmt, &format!("{shown}:{line}"));
+        });
         let items = self.with_own_constants(needed(module.items), &file.id)?;
         Ok(Linked { items, imports })
     }
@@ -276,6 +285,27 @@ impl Linker<'_, '_> {
 
 fn unexpected(_: Unfit) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Code::Internal, Span::default(), "a name is no name"))
+}
+
+/// Says of a spec, or of an expression, where it comes from, unless it says so itself.
+fn comes_from(stmt: &mut Stmt, place: &str) {
+    if stmt.loc().is_some() {
+        return;
+    }
+    let attr = || Attr { key: Name::new("loc"), value: AttrValue::Text(place.to_owned()) };
+    match &mut stmt.kind {
+        StmtKind::Spec(spec) => spec.attrs.push(attr()),
+        StmtKind::Assign { value, .. } => {
+            let mut todo = vec![value];
+            while let Some(value) = todo.pop() {
+                if let TensorExpr::Apply(apply) = value {
+                    apply.attrs.push(attr());
+                    todo.extend(&mut apply.args);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Calls `visit` with the names of numbers, and with words that may be some.

@@ -2,7 +2,7 @@
 //!
 //! [`crate::resolve::elaborate`] writes them out.
 
-use super::{Attr, BinaryOp, Block, Expr, Name, SpecKind, TensorType, TypeAttr, UnaryOp, View};
+use super::{Attr, BinaryOp, Block, Expr, Name, SpecKind, TensorType, TypeAttr, View};
 use super::{Dims, Operand};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -151,15 +151,15 @@ impl TensorExpr {
     }
 }
 
-/// The function of an expression that is written by name, if there is one: operators have none.
+/// The function of an expression by name, if there is one: also of operators, which are written so where they have
+/// attributes.
 pub(crate) fn function(kind: SpecKind) -> Option<&'static str> {
     match kind {
         SpecKind::Move => Some("move"),
         SpecKind::MatMulSet => Some("matmul"),
         SpecKind::Select => Some("select"),
-        SpecKind::Unary(UnaryOp::Neg) => None,
         SpecKind::Unary(op) => Some(op.as_str()),
-        SpecKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max)) => Some(op.as_str()),
+        SpecKind::Binary(op) => Some(op.as_str()),
         SpecKind::Reduction(op) => Some(op.as_str()),
         _ => None,
     }

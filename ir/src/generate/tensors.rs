@@ -22,12 +22,15 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
                 .prop_map(|(a, b, first)| if first { vec![a, b] } else { vec![b, a] });
             let unary = select(UnaryOp::ALL).prop_filter("has a type", |op| *op != UnaryOp::Cast);
             let reduce = (select(ReduceOp::ALL), inner.clone(), vec(attr(), 0..2));
+            // `axis=` tells a reduction from what has the same name.
+            let plain = vec(attr().prop_filter("of a reduction", |a| a.key.text != "axis"), 1..3);
+            let attrs = prop_oneof![3 => Just(vec![]), 1 => plain].boxed();
             let cast = (select(Scalar::ALL), inner.clone());
             prop_oneof![
-                4 => (select(BinaryOp::ALL), two)
-                    .prop_map(|(op, args)| applied(SpecKind::Binary(op), args, vec![])),
-                2 => (unary, inner.clone())
-                    .prop_map(|(op, a)| applied(SpecKind::Unary(op), vec![a], vec![])),
+                4 => (select(BinaryOp::ALL), two, attrs.clone())
+                    .prop_map(|(op, args, attrs)| applied(SpecKind::Binary(op), args, attrs)),
+                2 => (unary, inner.clone(), attrs.clone())
+                    .prop_map(|(op, a, attrs)| applied(SpecKind::Unary(op), vec![a], attrs)),
                 1 => cast.prop_map(|(to, a)| {
                     let to = AttrValue::Word(to.as_str().to_owned());
                     let to = Attr { key: Name::new("to"), value: to };

@@ -98,11 +98,14 @@ impl Program {
     }
 
     /// The diagnostic with a note where the spec that its place is in comes from (`loc=`): the innermost that says so.
+    /// Without one where statements that come from different places stand there, as those of an imported file do.
     #[must_use]
     pub fn noted(&self, mut d: Diagnostic) -> Diagnostic {
         let holds =
             |at: Span| !d.span.is_nowhere() && at.start <= d.span.start && d.span.end <= at.end;
         let mut found = None;
+        let mut at: Option<Span> = None;
+        let mut is_one = true;
         for &kernel in &self.kernels {
             if holds(self.specs[kernel].span) {
                 found = self.specs[kernel].loc();
@@ -117,10 +120,14 @@ impl Program {
                     StmtKind::Spec(id) => self.specs[id].loc(),
                     _ => None,
                 });
-                found = own.or(self.specs[kernel].loc()).or(found);
+                let own = own.or(self.specs[kernel].loc());
+                let is_here = at.is_some_and(|at| at.is_at(stmt.span));
+                is_one = !is_here || is_one && (own.is_none() || found.is_none() || own == found);
+                at = Some(stmt.span);
+                found = own.or(found);
             }
         }
-        if let Some(loc) = found {
+        if let Some(loc) = found.filter(|_| is_one) {
             d.comes_from(loc);
         }
         d

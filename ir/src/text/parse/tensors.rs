@@ -107,10 +107,10 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
 }
 
 /// The functions of an expression, for messages.
-const FUNCTIONS: [&str; 24] = [
+const FUNCTIONS: [&str; 34] = [
     "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
     "silu", "abs", "min", "max", "sum", "prod", "and", "or", "xor", "select", "matmul", "move",
-    "neg",
+    "neg", "add", "sub", "mul", "div", "lt", "le", "eq", "ne", "ge", "gt",
 ];
 
 impl Operators {
@@ -292,9 +292,10 @@ fn kind(word: &str, args: &[TensorExpr], attrs: &[Attr]) -> Option<(SpecKind, us
         "matmul" => (SpecKind::MatMulSet, 2),
         "select" => (SpecKind::Select, 3),
         "min" | "max" if !reduces => (SpecKind::Binary(word.parse().ok()?), 2),
-        _ => match (word.parse::<ReduceOp>(), word.parse::<UnaryOp>()) {
-            (Ok(op), _) => (SpecKind::Reduction(op), 1),
-            (_, Ok(op)) => (SpecKind::Unary(op), 1),
+        _ => match (word.parse::<ReduceOp>(), word.parse::<UnaryOp>(), word.parse::<BinaryOp>()) {
+            (Ok(op), ..) => (SpecKind::Reduction(op), 1),
+            (_, Ok(op), _) => (SpecKind::Unary(op), 1),
+            (.., Ok(op)) => (SpecKind::Binary(op), 2),
             _ => return None,
         },
     })

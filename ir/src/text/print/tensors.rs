@@ -37,8 +37,10 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                 expr_within(&mut text, e, above.saturating_sub(1));
             }
             Piece::Tensors(TensorExpr::Apply(apply), above) => {
+                // An operator has no place for attributes, its function has.
+                let is_plain = apply.attrs.is_empty();
                 let infix = match (apply.kind, &apply.args[..]) {
-                    (SpecKind::Binary(op), [a, b]) => operator(op).map(|o| (o, a, b)),
+                    (SpecKind::Binary(op), [a, b]) if is_plain => operator(op).map(|o| (o, a, b)),
                     _ => None,
                 };
                 if let Some(((sign, rank), a, b)) = infix {
@@ -50,7 +52,9 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                     todo.extend([Piece::Text(format!(" {sign}")), Piece::Tensors(a, rank)]);
                     continue;
                 }
-                if let (SpecKind::Unary(UnaryOp::Neg), [a]) = (apply.kind, &apply.args[..]) {
+                if let (SpecKind::Unary(UnaryOp::Neg), [a], true) =
+                    (apply.kind, &apply.args[..], is_plain)
+                {
                     text.push('-');
                     todo.push(Piece::Tensors(a, TIGHTEST));
                     continue;

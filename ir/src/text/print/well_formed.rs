@@ -5,10 +5,10 @@
 
 use super::expr::rank;
 use crate::ast::{
-    Attr, AttrValue, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION, FORMAT_VERSIONS,
-    Group, LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec, SpecKind, Stmt,
-    StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
-    function, operator,
+    Attr, AttrValue, BinaryOp, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION,
+    FORMAT_VERSIONS, Group, LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec,
+    SpecKind, Stmt, StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp,
+    View, ViewOp, function, operator,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
@@ -495,9 +495,11 @@ impl<'m> Walk<'m> {
                         return;
                     }
                     let tensors = apply.args.iter().any(|a| !matches!(a, TensorExpr::Number(_)));
+                    let is_plain = apply.attrs.is_empty();
                     let (wanted, binds) = match apply.kind {
-                        SpecKind::Binary(op) => (2, operator(op).map(|(_, rank)| rank)),
-                        SpecKind::Unary(UnaryOp::Neg) => (1, Some(4)),
+                        SpecKind::Binary(op) if is_plain => (2, operator(op).map(|(_, rank)| rank)),
+                        SpecKind::Binary(_) => (2, None),
+                        SpecKind::Unary(UnaryOp::Neg) if is_plain => (1, Some(4)),
                         SpecKind::MatMulSet => (2, None),
                         SpecKind::Select => (3, None),
                         _ => (1, None),
@@ -508,11 +510,14 @@ impl<'m> Walk<'m> {
                         a.key.text == "to"
                             && matches!(&a.value, AttrValue::Word(w) if self.is_scalar(w))
                     });
+                    let chooses =
+                        matches!(apply.kind, SpecKind::Binary(BinaryOp::Min | BinaryOp::Max))
+                            && apply.attrs.iter().any(|a| a.key.text == "axis");
                     if !written
+                        || chooses
                         || apply.args.len() != wanted
                         || !tensors
                         || cast != typed
-                        || binds.is_some() && !apply.attrs.is_empty()
                     {
                         let message = format!("no expression stands for this {}", apply.kind);
                         let help = "give it the operands and attributes of one, or make it a spec";
