@@ -1,6 +1,7 @@
 //! What a syntax error says: what was expected in users' words, what was found, what may mend it.
 
 use super::Rule;
+use super::habits::habit;
 use crate::ast::SyncOp;
 use crate::diag::{Code, Diagnostic};
 use crate::span::Span;
@@ -157,7 +158,8 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         format!("expected {wanted}, found {}", found.words),
     )
     .label(format!("expected {wanted}"));
-    d.help(help(text, base, at, &rules).unwrap_or_else(|| form(&text[base..], at - base)))
+    let meant = habit(text, base, at, &rules).or_else(|| help(text, base, at, &rules));
+    d.help(meant.unwrap_or_else(|| form(&text[base..], at - base)))
 }
 
 /// Parts of a statement that stand in brackets: what they begin with, and how they are written.
@@ -258,6 +260,9 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         return meant(&[
             "tile",
             "reshape",
+            "transpose",
+            "permute",
+            "iota",
             "mine",
             "tv",
             "scalar",
@@ -391,7 +396,9 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::at | Rule::kw_at => "`at`",
         Rule::reuses | Rule::kw_reuses => "`reuses`",
         Rule::view_op => "an operation on the tensor",
-        Rule::method => "`tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`",
+        Rule::method => {
+            "`tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`"
+        }
         Rule::tile | Rule::kw_tile => "`tile`",
         Rule::modes | Rule::mode => "tile sizes such as `[8,8]`",
         Rule::keep => "`_`",

@@ -11,6 +11,7 @@
 mod coverage;
 mod errors;
 mod expr;
+mod habits;
 mod recover;
 mod spec;
 mod statement;

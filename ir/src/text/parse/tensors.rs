@@ -6,6 +6,7 @@
 use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::{Operators, leaf};
+use super::habits::BOTH;
 use super::spec::attr;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal, is_type};
@@ -107,7 +108,7 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
 }
 
 /// The functions of an expression, for messages.
-const FUNCTIONS: [&str; 34] = [
+pub(super) const FUNCTIONS: [&str; 34] = [
     "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
     "silu", "abs", "min", "max", "sum", "prod", "and", "or", "xor", "select", "matmul", "move",
     "neg", "add", "sub", "mul", "div", "lt", "le", "eq", "ne", "ge", "gt",
@@ -233,6 +234,9 @@ impl Operators {
         if args.len() != wanted {
             let message = format!("`{word}` takes {wanted} tensors, here are {}", args.len());
             let help = match kind {
+                SpecKind::Reduction(ReduceOp::And | ReduceOp::Or) if args.len() == 2 => {
+                    BOTH.to_owned()
+                }
                 SpecKind::Reduction(_) => format!("write `{word}(%x, axis=1)`"),
                 SpecKind::Select => "write `select(%p, %a, %b)`".to_owned(),
                 _ if wanted == 2 => format!("write `{word}(%a, %b)`"),

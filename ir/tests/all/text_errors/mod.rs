@@ -263,7 +263,7 @@ fn numbers() {
     check(
         "let x = (3",
         expect![[r#"
-            P0001 2:11 "" expected an operator, `)` or `,`, found the end of the text (write constants as `let M = 256, N = 2 * M`)
+            P0001 2:11 "" expected an operator, `)` or `,`, found the end of the text (close the `(` of line 2)
         "#]],
     );
     check(
@@ -369,7 +369,7 @@ Init (1) -> (%a)
             P0001 2:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
             P0001 4:6 "%c" expected `[`, `)`, `,` or `.`, found `%c` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
             P0001 6:9 "==" expected `=`, found `==` (write constants as `let M = 256, N = 2 * M`)
-            P0001 7:11 "foo" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `foo` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 7:11 "foo" expected `tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `foo` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
             P0001 9:7 "(" expected an operator or the next statement, found `(` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
             P0001 11:27 "}" expected a thread tensor such as `#cta`, found `}` (write a barrier as `barrier` or `barrier(#w)`)
             P0001 16:5 "3" expected an operator, `,` or the next statement, found `3` (write constants as `let M = 256, N = 2 * M`)

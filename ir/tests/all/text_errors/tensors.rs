@@ -98,7 +98,7 @@ fn types_and_views() {
     check(
         "%a = %A.tiel([8])",
         expect![[r#"
-            P0001 2:9 "tiel" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `tiel` (did you mean `tile`?)
+            P0001 2:9 "tiel" expected `tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `tiel` (did you mean `tile`?)
         "#]],
     );
     check(
@@ -122,13 +122,13 @@ fn types_and_views() {
     check(
         "%a = %A.frob()",
         expect![[r#"
-            P0001 2:9 "frob" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `frob` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
+            P0001 2:9 "frob" expected `tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `frob` (write a tensor as `%A:[8,8].f16.GL`, a view as `%a = %A.tile([8,8])[0, 0]`)
         "#]],
     );
     check(
         "%a = %A.mines",
         expect![[r#"
-            P0001 2:9 "mines" expected `tile`, `reshape`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `mines` (did you mean `mine`?)
+            P0001 2:9 "mines" expected `tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`, found `mines` (did you mean `mine`?)
         "#]],
     );
     check(

@@ -1,0 +1,87 @@
+//! What is written otherwise in other languages, and how it is written here.
+
+use super::Rule;
+use super::tensors::FUNCTIONS;
+
+/// The form here of what stands at `at`, in the step that begins at `base`.
+pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
+    let (step, rest) = (text.get(base..at)?, text.get(at..)?);
+    let said = |help: &str| Some(help.to_owned());
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let word = rest.split(|c| !is_word(c)).next().unwrap_or("");
+    let before = step.trim_end();
+    if rules.contains(&Rule::rparen)
+        && (step[before.len()..].contains('\n') || rest.is_empty())
+        && let Some(open) = unclosed(before)
+    {
+        let line = text[..base + open].matches('\n').count() + 1;
+        return Some(format!("close the `(` of line {line}"));
+    }
+    if rest.starts_with(';') && !step.starts_with("for") {
+        return said("end the statement with its line");
+    }
+    if !step.starts_with('%') {
+        return None;
+    }
+    if before.ends_with('.') && rules.contains(&Rule::method) {
+        return match word {
+            "T" | "t" => said("write `.transpose()`"),
+            _ if FUNCTIONS.contains(&word) => Some(format!("write it as a function: `{word}(%x)`")),
+            _ => None,
+        };
+    }
+    if before.ends_with(['[', ',']) && rest.starts_with("..") {
+        return said("say where the range begins: `0..64`");
+    }
+    if before.ends_with("..") && rest.starts_with([']', ',']) {
+        return said("say where the range ends: `0..64`");
+    }
+    if before.ends_with(['[', ',']) && rest.starts_with(':') {
+        return said("`_` keeps a mode, `0..64` takes a part of it");
+    }
+    if matches!(word, "and" | "or") || rest.starts_with("&&") || rest.starts_with("||") {
+        return said(BOTH);
+    }
+    if rest.starts_with('?') || word == "if" {
+        return said("write a choice as `select(%p, %a, %b)`");
+    }
+    if ["+=", "-=", "*=", "/="].iter().any(|sign| rest.starts_with(sign)) {
+        return said(
+            "write `%y = %y + %x`; `MatMul (%a, %b) -> (%c)` adds a product to what is in `%c`",
+        );
+    }
+    if rest.starts_with('*') && before.ends_with('*') {
+        return said("write a power as a product, `%x * %x`");
+    }
+    let digits = before.ends_with(|c: char| c.is_ascii_digit()) && step.len() == before.len();
+    let fraction =
+        rest.strip_prefix('.').map_or(rest, |r| r.trim_start_matches(|c: char| c.is_ascii_digit()));
+    if digits && fraction.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return said("a number has no suffix: its type follows from the tensors that it goes with");
+    }
+    let value = step.split_once('=').map(|(_, value)| value.trim_start());
+    if value.is_some_and(|value| value.starts_with('@')) {
+        return said("a sub-spec is used as a statement: `@part[64] (%x) -> (%y)`");
+    }
+    if rest.starts_with('@') && value.is_some() {
+        return said("write a product of matrices as `matmul(%a, %b)`");
+    }
+    None
+}
+
+/// How conditions on tensors are combined.
+pub(super) const BOTH: &str =
+    "conditions on tensors are nested: `select(%x > 0.0, select(%x < 1.0, %x, 0.0), 0.0)`";
+
+/// Where the last parenthesis stands that is not closed.
+fn unclosed(step: &str) -> Option<usize> {
+    let mut open = vec![];
+    for (i, c) in step.char_indices() {
+        match c {
+            '(' => open.push(i),
+            ')' => drop(open.pop()),
+            _ => {}
+        }
+    }
+    open.pop()
+}
