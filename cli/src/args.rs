@@ -62,12 +62,12 @@ pub(crate) struct Check {
 
 #[derive(Debug, Group)]
 pub(crate) struct Fmt {
-    /// The program; rewritten in place, or printed if it is `-`.
+    /// The program; rewritten in place, or printed if it is `-` or with `--expand`.
     pub(crate) file: PathBuf,
     /// Change nothing; print the difference and exit with 1 where there is one.
     #[arg(long, conflicts_with = "output")]
     pub(crate) check: bool,
-    /// State every type and every stride.
+    /// Print it with every type, every stride and all that short forms stand for.
     #[arg(long)]
     pub(crate) expand: bool,
     /// Write to this file instead; `-` prints.

@@ -22,6 +22,8 @@ pub(super) fn run(args: &Fmt, io: &mut Io<'_>) -> Outcome {
     }
     match &args.output {
         Some(path) => output::write(Some(path), formatted.as_bytes(), io),
+        // To be looked at: what a person wrote stays.
+        None if args.expand => output::write(None, formatted.as_bytes(), io),
         // A file that is as it should be keeps its time stamp.
         None if formatted == source.text && !input::is_stdin(&args.file) => Ok(()),
         None => output::write(Some(&args.file), formatted.as_bytes(), io),
