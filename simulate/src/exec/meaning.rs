@@ -13,7 +13,7 @@ use super::measure::Rounds;
 use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
-use crate::plan::{Checked, Dist, Leaf, Mask, Source, Squad};
+use crate::plan::{Checked, Dist, Leaf, Mask, Partition, Source};
 use crate::state::{Tile, Value, Who, same_shadow};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -98,10 +98,10 @@ impl<'k> Runner<'k> {
         i: usize,
         leaf: &'k Leaf,
         meaning: &'k Meaning,
-        squad: &Squad,
+        partition: &Partition,
         active: &Mask,
     ) -> Checked<()> {
-        let groups = self.whole_groups(squad, active, leaf.site)?;
+        let groups = self.whole_groups(partition, active, leaf.site)?;
         let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
         let mut results: Vec<(Tile, i64, By<'k>)> = Vec::with_capacity(groups.len());
         let output = leaf.outputs[0];

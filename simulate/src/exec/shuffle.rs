@@ -3,7 +3,7 @@
 use super::Runner;
 use super::arith::source_lane;
 use super::blame::{self, Access};
-use crate::plan::{Checked, Leaf, Mask, Source, Squad};
+use crate::plan::{Checked, Leaf, Mask, Partition, Source};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
@@ -14,7 +14,7 @@ impl Runner<'_> {
         leaf: &Leaf,
         op: ShflOp,
         lane: i64,
-        squad: &Squad,
+        partition: &Partition,
         active: &Mask,
     ) -> Checked<()> {
         let kernel = self.kernel;
@@ -25,7 +25,7 @@ impl Runner<'_> {
         if source.size != target.size || source.dist.is_some() || target.dist.is_some() {
             return Err(refuse(self, leaf, "its operands are not each thread's own registers"));
         }
-        for group in self.whole_groups(squad, active, leaf.site)? {
+        for group in self.whole_groups(partition, active, leaf.site)? {
             if group.len() > 32 {
                 return Err(refuse(
                     self,

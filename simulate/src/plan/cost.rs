@@ -60,11 +60,11 @@ impl Who<'_> {
     }
 
     /// Those of a thread tensor; `blocking`: of whom some may wait for others.
-    fn of(self, crew: usize, blocking: bool) -> Self {
-        let crew = &self.kernel.crews[crew];
-        let threads = (crew.n_groups() * crew.group_size()) as u64;
-        let warps = match crew.known() {
-            Some(squad) => u64::from(squad.mask.warps().count_ones()),
+    fn of(self, threads: usize, blocking: bool) -> Self {
+        let thread_tensor = &self.kernel.thread_tensors[threads];
+        let threads = (thread_tensor.n_groups() * thread_tensor.group_size()) as u64;
+        let warps = match thread_tensor.known() {
+            Some(partition) => u64::from(partition.mask.warps().count_ones()),
             None => threads,
         };
         let warps = warps.min(self.warps).max(1);
@@ -74,12 +74,12 @@ impl Who<'_> {
     fn node(self, node: &Node) -> u64 {
         let own = match node {
             Node::Leaf(i) => self.leaf(&self.kernel.leaves[*i]),
-            Node::Body { crew, check, blocking, body, .. } => {
+            Node::Body { threads, check, blocking, body, .. } => {
                 let compared = match check {
                     Some(i) if self.check => compare(self.kernel, &self.kernel.checks[*i]),
                     _ => 0,
                 };
-                let inside = self.of(*crew, *blocking);
+                let inside = self.of(*threads, *blocking);
                 inside.nodes(body).saturating_add(compared).saturating_add(inside.statement() + 4)
             }
             Node::For { start, end, trips, blocking, body, .. } => {
@@ -122,32 +122,33 @@ impl Who<'_> {
     fn sync(self, sync: &SyncNode) -> u64 {
         let Who { threads, warps, kernel, .. } = self;
         let n = sync.view.map_or(1, |v| kernel.views[v].size.unsigned_abs());
-        let strands = (kernel.n_warps * kernel.cluster) as u64;
+        let warps_of_cluster = (kernel.n_warps * kernel.cluster) as u64;
         let fences = threads * (kernel.n_mbarriers() as u64 / 4 + 1);
         match sync.op {
             SyncOp::AsyncCommit | SyncOp::BulkCommit => 8 + threads,
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead => 8 + 2 * threads,
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
-                threads + warps * (20 + self.agents() + 4 * strands)
+                threads + warps * (20 + self.agents() + 4 * warps_of_cluster)
             }
             SyncOp::ClusterWait => threads + warps * (20 + self.agents()),
             SyncOp::MbarrierInit => n.saturating_mul(30 * threads),
             // Whoever waits looks again.
-            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => {
-                n.saturating_mul(13 * threads + warps * (40 + 2 * self.agents() + 4 * strands))
-            }
+            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => n
+                .saturating_mul(
+                    13 * threads + warps * (40 + 2 * self.agents() + 4 * warps_of_cluster),
+                ),
             SyncOp::MbarrierWait => n.saturating_mul(14 * threads + warps * (20 + self.agents())),
             SyncOp::FenceAsync => 10 + fences + warps * (6 + self.agents()),
             SyncOp::FenceMbarrierInit => 10 + fences,
             SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => 10 + 6 * warps,
-            SyncOp::RegistersInc | SyncOp::RegistersDec => 10 + warps * (20 + 4 * strands),
+            SyncOp::RegistersInc | SyncOp::RegistersDec => 10 + warps * (20 + 4 * warps_of_cluster),
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => 3,
         }
     }
 
     fn leaf(self, leaf: &Leaf) -> u64 {
-        let who = self.of(leaf.crew, false);
-        let crew = &self.kernel.crews[leaf.crew];
+        let who = self.of(leaf.threads, false);
+        let thread_tensor = &self.kernel.thread_tensors[leaf.threads];
         let work = match &leaf.how {
             How::Row(row) if row.private => privately(row).saturating_mul(who.threads),
             How::Row(row) => {
@@ -157,7 +158,8 @@ impl Who<'_> {
             How::Meaning(m) if leaf.alone => self.alone(leaf, m).saturating_mul(who.threads),
             How::Meaning(m) => {
                 let ordered = if leaf.ordered { self.meet() } else { 0 };
-                let groups = (self.group(leaf, m) + 20).saturating_mul(crew.n_groups() as u64);
+                let groups =
+                    (self.group(leaf, m) + 20).saturating_mul(thread_tensor.n_groups() as u64);
                 groups.saturating_add(ordered)
             }
             How::Bulk(_) => self.bulk(leaf).saturating_mul(who.threads),
@@ -274,7 +276,7 @@ pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
     let owners = outputs.iter().map(|v| copies(kernel, &kernel.views[*v])).max().unwrap_or(1);
     let moved = elements(kernel, inputs, outputs).saturating_mul(2 + owners);
     let one = (work.fold(0, u64::saturating_add) / 8).saturating_add(moved);
-    one.saturating_mul(kernel.crews[check.crew].n_groups() as u64)
+    one.saturating_mul(kernel.thread_tensors[check.threads].n_groups() as u64)
 }
 
 /// How many threads hold an element of a distributed tensor, on average and rounded up.

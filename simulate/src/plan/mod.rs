@@ -7,7 +7,6 @@
 
 mod bulk;
 mod cost;
-mod crew;
 mod inverse;
 mod live;
 mod lower;
@@ -15,15 +14,16 @@ mod rounding;
 mod row;
 mod storage;
 mod sync;
+mod threads;
 mod view;
 
 pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
-pub(crate) use crew::{Crew, Mask, Squad};
 pub(crate) use inverse::Inverse;
 pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed, views_of};
 pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
+pub(crate) use threads::{Mask, Partition, ThreadTensor};
 pub(crate) use view::{Dist, Space, View, coordinates, coordinates_text};
 
 use crate::denote::{Chain, Meaning};
@@ -69,7 +69,7 @@ pub(crate) struct Kernel<'p> {
     /// Specs with a body and a meaning.
     pub checks: Vec<Check>,
     /// Thread tensors.
-    pub crews: Vec<Crew>,
+    pub thread_tensors: Vec<ThreadTensor>,
     /// Tensors.
     pub views: Vec<View>,
     /// Thread-value layouts of register tensors.
@@ -245,7 +245,7 @@ pub(crate) enum Node {
     /// A spec with a body.
     Body {
         /// Who executes it.
-        crew: usize,
+        threads: usize,
         /// Its place.
         site: u32,
         /// What to compare at its end.
@@ -292,7 +292,7 @@ pub(crate) enum Node {
     /// All threads named (none: of the block) arrive.
     Barrier {
         /// Named threads.
-        crew: Option<usize>,
+        threads: Option<usize>,
         /// Its place.
         site: u32,
     },
@@ -323,7 +323,7 @@ pub(crate) struct Leaf {
     /// The spec.
     pub spec: SpecId,
     /// Who executes it.
-    pub crew: usize,
+    pub threads: usize,
     /// Read operands.
     pub inputs: Vec<Source>,
     /// Written operands.
@@ -381,7 +381,7 @@ pub(crate) struct Check {
     /// The spec.
     pub spec: SpecId,
     /// Who executes it.
-    pub crew: usize,
+    pub threads: usize,
     /// What it means.
     pub reference: Reference,
 }
@@ -409,11 +409,11 @@ impl Kernel<'_> {
                 let leaf = &self.leaves[*i];
                 match &leaf.how {
                     How::Row(row) => row.group > 1 && row.window > 32,
-                    _ => self.crews[leaf.crew].spans_warps(),
+                    _ => self.thread_tensors[leaf.threads].spans_warps(),
                 }
             }
-            Node::Body { crew, check, blocking, .. } => {
-                *blocking || check.is_some() && self.crews[*crew].spans_warps()
+            Node::Body { threads, check, blocking, .. } => {
+                *blocking || check.is_some() && self.thread_tensors[*threads].spans_warps()
             }
             Node::For { blocking, .. } | Node::If { blocking, .. } => *blocking,
             Node::Sync(sync) => {
