@@ -84,7 +84,7 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
         false => name == pattern,
     };
     for pattern in forbidden {
-        if table.rows().iter().any(|r| is(r.name, pattern)) {
+        if table.atoms().iter().any(|r| is(r.name, pattern)) {
             continue;
         }
         let shown: String = pattern.chars().take(64).collect();

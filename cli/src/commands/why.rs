@@ -185,7 +185,7 @@ fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
 fn names(rows: &[&Considered], table: &AtomTable) -> Vec<String> {
     let rows = rows.iter().filter_map(|c| table.get(c.atom));
     let (several, alone): (Vec<_>, Vec<_>) =
-        series_of(rows).into_iter().partition(|s| s.rows.len() > 1);
+        series_of(rows).into_iter().partition(|s| s.atoms.len() > 1);
     let mut out: Vec<String> = several
         .iter()
         .map(|s| format!("{}, N = {}", s.title, s.columns().unwrap_or_default()))

@@ -7,7 +7,7 @@ use super::stmts::line_comment;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Extent, Part, Template};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Extent, OperandAccess, Part, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
@@ -68,8 +68,10 @@ impl Lowering<'_> {
         let mut filled = vec![];
         for operand in &atom.operands {
             let next = match operand.access {
-                Access::Read => inputs.next().cloned(),
-                Access::Write | Access::ReadWrite => outputs.next().map(|t| Operand::Tensor(*t)),
+                OperandAccess::Read => inputs.next().cloned(),
+                OperandAccess::Write | OperandAccess::ReadWrite => {
+                    outputs.next().map(|t| Operand::Tensor(*t))
+                }
             };
             filled.push(match next {
                 Some(Operand::Tensor(t)) if operand.matrix_rule().is_some() => {
@@ -229,10 +231,9 @@ fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
 }
 
 fn arity(spec: &Spec, atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
-    let (reads, writes) = atom
-        .operands
-        .iter()
-        .fold((0, 0), |(r, w), o| if o.access == Access::Read { (r + 1, w) } else { (r, w + 1) });
+    let (reads, writes) = atom.operands.iter().fold((0, 0), |(r, w), o| {
+        if o.access == OperandAccess::Read { (r + 1, w) } else { (r, w + 1) }
+    });
     errors::new(
         Code::AtomMismatch,
         spec.span,

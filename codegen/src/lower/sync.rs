@@ -61,7 +61,7 @@ impl Lowering<'_> {
             stmts.push(stmt);
         }
         match atom.handover {
-            Some(Handover::ToRows) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
+            Some(Handover::ToAtoms) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
             Some(Handover::ToThreads) => stmts.extend(self.fence_registers()),
             None => {}
         }

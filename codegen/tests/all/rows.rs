@@ -59,10 +59,10 @@ fn every_row_compiles() {
         let tables = [table.clone()];
         let mut texts = vec![];
         for series in docs::series(&tables) {
-            if !drawn(series.rows[0].name, arch) {
+            if !drawn(series.atoms[0].name, arch) {
                 continue;
             }
-            for (i, row) in series.rows.iter().enumerate() {
+            for (i, row) in series.atoms.iter().enumerate() {
                 if i > 0 && !testing::one_in(4, row.name) {
                     continue;
                 }
@@ -143,7 +143,7 @@ fn rows_are_emulated_where_the_table_says_so() {
         let registers = |r: &Atom| r.operands.iter().all(|o| o.allows(Memory::Rf));
         let of_units =
             |r: &&Atom| matches!(r.op, AtomOp::MatMul { .. }) && r.is_collective() && registers(r);
-        let rows: Vec<&Atom> = table.rows().iter().filter(of_units).collect();
+        let rows: Vec<&Atom> = table.atoms().iter().filter(of_units).collect();
         let both = |r: &&Atom| [kept(r, &table), idle(r, &table)];
         let texts: Vec<String> = rows.iter().flat_map(both).collect();
         let Some(kernels) = compiled(&texts, &table) else { return };
@@ -162,7 +162,7 @@ fn chains_compile_with_clocks_around_them() {
     let table = AtomTable::new(Arch::Sm90a);
     let Some(nvrtc) = require_nvrtc() else { return };
     let mut chains = vec![];
-    for row in table.rows() {
+    for row in table.atoms() {
         for times in [2, 6] {
             let Ok(made) = chain(row, &table, 1024, Repeat { rounds: 4, times }) else { continue };
             chains.push((row, support::resolve(&made.text)));

@@ -7,7 +7,7 @@ use crate::exec::value_text;
 use crate::num::{decode, encode};
 use carbyne_atoms::probe::Probe;
 use carbyne_atoms::probe::operand::{Element, ProbeOperand};
-use carbyne_atoms::{Access, Atom, AtomOp};
+use carbyne_atoms::{Atom, AtomOp, OperandAccess};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub fn compare(
     for o in &probe.operands {
         let Some(name) = &o.output else { continue };
         let (expected, found) = (expected.get(name).unwrap_or(&none), found.get(name));
-        let exact = is_exact(row, case) || o.access == Access::Read;
+        let exact = is_exact(row, case) || o.access == OperandAccess::Read;
         let meaning = if exact { None } else { Reference::new(row, probe, o, arrays) };
         for (i, (element, want)) in o.elements().into_iter().zip(expected).enumerate() {
             let raw = found.and_then(|f| f.get(i)).copied();

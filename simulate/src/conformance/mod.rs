@@ -22,7 +22,7 @@ use crate::launch::simulate;
 use crate::options::Options;
 use crate::plan::Checked;
 use carbyne_atoms::probe::{Choice, Probe, scalars};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomTable, Elem, Rounding};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Elem, OperandAccess, Rounding};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::Program;
 use std::collections::BTreeMap;
@@ -159,5 +159,5 @@ fn keeps_bits(row: &Atom) -> bool {
 
 /// Operands that are read and not written, in the order of the spec.
 fn only_read(probe: &Probe) -> impl Iterator<Item = &carbyne_atoms::probe::operand::ProbeOperand> {
-    probe.operands.iter().filter(|o| o.access == Access::Read)
+    probe.operands.iter().filter(|o| o.access == OperandAccess::Read)
 }

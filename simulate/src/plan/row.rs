@@ -9,7 +9,7 @@
 
 use super::{Checked, Site, Source, Space, View};
 use crate::index::Index;
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Rounding, Visibility, descriptor};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, OperandAccess, Rounding, Visibility, descriptor};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Buffer, Program};
@@ -144,7 +144,7 @@ impl BoundRow {
             return Err(refuse("it knows no `bar=`, `multicast=` or `cache=`".to_owned()));
         }
         let read: Vec<&AtomOperand> =
-            atom.operands.iter().filter(|o| o.access == Access::Read).collect();
+            atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
         let written: Vec<&AtomOperand> = atom.writes().collect();
         if read.len() != operands.inputs.len() || written.len() != operands.outputs.len() {
             return Err(refuse(format!(
@@ -361,7 +361,7 @@ fn bind_operand(
 ) -> Result<BoundOperand, String> {
     let view = match source {
         Source::View(v) => &cx.views[v],
-        Source::Number(_) if operand.access == Access::Read => {
+        Source::Number(_) if operand.access == OperandAccess::Read => {
             let (reads, writes) = (Vec::new(), Vec::new());
             return Ok(BoundOperand {
                 source,
@@ -455,8 +455,8 @@ fn bind_operand(
     if align > 1 && !described {
         contiguous(view, align * 8 / bits, cx.program.buffer_of(view.tensor), align)?;
     }
-    let writes = if operand.access == Access::Read { Vec::new() } else { writes };
-    let reads = if operand.access == Access::Write { Vec::new() } else { reads };
+    let writes = if operand.access == OperandAccess::Read { Vec::new() } else { writes };
+    let reads = if operand.access == OperandAccess::Write { Vec::new() } else { reads };
     let bytes = (wanted * bits + 7) / 8;
     Ok(BoundOperand { source, reads, writes, align, bytes, described })
 }

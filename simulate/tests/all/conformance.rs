@@ -24,7 +24,7 @@ fn small(row: &Atom, table: &AtomTable, blocks: i64) -> Option<(Probe, Program)>
 fn rows(table: &AtomTable, test: &str) -> Vec<Atom> {
     let tables = [table.clone()];
     let some = docs::series(&tables);
-    let some = some.iter().flat_map(|s| s.rows.iter().take(2));
+    let some = some.iter().flat_map(|s| s.atoms.iter().take(2));
     let drawn = |r: &&&Atom| testing::one_in(3, &format!("{test} {}", r.name));
     some.filter(drawn).map(|r| (*r).clone()).collect()
 }

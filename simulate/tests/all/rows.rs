@@ -38,9 +38,9 @@ fn rows(table: &AtomTable) -> Vec<(Atom, bool)> {
     let tables = [table.clone()];
     let series = docs::series(&tables);
     let numbered = |s: &docs::Series<'_>| -> Vec<(Atom, bool)> {
-        s.rows.iter().enumerate().map(|(i, r)| ((*r).clone(), i == 0)).collect()
+        s.atoms.iter().enumerate().map(|(i, r)| ((*r).clone(), i == 0)).collect()
     };
-    let here = |s: &&docs::Series<'_>| drawn(s.rows[0].name, table.arch);
+    let here = |s: &&docs::Series<'_>| drawn(s.atoms[0].name, table.arch);
     series.iter().filter(here).flat_map(numbered).collect()
 }
 
@@ -88,7 +88,7 @@ fn every_bulk_row_copies() {
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let here = |r: &&Atom| r.extent != Extent::Tile && drawn(r.name, *arch);
-        for row in table.rows().iter().filter(here) {
+        for row in table.atoms().iter().filter(here) {
             for pick in 0..n_picks(row) {
                 let made = probe(row, &table, Choice { pick, ..Choice::default() });
                 let text = made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text;
@@ -129,7 +129,7 @@ fn every_litmus_passes_and_needs_its_statement() {
     let (mut n, mut unnoticed) = (0, vec![]);
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        for row in table.rows().iter().filter(|r| r.op.spec_kind().is_none()) {
+        for row in table.atoms().iter().filter(|r| r.op.spec_kind().is_none()) {
             let made = match probe(row, &table, Choice::default()) {
                 Ok(made) => made,
                 Err(Unobservable::Statement(why)) => {
@@ -178,7 +178,7 @@ fn shuffles_do_what_the_leaf_without_a_row_does() {
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let mut n = 0;
-        for row in table.rows().iter().filter(|r| matches!(r.op, AtomOp::Shfl(_))) {
+        for row in table.atoms().iter().filter(|r| matches!(r.op, AtomOp::Shfl(_))) {
             let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
             let by_meaning = text.replace(&format!(" atom={}", row.name), "");
             assert_ne!(text, by_meaning);
@@ -202,7 +202,7 @@ fn every_wrong_layout_is_noticed() {
         let table = AtomTable::new(*arch);
         // Of rows that differ in the number of columns alone two are enough.
         let tables = [table.clone()];
-        for row in docs::series(&tables).iter().flat_map(|s| s.rows.iter().take(2).copied()) {
+        for row in docs::series(&tables).iter().flat_map(|s| s.atoms.iter().take(2).copied()) {
             // Shuffles are above.
             if matches!(row.op, AtomOp::Shfl(_)) || !drawn(row.name, *arch) {
                 continue;

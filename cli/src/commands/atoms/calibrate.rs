@@ -13,7 +13,7 @@ use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
 use carbyne_atoms::probe::{Probe, Repeat, chain};
-use carbyne_atoms::{Arch, Atom, AtomTable, RowKind, limits};
+use carbyne_atoms::{Arch, Atom, AtomKind, AtomTable, limits};
 use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
 use carbyne_ir::program::{BufferId, Program};
@@ -162,8 +162,8 @@ type Unmeasured = Vec<(&'static str, String)>;
 /// Lengths of a row's two chains. A long sequence shall stay in the instruction cache.
 fn lengths(row: &Atom) -> [i64; 2] {
     match row.kind {
-        RowKind::Instruction => [8, 40],
-        RowKind::Sequence { .. } => [2, 10],
+        AtomKind::Instruction => [8, 40],
+        AtomKind::Sequence { .. } => [2, 10],
     }
 }
 
@@ -257,7 +257,7 @@ fn cycles(row: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), 
     if let Some(e) = &m.error {
         return Err(e.clone());
     }
-    if m.special && matches!(row.kind, RowKind::Sequence { .. }) {
+    if m.special && matches!(row.kind, AtomKind::Sequence { .. }) {
         return Err("a chain of it ends in zero, infinity or no number".to_owned());
     }
     let [short, long] = lengths(row);

@@ -72,7 +72,7 @@ impl Probes {
             let mut of_arch = vec![];
             let tables = [table.clone()];
             for series in docs::series(&tables) {
-                for (i, row) in series.rows.iter().enumerate() {
+                for (i, row) in series.atoms.iter().enumerate() {
                     for choice in choices(row, i == 0) {
                         match probe::probe(row, &table, choice) {
                             Ok(made) => of_arch.push((*row, made)),

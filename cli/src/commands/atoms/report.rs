@@ -143,7 +143,7 @@ impl Report {
 
     /// Rows of an architecture of which nothing is executed.
     pub(super) fn add_absent(&mut self, arch: Arch, only: &[String], why: &str) {
-        for row in AtomTable::new(arch).rows() {
+        for row in AtomTable::new(arch).atoms() {
             if only.is_empty() || only.iter().any(|n| n == row.name) {
                 self.add(row.name, arch, Verdict::NotExecuted(why.to_owned()));
             }
