@@ -42,9 +42,9 @@ pub enum ArrayError {
     /// A number that the scalar type does not hold.
     #[error("{value} is no {scalar}")]
     Range {
-        /// The number.
+        /// The number that was to be stored.
         value: i128,
-        /// The type.
+        /// The scalar type.
         scalar: Scalar,
     },
     /// A number that is no integer, or none that the integer type has.

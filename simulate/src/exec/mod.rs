@@ -9,6 +9,7 @@
 
 mod alone;
 mod arith;
+mod atom;
 mod blame;
 mod bulk;
 mod check;
@@ -17,7 +18,6 @@ mod dice;
 mod meaning;
 mod measure;
 mod private;
-mod row;
 mod schedule;
 mod shadow;
 mod shuffle;
@@ -235,7 +235,7 @@ fn runner<'k>(
             ],
             ..Counts::default()
         },
-        scratch: row::Scratch::default(),
+        scratch: atom::Scratch::default(),
         buffers: alone::Buffers::default(),
         remote: BTreeMap::new(),
         watch: None,
@@ -283,7 +283,7 @@ struct Runner<'k> {
     /// What draws a schedule, where one is drawn.
     dice: Option<Dice>,
     counts: Counts,
-    scratch: row::Scratch,
+    scratch: atom::Scratch,
     buffers: alone::Buffers,
     /// The last access of each lane to another block's shared memory: by that block, agent and lane, with its
     /// time and statement.
@@ -296,11 +296,11 @@ impl<'k> Runner<'k> {
     fn leaf(&mut self, i: usize, partition: &Partition, active: &Mask) -> Checked<()> {
         let leaf = &self.kernel.leaves[i];
         self.serial = self.serial.wrapping_add(1);
-        if !matches!(leaf.how, How::Row(_)) {
+        if !matches!(leaf.how, How::Atom(_)) {
             self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
         }
         match &leaf.how {
-            How::Row(bound) => self.row(i, leaf, bound, active),
+            How::Atom(bound) => self.atom(i, leaf, bound, active),
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {

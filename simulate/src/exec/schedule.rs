@@ -146,8 +146,8 @@ impl<'k> Runner<'k> {
                 let active = mask.and(&partition.mask);
                 if !active.is_empty() {
                     let window = match &leaf.how {
-                        How::Row(row) if row.group > 1 => row.window,
-                        How::Row(_) | How::Bulk(_) => 32,
+                        How::Atom(atom) if atom.group > 1 => atom.window,
+                        How::Atom(_) | How::Bulk(_) => 32,
                         How::Meaning(_) | How::Shuffle { .. } => 0,
                     };
                     let missing = missing(&partition, &active, window);

@@ -2,8 +2,8 @@
 
 use super::Runner;
 use super::arith::source_lane;
-use super::blame::{self, Access};
-use crate::plan::{Checked, Leaf, Mask, Partition, Source};
+use super::blame::{self, ElementAccess};
+use crate::plan::{Checked, LeafSpec, Mask, Partition, Source};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
@@ -11,7 +11,7 @@ impl Runner<'_> {
     /// Every lane receives the values of another; where there is no such lane it keeps its own.
     pub(super) fn shuffle(
         &mut self,
-        leaf: &Leaf,
+        leaf: &LeafSpec,
         op: ShflOp,
         lane: i64,
         partition: &Partition,
@@ -43,7 +43,7 @@ impl Runner<'_> {
                     match self.blocks[self.rank].read(source, at, thread, &who) {
                         Ok(value) => received.push(value),
                         Err(failure) => {
-                            let access = Access { view: from, at, write: false, thread };
+                            let access = ElementAccess { view: from, at, write: false, thread };
                             let block = self.env.block;
                             return blame::failed(kernel, block, &who, &access, &failure);
                         }
@@ -60,7 +60,7 @@ impl Runner<'_> {
                     if let Err(failure) =
                         self.blocks[self.rank].write(target, at, value, thread, &who, false)
                     {
-                        let access = Access { view: to, at, write: true, thread };
+                        let access = ElementAccess { view: to, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &failure);
                     }
                 }
@@ -70,7 +70,7 @@ impl Runner<'_> {
     }
 }
 
-fn refuse(runner: &Runner<'_>, leaf: &Leaf, why: &str) -> Box<Diagnostic> {
+fn refuse(runner: &Runner<'_>, leaf: &LeafSpec, why: &str) -> Box<Diagnostic> {
     let span = runner.kernel.sites[leaf.site as usize].span;
     Box::new(
         Diagnostic::new(Code::NoDenotation, span, "the exchange has no meaning")

@@ -1,7 +1,7 @@
 //! Synchronization statements: groups of copies, mbarriers, the barrier of a cluster.
 
 use super::Runner;
-use super::blame::{self, Access};
+use super::blame::{self, ElementAccess};
 use super::converged::ConvergedSet;
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::Part;
@@ -380,7 +380,7 @@ impl Runner<'_> {
             false => self.blocks[rank].read(view, at, thread, &who).map(|_| ()),
         };
         if let Err(failure) = accessed {
-            let access = Access { view: index, at, write, thread };
+            let access = ElementAccess { view: index, at, write, thread };
             return blame::failed(kernel, self.env.block, &who, &access, &failure);
         }
         let byte =

@@ -1,9 +1,9 @@
 //! From a kernel of the program to a [`Kernel`] ready to run.
 
-use super::row::Operands;
+use super::atom::Operands;
 use super::{
-    BoundRow, Check, Checked, How, Kernel, Leaf, Literal, Node, Reference, RootSpec, SharedPlan,
-    Site, Source, Space, ThreadTensor,
+    BoundAtom, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
+    SharedPlan, Site, Source, Space, ThreadTensor,
 };
 use crate::denote::{Chain, Input, Meaning, Shape, Step, StepOp};
 use crate::index::{Compare, Index, Variables};
@@ -168,7 +168,7 @@ pub(super) struct Lowering<'p, 'a> {
     pub(super) atoms: &'a AtomTable,
     /// The lane that is elected.
     pub(super) elected: usize,
-    /// What rows bound so far state of their errors, with the specs that they implement.
+    /// What atoms bound so far state of their errors, with the specs that they implement.
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
     pub(super) views: HashMap<TensorId, usize>,
@@ -309,7 +309,7 @@ impl Lowering<'_, '_> {
         let block = self.kernel.thread_tensors[threads].group_size() == self.kernel.n_threads;
         let ordered = block && matches!(how, How::Meaning(_));
         let atom = spec.atom.clone();
-        let leaf = Leaf { site, spec: id, threads, inputs, outputs, alone, ordered, how, atom };
+        let leaf = LeafSpec { site, spec: id, threads, inputs, outputs, alone, ordered, how, atom };
         self.kernel.leaves.push(leaf);
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
@@ -361,10 +361,10 @@ impl Lowering<'_, '_> {
                 program: self.kernel.program,
                 site: self.kernel.sites[site as usize],
             };
-            let row = BoundRow::new(atom, spec.kind, &operands)?;
-            self.kernel.has_flights |= row.in_flight;
+            let bound = BoundAtom::new(atom, spec.kind, &operands)?;
+            self.kernel.has_flights |= bound.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
-            return Ok(How::Row(row));
+            return Ok(How::Atom(bound));
         }
         if spec.valid.is_some() {
             let why = "a Move that reads part of its source is what its atom does";
@@ -418,7 +418,7 @@ impl Lowering<'_, '_> {
         if matches!(spec.kind, SpecKind::Accumulate(_))
             && self.kernel.thread_tensors[threads].n_groups() > 1
         {
-            let why = "other groups may put values to its output meanwhile";
+            let why = "other groups may accumulate into its output meanwhile";
             return Err(Unchecked::Because(why.to_owned()));
         }
         let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;

@@ -79,7 +79,7 @@ impl Lowering<'_, '_> {
         Ok(self.kernel.views.len() - 1)
     }
 
-    /// A tensor of which modes of extent 1 stand for all of the modes wanted; itself where nothing does.
+    /// A tensor whose modes of extent 1 are broadcast over the modes wanted; itself where none is.
     pub(super) fn spread_view(
         &mut self,
         id: TensorId,

@@ -207,7 +207,7 @@ impl Dist {
         Dist { starts, owners, by_thread }
     }
 
-    /// The owners of a tensor's elements where its modes of extent 1 stand for all of `modes`.
+    /// The owners of a tensor's elements where its modes of extent 1 are broadcast over `modes`.
     pub(crate) fn spread(&self, modes: &[i64], of: &[i64]) -> Self {
         let size = of.iter().product::<i64>();
         let mut starts = vec![0u32];
