@@ -1,4 +1,4 @@
-//! Rows written in PTX: operands become numbered registers of an asm statement.
+//! Atoms written in PTX: operands become numbered registers of an asm statement.
 //!
 //! A register operand is split into registers of its class, in the order of its values; a 32-bit
 //! register packs neighboring narrower values. An operand in memory becomes the register that holds
@@ -116,7 +116,7 @@ impl Lowering<'_> {
                     None => {
                         return Err(errors::unprintable(
                             format!("operand {name} of `{}` has no register {i}", atom.name),
-                            "give each thread as many values as the row has",
+                            "give each thread as many values as the atom has",
                         ));
                     }
                 },

@@ -1,4 +1,4 @@
-//! Statements between specs: the text of their rows with mbarriers and numbers filled in.
+//! Statements between specs: the text of their atoms with mbarriers and numbers filled in.
 
 use super::Lowering;
 use super::access::Values;
