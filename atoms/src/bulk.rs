@@ -48,7 +48,7 @@ pub enum BulkMismatch {
     Peer,
     /// An operand lies elsewhere.
     Memory {
-        /// Of the atom.
+        /// The name of the atom's operand.
         operand: &'static str,
         /// Where the atom wants it.
         want: Memory,
@@ -92,9 +92,9 @@ pub enum BulkMismatch {
     },
     /// An address is not known to be aligned.
     Align {
-        /// Of the atom.
+        /// The name of the atom's operand.
         operand: &'static str,
-        /// Bytes.
+        /// The alignment in bytes that the atom demands.
         want: i64,
         /// Bytes that are known.
         found: i64,

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 /// Atoms are made once a process and shared by its tables, so that making a table and copying it are cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomTable {
-    /// Whose.
+    /// The architecture whose atoms these are.
     pub arch: Arch,
     atoms: Arc<Atoms>,
 }

@@ -25,7 +25,7 @@ struct WarpAccess {
     step: i64,
     /// Elements of a vector.
     elements: i64,
-    /// Of one lane.
+    /// Bytes that one lane accesses.
     bytes: i64,
     /// The mode along which vectors lie.
     mode: usize,

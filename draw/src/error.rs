@@ -134,7 +134,7 @@ fn product(extents: &[i64]) -> String {
 }
 
 impl DrawError {
-    /// Which error.
+    /// The code of the error.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {

@@ -17,7 +17,7 @@ use thiserror::Error;
 /// A dense array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// Extents, the slowest first.
     pub shape: Vec<u64>,

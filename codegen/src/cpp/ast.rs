@@ -122,9 +122,9 @@ pub enum StmtKind {
     If {
         /// What must hold.
         cond: Expr,
-        /// When it does.
+        /// The statements for when the condition holds.
         then: Vec<Stmt>,
-        /// When it does not.
+        /// The statements for when it does not.
         otherwise: Vec<Stmt>,
     },
     /// `{ .. }`
@@ -185,7 +185,7 @@ pub struct For {
     pub end: Expr,
     /// Positive step.
     pub step: i64,
-    /// Repeated.
+    /// The statements that are repeated.
     pub body: Vec<Stmt>,
 }
 

@@ -126,7 +126,7 @@ pub(crate) struct Operands<'a> {
     pub valid: Option<Index>,
     /// The program.
     pub program: &'a Program,
-    /// Of the spec.
+    /// Where the spec is.
     pub site: Site,
 }
 

@@ -142,7 +142,7 @@ pub(crate) struct Site {
 /// Where buffers lie in a block's shared memory.
 #[derive(Default)]
 pub(crate) struct SharedPlan {
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
     /// Bytes that one entry of the race detector stands for: the narrowest scalar.
     pub granule: usize,
@@ -156,7 +156,7 @@ pub(crate) struct SharedBuffer {
     pub at: usize,
     /// Scalars.
     pub len: i64,
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// Bits of a scalar.
     pub bits: u32,
@@ -271,9 +271,9 @@ pub(crate) enum Node {
         trips: u64,
         /// Its place.
         site: u32,
-        /// As of a body.
+        /// Whether a statement inside may wait for other threads.
         blocking: bool,
-        /// Repeated.
+        /// The statements that are repeated.
         body: Vec<Node>,
     },
     /// Both sides of a condition.
@@ -282,11 +282,11 @@ pub(crate) enum Node {
         cond: Vec<Compare>,
         /// Its place.
         site: u32,
-        /// As of a body.
+        /// Whether a statement inside may wait for other threads.
         blocking: bool,
-        /// When they do.
+        /// The statements for threads for which all conditions hold.
         then: Vec<Node>,
-        /// When one does not.
+        /// The statements for the other threads.
         otherwise: Vec<Node>,
     },
     /// All threads named (none: of the block) arrive.

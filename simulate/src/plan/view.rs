@@ -29,11 +29,11 @@ pub(crate) enum Space {
 
 /// A tensor ready to be accessed.
 pub(crate) struct View {
-    /// Which tensor.
+    /// The tensor of the program.
     pub tensor: TensorId,
     /// Its buffer.
     pub space: Space,
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// In scalars of the buffer.
     pub offset: Index,

@@ -157,7 +157,7 @@ impl FromIterator<(u64, Written)> for Pages {
 pub(crate) struct GlobalMemory {
     /// Its name, without `%`.
     pub name: String,
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// Scalars.
     pub len: i64,
