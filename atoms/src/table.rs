@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_atom_can_be_replaced() {
+    fn an_atom_can_be_replaced() {
         let table = AtomTable::new(Arch::Sm80);
         let mut atom = table.atoms()[0].clone();
         atom.cite = "changed";

@@ -335,7 +335,7 @@ fn every_atom_of_every_architecture_is_sound() {
 }
 
 #[test]
-fn a_atom_is_the_same_on_every_architecture_but_for_its_cost() {
+fn an_atom_is_the_same_on_every_architecture_but_for_its_cost() {
     for &arch in Arch::ALL {
         for atom in AtomTable::new(arch).atoms() {
             for &other in Arch::ALL {

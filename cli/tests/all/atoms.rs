@@ -25,7 +25,7 @@ fn one_atom_is_shown_whole_and_drawn() {
 }
 
 #[test]
-fn a_atoms_probe_is_a_program() {
+fn an_atoms_probe_is_a_program() {
     let probe = carbyne(&["atoms", "--arch", "sm_80", "ldmatrix.x2.trans.b16", "--probe"], "").ok();
     let ran = carbyne(&["simulate", "-"], probe.text()).ok();
     assert!(ran.stderr.contains("no difference"), "{}", ran.stderr);

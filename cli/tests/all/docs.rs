@@ -153,7 +153,7 @@ fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
 
 /// CONTRIBUTING quotes an atom and has a filetest made of it.
 #[test]
-fn the_worked_example_of_a_atom_is_the_code() {
+fn the_worked_example_of_an_atom_is_the_code() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
     let guide = read("CONTRIBUTING.md");
     let begin = guide.find("## To add an atom").expect("a heading");

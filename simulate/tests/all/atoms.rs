@@ -175,7 +175,7 @@ fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
 }
 
 #[test]
-fn shuffles_do_what_the_leaf_without_a_atom_does() {
+fn shuffles_do_what_the_leaf_without_an_atom_does() {
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let mut n = 0;
