@@ -1,4 +1,4 @@
-//! Architectures and what a row requires of one.
+//! Architectures and what an atom requires of one.
 //!
 //! Invariant: this is the only file that compares architectures. [`Arch`] has no order of its own,
 //! so that nobody else can; ask [`ArchReq::supports`].
@@ -150,7 +150,7 @@ impl fmt::Display for UnknownArch {
 
 impl std::error::Error for UnknownArch {}
 
-/// What a row requires of the architecture.
+/// What an atom requires of the architecture.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ArchReq {
     /// This one and later ones.

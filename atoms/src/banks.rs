@@ -11,9 +11,9 @@ use std::ops::RangeInclusive;
 /// Banks of shared memory and their width.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Banks {
-    /// How many.
+    /// The number of banks.
     pub n: i64,
-    /// Bytes of one word, which is what a bank delivers at once.
+    /// Bytes of one word: what a bank delivers at once.
     pub bytes: i64,
 }
 

@@ -1,7 +1,7 @@
 //! Pointwise functions of two operands: of one value a thread, and of packed pairs.
 //!
 //! Sums and products are written with the functions that the CUDA compiler never contracts to a fused
-//! multiply-add, so that each is rounded as its row says. Where an architecture has no addition or
+//! multiply-add, so that each is rounded as its atom says. Where an architecture has no addition or
 //! multiplication of bfloat16 (before sm_90) the same functions are one fused multiply-add by 1 or plus
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
@@ -10,10 +10,10 @@
 //! all bits are ones, and the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
 use crate::bound::ErrorBound;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
 
@@ -46,7 +46,7 @@ const L: Type = (I64, 1, "long long");
 const LW: Type = (I64, 1, "unsigned long long");
 const W: Type = (U64, 1, "unsigned long long");
 
-fn row(
+fn binary_atom(
     name: &'static str,
     first: Arch,
     op: BinaryOp,
@@ -72,11 +72,11 @@ fn row(
         .rounded(rounding)
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
-    let mut rows = instructions(arch);
+    let mut atoms = instructions(arch);
     // Quotients are sequences: of a reciprocal and corrections.
     let quotients = [
         ("div.f32",        Sm70, F,  8, "{D} = __fdiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
@@ -89,12 +89,12 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("div.u32",        Sm70, N,  20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,             "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
         ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
     ];
-    rows.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
+    atoms.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
         let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
-        let row = row(name, first, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, error).cite(cite);
+        let atom = binary_atom(name, first, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, error).cite(cite);
         match bound {
-            Some(bound) => row.rounded(Rounding::Approximate(bound)),
-            None => row,
+            Some(bound) => atom.rounded(Rounding::Approximate(bound)),
+            None => atom,
         }
     }));
     let choices = [
@@ -115,17 +115,17 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("max.f16.by_f32", Max, H, 4, "{D} = __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
         ("max.f16x2.by_f32", Max, H2, 8, "{D} = __floats2half2_rn(fmaxf(__low2float({A}), __low2float({B})), fmaxf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
     ];
-    rows.extend(choices.into_iter().map(|(name, op, ty, n, cuda, formula, cite, lanes)| {
-        row(name, Sm70, op, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, "none").cite(cite)
+    atoms.extend(choices.into_iter().map(|(name, op, ty, n, cuda, formula, cite, lanes)| {
+        binary_atom(name, Sm70, op, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, "none").cite(cite)
     }));
-    rows
+    atoms
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn instructions(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
-    let rows = [
+    let atoms = [
         ("add.f32",    Sm70, Add, F,  "{D} = __fadd_rn({A}, {B});",  t.f32_lanes,  PTX),
         ("sub.f32",    Sm70, Sub, F,  "{D} = __fsub_rn({A}, {B});",  t.f32_lanes,  PTX),
         ("mul.f32",    Sm70, Mul, F,  "{D} = __fmul_rn({A}, {B});",  t.f32_lanes,  PTX),
@@ -165,9 +165,9 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         ("min.u32",    Sm70, Min, N,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
         ("max.u32",    Sm70, Max, N,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
     ];
-    rows.into_iter()
+    atoms.into_iter()
         .map(|(name, first, op, ty, cuda, lanes, cite)| {
-            row(name, first, op, ty, cuda, t.pointwise(lanes, ty.1)).cite(cite)
+            binary_atom(name, first, op, ty, cuda, t.pointwise(lanes, ty.1)).cite(cite)
         })
         .collect()
 }

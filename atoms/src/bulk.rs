@@ -1,11 +1,11 @@
-//! Whether a bulk row moves what a spec says, and what it moves: the one place that matcher, printer and
+//! Whether a bulk atom moves what a spec says, and what it moves: the one place that matcher, printer and
 //! simulator ask.
 //!
-//! A bulk copy is issued by one thread and moves as much as its operands hold. What differs from row to
-//! row is read from fields: [`Extent`], [`crate::Visibility`], the cache hint, whether `{mask}` is a
-//! number of the row.
+//! A bulk copy is issued by one thread and moves as much as its operands hold. What differs from atom to
+//! atom is read from fields: [`Extent`], [`crate::Visibility`], the cache hint, whether `{mask}` is a
+//! number of the atom.
 
-use crate::row::{Access, Atom, Extent, Visibility};
+use crate::atom::{Atom, Extent, OperandAccess, Visibility};
 use crate::tensor_map::{NoMap, describe};
 use carbyne_ir::ast::CacheHint;
 use carbyne_ir::expr::Dim;
@@ -14,7 +14,7 @@ use carbyne_ir::program::{MapId, Operand, Program, Spec, TensorId, TensorMap};
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
-/// What a bulk row moves.
+/// What a bulk atom moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BulkCopy {
     /// What is read.
@@ -31,45 +31,45 @@ pub struct BulkCopy {
     pub mask: Option<Dim>,
 }
 
-/// Why a bulk row does not move what a spec says.
+/// Why a bulk atom does not move what a spec says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BulkMismatch {
     /// It takes one source and one target.
     Operands,
-    /// It completes otherwise: whether the row takes `bar=`.
+    /// It completes otherwise: whether the atom takes `bar=`.
     Bar(bool),
-    /// Whether the row takes `multicast=`.
+    /// Whether the atom takes `multicast=`.
     Multicast(bool),
-    /// How long the row lets caches keep what it touches.
+    /// How long the atom lets caches keep what it touches.
     Cache(CacheHint),
-    /// Whether the row takes `valid=`.
+    /// Whether the atom takes `valid=`.
     Valid(bool),
     /// An operand lies in another block's shared memory.
     Peer,
     /// An operand lies elsewhere.
     Memory {
-        /// Of the row.
+        /// The name of the atom's operand.
         operand: &'static str,
-        /// Where the row wants it.
+        /// Where the atom wants it.
         want: Memory,
     },
-    /// Whether the row moves boxes of a tensor map.
+    /// Whether the atom moves boxes of a tensor map.
     Box(bool),
     /// The map has another number of modes.
     Modes {
-        /// The row's.
+        /// The atom's.
         want: usize,
         /// The map's.
         found: usize,
     },
     /// Hardware has no such tensor map.
     Map(NoMap),
-    /// The elements of an operand do not follow each other.
-    Run {
+    /// The elements of an operand are no contiguous vector.
+    Scattered {
         /// The view's layout.
         found: String,
     },
-    /// The row does not move so many bytes.
+    /// The atom does not move so many bytes.
     Bytes {
         /// What it moves.
         want: String,
@@ -92,9 +92,9 @@ pub enum BulkMismatch {
     },
     /// An address is not known to be aligned.
     Align {
-        /// Of the row.
+        /// The name of the atom's operand.
         operand: &'static str,
-        /// Bytes.
+        /// The alignment in bytes that the atom demands.
         want: i64,
         /// Bytes that are known.
         found: i64,
@@ -109,7 +109,7 @@ fn swizzle_text(s: &Option<Swizzle>) -> String {
 }
 
 impl BulkMismatch {
-    /// An action that would make the row fit.
+    /// An action that would make the atom fit.
     pub fn help(&self) -> String {
         let add = |wanted: bool, what: &str| match wanted {
             true => format!("add `{what}`"),
@@ -127,9 +127,9 @@ impl BulkMismatch {
                 "copy a box of a tensor map: `%mA = %A.tensormap([128,64])`, `%mA[i,j]`".to_owned()
             }
             BulkMismatch::Box(false) => "copy the tensor itself, not a box of a map".to_owned(),
-            BulkMismatch::Modes { found, .. } => format!("choose the row for {found} modes"),
+            BulkMismatch::Modes { found, .. } => format!("choose the atom for {found} modes"),
             BulkMismatch::Map(no) => no.help(),
-            BulkMismatch::Run { .. } => {
+            BulkMismatch::Scattered { .. } => {
                 "copy a part that lies together in memory, `n:1`".to_owned()
             }
             BulkMismatch::Bytes { want, .. } => format!("copy {want}"),
@@ -165,7 +165,7 @@ impl fmt::Display for BulkMismatch {
                 write!(f, "copies boxes of {want} modes, the map has {found}")
             }
             BulkMismatch::Map(no) => write!(f, "{no}"),
-            BulkMismatch::Run { found } => {
+            BulkMismatch::Scattered { found } => {
                 write!(f, "copies consecutive bytes, the view is {found}")
             }
             BulkMismatch::Bytes { want, found } => write!(f, "copies {want}, here are {found}"),
@@ -185,7 +185,7 @@ impl fmt::Display for BulkMismatch {
     }
 }
 
-/// What `atom`, a bulk row, moves for `spec`.
+/// What `atom`, a bulk atom, moves for `spec`.
 ///
 /// # Errors
 /// The first thing in which they differ.
@@ -209,7 +209,7 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
     }
     let mut sides = vec![];
     for operand in &atom.operands {
-        let t = if operand.access == Access::Read { *source } else { *target };
+        let t = if operand.access == OperandAccess::Read { *source } else { *target };
         let memory = p.buffer_of(t).memory;
         if !memory.is_some_and(|m| operand.allows(m)) {
             let want = operand.memory.first().copied().unwrap_or(Memory::Gl);
@@ -230,7 +230,7 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
             let at = view.at.clone().ok_or(BulkMismatch::Box(true))?;
             Some((view.map, at))
         }
-        (None, Extent::Run) => None,
+        (None, Extent::Vector) => None,
         (map, _) => return Err(BulkMismatch::Box(map.is_none())),
     };
     if sides.iter().any(|(_, t, _)| p.tensors[*t].peer.is_some()) {
@@ -238,7 +238,7 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
     }
     for &(operand, t, memory) in &sides {
         match (&boxed, memory) {
-            (None, _) => run(p, t)?,
+            (None, _) => contiguous(p, t)?,
             (Some((map, _)), Some(Memory::Sh)) => box_in_shared(p, &p.maps[*map], t)?,
             (Some(_), _) => continue,
         }
@@ -260,15 +260,15 @@ fn bytes(p: &Program, t: TensorId) -> i64 {
     n.saturating_mul(p.scalar_of(t).bits()) / 8
 }
 
-/// The elements of the view follow each other.
-fn run(p: &Program, t: TensorId) -> Result<(), BulkMismatch> {
+/// Checks that the elements of the view are one contiguous vector.
+fn contiguous(p: &Program, t: TensorId) -> Result<(), BulkMismatch> {
     let layout = p.tensors[t].concat();
     let fixed = layout.to_fixed();
     let plain = fixed
         .as_ref()
         .is_some_and(|l| l.coalesce().leaves().iter().all(|(n, s)| *n == 1 || *s == 1));
     if !plain {
-        return Err(BulkMismatch::Run { found: layout.display_in(&p.arena).to_string() });
+        return Err(BulkMismatch::Scattered { found: layout.display_in(&p.arena).to_string() });
     }
     match p.buffer_of(t).swizzle {
         Some(s) if !s.is_none() => Err(BulkMismatch::Swizzle { want: None, found: Some(s) }),

@@ -4,9 +4,9 @@
 //! away where nobody looks at the number. Of a NaN all comparisons are false but that for difference.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{ONE, RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::ast::BinaryOp::{self, Eq, Ge, Gt, Le, Lt, Ne};
 use carbyne_ir::scalar::Scalar::{
     self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I16, I32, I64, Tf32, U8, U16, U32, U64,
@@ -16,7 +16,7 @@ const SETP: &str = "PTX ISA, Comparison and Selection Instructions: setp, selp";
 const HALF: &str = "PTX ISA, Half Precision Comparison Instructions: setp";
 const SELP: &str = "PTX ISA, Comparison and Selection Instructions: selp";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;

@@ -4,10 +4,10 @@
 //! sm_90 rounds ties away from zero, not to even as casts mean it: half an ulp either way.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem, Rounding, RowKind};
-use crate::unary::row;
+use crate::unary::unary_atom;
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, F64, Tf32};
 
@@ -16,12 +16,16 @@ const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Moveme
 const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
 const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
 /// How bf16 becomes f32 before architectures had an instruction for it.
-const SHIFTED: RowKind =
-    RowKind::Sequence { formula: "the 16 bits become the upper half of a binary32", error: "none" };
-const THROUGH_F32: RowKind = RowKind::Sequence { formula: "by f32, which is exact", error: "none" };
-const THROUGH_F16: RowKind = RowKind::Sequence { formula: "by f16, which is exact", error: "none" };
-const ALONE: RowKind = RowKind::Sequence { formula: "as a pair with zero", error: "none" };
-const ONE_STEP: RowKind = RowKind::Instruction;
+const SHIFTED: AtomKind = AtomKind::Sequence {
+    formula: "the 16 bits become the upper half of a binary32",
+    error: "none",
+};
+const THROUGH_F32: AtomKind =
+    AtomKind::Sequence { formula: "by f32, which is exact", error: "none" };
+const THROUGH_F16: AtomKind =
+    AtomKind::Sequence { formula: "by f16, which is exact", error: "none" };
+const ALONE: AtomKind = AtomKind::Sequence { formula: "as a pair with zero", error: "none" };
+const ONE_STEP: AtomKind = AtomKind::Instruction;
 
 const F: (Scalar, &str) = (F32, "float");
 const F2: (Scalar, &str) = (F32, "float2");
@@ -36,20 +40,20 @@ const E5: (Scalar, &str) = (E5m2, "unsigned char");
 const E5X2: (Scalar, &str) = (E5m2, "unsigned short");
 
 /// Name, first architecture, source, target, values, C++, kind, document.
-type Row = (
+type Entry = (
     &'static str,
     Arch,
     (Scalar, &'static str),
     (Scalar, &'static str),
     i64,
     &'static str,
-    RowKind,
+    AtomKind,
     &'static str,
 );
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
-    let mut rows: Vec<Atom> = wide()
+    let mut atoms: Vec<Atom> = wide()
         .into_iter()
         .chain(narrow())
         .map(|(name, first, (from, from_cxx), (to, to_cxx), n, cuda, kind, cite)| {
@@ -57,7 +61,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             let rounding = if widens(from, to) { Rounding::Exact } else { Rounding::Nearest };
             let wide = from == F64 || to == F64;
             let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
-            let mut row = atom(
+            let mut atom = atom(
                 name,
                 ArchReq::Since(first),
                 AtomOp::Unary(UnaryOp::Cast),
@@ -70,11 +74,11 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .cuda(cuda)
             .rounded(rounding)
             .cite(cite);
-            row.kind = kind;
-            row
+            atom.kind = kind;
+            atom
         })
         .collect();
-    let mut tf32 = row(
+    let mut tf32 = unary_atom(
         "cvt.rn.tf32.f32",
         Arch::Sm90,
         UnaryOp::Cast,
@@ -87,10 +91,10 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let mut away = Atom { name: "cvt.rna.tf32.f32", ..tf32.clone() };
     away.req = ArchReq::Since(Arch::Sm80);
     // The better one comes first.
-    rows.push(tf32.ptx_scalar("cvt.rn.tf32.f32 {D}, {S};").rounded(Rounding::Nearest).cite(CVT));
+    atoms.push(tf32.ptx_scalar("cvt.rn.tf32.f32 {D}, {S};").rounded(Rounding::Nearest).cite(CVT));
     let away = away.ptx_scalar("cvt.rna.tf32.f32 {D}, {S};").rounded(Rounding::NearestAway);
-    rows.push(away.cite(CVT));
-    rows
+    atoms.push(away.cite(CVT));
+    atoms
 }
 
 /// Whether every value of `from` is one of `to`.
@@ -103,8 +107,8 @@ pub(crate) fn widens(from: Scalar, to: Scalar) -> bool {
     }
 }
 
-#[rustfmt::skip] // One row a line.
-fn wide() -> Vec<Row> {
+#[rustfmt::skip] // One atom a line.
+fn wide() -> Vec<Entry> {
     use Arch::{Sm70, Sm80};
     vec![
         ("cvt.f16.f32",    Sm70, F,  H,  1, "{D} = __float2half_rn({S});",        ONE_STEP, HALF),
@@ -127,8 +131,8 @@ fn wide() -> Vec<Row> {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
-fn narrow() -> Vec<Row> {
+#[rustfmt::skip] // One atom a line.
+fn narrow() -> Vec<Entry> {
     use Arch::Sm89;
     vec![
         ("cvt.e4m3x2.f32",    Sm89, F2, E4X2, 2, "{D} = __nv_cvt_float2_to_fp8x2({S}, __NV_SATFINITE, __NV_E4M3);", ONE_STEP, FP8),

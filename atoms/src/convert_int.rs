@@ -7,9 +7,9 @@
 //! 1024 (of 128), where one unit is one, and that number is subtracted again.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem, Rounding, RowKind};
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{
     self, Bf16, F16, F32, F64, I4, I8, I16, I32, I64, U4, U8, U16, U32, U64,
@@ -20,16 +20,20 @@ const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
 const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
 const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
 const LOP3: &str = "PTX ISA, Logic and Shift Instructions: lop3";
-const ONE_STEP: RowKind = RowKind::Instruction;
-const NAN: RowKind = RowKind::Sequence { formula: "a conversion; 0 of NaN", error: "none" };
-const CLAMPED: RowKind =
-    RowKind::Sequence { formula: "by i32, clamped to the range of the type", error: "none" };
-const THROUGH_I32: RowKind = RowKind::Sequence { formula: "by i32, which is exact", error: "none" };
-const THROUGH_F32: RowKind = RowKind::Sequence { formula: "by f32, which is exact", error: "none" };
-const MAGIC: RowKind =
-    RowKind::Sequence { formula: "(B | S) - B, B having an ulp of 1", error: "none" };
-const MAGIC_SIGNED: RowKind =
-    RowKind::Sequence { formula: "(B | (S xor 8)) - (B + 8), B having an ulp of 1", error: "none" };
+const ONE_STEP: AtomKind = AtomKind::Instruction;
+const NAN: AtomKind = AtomKind::Sequence { formula: "a conversion; 0 of NaN", error: "none" };
+const CLAMPED: AtomKind =
+    AtomKind::Sequence { formula: "by i32, clamped to the range of the type", error: "none" };
+const THROUGH_I32: AtomKind =
+    AtomKind::Sequence { formula: "by i32, which is exact", error: "none" };
+const THROUGH_F32: AtomKind =
+    AtomKind::Sequence { formula: "by f32, which is exact", error: "none" };
+const MAGIC: AtomKind =
+    AtomKind::Sequence { formula: "(B | S) - B, B having an ulp of 1", error: "none" };
+const MAGIC_SIGNED: AtomKind = AtomKind::Sequence {
+    formula: "(B | (S xor 8)) - (B + 8), B having an ulp of 1",
+    error: "none",
+};
 
 type Type = (Scalar, &'static str);
 
@@ -47,11 +51,11 @@ const S8: Type = (I8, "signed char");
 const W8: Type = (U8, "unsigned char");
 
 /// Name, source, target, C++, kind, document.
-type Row = (&'static str, Type, Type, &'static str, RowKind, &'static str);
+type Entry = (&'static str, Type, Type, &'static str, AtomKind, &'static str);
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
-    let mut rows: Vec<Atom> = vec![];
+    let mut atoms: Vec<Atom> = vec![];
     for (name, (from, from_cxx), (to, to_cxx), cuda, kind, cite) in
         to_integers().into_iter().chain(from_integers()).chain(between_integers())
     {
@@ -64,7 +68,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             t.int_lanes
         };
         let cost = t.chain(lanes, 1, if kind == ONE_STEP { 1 } else { 2 });
-        let mut row = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+        let mut atom = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
             .operands([
                 r(("S", Elem::Scalar(from), RF, &[1], ONE)).through(from_cxx),
                 w(("D", Elem::Scalar(to), RF, &[1], ONE)).through(to_cxx),
@@ -72,38 +76,38 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .cuda(cuda)
             .rounded(if to.is_float() { Rounding::Nearest } else { Rounding::Exact })
             .cite(cite);
-        row.kind = kind;
-        rows.push(row);
+        atom.kind = kind;
+        atoms.push(atom);
     }
-    rows.extend(nibbles().into_iter().map(|(name, from, (to, cxx), cuda, kind, cite)| {
+    atoms.extend(nibbles().into_iter().map(|(name, from, (to, cxx), cuda, kind, cite)| {
         let (first, lanes) =
             if to == Bf16 { (Arch::Sm80, t.bf16_lanes) } else { (Arch::Sm70, t.f16_lanes) };
         let cost = t.chain(lanes, 2, 3);
-        let mut row = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+        let mut atom = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
             .operands([
                 r(("S", Elem::Scalar(from.0), RF, &[2], PAIR)).through(from.1),
                 w(("D", Elem::Scalar(to), RF, &[2], PAIR)).through(cxx),
             ])
             .cuda(cuda)
             .cite(cite);
-        row.kind = kind;
-        row
+        atom.kind = kind;
+        atom
     }));
-    rows.extend(eights(t));
-    rows
+    atoms.extend(eights(t));
+    atoms
 }
 
 /// Eight integers of 4 bits in a register, which two instructions a pair make floats. A mask finds two of them at once,
 /// 16 bits apart: the results are elements 0 and 4, 1 and 5, 2 and 6, 3 and 7.
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn eights(t: &crate::limits::Timing) -> Vec<Atom> {
-    let rows = [
+    let atoms = [
         ("cvt.f16x8.u4x8",  U4, F16,  F16X8_U4,  "B | S of pairs, minus B, B having an ulp of 1; of odd ones 16 S, times 1/16"),
         ("cvt.f16x8.s4x8",  I4, F16,  F16X8_S4,  "B | (S xor 8) of pairs, minus B + 8, B having an ulp of 1; of odd ones 16 S, times 1/16"),
         ("cvt.bf16x8.u4x8", U4, Bf16, BF16X8_U4, "B | S of pairs, minus B, B having an ulp of 1"),
         ("cvt.bf16x8.s4x8", I4, Bf16, BF16X8_S4, "B | (S xor 8) of pairs, minus B + 8, B having an ulp of 1"),
     ];
-    rows.into_iter().map(|(name, from, to, ptx, formula)| {
+    atoms.into_iter().map(|(name, from, to, ptx, formula)| {
         let (first, lanes) = if to == Bf16 { (Arch::Sm80, t.bf16_lanes) } else { (Arch::Sm70, t.f16_lanes) };
         let mut cost = t.chain(lanes, 8, 9);
         // The pairs need not wait for each other.
@@ -188,8 +192,8 @@ fma.rn.bf16x2 {D.2}, p2, unit, less;
 fma.rn.bf16x2 {D.3}, p3, unit, less;
 }}";
 
-#[rustfmt::skip] // One row a line.
-fn to_integers() -> Vec<Row> {
+#[rustfmt::skip] // One atom a line.
+fn to_integers() -> Vec<Entry> {
     vec![
         ("cvt.s32.f32", F, I,   "{D} = __float2int_rn({S});",                          ONE_STEP, INT),
         ("cvt.u32.f32", F, U,   "{D} = __float2uint_rn({S});",                         ONE_STEP, INT),
@@ -212,8 +216,8 @@ fn to_integers() -> Vec<Row> {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
-fn from_integers() -> Vec<Row> {
+#[rustfmt::skip] // One atom a line.
+fn from_integers() -> Vec<Entry> {
     vec![
         ("cvt.f32.s32", I,   F, "{D} = __int2float_rn({S});",           ONE_STEP, INT),
         ("cvt.f32.u32", U,   F, "{D} = __uint2float_rn({S});",          ONE_STEP, INT),
@@ -238,8 +242,8 @@ fn from_integers() -> Vec<Row> {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
-fn between_integers() -> Vec<Row> {
+#[rustfmt::skip] // One atom a line.
+fn between_integers() -> Vec<Entry> {
     vec![
         ("cvt.s32.s8",  S8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
         ("cvt.s32.u8",  W8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
@@ -262,8 +266,8 @@ fn between_integers() -> Vec<Row> {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
-fn nibbles() -> Vec<Row> {
+#[rustfmt::skip] // One atom a line.
+fn nibbles() -> Vec<Entry> {
     const P: Type = (U4, "unsigned char");
     const N: Type = (I4, "unsigned char");
     const H2: Type = (F16, "__half2");

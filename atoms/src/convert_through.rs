@@ -1,5 +1,5 @@
 //! Conversions that no instruction does in one step: by way of another type, for every two scalar types of whole bytes
-//! that have no row of their own, and of pairs of 4-bit integers.
+//! that have no atom of their own, and of pairs of 4-bit integers.
 //!
 //! A step on the way is exact, with these exceptions, which change no result:
 //! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates far below.
@@ -7,12 +7,12 @@
 //!   result has and one that stays odd are enough to round it once, to nearest even.
 //!
 //! A cast to an integer rounds to nearest even and saturates, of NaN it makes 0; a cast to `bool` says whether the
-//! number is not 0, which a NaN is not. Rows of one pair of types are made once a process.
+//! number is not 0, which a NaN is not. Atoms of one pair of types are made once a process.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem, Rounding};
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
-use crate::row::{Atom, AtomOp, Elem, Rounding};
 use crate::{convert, convert_int};
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{
@@ -30,7 +30,7 @@ const INT: &str = "CUDA Math API, Type Casting Intrinsics";
 const WHOLE: [Scalar; 16] =
     [F64, F32, Tf32, F16, Bf16, E4m3, E5m2, I64, I32, I16, I8, U64, U32, U16, U8, Bool];
 
-/// A row before its costs.
+/// An atom before its costs.
 struct Way {
     name: String,
     text: String,
@@ -41,25 +41,25 @@ struct Way {
     formula: &'static str,
 }
 
-/// Every pair of types without a row of its own.
+/// Every pair of types without an atom of its own.
 static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     let own: Vec<Atom> =
         convert::list(Arch::Sm90a).into_iter().chain(convert_int::list(Arch::Sm90a)).collect();
-    let of = |row: &Atom, from: Scalar, to: Scalar| {
+    let of = |atom: &Atom, from: Scalar, to: Scalar| {
         let is = |i: usize, s: Scalar| {
-            row.operands.get(i).is_some_and(|o| o.elem == Elem::Scalar(s) && o.n_values() == 1)
+            atom.operands.get(i).is_some_and(|o| o.elem == Elem::Scalar(s) && o.n_values() == 1)
         };
         is(0, from) && is(1, to)
     };
     let pairs = WHOLE.into_iter().flat_map(|from| WHOLE.map(|to| (from, to)));
     let missing =
-        pairs.filter(|&(from, to)| from != to && !own.iter().any(|row| of(row, from, to)));
+        pairs.filter(|&(from, to)| from != to && !own.iter().any(|atom| of(atom, from, to)));
     missing.map(|(from, to)| Way::new(from, to)).collect()
 });
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
-    let ways = WAYS.iter().map(|way| way.row(t));
+    let ways = WAYS.iter().map(|way| way.atom(t));
     ways.chain(nibbles().into_iter().map(|n| pair(n, t))).collect()
 }
 
@@ -83,7 +83,7 @@ impl Way {
         Way { name, text: format!("{{D}} = {text};"), ptx: false, from, to, formula }
     }
 
-    fn row(&'static self, t: &Timing) -> Atom {
+    fn atom(&'static self, t: &Timing) -> Atom {
         let Way { from, to, .. } = *self;
         let first = since(from).later(since(to));
         let wide = from.bits() == 64 || to.bits() == 64;
@@ -98,12 +98,12 @@ impl Way {
             (s, d) = (s.through(cxx(from)), d.through(cxx(to)));
         }
         let cost = t.chain(lanes, 1, steps);
-        let row = atom(&self.name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+        let atom = atom(&self.name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
             .operands([s, d])
             .sequence(self.formula, "none")
             .rounded(if exact { Rounding::Exact } else { Rounding::Nearest })
             .cite(cite(from, to));
-        if self.ptx { row.ptx_scalar(&self.text) } else { row.cuda(&self.text) }
+        if self.ptx { atom.ptx_scalar(&self.text) } else { atom.cuda(&self.text) }
     }
 }
 
@@ -307,7 +307,7 @@ fn rounded_to_tf32(from: Scalar) -> String {
 type Nibbles =
     (&'static str, (Scalar, &'static str), (Scalar, &'static str), &'static str, &'static str);
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn nibbles() -> Vec<Nibbles> {
     const P: (Scalar, &str) = (U4, "unsigned char");
     const N: (Scalar, &str) = (I4, "unsigned char");
@@ -318,7 +318,7 @@ fn nibbles() -> Vec<Nibbles> {
     const C2: (Scalar, &str) = (I8, "char2");
     const W2: (Scalar, &str) = (U8, "uchar2");
     let (low, sign) = ("a mask and a shift", "a mask and a shift, (S xor 8) - 8");
-    let (clamped, rounded) = ("clamped, and put together", "rounded to i32, clamped, and put together");
+    let (clamped, rounded) = ("clamped, and packed", "rounded to i32, clamped, and packed");
     vec![
         ("cvt.s32x2.u4x2", P, I2, "{D} = make_int2({S} & 0xf, {S} >> 4);", low),
         ("cvt.s32x2.s4x2", N, I2, "{D} = make_int2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),

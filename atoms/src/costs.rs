@@ -2,17 +2,17 @@
 //!
 //! A file is one JSON object:
 //! - `format`: 1.
-//! - `architectures`: those whose rows it is about: `["sm_90", "sm_90a"]`.
+//! - `architectures`: those whose atoms it is about: `["sm_90", "sm_90a"]`.
 //! - `device`, `driver`, `date`: what was measured, and when.
 //! - `rows`: by name `{"issue_cycles": .., "completion_cycles": .., "instructions": ..}`. The first two are those of
 //!   [`Cost`](crate::Cost); `instructions`, machine instructions of one execution, is for people.
 //!
-//! Cycles are those of a multiprocessor's clock. `completion_cycles`: of one warp that executes a row on its own
+//! Cycles are those of a multiprocessor's clock. `completion_cycles`: of one warp that executes an atom on its own
 //! results, cycles an execution. `issue_cycles`: of a multiprocessor full of such warps, cycles that each of
 //! its schedulers takes for one execution by one warp.
 
 use crate::arch::Arch;
-use crate::row::Rate;
+use crate::atom::Rate;
 use crate::table::AtomTable;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use std::sync::OnceLock;
 /// What is read of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
-    /// Whose rows.
+    /// Whose atoms.
     pub architectures: Vec<Arch>,
-    /// Issue and completion cycles by the row's name.
-    pub rows: BTreeMap<String, (f64, f64)>,
+    /// Issue and completion cycles by the atom's name.
+    pub atoms: BTreeMap<String, (f64, f64)>,
 }
 
 /// Why a text is no file of costs, or not one for a table.
@@ -35,9 +35,9 @@ pub enum CostError {
     Format(String),
     /// It is about other architectures.
     Architecture(Arch),
-    /// The table has no row of that name.
-    UnknownRow(String),
-    /// A number of cycles that no row takes.
+    /// The table has no atom of that name.
+    UnknownAtom(String),
+    /// A number of cycles that no atom takes.
     Cycles(String),
 }
 
@@ -46,9 +46,9 @@ impl fmt::Display for CostError {
         match self {
             CostError::Format(what) => write!(f, "no file of costs: {what}"),
             CostError::Architecture(arch) => write!(f, "its costs are not those of {arch}"),
-            CostError::UnknownRow(row) => write!(f, "the table has no row `{}`", short(row)),
-            CostError::Cycles(row) => {
-                write!(f, "the cycles of `{}` are no numbers from 0.01 to 10^7", short(row))
+            CostError::UnknownAtom(atom) => write!(f, "the table has no atom `{}`", short(atom)),
+            CostError::Cycles(atom) => {
+                write!(f, "the cycles of `{}` are no numbers from 0.01 to 10^7", short(atom))
             }
         }
     }
@@ -82,16 +82,16 @@ impl Costs {
             name.parse::<Arch>().map_err(|e| CostError::Format(e.to_string()))
         };
         let architectures = names.iter().map(arch).collect::<Result<_, _>>()?;
-        let mut rows = BTreeMap::new();
-        for (name, row) in value["rows"].as_object().ok_or_else(|| lacks("rows"))? {
+        let mut atoms = BTreeMap::new();
+        for (name, atom) in value["rows"].as_object().ok_or_else(|| lacks("rows"))? {
             let cycles = |member: &str| {
-                let v = row[member].as_f64();
+                let v = atom[member].as_f64();
                 v.filter(|v| (0.01..=1e7).contains(v))
                     .ok_or_else(|| CostError::Cycles(name.clone()))
             };
-            rows.insert(name.clone(), (cycles("issue_cycles")?, cycles("completion_cycles")?));
+            atoms.insert(name.clone(), (cycles("issue_cycles")?, cycles("completion_cycles")?));
         }
-        Ok(Costs { architectures, rows })
+        Ok(Costs { architectures, atoms })
     }
 }
 
@@ -99,24 +99,24 @@ impl AtomTable {
     /// The table with the costs of a file in the places of its own.
     ///
     /// # Errors
-    /// [`CostError::Architecture`], [`CostError::UnknownRow`].
+    /// [`CostError::Architecture`], [`CostError::UnknownAtom`].
     pub fn with_costs(mut self, costs: &Costs) -> Result<Self, CostError> {
         if !costs.architectures.contains(&self.arch) {
             return Err(CostError::Architecture(self.arch));
         }
-        for (name, (issue, completion)) in &costs.rows {
-            let Some(row) = self.row_mut(name) else {
-                return Err(CostError::UnknownRow(name.clone()));
+        for (name, (issue, completion)) in &costs.atoms {
+            let Some(atom) = self.atom_mut(name) else {
+                return Err(CostError::UnknownAtom(name.clone()));
             };
-            // The same work in other time; a result is never there before the next row is issued.
-            let scale = row.cost.issue_cycles / issue;
-            row.cost.per_sm_per_cycle = match row.cost.per_sm_per_cycle {
+            // The same work in other time; a result is never there before the next atom is issued.
+            let scale = atom.cost.issue_cycles / issue;
+            atom.cost.per_sm_per_cycle = match atom.cost.per_sm_per_cycle {
                 Rate::Bytes(v) => Rate::Bytes(v * scale),
                 Rate::Ops(v) => Rate::Ops(v * scale),
             };
-            row.cost.issue_cycles = *issue;
-            row.cost.completion_cycles = completion.max(*issue);
-            row.cost.source = MEASURED;
+            atom.cost.issue_cycles = *issue;
+            atom.cost.completion_cycles = completion.max(*issue);
+            atom.cost.source = MEASURED;
         }
         Ok(self)
     }
@@ -146,7 +146,7 @@ mod tests {
         for arch in &costs.architectures {
             let table = AtomTable::new(*arch);
             assert_eq!(table.clone().with_costs(&costs).map(|t| t.arch), Ok(*arch));
-            for (name, (issue, _)) in &costs.rows {
+            for (name, (issue, _)) in &costs.atoms {
                 let cost = table.get(name).unwrap().cost;
                 assert_eq!((cost.issue_cycles, cost.source), (*issue, MEASURED), "{name}");
             }
@@ -172,15 +172,19 @@ mod tests {
 
     #[test]
     fn what_is_no_file_of_costs_is_refused() {
-        let row = |issue: &str| {
+        let atom = |issue: &str| {
             format!(
                 "{{\"format\":1,\"architectures\":[],\"rows\":{{\"x\":{{\"issue_cycles\":{issue},\
                  \"completion_cycles\":1}}}}}}"
             )
         };
-        assert!(Costs::read(&row("1.5")).is_ok());
+        assert!(Costs::read(&atom("1.5")).is_ok());
         for issue in ["0", "-1", "1e300", "null", "\"1\""] {
-            assert_eq!(Costs::read(&row(issue)), Err(CostError::Cycles("x".to_owned())), "{issue}");
+            assert_eq!(
+                Costs::read(&atom(issue)),
+                Err(CostError::Cycles("x".to_owned())),
+                "{issue}"
+            );
         }
         for text in
             ["", "[]", "{}", "{\"format\":2}", "{\"format\":1,\"architectures\":[\"sm_1\"]}"]
@@ -188,8 +192,8 @@ mod tests {
             assert!(matches!(Costs::read(text), Err(CostError::Format(_))), "{text}");
         }
         let unknown =
-            Costs { architectures: vec![Arch::Sm80], rows: [("x".to_owned(), (1.0, 1.0))].into() };
+            Costs { architectures: vec![Arch::Sm80], atoms: [("x".to_owned(), (1.0, 1.0))].into() };
         let refused = AtomTable::new(Arch::Sm80).with_costs(&unknown).unwrap_err();
-        assert_eq!(refused.to_string(), "the table has no row `x`");
+        assert_eq!(refused.to_string(), "the table has no atom `x`");
     }
 }

@@ -1,18 +1,18 @@
 //! Asynchronous copies from global to shared memory that pass no registers.
 //!
-//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not. Rows with `zfill` read as many
+//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not. Atoms with `zfill` read as many
 //! bytes as `valid=` says and write zeros in the places of the others: at the edges of a tensor.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{GL, ONE, SH, atom, computed, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 
 const CITE: &str = "PTX ISA, Non-bulk copy: cp.async";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let rows = [
+    let atoms = [
         ("cp.async.ca.b32",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4;"),
         ("cp.async.ca.b64",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8;"),
         ("cp.async.cg.b128", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16;"),
@@ -25,7 +25,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("cp.async.ca.b128.zfill", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16, {valid};"),
     ];
     let limits = limits(arch);
-    let row = |(name, bits, kept, ptx): (&'static str, i64, bool, &'static str)| {
+    let atom = |(name, bits, kept, ptx): (&'static str, i64, bool, &'static str)| {
             let mut cost = limits.async_copy(bits / 8);
             // Estimate: the cache is written too.
             cost.completion_cycles += if kept { 1.0 } else { 0.0 };
@@ -38,6 +38,6 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .in_async_group()
                 .cite(CITE)
     };
-    let zeros = zeros.into_iter().map(|z| (z.1, row(z))).map(|(bits, row)| row.numbers([computed("valid", (0, bits / 8))]));
-    rows.into_iter().map(row).chain(zeros).collect()
+    let zeros = zeros.into_iter().map(|z| (z.1, atom(z))).map(|(bits, atom)| atom.numbers([computed("valid", (0, bits / 8))]));
+    atoms.into_iter().map(atom).chain(zeros).collect()
 }

@@ -3,23 +3,24 @@
 //!
 //! Into shared memory they complete on an mbarrier, out of it in the thread's bulk group. Costs are those
 //! of a unit of 16 bytes. `cp.reduce` adds to global memory, or keeps the smaller or larger value; a tensor map knows
-//! the type, so that the text of its rows does not say it.
+//! the type, so that the text of its atoms does not say it.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{
+    AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Elem, Extent, NumberForm, Rounding, Visibility,
+};
 use crate::dsl::{GL, ONE, SH, atom, computed, r, rw, w};
 use crate::limits::limits;
 use crate::red;
-use crate::row::{
-    AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Elem, Extent, NumberForm, Rounding, Visibility,
-};
 use carbyne_ir::ast::{AccumulateOp, CacheHint};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, U32, U64};
 use std::sync::OnceLock;
 
-const RUN: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk";
+const VECTOR: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk";
 const BOX: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk.tensor";
-const REDUCE_RUN: &str = "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk";
+const REDUCE_VECTOR: &str =
+    "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk";
 const REDUCE_BOX: &str =
     "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor";
 
@@ -27,13 +28,13 @@ const REDUCE_BOX: &str =
 const MOST: i64 = (1 << 20) - 16;
 /// Modes of a tensor map (CUDA Driver API, Tensor Map Object Management).
 const MOST_MODES: usize = 5;
-/// Alignment of a run, in bytes.
-const RUN_ALIGN: i64 = 16;
+/// Alignment of a contiguous vector, in bytes.
+const VECTOR_ALIGN: i64 = 16;
 /// Alignment of a box in shared memory, in bytes.
 const BOX_ALIGN: i64 = 128;
 const COORDINATES: [&str; MOST_MODES] = ["c0", "c1", "c2", "c3", "c4"];
 
-/// What tells one bulk row from another.
+/// What tells one bulk atom from another.
 #[derive(Copy, Clone, PartialEq)]
 struct Variant {
     extent: Extent,
@@ -61,7 +62,7 @@ const REDUCTIONS: [(AccumulateOp, Scalar); 11] = [
 impl Variant {
     fn all() -> Vec<Variant> {
         let mut all = vec![];
-        for extent in std::iter::once(Extent::Run).chain((1..=MOST_MODES).map(Extent::Box)) {
+        for extent in std::iter::once(Extent::Vector).chain((1..=MOST_MODES).map(Extent::Box)) {
             for (load, multicast) in [(true, false), (true, true), (false, false)] {
                 let reduces = None;
                 let of =
@@ -69,7 +70,7 @@ impl Variant {
                 all.extend(CacheHint::ALL.iter().map(of));
             }
             // No tensor map has sums of f64.
-            let has = |r: &&(AccumulateOp, Scalar)| extent == Extent::Run || r.1 != F64;
+            let has = |r: &&(AccumulateOp, Scalar)| extent == Extent::Vector || r.1 != F64;
             all.extend(REDUCTIONS.iter().filter(has).map(|r| Variant {
                 extent,
                 load: false,
@@ -85,7 +86,7 @@ impl Variant {
     fn texts(self) -> (String, String) {
         let dims = match self.extent {
             Extent::Box(n) => format!(".tensor.{n}d"),
-            Extent::Tile | Extent::Run => String::new(),
+            Extent::Tile | Extent::Vector => String::new(),
         };
         let (to, target, end) = match self.load {
             true => (
@@ -119,7 +120,7 @@ impl Variant {
                 // `.add.noftz.f16`; a map has its type.
                 let operation = match self.extent {
                     Extent::Box(_) => format!(".{op}"),
-                    Extent::Tile | Extent::Run => format!(".{op}{flush}.{ty}"),
+                    Extent::Tile | Extent::Vector => format!(".{op}{flush}.{ty}"),
                 };
                 ("cp.reduce", format!(".{op}.{ty}"), operation)
             }
@@ -171,41 +172,41 @@ fn ptx_type(scalar: Scalar) -> &'static str {
 }
 
 /// Every variant with its name and template, composed once.
-fn rows() -> &'static [(Variant, String, String)] {
-    static ROWS: OnceLock<Vec<(Variant, String, String)>> = OnceLock::new();
-    ROWS.get_or_init(|| {
-        let row = |v: Variant| {
+fn atoms() -> &'static [(Variant, String, String)] {
+    static ATOMS: OnceLock<Vec<(Variant, String, String)>> = OnceLock::new();
+    ATOMS.get_or_init(|| {
+        let atom = |v: Variant| {
             let (name, text) = v.texts();
             (v, name, text)
         };
-        Variant::all().into_iter().map(row).collect()
+        Variant::all().into_iter().map(atom).collect()
     })
 }
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let cost = limits(arch).bulk_copy();
-    rows()
+    atoms()
         .iter()
         .map(|(v, name, text)| {
             let (from, to) = if v.load { (GL, SH) } else { (SH, GL) };
             let unit = v.reduces.map_or(Elem::Bits(128), |(_, scalar)| Elem::Scalar(scalar));
             let align = |memory: &[Memory]| match v.extent {
                 Extent::Box(_) if memory == SH => BOX_ALIGN,
-                _ => RUN_ALIGN,
+                _ => VECTOR_ALIGN,
             };
             let target = ("D", unit, to, &[1][..], ONE);
             let target = if v.reduces.is_some() { rw(target) } else { w(target) };
             let operands = [r(("S", unit, from, &[1], ONE)), target]
                 .map(|o| AtomOperand { align: align(o.memory), ..o });
             let cite = match (v.extent, v.reduces) {
-                (Extent::Run, None) => RUN,
+                (Extent::Vector, None) => VECTOR,
                 (_, None) => BOX,
-                (Extent::Run, Some(_)) => REDUCE_RUN,
+                (Extent::Vector, Some(_)) => REDUCE_VECTOR,
                 (_, Some(_)) => REDUCE_BOX,
             };
             let op = v.reduces.map_or(AtomOp::Move, |(op, _)| AtomOp::Accumulate(op));
             let rounding = v.reduces.map_or(Rounding::Exact, |(op, s)| red::rounding(op, s));
-            let row = atom(name, ArchReq::Since(Arch::Sm90), op, cost)
+            let atom = atom(name, ArchReq::Since(Arch::Sm90), op, cost)
                 .operands(operands)
                 .numbers(v.numbers())
                 .extent(v.extent)
@@ -215,8 +216,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .rounded(rounding)
                 .cite(cite);
             match v.cache {
-                CacheHint::Normal => row,
-                _ => row.sequence("the cache policy is made first", "none"),
+                CacheHint::Normal => atom,
+                _ => atom.sequence("the cache policy is made first", "none"),
             }
         })
         .collect()

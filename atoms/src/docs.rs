@@ -1,93 +1,94 @@
 //! The table as a page for people: `docs/atoms.md` is what [`atoms_markdown`] returns.
 //!
-//! Rows that differ in the number of columns alone are one entry, a [`Series`].
+//! Atoms that differ in the number of columns alone are one entry, a [`Series`].
 //!
 //! Invariant: the text depends on the table alone, so a stale page is found by comparing.
 
 use crate::arch::Arch;
-use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
-use crate::row::{
-    Access, Addressing, Atom, AtomOp, AtomOperand, Extent, Handover, Rate, RowKind, Visibility,
+use crate::atom::{
+    Addressing, Atom, AtomKind, AtomOp, AtomOperand, Extent, Handover, OperandAccess, Rate,
+    Visibility,
 };
+use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
 use crate::table::AtomTable;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Rows with one name but for the number of columns.
+/// Atoms with one name but for the number of columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series<'t> {
-    /// The name; `N` stands in it for the number of columns where there are several rows.
+    /// The name; `N` stands in it for the number of columns where there are several atoms.
     pub title: String,
-    /// In the order of the table.
-    pub rows: Vec<&'t Atom>,
+    /// The atoms of the series, in the order of the table.
+    pub atoms: Vec<&'t Atom>,
 }
 
 impl<'t> Series<'t> {
-    /// The row whose layouts and costs stand for all: the last, which has the most columns.
+    /// The atom whose layouts and costs are shown for the series: the last, which has the most columns.
     pub fn largest(&self) -> &'t Atom {
-        self.rows[self.rows.len() - 1]
+        self.atoms[self.atoms.len() - 1]
     }
 
-    /// What the rows compute: `MatMul 64xNx16`.
+    /// What the atoms compute: `MatMul 64xNx16`.
     pub fn op(&self) -> String {
         let op = self.largest().op.to_string();
         match columns(self.largest()) {
-            Some(n) if self.rows.len() > 1 => op.replacen(&format!("x{n}x"), "xNx", 1),
+            Some(n) if self.atoms.len() > 1 => op.replacen(&format!("x{n}x"), "xNx", 1),
             _ => op,
         }
     }
 
     /// `8, 16 to 256`: the numbers of columns, where there are several.
     pub fn columns(&self) -> Option<String> {
-        let all: Vec<i64> = self.rows.iter().filter_map(|r| columns(r)).collect();
-        (self.rows.len() > 1).then(|| runs(&all))
+        let all: Vec<i64> = self.atoms.iter().filter_map(|r| columns(r)).collect();
+        (self.atoms.len() > 1).then(|| runs(&all))
     }
 }
 
-/// The rows of tables, each once, as series in the order in which the tables have them.
+/// The atoms of tables, each once, as series in the order in which the tables have them.
 pub fn series(tables: &[AtomTable]) -> Vec<Series<'_>> {
-    series_of(tables.iter().flat_map(AtomTable::rows))
+    series_of(tables.iter().flat_map(AtomTable::atoms))
 }
 
-/// Rows, each once, as series in the order of their first.
-pub fn series_of<'t>(rows: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
+/// Atoms, each once, as series in the order of their first.
+pub fn series_of<'t>(atoms: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
     let mut all: Vec<Series<'_>> = Vec::new();
     let (mut names, mut places) = (HashMap::new(), HashMap::new());
-    for row in rows {
-        if names.insert(row.name, ()).is_some() {
+    for atom in atoms {
+        if names.insert(atom.name, ()).is_some() {
             continue;
         }
-        let title = title(row);
+        let title = title(atom);
         match places.get(&title) {
             Some(i) => {
                 let of: &mut Series<'t> = &mut all[*i];
-                of.rows.push(row);
+                of.atoms.push(atom);
             }
             None => {
                 places.insert(title.clone(), all.len());
-                all.push(Series { title, rows: vec![row] });
+                all.push(Series { title, atoms: vec![atom] });
             }
         }
     }
     // One that is alone keeps its name.
-    for only in all.iter_mut().filter(|s| s.rows.len() == 1) {
-        only.title = only.rows[0].name.to_owned();
+    for only in all.iter_mut().filter(|s| s.atoms.len() == 1) {
+        only.title = only.atoms[0].name.to_owned();
     }
     all
 }
 
-fn columns(row: &Atom) -> Option<i64> {
-    match row.op {
+fn columns(atom: &Atom) -> Option<i64> {
+    match atom.op {
         AtomOp::MatMul { n, .. } => Some(n),
         _ => None,
     }
 }
 
 /// `wgmma.m64nNk16.f32.f16.ss` for `wgmma.m64n8k16.f32.f16.ss`.
-fn title(row: &Atom) -> String {
-    match columns(row) {
-        Some(n) => row.name.replacen(&format!("n{n}k"), "nNk", 1),
-        None => row.name.to_owned(),
+fn title(atom: &Atom) -> String {
+    match columns(atom) {
+        Some(n) => atom.name.replacen(&format!("n{n}k"), "nNk", 1),
+        None => atom.name.to_owned(),
     }
 }
 
@@ -121,7 +122,7 @@ between groups of rows. It may be part of a tensor; K-major tiles may begin with
 | --- | --- | --- |
 ";
 
-/// Every row of every architecture as Markdown.
+/// Every atom of every architecture as Markdown.
 pub fn atoms_markdown() -> String {
     let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
     let mut page = String::from(HEAD);
@@ -133,11 +134,11 @@ pub fn atoms_markdown() -> String {
     page
 }
 
-/// What the page says of one row, or of the series of that title; none where there is neither.
+/// What the page says of one atom, or of the series of that title; none where there is neither.
 pub fn atom_markdown(name: &str, tables: &[AtomTable]) -> Option<String> {
-    let alone = |row| Series { title: name.to_owned(), rows: vec![row] };
-    let row = tables.iter().find_map(|t| t.get(name)).map(alone);
-    let of = row.or_else(|| series(tables).into_iter().find(|s| s.title == name))?;
+    let alone = |atom| Series { title: name.to_owned(), atoms: vec![atom] };
+    let atom = tables.iter().find_map(|t| t.get(name)).map(alone);
+    let of = atom.or_else(|| series(tables).into_iter().find(|s| s.title == name))?;
     let mut page = String::new();
     section(&mut page, &of, tables);
     Some(page)
@@ -150,7 +151,7 @@ Generated from the table in `atoms/`; do not edit.
 
 A thread-value layout maps (thread, value) to the column-major index in the operand's tile, counted
 in its units. `bN` stands for any scalar types that fill N bits. Costs are cycles of one warp.
-Where a row is emulated, the architecture takes the instruction and executes others, many times slower.
+Where an atom is emulated, the architecture takes the instruction and executes others, many times slower.
 Of the memories, PM is a number that the caller passes to the kernel by value, IX a coordinate, which is computed.
 ";
 
@@ -171,7 +172,7 @@ fn described_tiles(page: &mut String) {
 /// A series as it is on each architecture that has it.
 fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     let atom = of.largest();
-    let rows: Vec<(Arch, &Atom)> =
+    let atoms: Vec<(Arch, &Atom)> =
         tables.iter().filter_map(|t| t.get(atom.name).map(|r| (t.arch, r))).collect();
     // Writing to a string cannot fail.
     let _ = write!(page, "## `{}`\n\n", of.title);
@@ -181,21 +182,21 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
         format!("{} threads `{}`", atom.group, atom.thread_layout)
     };
     let _ = writeln!(page, "{}, {}, {}. {}.", of.op(), atom.req, threads, atom.cite);
-    if let RowKind::Sequence { formula, error } = atom.kind {
+    if let AtomKind::Sequence { formula, error } = atom.kind {
         let _ = writeln!(page, "Several instructions: {formula}; error: {error}.");
     }
     if let Some(bound) = atom.error_bound() {
         let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
     }
     if let (Some(all), Some(most)) = (of.columns(), columns(atom)) {
-        let _ = writeln!(page, "N is {all}; what follows is the row of N = {most}.");
+        let _ = writeln!(page, "N is {all}; what follows is the atom of N = {most}.");
     }
     visibility(page, atom);
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
     match atom.extent {
         Extent::Tile => {}
-        Extent::Run => {
-            page.push_str("It moves any number of units that follow each other on both sides.\n\n");
+        Extent::Vector => {
+            page.push_str("It moves a contiguous vector of any number of units.\n\n");
         }
         Extent::Box(n) => {
             let _ = writeln!(page, "It moves a box of a tensor map of {n} modes.\n");
@@ -227,18 +228,18 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     page.push_str(gap);
     page.push_str("| architecture | issue | completion | rate per SM and cycle | source |\n");
     page.push_str("| --- | --- | --- | --- | --- |\n");
-    let mut rest = rows.as_slice();
-    while let Some((first, row)) = rest.first() {
-        let n = rest.iter().take_while(|(_, r)| r.cost == row.cost).count();
+    let mut rest = atoms.as_slice();
+    while let Some((first, atom)) = rest.first() {
+        let n = rest.iter().take_while(|(_, r)| r.cost == atom.cost).count();
         let last = rest[n - 1].0;
         let archs = if n == 1 { first.to_string() } else { format!("{first} to {last}") };
-        let rate = match row.cost.per_sm_per_cycle {
+        let rate = match atom.cost.per_sm_per_cycle {
             Rate::Bytes(v) => format!("{v} bytes"),
             Rate::Ops(v) => format!("{v} results"),
         };
-        let (issue, completion) = (row.cost.issue_cycles, row.cost.completion_cycles);
-        let emulated = if row.cost.emulated { "emulated; " } else { "" };
-        let source = row.cost.source;
+        let (issue, completion) = (atom.cost.issue_cycles, atom.cost.completion_cycles);
+        let emulated = if atom.cost.emulated { "emulated; " } else { "" };
+        let source = atom.cost.source;
         let _ =
             writeln!(page, "| {archs} | {issue} | {completion} | {rate} | {emulated}{source} |");
         rest = &rest[n..];
@@ -248,7 +249,7 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
 /// When the outputs are there, and what stands for the placeholders that are no operands.
 fn visibility(page: &mut String, atom: &Atom) {
     match atom.handover {
-        Some(Handover::ToRows) => page.push_str("Hands registers to the `wgmma` after it.\n"),
+        Some(Handover::ToAtoms) => page.push_str("Hands registers to the `wgmma` after it.\n"),
         Some(Handover::ToThreads) => page.push_str("Hands the registers of `wgmma` back.\n"),
         None => {}
     }
@@ -274,9 +275,9 @@ fn visibility(page: &mut String, atom: &Atom) {
 
 fn operand_line(page: &mut String, operand: &AtomOperand) {
     let access = match operand.access {
-        Access::Read => "read",
-        Access::Write => "written",
-        Access::ReadWrite => "read and written",
+        OperandAccess::Read => "read",
+        OperandAccess::Write => "written",
+        OperandAccess::ReadWrite => "read and written",
     };
     let memory: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
     let found = match operand.addressing {
@@ -302,19 +303,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_on_the_page_once() {
+    fn every_atom_is_on_the_page_once() {
         let page = atoms_markdown();
         assert_eq!(page, atoms_markdown());
         let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
         let all = series(&tables);
-        for row in tables.iter().flat_map(AtomTable::rows) {
+        for atom in tables.iter().flat_map(AtomTable::atoms) {
             let of: Vec<&Series<'_>> =
-                all.iter().filter(|s| s.rows.iter().any(|r| r.name == row.name)).collect();
-            assert_eq!(of.len(), 1, "{}", row.name);
+                all.iter().filter(|s| s.atoms.iter().any(|r| r.name == atom.name)).collect();
+            assert_eq!(of.len(), 1, "{}", atom.name);
             let heading = format!("\n## `{}`\n", of[0].title);
-            assert_eq!(page.matches(&heading).count(), 1, "{}", row.name);
-            let alone = atom_markdown(row.name, &tables).expect("it is in the table");
-            assert!(alone.contains(row.template.text()), "{}", row.name);
+            assert_eq!(page.matches(&heading).count(), 1, "{}", atom.name);
+            let alone = atom_markdown(atom.name, &tables).expect("it is in the table");
+            assert!(alone.contains(atom.template.text()), "{}", atom.name);
         }
         assert_eq!(atom_markdown("mma.m16nNk8.f32.f16", &tables), None);
     }

@@ -1,15 +1,15 @@
-//! The words in which rows are written, and costs that follow from an architecture's rates.
+//! The words in which atoms are written, and costs that follow from an architecture's rates.
 //!
-//! Layouts in rows are texts, so that a row greps to the tests and dumps that show it. A text that
+//! Layouts in atoms are texts, so that an atom greps to the tests and dumps that show it. A text that
 //! does not parse is a defect of this crate, and the sweep builds every table.
 
 use crate::arch::ArchReq;
+use crate::atom::{
+    Addressing, AsmClass, Atom, AtomKind, AtomNumber, AtomOp, AtomOperand, Cost, Elem, Extent,
+    Handover, NumberForm, OperandAccess, Rate, Rounding, Visibility,
+};
 use crate::descriptor::MatrixRule;
 use crate::limits::{ArchLimits, Speed, Timing};
-use crate::row::{
-    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Cost, Elem, Extent,
-    Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
-};
 use crate::template::Template;
 use carbyne_ir::ast::CacheHint;
 use carbyne_ir::layout::Layout;
@@ -38,7 +38,7 @@ pub(crate) fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|e| panic!("defect of the atom table: layout `{text}`: {e}"))
 }
 
-/// A row of one thread; operands and template are to follow.
+/// An atom of one thread; operands and template are to follow.
 pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> Atom {
     Atom {
         name,
@@ -55,7 +55,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         sets: false,
         cost,
         template: Template::Cuda(""),
-        kind: RowKind::Instruction,
+        kind: AtomKind::Instruction,
         rounding: Rounding::Exact,
         cite: "",
     }
@@ -140,7 +140,7 @@ impl Atom {
     }
 
     pub(crate) fn sequence(mut self, formula: &'static str, error: &'static str) -> Self {
-        self.kind = RowKind::Sequence { formula, error };
+        self.kind = AtomKind::Sequence { formula, error };
         self
     }
 
@@ -159,20 +159,20 @@ type OperandParts<'a> = (&'static str, Elem, &'static [Memory], &'a [i64], &'a s
 
 /// A read operand: name, elements, memories, tile, thread-value layout.
 pub(crate) fn r(parts: OperandParts<'_>) -> AtomOperand {
-    operand(Access::Read, parts)
+    operand(OperandAccess::Read, parts)
 }
 
 /// A written operand.
 pub(crate) fn w(parts: OperandParts<'_>) -> AtomOperand {
-    operand(Access::Write, parts)
+    operand(OperandAccess::Write, parts)
 }
 
 /// An accumulator.
 pub(crate) fn rw(parts: OperandParts<'_>) -> AtomOperand {
-    operand(Access::ReadWrite, parts)
+    operand(OperandAccess::ReadWrite, parts)
 }
 
-fn operand(access: Access, (name, elem, memory, tile, tv): OperandParts<'_>) -> AtomOperand {
+fn operand(access: OperandAccess, (name, elem, memory, tile, tv): OperandParts<'_>) -> AtomOperand {
     let mut operand = AtomOperand {
         name,
         access,
@@ -251,7 +251,7 @@ impl Timing {
         let (rate, emulated) = match speed {
             Speed::Unit(rate) => (rate, false),
             Speed::Emulated(rate) => (rate, true),
-            // The architecture's table leaves such rows out.
+            // The architecture's table leaves such atoms out.
             Speed::Absent => (0.0, false),
         };
         let small = bits <= 16 * 8 * 16;

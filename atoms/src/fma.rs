@@ -1,13 +1,13 @@
 //! Fused multiply-adds of one thread, on scalars and on packed pairs.
 //!
-//! A pair is two independent products, so its row is a MatMul of l = 2 batches, m = n = k = 1.
+//! A pair is two independent products, so its atom is a MatMul of l = 2 batches, m = n = k = 1.
 //! Templates are C++ expressions: operands may lie in any memory, and the CUDA compiler adds loads
-//! and stores, which the row's cost leaves out.
+//! and stores, which the atom's cost leaves out.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem, Rounding};
 use crate::dsl::{ANY, ONE, PAIR, atom, r, rw};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem, Rounding};
 use carbyne_ir::scalar::Scalar::{Bf16, F16, F32, F64};
 
 const CITE_FLOAT: &str = "CUDA Math API, Single Precision Mathematical Functions: fmaf";
@@ -17,13 +17,13 @@ const CITE_HALF2: &str = "CUDA Math API, Half2 Arithmetic Functions: __hfma2";
 const CITE_BF16: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hfma";
 const CITE_BF162: &str = "CUDA Math API, Bfloat162 Arithmetic Functions: __hfma2";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
     let (fma, hfma, hfma2) =
         ("{D} = fma({A}, {B}, {D});", "{D} = __hfma({A}, {B}, {D});", "{D} = __hfma2({A}, {B}, {D});");
-    let rows = [
+    let atoms = [
         ("fma.f32",    Sm70, F32,  1, "float",          "{D} = fmaf({A}, {B}, {D});", t.f32_lanes, CITE_FLOAT),
         ("fma.f64",    Sm70, F64,  1, "double",         fma,   t.f64_lanes,  CITE_DOUBLE),
         ("fma.f16",    Sm70, F16,  1, "__half",         hfma,  t.f16_lanes,  CITE_HALF),
@@ -31,7 +31,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("fma.bf16",   Sm80, Bf16, 1, "__nv_bfloat16",  hfma,  t.bf16_lanes, CITE_BF16),
         ("fma.bf16x2", Sm80, Bf16, 2, "__nv_bfloat162", hfma2, t.bf16_lanes, CITE_BF162),
     ];
-    rows.into_iter()
+    atoms.into_iter()
         .map(|(name, first, scalar, l, cxx, cuda, lanes, cite)| {
             let (elem, pair) = (Elem::Scalar(scalar), [l, 1, 1]);
             let (tile, tv) = if l == 1 { (&pair[1..], ONE) } else { (&pair[..], PAIR) };

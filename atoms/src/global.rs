@@ -3,16 +3,16 @@
 //! Written as C++ through a vector type, which the CUDA compiler turns into one instruction.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp};
 use crate::dsl::{GL, RF, atom, vector_move};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp};
 
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let rows = [
+    let atoms = [
         ("ld.global.b8",   GL, RF, 8,   "unsigned char",  LOAD),
         ("ld.global.b16",  GL, RF, 16,  "unsigned short", LOAD),
         ("ld.global.b32",  GL, RF, 32,  "unsigned",       LOAD),
@@ -25,7 +25,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("st.global.b128", RF, GL, 128, "uint4",          STORE),
     ];
     let timing = &limits(arch).timing;
-    rows.into_iter()
+    atoms.into_iter()
         .map(|(name, from, to, bits, cxx, cite)| {
             atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Move, timing.global(bits / 8))
                 .operands(vector_move(from, to, bits, cxx))

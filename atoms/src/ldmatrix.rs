@@ -6,9 +6,9 @@
 //! `.trans` each matrix arrives transposed: the destination says so, the source is the same.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{RF, SH, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 
 const B16: Elem = Elem::Bits(16);
 const CITE: &str = "PTX ISA, Warp-level matrix load instruction: ldmatrix";
@@ -17,7 +17,7 @@ const SOURCE: &str = "after Sun et al., Dissecting Tensor Cores via Microbenchma
 
 #[rustfmt::skip] // One layout a line, aligned like the fragment tables of the PTX ISA.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let rows = [
+    let atoms = [
         ("ldmatrix.x1.b16", 1, "((8,4),8):((8,0),1)",  "((4,8),2):((2,8),1)",
          "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {D}, [{S}];"),
         ("ldmatrix.x2.b16", 2, "((16,2),8):((8,0),1)", "((4,8),(2,2)):((2,8),(1,64))",
@@ -32,7 +32,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
          "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {D}, [{S}];"),
     ];
     let limits = limits(arch);
-    rows.into_iter()
+    atoms.into_iter()
         .map(|(name, n_matrices, source, target, ptx)| {
             let mut cost = limits.shared_load(128 * n_matrices);
             // Two cycles more for each further matrix, on a base as for a plain load.

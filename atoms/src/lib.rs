@@ -1,16 +1,17 @@
-//! What each GPU architecture can do, as data: one row per instruction variant.
+//! What each GPU architecture can do, as data: one atom per instruction variant.
 //!
-//! Reading order: [`arch`], [`row`], [`table`], then one file per instruction family; [`descriptor`] for what
-//! is found by one; [`mod@probe`] makes programs that execute a row.
+//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family; [`descriptor`] for what
+//! is found by one; [`mod@probe`] makes programs that execute an atom.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
-//! text, and no control flow anywhere depends on a row's name: consumers read fields.
+//! text, and no control flow anywhere depends on an atom's name: consumers read fields.
 //! Invariant: architectures are compared in [`arch`] only.
 //! Invariant: this crate depends on `carbyne-ir` alone; it does not know the solver.
 
 #![warn(missing_docs)]
 
 pub mod arch;
+pub mod atom;
 pub mod banks;
 mod binary;
 pub mod bound;
@@ -36,7 +37,6 @@ pub mod probe;
 mod red;
 mod reduce;
 mod register;
-pub mod row;
 mod shared;
 mod shuffle;
 pub mod smem;
@@ -52,13 +52,13 @@ mod unary;
 mod wgmma;
 
 pub use arch::{Arch, ArchReq, UnknownArch};
+pub use atom::{
+    Addressing, AsmClass, Atom, AtomKind, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost,
+    Elem, ErrorBound, Extent, Handover, NumberForm, OperandAccess, Rate, Rounding, Visibility,
+};
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use costs::{CostError, Costs};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
-pub use row::{
-    Access, Addressing, AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost, Elem,
-    ErrorBound, Extent, Handover, NumberForm, Rate, Rounding, RowKind, Visibility,
-};
 pub use table::{AtomTable, NoSync};
 pub use template::{Part, Template};

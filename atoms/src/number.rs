@@ -1,4 +1,4 @@
-//! Numbers that a row's text takes besides its operands: counts, parities, masks.
+//! Numbers that an atom's text takes besides its operands: counts, parities, masks.
 
 use crate::operand::AsmClass;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// A number in a template: `{count}`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct AtomNumber {
-    /// As in the template. A row for one number only may leave it out there.
+    /// As in the template. An atom for one number only may leave it out there.
     pub name: &'static str,
     /// The smallest that the instruction takes.
     pub least: i64,

@@ -1,26 +1,26 @@
-//! An operand of a row: which elements each thread holds or addresses, where, and through what.
+//! An operand of an atom: which elements each thread holds or addresses, where, and through what.
 //!
-//! The conventions are those of [`crate::row`].
+//! The conventions are those of [`crate::atom`].
 
 use crate::descriptor::MatrixRule;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::fmt;
 
-/// One operand of a row.
+/// One operand of an atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomOperand {
     /// As in the template: `S`, `D`, `A`, `B`; `value` for the literal of an Init.
     pub name: &'static str,
     /// Read, written, or both.
-    pub access: Access,
+    pub access: OperandAccess,
     /// What `tv` counts.
     pub elem: Elem,
     /// Memories it may lie in: any of these. A literal counts as a register.
     pub memory: &'static [Memory],
     /// (T, V) to the column-major index in `tile`.
     pub tv: Layout,
-    /// Extents of the operand's named modes; see the head of [`crate::row`].
+    /// Extents of the operand's named modes; see the head of [`crate::atom`].
     pub tile: Vec<i64>,
     /// How the instruction finds it.
     pub addressing: Addressing,
@@ -111,7 +111,7 @@ pub enum Addressing {
 
 /// How an operand is accessed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum OperandAccess {
     /// Read only.
     Read,
     /// Written only: what it held before does not matter.

@@ -6,10 +6,10 @@
 //! `atom`, which gives back what was there, is none of these: a spec has one output.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
 use crate::bound::{ErrorBound, F32_NORMAL};
 use crate::dsl::{GL, ONE, PAIR, RF, SH, atom, r, rw};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::AccumulateOp::{self, Add, Max, Min};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
@@ -33,10 +33,10 @@ pub(crate) fn rounding(op: AccumulateOp, scalar: Scalar) -> Rounding {
 }
 
 /// Name, first architecture, operation, type, values.
-type Row = (&'static str, Arch, AccumulateOp, Scalar, usize, &'static str);
+type Entry = (&'static str, Arch, AccumulateOp, Scalar, usize, &'static str);
 
-#[rustfmt::skip] // One row a line.
-fn global() -> [Row; 20] {
+#[rustfmt::skip] // One atom a line.
+fn global() -> [Entry; 20] {
     use Arch::{Sm70, Sm90};
     [
         ("red.global.add.f32",    Sm70, Add, F32,  1, "red.global.add.f32 [{D}], {S};"),
@@ -62,8 +62,8 @@ fn global() -> [Row; 20] {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
-fn shared() -> [Row; 12] {
+#[rustfmt::skip] // One atom a line.
+fn shared() -> [Entry; 12] {
     use Arch::{Sm70, Sm90};
     [
         ("red.shared.add.s32",    Sm70, Add, I32,  1, "red.shared.add.s32 [{D}], {S};"),
@@ -102,24 +102,24 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     };
     let global = global().map(|r| {
         let bytes = r.4 as i64 * r.3.bits() / 8;
-        row(r, GL, in_global(bytes)).rounded(rounding(r.2, r.3))
+        accumulation(r, GL, in_global(bytes)).rounded(rounding(r.2, r.3))
     });
     let shared = shared().map(|r| {
         let bytes = r.4 as i64 * r.3.bits() / 8;
         let rounding = if r.3.is_float() { Rounding::Nearest } else { Rounding::Exact };
-        row(r, SH, in_shared(r.3, bytes)).rounded(rounding)
+        accumulation(r, SH, in_shared(r.3, bytes)).rounded(rounding)
     });
     global.into_iter().chain(shared).collect()
 }
 
-fn row(row: Row, memory: &'static [Memory], cost: Cost) -> Atom {
-    let (name, first, op, scalar, n, text) = row;
+fn accumulation(entry: Entry, memory: &'static [Memory], cost: Cost) -> Atom {
+    let (name, first, op, scalar, n, text) = entry;
     let elem = Elem::Scalar(scalar);
     let tv = [ONE, PAIR, QUAD, OCT][n.ilog2() as usize & 3];
     let tile = [n as i64];
-    let row = atom(name, ArchReq::Since(first), AtomOp::Accumulate(op), cost)
+    let atom = atom(name, ArchReq::Since(first), AtomOp::Accumulate(op), cost)
         .operands([r(("S", elem, RF, &tile, tv)), rw(("D", elem, memory, &tile, tv))])
         .cite(CITE);
     let words = n as i64 * scalar.bits() > 32.max(scalar.bits());
-    if words { row.ptx(text) } else { row.ptx_scalar(text) }
+    if words { atom.ptx(text) } else { atom.ptx_scalar(text) }
 }

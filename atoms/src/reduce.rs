@@ -4,9 +4,9 @@
 //! There is none of f32 before architectures that the table does not have: a butterfly of `shfl` does it.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{RF, atom, r, w};
 use crate::limits::{Timing, limits};
-use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::ast::ReduceOp::{And, Max, Min, Or, Sum, Xor};
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{Bool, I32, U1, U32};
@@ -14,9 +14,9 @@ use carbyne_ir::scalar::Scalar::{Bool, I32, U1, U32};
 const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: redux.sync";
 const VOTE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let rows = [
+    let atoms = [
         ("redux.add.s32", Sum, I32, "{D} = __reduce_add_sync(0xffffffffu, {S});"),
         ("redux.min.s32", Min, I32, "{D} = __reduce_min_sync(0xffffffffu, {S});"),
         ("redux.max.s32", Max, I32, "{D} = __reduce_max_sync(0xffffffffu, {S});"),
@@ -31,7 +31,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("redux.xor.u32", Xor, U32, "{D} = __reduce_xor_sync(0xffffffffu, {S});"),
     ];
     let t = &limits(arch).timing;
-    rows.into_iter()
+    atoms.into_iter()
         .map(|(name, op, scalar, cuda)| {
             let (elem, cxx) = (Elem::Scalar(scalar), if scalar == I32 { "int" } else { "unsigned" });
             atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Reduction(op), t.pointwise(t.redux_lanes, 1))
@@ -47,20 +47,20 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         .collect()
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn votes(t: &Timing) -> Vec<Atom> {
-    let row = |name, op| {
+    let vote = |name, op| {
         atom(name, ArchReq::Since(Arch::Sm70), op, t.pointwise(t.int_lanes, 1)).warp().cite(VOTE)
     };
     let lanes = r(("S", Elem::Scalar(Bool), RF, &[32], "(32,1):(1,0)")).through("bool");
     let verdict = w(("D", Elem::Scalar(Bool), RF, &[1], "(32,1):(0,0)")).through("bool");
     let ballot = w(("D", Elem::Scalar(U1), RF, &[32], "(32,32):(0,1)")).through("unsigned");
     vec![
-        row("vote.all", AtomOp::Reduction(And)).operands([lanes.clone(), verdict.clone()])
+        vote("vote.all", AtomOp::Reduction(And)).operands([lanes.clone(), verdict.clone()])
             .cuda("{D} = __all_sync(0xffffffffu, {S}) != 0;").sequence("a predicate, which becomes a number", "none"),
-        row("vote.any", AtomOp::Reduction(Or)).operands([lanes.clone(), verdict])
+        vote("vote.any", AtomOp::Reduction(Or)).operands([lanes.clone(), verdict])
             .cuda("{D} = __any_sync(0xffffffffu, {S}) != 0;").sequence("a predicate, which becomes a number", "none"),
-        row("vote.ballot", AtomOp::Unary(UnaryOp::Cast)).operands([lanes, ballot])
+        vote("vote.ballot", AtomOp::Unary(UnaryOp::Cast)).operands([lanes, ballot])
             .cuda("{D} = __ballot_sync(0xffffffffu, {S});"),
     ]
 }

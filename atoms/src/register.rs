@@ -4,9 +4,9 @@
 //! expression of its C++ type. Types below a byte have no Init: no address names one of their values.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{ANY, IX, ONE, PM, RF, atom, r, vector_move, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::scalar::Scalar::{
     Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I16, I32, I64, Tf32, U8, U16, U32, U64,
 };
@@ -15,7 +15,7 @@ const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: mov";
 const PARAMS: &str = "PTX ISA, State Spaces: Kernel Function Parameters; ld.param";
 const INDEX: &str = "PTX ISA, Integer Arithmetic Instructions; Special Registers: %tid, %ctaid";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let moves = [
         ("mov.b8",  8,  "unsigned char"),

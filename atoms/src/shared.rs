@@ -1,14 +1,14 @@
 //! Loads from and stores to shared memory, one vector a thread.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp};
 use crate::dsl::{RF, SH, atom, vector_move};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp};
 
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let loads = [
         ("ld.shared.b8",   8,   "unsigned char"),

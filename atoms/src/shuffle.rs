@@ -3,16 +3,16 @@
 //! All 32 lanes take part. A value of 64 bits is exchanged as two of 32.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::ast::ShflOp::{Bfly, Down, Idx, Up};
 
 const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: shfl.sync";
 /// One value a lane.
 const LANES: &str = "(32,1):(1,0)";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let ops = [
         ("shfl.idx.b32",  "shfl.idx.b64",  Idx,  "{D} = __shfl_sync(0xffffffffu, {S}, {lane});"),
@@ -21,10 +21,10 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("shfl.bfly.b32", "shfl.bfly.b64", Bfly, "{D} = __shfl_xor_sync(0xffffffffu, {S}, {lane});"),
     ];
     let t = &limits(arch).timing;
-    let mut rows = vec![];
+    let mut atoms = vec![];
     for (narrow, wide, op, cuda) in ops {
         for (name, bits, cxx) in [(narrow, 32, "unsigned"), (wide, 64, "unsigned long long")] {
-            let row = atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Shfl(op), t.chain(t.shuffle_lanes, 1, bits / 32))
+            let atom = atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Shfl(op), t.chain(t.shuffle_lanes, 1, bits / 32))
                 .warp()
                 .operands([
                     r(("S", Elem::Bits(bits), RF, &[32], LANES)).through(cxx),
@@ -32,8 +32,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 ])
                 .cuda(cuda)
                 .cite(CITE);
-            rows.push(if bits == 32 { row } else { row.sequence("both halves are exchanged", "none") });
+            atoms.push(if bits == 32 { atom } else { atom.sequence("both halves are exchanged", "none") });
         }
     }
-    rows
+    atoms
 }

@@ -1,7 +1,7 @@
 //! Transcendental functions: instructions that approximate, library functions, and idioms for
-//! activations. Every row states its error, from which the bounds of comparisons follow.
+//! activations. Every atom states its error, from which the bounds of comparisons follow.
 //!
-//! Instructions are those that keep subnormal numbers, where there is such a variant. "Ulp" in a row's
+//! Instructions are those that keep subnormal numbers, where there is such a variant. "Ulp" in an atom's
 //! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the CUDA
 //! C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of their parts:
 //! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one rounding of the
@@ -16,10 +16,10 @@
 //! 2^16 operands of every magnitude of one of f32 or f64 (`carbyne atoms verify`, `docs/atoms_h100.md`).
 
 use crate::arch::Arch;
+use crate::atom::{Atom, Rounding};
 use crate::bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
 use crate::limits::limits;
-use crate::row::{Atom, Rounding};
-use crate::unary::{B, B2, D, F, H, H2, Type, row};
+use crate::unary::{B, B2, D, F, H, H2, Type, unary_atom};
 use carbyne_ir::ast::UnaryOp::{self, Exp, Exp2, Gelu, Log, Rcp, Rsqrt, Sigmoid, Silu, Sqrt, Tanh};
 use carbyne_ir::scalar::Scalar::F64;
 
@@ -46,12 +46,12 @@ const fn absolute(absolute: f64) -> ErrorBound {
 }
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let mut rows = instructions(arch);
-    rows.extend(sequences(arch));
-    rows
+    let mut atoms = instructions(arch);
+    atoms.extend(sequences(arch));
+    atoms
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn instructions(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm75, Sm90};
     let t = &limits(arch).timing;
@@ -61,7 +61,7 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     let (tanh16, ex16) = (absolute(4.93e-4), relative(1.047e-3).plus(1.0 / 16_777_216.0));
     // The PTX ISA says 2^-8, which two of the 2^16 operands exceed on an H100: by 3e-7 at |x| = 0.74609375.
     let tanhb = absolute(3.907e-3);
-    let rows = [
+    let atoms = [
         ("exp2.approx.f32",    Sm70, Exp2,  F,  one, "ex2.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(2.0), EX2),
         ("sqrt.approx.f32",    Sm70, Sqrt,  F,  one, "sqrt.approx.f32 {D}, {S};",          ErrorBound::f32_ulps(1.0), SQRT),
         ("rsqrt.approx.f32",   Sm70, Rsqrt, F,  one, "rsqrt.approx.f32 {D}, {S};",         relative(1.072 * F32_ULP), RSQRT),
@@ -76,30 +76,30 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         ("tanh.approx.bf16",   Sm90, Tanh,  B,  one, "tanh.approx.bf16 {D}, {S};",         tanhb, TANH_HALF),
         ("tanh.approx.bf16x2", Sm90, Tanh,  B2, two, "tanh.approx.bf16x2 {D}, {S};",       tanhb, TANH_HALF),
     ];
-    let mut rows: Vec<Atom> = rows
+    let mut atoms: Vec<Atom> = atoms
         .into_iter()
         .map(|(name, first, op, ty, lanes, ptx, bound, cite)| {
-            row(name, first, op, ty, t.pointwise(lanes, ty.1))
+            unary_atom(name, first, op, ty, t.pointwise(lanes, ty.1))
                 .ptx_scalar(ptx)
                 .rounded(Rounding::Approximate(bound))
                 .cite(cite)
         })
         .collect();
-    rows.push(
-        row("sigmoid.tanh.f32", Sm75, Sigmoid, F, t.chain(one, 1, 2))
+    atoms.push(
+        unary_atom("sigmoid.tanh.f32", Sm75, Sigmoid, F, t.chain(one, 1, 2))
             .ptx_scalar("mul.f32 {D}, {S}, 0f3F000000; tanh.approx.f32 {D}, {D}; fma.rn.f32 {D}, {D}, 0f3F000000, 0f3F000000;")
             .sequence("(1 + tanh(S/2))/2", "half of the 2^-11 of tanh.approx, and one rounding")
             .rounded(Rounding::Approximate(absolute(1.0 / 4096.0 + F32_ULP)))
             .cite(TANH),
     );
-    rows.push(
-        row("sigmoid.tanh.f16x2", Sm75, Sigmoid, H2, t.chain(two, 2, 2))
+    atoms.push(
+        unary_atom("sigmoid.tanh.f16x2", Sm75, Sigmoid, H2, t.chain(two, 2, 2))
             .cuda_through("{D} = __hfma2(h2tanh_approx(__hmul2_rn({S}, __float2half2_rn(0.5f))), __float2half2_rn(0.5f), __float2half2_rn(0.5f));", H2.2)
             .sequence("(1 + tanh(S/2))/2", "half of the 2^-10.987 of tanh.approx, and one rounding")
             .rounded(Rounding::Approximate(absolute(4.93e-4 / 2.0 + F16_ULP / 2.0)))
             .cite(TANH_HALF),
     );
-    rows
+    atoms
 }
 
 /// Name, first architecture, function, type, instructions of the special unit, C++, formula, error, bound,
@@ -123,7 +123,7 @@ fn sequences(arch: Arch) -> Vec<Atom> {
         .chain(halves())
         .map(|(name, first, op, ty, n, cuda, (formula, error, bound), cite)| {
             let lanes = if ty.0 == F64 { t.f64_lanes } else { t.special_lanes };
-            row(name, first, op, ty, t.chain(lanes, ty.1, n * ty.1))
+            unary_atom(name, first, op, ty, t.chain(lanes, ty.1, n * ty.1))
                 .cuda_through(cuda, ty.2)
                 .sequence(formula, error)
                 .rounded(Rounding::Approximate(bound))
@@ -132,7 +132,7 @@ fn sequences(arch: Arch) -> Vec<Atom> {
         .collect()
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn singles() -> Vec<Sequence> {
     use Arch::Sm70;
     let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
@@ -152,7 +152,7 @@ fn singles() -> Vec<Sequence> {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn activations() -> Vec<Sequence> {
     use Arch::Sm70;
     let (f, d, h) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps, ErrorBound::f16_ulps);
@@ -176,7 +176,7 @@ fn activations() -> Vec<Sequence> {
     ]
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 fn halves() -> Vec<Sequence> {
     use Arch::{Sm70, Sm80};
     let (h, b) = (ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));

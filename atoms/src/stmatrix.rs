@@ -5,16 +5,16 @@
 //! lanes before them (stride 0). With `.trans` each matrix is stored transposed.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{RF, SH, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 
 const B16: Elem = Elem::Bits(16);
 const CITE: &str = "PTX ISA, Warp-level matrix store instruction: stmatrix";
 
 #[rustfmt::skip] // One layout a line, aligned like the fragment tables of the PTX ISA.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let rows = [
+    let atoms = [
         ("stmatrix.x1.b16", 1, "((4,8),2):((2,8),1)",          "((8,4),8):((8,0),1)",
          "stmatrix.sync.aligned.m8n8.x1.shared.b16 [{D}], {S};"),
         ("stmatrix.x2.b16", 2, "((4,8),(2,2)):((2,8),(1,64))", "((16,2),8):((8,0),1)",
@@ -29,7 +29,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
          "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{D}], {S};"),
     ];
     let limits = limits(arch);
-    rows.into_iter()
+    atoms.into_iter()
         .map(|(name, n_matrices, source, target, ptx)| {
             let mut cost = limits.shared_store(128 * n_matrices);
             cost.source = "estimate, as a plain store of as many bytes";

@@ -1,7 +1,7 @@
-//! The rows that one architecture has.
+//! The atoms that one architecture has.
 
 use crate::arch::Arch;
-use crate::row::{Atom, AtomOp, BarrierScope};
+use crate::atom::{Atom, AtomOp, BarrierScope};
 use crate::{
     binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
     ldmatrix, mma, red, reduce, register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
@@ -13,30 +13,30 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Every row of one architecture.
+/// Every atom of one architecture.
 ///
-/// Rows are made once a process and shared by its tables, so that making a table and copying it are cheap.
+/// Atoms are made once a process and shared by its tables, so that making a table and copying it are cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomTable {
-    /// Whose.
+    /// The architecture whose atoms these are.
     pub arch: Arch,
-    rows: Arc<Rows>,
+    atoms: Arc<Atoms>,
 }
 
-/// Rows, and where to find them.
+/// Atoms, and where to find them.
 #[derive(Clone, Debug, PartialEq)]
-struct Rows {
+struct Atoms {
     list: Vec<Atom>,
     by_name: HashMap<&'static str, usize>,
     /// In the order of `list`.
     by_kind: HashMap<SpecKind, Vec<usize>>,
 }
 
-/// The rows of each architecture, in the order of [`Arch::ALL`].
-static SHARED: [OnceLock<Arc<Rows>>; Arch::ALL.len()] =
+/// The atoms of each architecture, in the order of [`Arch::ALL`].
+static SHARED: [OnceLock<Arc<Atoms>>; Arch::ALL.len()] =
     [const { OnceLock::new() }; Arch::ALL.len()];
 
-impl Rows {
+impl Atoms {
     fn of(arch: Arch) -> Self {
         let families = [
             global::list(arch),
@@ -61,20 +61,20 @@ impl Rows {
             wgmma::list(arch),
             sync::list(arch),
         ];
-        let rows = families.into_iter().flatten().filter(|r| r.req.supports(arch));
-        let mut out = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
-        rows.for_each(|row| out.push(row));
+        let atoms = families.into_iter().flatten().filter(|r| r.req.supports(arch));
+        let mut out = Atoms { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        atoms.for_each(|atom| out.push(atom));
         out
     }
 
-    /// The first row of a name is the one that is found; the sweep refuses a second.
-    fn push(&mut self, row: Atom) {
+    /// The first atom of a name is the one that is found; the sweep refuses a second.
+    fn push(&mut self, atom: Atom) {
         let i = self.list.len();
-        self.by_name.entry(row.name).or_insert(i);
-        for kind in row.kinds() {
+        self.by_name.entry(atom.name).or_insert(i);
+        for kind in atom.kinds() {
             self.by_kind.entry(kind).or_default().push(i);
         }
-        self.list.push(row);
+        self.list.push(atom);
     }
 }
 
@@ -82,42 +82,42 @@ impl AtomTable {
     /// The table of `arch`.
     pub fn new(arch: Arch) -> Self {
         let place = Arch::ALL.iter().position(|a| *a == arch).unwrap_or(0);
-        let rows = SHARED[place]
-            .get_or_init(|| AtomTable { arch, rows: Arc::new(Rows::of(arch)) }.measured().rows);
-        AtomTable { arch, rows: rows.clone() }
+        let atoms = SHARED[place]
+            .get_or_init(|| AtomTable { arch, atoms: Arc::new(Atoms::of(arch)) }.measured().atoms);
+        AtomTable { arch, atoms: atoms.clone() }
     }
 
-    pub(crate) fn row_mut(&mut self, name: &str) -> Option<&mut Atom> {
-        let i = *self.rows.by_name.get(name)?;
-        Arc::make_mut(&mut self.rows).list.get_mut(i)
+    pub(crate) fn atom_mut(&mut self, name: &str) -> Option<&mut Atom> {
+        let i = *self.atoms.by_name.get(name)?;
+        Arc::make_mut(&mut self.atoms).list.get_mut(i)
     }
 
-    /// The row of that name.
+    /// The atom of that name.
     pub fn get(&self, name: &str) -> Option<&Atom> {
-        self.rows.by_name.get(name).map(|i| &self.rows.list[*i])
+        self.atoms.by_name.get(name).map(|i| &self.atoms.list[*i])
     }
 
-    /// Every row, by family.
-    pub fn rows(&self) -> &[Atom] {
-        &self.rows.list
+    /// Every atom, by family.
+    pub fn atoms(&self) -> &[Atom] {
+        &self.atoms.list
     }
 
-    /// The table without the rows that `keep` refuses.
+    /// The table without the atoms that `keep` refuses.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&Atom) -> bool) -> Self {
-        let mut kept = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
-        self.rows.list.iter().filter(|row| keep(row)).for_each(|row| kept.push(row.clone()));
-        AtomTable { arch: self.arch, rows: Arc::new(kept) }
+        let mut kept = Atoms { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        self.atoms.list.iter().filter(|atom| keep(atom)).for_each(|atom| kept.push(atom.clone()));
+        AtomTable { arch: self.arch, atoms: Arc::new(kept) }
     }
 
-    /// The rows that implement specs of that kind, in the order of the table.
+    /// The atoms that implement specs of that kind, in the order of the table.
     pub fn implementing(&self, kind: SpecKind) -> impl Iterator<Item = &Atom> {
-        self.rows.by_kind.get(&kind).into_iter().flatten().map(|i| &self.rows.list[*i])
+        self.atoms.by_kind.get(&kind).into_iter().flatten().map(|i| &self.atoms.list[*i])
     }
 
-    /// The row of a synchronization statement whose number is known to be from `lo` to `hi` and a
-    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the row takes. Of
-    /// several rows the first that fits.
+    /// The atom of a synchronization statement whose number is known to be from `lo` to `hi` and a
+    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the atom takes. Of
+    /// several atoms the first that fits.
     ///
     /// # Errors
     /// Which architectures have the statement, or which numbers it takes.
@@ -127,13 +127,13 @@ impl AtomTable {
         number: Option<(Option<i64>, Option<i64>, i64)>,
         remote: bool,
     ) -> Result<&Atom, NoSync> {
-        let fits = |row: &&Atom| match (row.numbers.first(), number) {
+        let fits = |atom: &&Atom| match (atom.numbers.first(), number) {
             (Some(n), Some((lo, hi, div))) => n.takes(lo, hi, div),
             (None, None) => true,
             _ => false,
         };
         let has = |r: &Atom| r.op == AtomOp::Sync(op) && r.number("rank").is_some() == remote;
-        let own = || self.rows().iter().filter(|r| has(r));
+        let own = || self.atoms().iter().filter(|r| has(r));
         own().find(fits).ok_or_else(|| NoSync {
             op,
             arch: self.arch,
@@ -143,55 +143,55 @@ impl AtomTable {
         })
     }
 
-    /// The row that elects one of so many threads.
+    /// The atom that elects one of so many threads.
     ///
     /// # Errors
     /// D0307 where the architecture elects none, V0214 where groups have another size.
     pub fn elect(&self, n_threads: Option<i64>, span: Span) -> Result<&Atom, Box<Diagnostic>> {
         let elects = |r: &Atom| r.op == AtomOp::Elect;
-        let Some(row) = self.rows().iter().find(|r| elects(r)) else {
+        let Some(atom) = self.atoms().iter().find(|r| elects(r)) else {
             let list: Vec<String> = archs_with(&elects).iter().map(|a| format!("`{a}`")).collect();
             let text = format!("{} elects no lane of a warp", self.arch);
             let help = format!("compile for {}, or name a thread", list.join(", "));
             return Err(Box::new(Diagnostic::new(Code::NoSync, span, text).help(help)));
         };
-        if n_threads == Some(row.group) {
-            return Ok(row);
+        if n_threads == Some(atom.group) {
+            return Ok(atom);
         }
-        let text = format!("a lane is elected of groups of {} threads", row.group);
-        let help = format!("take tiles: `#cta.tile([{}])`", row.group);
+        let text = format!("a lane is elected of groups of {} threads", atom.group);
+        let help = format!("take tiles: `#cta.tile([{}])`", atom.group);
         Err(Box::new(Diagnostic::new(Code::ThreadLayout, span, text).help(help)))
     }
 
-    /// The row of a `barrier`.
+    /// The atom of a `barrier`.
     ///
     /// # Errors
     /// I0901 where the table has none: every architecture has barriers.
     pub fn barrier(&self, scope: BarrierScope) -> Result<&Atom, Box<Diagnostic>> {
-        let found = self.rows().iter().find(|r| r.op == AtomOp::Barrier(scope));
+        let found = self.atoms().iter().find(|r| r.op == AtomOp::Barrier(scope));
         found.ok_or_else(|| {
-            let text = format!("{} has no row for a barrier", self.arch);
+            let text = format!("{} has no atom for a barrier", self.arch);
             Box::new(Diagnostic::new(Code::Internal, Span::default(), text))
         })
     }
 
-    /// The table with `row` in the place of the row of that name, or at the end where there is none.
+    /// The table with `atom` in the place of the atom of that name, or at the end where there is none.
     #[must_use]
-    pub fn with(mut self, row: Atom) -> Self {
-        let mut rows = self.rows.list.clone();
-        match self.rows.by_name.get(row.name) {
-            Some(i) => rows[*i] = row,
-            None => rows.push(row),
+    pub fn with(mut self, atom: Atom) -> Self {
+        let mut atoms = self.atoms.list.clone();
+        match self.atoms.by_name.get(atom.name) {
+            Some(i) => atoms[*i] = atom,
+            None => atoms.push(atom),
         }
-        let mut changed = Rows { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
-        rows.into_iter().for_each(|row| changed.push(row));
-        self.rows = Arc::new(changed);
+        let mut changed = Atoms { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
+        atoms.into_iter().for_each(|atom| changed.push(atom));
+        self.atoms = Arc::new(changed);
         self
     }
 
     /// What to write for a name that the table does not have: where others have it, or names that are near.
     pub fn instead_of(&self, name: &str) -> String {
-        let archs = archs_with(&|row| row.name == name);
+        let archs = archs_with(&|atom| atom.name == name);
         if !archs.is_empty() {
             let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
             return format!("compile for {}, which has it", list.join(" or "));
@@ -208,20 +208,20 @@ impl AtomTable {
             let rest = r.name.strip_prefix(name.trim_end_matches('.'));
             rest.is_some_and(|rest| rest.starts_with('.'))
         };
-        if !name.is_empty() && self.rows.list.iter().any(|r| begins(&r)) {
-            return self.rows.list.iter().filter(begins).map(|r| r.name).take(3).collect();
+        if !name.is_empty() && self.atoms.list.iter().any(|r| begins(&r)) {
+            return self.atoms.list.iter().filter(begins).map(|r| r.name).take(3).collect();
         }
         let name: Vec<char> = name.chars().take(MAX_COMPARED).collect();
         let mut ranked: Vec<(usize, &'static str)> =
-            self.rows.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();
+            self.atoms.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
         ranked.into_iter().take(3).map(|(_, n)| n).collect()
     }
 }
 
-/// The architectures that have such a row, oldest first.
+/// The architectures that have such an atom, oldest first.
 fn archs_with(has: &dyn Fn(&Atom) -> bool) -> Vec<Arch> {
-    let one = |arch: &&Arch| AtomTable::new(**arch).rows().iter().any(has);
+    let one = |arch: &&Arch| AtomTable::new(**arch).atoms().iter().any(has);
     Arch::ALL.iter().filter(one).copied().collect()
 }
 
@@ -314,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_can_be_replaced() {
+    fn an_atom_can_be_replaced() {
         let table = AtomTable::new(Arch::Sm80);
-        let mut row = table.rows()[0].clone();
-        row.cite = "changed";
-        let changed = table.clone().with(row.clone());
-        assert_eq!(changed.rows().len(), table.rows().len());
-        assert_eq!(changed.get(row.name), Some(&row));
-        row.name = "new.row";
-        assert_eq!(table.clone().with(row).rows().len(), table.rows().len() + 1);
+        let mut atom = table.atoms()[0].clone();
+        atom.cite = "changed";
+        let changed = table.clone().with(atom.clone());
+        assert_eq!(changed.atoms().len(), table.atoms().len());
+        assert_eq!(changed.get(atom.name), Some(&atom));
+        atom.name = "new.atom";
+        assert_eq!(table.clone().with(atom).atoms().len(), table.atoms().len() + 1);
     }
 }

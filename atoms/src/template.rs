@@ -1,4 +1,4 @@
-//! How a row is written: text with a placeholder `{name}` for each operand and number.
+//! How an atom is written: text with a placeholder `{name}` for each operand and number.
 //!
 //! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the immediate of
 //! the major that operand A has (0 where it is K-major, 1 where it is MN-major), and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
@@ -6,7 +6,7 @@
 //! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
 //! braces of the instruction text. A line break stands between instructions of a sequence.
 
-/// The text of a row.
+/// The text of an atom.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Template {
     /// A C++ statement: `{D} = __hfma({A}, {B}, {D});`. An operand prints as an lvalue of the type
@@ -66,7 +66,7 @@ impl Template {
         matches!(self, Template::Ptx(_) | Template::PtxScalar(_))
     }
 
-    /// The pieces in order. A brace without its partner is plain text; no row of a table has one.
+    /// The pieces in order. A brace without its partner is plain text; no atom of a table has one.
     pub fn parts(&self) -> Vec<Part<'static>> {
         let mut parts = Vec::new();
         let mut rest = self.text();

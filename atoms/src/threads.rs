@@ -1,22 +1,22 @@
-//! Whether the threads that execute a spec are the groups of a row: the one place that matcher and
+//! Whether the threads that execute a spec are the groups of an atom: the one place that matcher and
 //! simulator ask.
 //!
 //! The innermost level of a thread tensor is the group that executes a spec together, or the innermost
 //! levels where these say how the group is arranged (`[2,2].[8].thread` for the four matrices of
-//! `ldmatrix.x4`, as in Graphene, Fig. 1); outer levels repeat it. A row of one thread takes `.scalar()`, or groups of one. Any
-//! other row takes groups of exactly its size, each beginning where such a group can begin.
+//! `ldmatrix.x4`, as in Graphene, Fig. 1); outer levels repeat it. An atom of one thread takes `.scalar()`, or groups of one. Any
+//! other atom takes groups of exactly its size, each beginning where such a group can begin.
 
-use crate::row::Atom;
+use crate::atom::Atom;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{Program, Spec, Threads, ThreadsId, show_levels};
 use std::fmt;
 
-/// The threads of a spec are not groups of a row.
+/// The threads of a spec are not groups of an atom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadsMismatch {
-    /// Whom the row needs, and how the text names them: run the spec on these.
+    /// Whom the atom needs, and how the text names them: run the spec on these.
     pub want: String,
     /// Who executes the spec.
     pub found: String,
@@ -28,10 +28,10 @@ impl fmt::Display for ThreadsMismatch {
     }
 }
 
-/// Compares the threads of a spec with those of a row.
+/// Compares the threads of a spec with those of an atom.
 ///
 /// # Errors
-/// Groups of another size, or groups that begin where none of the row can.
+/// Groups of another size, or groups that begin where none of the atom can.
 pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsMismatch> {
     let root = spec.exec.map(|e| &p.threads[p.threads[e.threads].root]);
     let root = root.and_then(|r| r.name.as_deref()).unwrap_or("cta");
@@ -94,8 +94,8 @@ fn neighbors(atom: &Atom) -> bool {
     atom.thread_layout.cosize() <= atom.group
 }
 
-/// Whether groups of the row's size, the innermost `levels`, are groups of the row: neighbors begin at a
-/// multiple of their number; others are listed in the row's order, and all threads of their warps are in one.
+/// Whether groups of the atom's size, the innermost `levels`, are groups of the atom: neighbors begin at a
+/// multiple of their number; others are listed in the atom's order, and all threads of their warps are in one.
 fn placed(p: &Program, threads: &Threads, levels: usize, atom: &Atom) -> bool {
     let (outer, inner) = threads.levels.split_at(threads.levels.len().saturating_sub(levels));
     let Some(inner) = Layout::concat(inner).ok().and_then(|l| l.to_fixed()) else { return false };

@@ -1,9 +1,9 @@
 //! Pointwise functions of one operand that are exact or rounded once: signs, relu, roots, reciprocals.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Cost, Elem, Rounding};
 use carbyne_ir::ast::UnaryOp::{self, Abs, Neg, Rcp, Relu, Sqrt};
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64};
 
@@ -26,8 +26,14 @@ const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
 const LW: Type = (I64, 1, "unsigned long long");
 
-/// A row D = op(S) of one type; its text is to follow.
-pub(crate) fn row(name: &'static str, first: Arch, op: UnaryOp, ty: Type, cost: Cost) -> Atom {
+/// An atom D = op(S) of one type; its text is to follow.
+pub(crate) fn unary_atom(
+    name: &'static str,
+    first: Arch,
+    op: UnaryOp,
+    ty: Type,
+    cost: Cost,
+) -> Atom {
     let (scalar, n, _) = ty;
     let elem = Elem::Scalar(scalar);
     let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };
@@ -43,7 +49,7 @@ impl Atom {
     }
 }
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
@@ -69,14 +75,14 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("neg.s64",     Sm70, Neg,  LW, "{D} = 0ull - {S};",                       t.int_lanes / 2.0, PTX_INT),
         ("relu.s32",    Sm70, Relu, I,  "{D} = max({S}, 0);",                      t.int_lanes,  PTX_INT),
     ];
-    let mut rows: Vec<Atom> = signs
+    let mut atoms: Vec<Atom> = signs
         .into_iter()
         .map(|(name, first, op, ty, cuda, lanes, cite)| {
-            row(name, first, op, ty, t.pointwise(lanes, ty.1)).cuda_through(cuda, ty.2).cite(cite)
+            unary_atom(name, first, op, ty, t.pointwise(lanes, ty.1)).cuda_through(cuda, ty.2).cite(cite)
         })
         .collect();
-    rows.push(
-        row("abs.s32", Sm70, Abs, I, t.pointwise(t.int_lanes, 1)).ptx_scalar("abs.s32 {D}, {S};").cite(PTX_INT),
+    atoms.push(
+        unary_atom("abs.s32", Sm70, Abs, I, t.pointwise(t.int_lanes, 1)).ptx_scalar("abs.s32 {D}, {S};").cite(PTX_INT),
     );
     let sequences = [
         ("relu.f64", Relu, D, "{D} = fmax({S}, 0.0);",    "a comparison and selections", Rounding::Exact, PTX),
@@ -87,13 +93,13 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("rcp.f32",  Rcp,  F, "{D} = __frcp_rn({S});",    "1/S, corrected and rounded once", Rounding::Nearest, RECIPROCAL),
         ("rcp.f64",  Rcp,  D, "{D} = __drcp_rn({S});",    "1/S, corrected and rounded once", Rounding::Nearest, RECIPROCAL),
     ];
-    rows.extend(sequences.into_iter().map(|(name, op, ty, cuda, formula, rounding, cite)| {
+    atoms.extend(sequences.into_iter().map(|(name, op, ty, cuda, formula, rounding, cite)| {
         let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
-        row(name, Sm70, op, ty, t.chain(lanes, ty.1, 8))
+        unary_atom(name, Sm70, op, ty, t.chain(lanes, ty.1, 8))
             .cuda_through(cuda, ty.2)
             .sequence(formula, "none")
             .rounded(rounding)
             .cite(cite)
     }));
-    rows
+    atoms
 }

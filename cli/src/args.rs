@@ -308,15 +308,15 @@ pub(crate) enum AtomsCommand {
     Calibrate(CalibrateAtoms),
 }
 
-/// Which instructions.
+/// The atoms that a command is about.
 #[derive(Debug, Group)]
-pub(crate) struct Rows {
+pub(crate) struct ChosenAtoms {
     /// The architecture; all that the GPU runs where left out.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
     /// Only this instruction; may be repeated.
     #[arg(long = "row", value_name = "NAME")]
-    pub(crate) rows: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
 #[derive(Debug, Group)]
@@ -325,11 +325,11 @@ pub(crate) struct VerifyAtoms {
     #[arg(long, required = true)]
     pub(crate) device: bool,
     #[command(flatten)]
-    pub(crate) rows: Rows,
+    pub(crate) atoms: ChosenAtoms,
     /// Take what `carbyne atoms compile` wrote into this folder; what it lacks is compiled.
     #[arg(long, value_name = "DIR")]
     pub(crate) prebuilt: Option<PathBuf>,
-    /// Print one JSON object a row.
+    /// Print one JSON object per atom.
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the table to this file as Markdown.
@@ -353,7 +353,7 @@ pub(crate) struct CalibrateAtoms {
     #[arg(long, required = true)]
     pub(crate) device: bool,
     #[command(flatten)]
-    pub(crate) rows: Rows,
+    pub(crate) atoms: ChosenAtoms,
     /// Write the costs to this file, which `--costs` reads.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -368,7 +368,7 @@ pub(crate) struct CalibrateAtoms {
 #[derive(Debug, Group)]
 pub(crate) struct CompileAtoms {
     #[command(flatten)]
-    pub(crate) rows: Rows,
+    pub(crate) atoms: ChosenAtoms,
     /// PTX, which the driver compiles for newer GPUs, instead of machine code.
     #[arg(long)]
     pub(crate) ptx: bool,

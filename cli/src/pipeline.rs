@@ -77,14 +77,14 @@ pub(crate) struct Decomposed {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// The table without the rows of these names; `*` stands for anything.
+/// The table without the atoms of these names; `*` stands for anything.
 pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTable, Failure> {
     let is = |name: &str, pattern: &str| match pattern.contains('*') {
         true => carbyne_decompose::explain::matches(pattern, name),
         false => name == pattern,
     };
     for pattern in forbidden {
-        if table.rows().iter().any(|r| is(r.name, pattern)) {
+        if table.atoms().iter().any(|r| is(r.name, pattern)) {
             continue;
         }
         let shown: String = pattern.chars().take(64).collect();

@@ -13,7 +13,7 @@ use crate::relation;
 use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
 use carbyne_atoms::descriptor;
 use carbyne_atoms::threads::{ThreadsMismatch, executed_by, executors};
-use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable, Elem, Extent, Template};
+use carbyne_atoms::{Atom, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
@@ -240,18 +240,18 @@ fn fill(spec: &Spec, atom: &Atom) -> Vec<Option<TensorId>> {
     atom.operands
         .iter()
         .map(|o| match o.access {
-            Access::Read => match inputs.next() {
+            OperandAccess::Read => match inputs.next() {
                 Some(Operand::Tensor(t)) => Some(*t),
                 Some(Operand::Number(_)) | None => None,
             },
-            Access::Write | Access::ReadWrite => outputs.next().copied(),
+            OperandAccess::Write | OperandAccess::ReadWrite => outputs.next().copied(),
         })
         .collect()
 }
 
 /// A literal is one value: an operand of several takes a tensor.
 pub(crate) fn literals_fit(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    let reads = atom.operands.iter().filter(|o| o.access == Access::Read);
+    let reads = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
     for (operand, input) in reads.zip(&spec.inputs) {
         let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;
         if matches!(input, Operand::Number(_)) && !one {

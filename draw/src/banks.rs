@@ -18,14 +18,14 @@ const LANES: i64 = 32;
 const MAX_MAP_ROWS: i64 = 128;
 
 /// An access: where each lane begins, and what it takes from there.
-struct Access {
+struct WarpAccess {
     /// Column-major index of each lane's first element.
     starts: Vec<i64>,
     /// From one element of a vector to the next, in column-major indices.
     step: i64,
     /// Elements of a vector.
     elements: i64,
-    /// Of one lane.
+    /// Bytes that one lane accesses.
     bytes: i64,
     /// The mode along which vectors lie.
     mode: usize,
@@ -108,7 +108,7 @@ fn access(
     extents: &[i64],
     bytes: i64,
     lanes: Option<&Layout>,
-) -> Result<Access, DrawError> {
+) -> Result<WarpAccess, DrawError> {
     let width = DrawError::AccessWidth { bytes, bits: field.bits };
     if ![1, 2, 4, 8, 16].contains(&bytes) || bytes * 8 % field.bits != 0 {
         return Err(width);
@@ -139,7 +139,7 @@ fn access(
             return Err(DrawError::LaneOutside { lane, element: *element, size });
         }
     }
-    Ok(Access { starts: vectors, step: step(mode), elements, bytes, mode })
+    Ok(WarpAccess { starts: vectors, step: step(mode), elements, bytes, mode })
 }
 
 /// The first element of the `n`-th vector.
@@ -159,7 +159,7 @@ fn start(extents: &[i64], mode: usize, elements: i64, n: i64) -> i64 {
 }
 
 /// The byte address of each lane's vector, which must be in one piece and aligned to its size.
-fn bytes_of(field: &Field, access: &Access, swizzled: bool) -> Result<Vec<i64>, DrawError> {
+fn bytes_of(field: &Field, access: &WarpAccess, swizzled: bool) -> Result<Vec<i64>, DrawError> {
     let one = |(lane, first): (usize, &i64)| {
         let bit = field.bit(*first, swizzled);
         let last = first + (access.elements - 1) * access.step;
@@ -178,7 +178,7 @@ fn bytes_of(field: &Field, access: &Access, swizzled: bool) -> Result<Vec<i64>, 
 }
 
 /// The tile with a cell for each vector.
-fn map(field: &Field, extents: &[i64], access: &Access, swizzled: bool) -> Panel {
+fn map(field: &Field, extents: &[i64], access: &WarpAccess, swizzled: bool) -> Panel {
     let in_vectors: Vec<i64> = extents
         .iter()
         .enumerate()

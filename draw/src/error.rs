@@ -43,11 +43,11 @@ pub enum DrawError {
         "thread {thread} holds element {index} as value {value}, and the tile has {size} elements"
     )]
     OutsideTile {
-        /// Who.
+        /// The thread.
         thread: i64,
-        /// Which value.
+        /// The number of its value.
         value: i64,
-        /// Where to.
+        /// The index in the tile that the layout gives.
         index: i64,
         /// Elements of the tile.
         size: i64,
@@ -57,17 +57,17 @@ pub enum DrawError {
     Ragged {
         /// The tile of one mode.
         tile: String,
-        /// What it tiles.
+        /// The extent of the mode that it tiles.
         extent: i64,
-        /// Which mode.
+        /// The number of that mode.
         mode: usize,
     },
     /// An access of a width that no instruction has.
     #[error("no lane accesses {bytes} bytes of {bits}-bit elements at once")]
     AccessWidth {
-        /// Of one lane.
+        /// Bytes that one lane accesses.
         bytes: i64,
-        /// Of an element.
+        /// Bits of an element.
         bits: i64,
     },
     /// An access whose elements are not side by side.
@@ -75,19 +75,19 @@ pub enum DrawError {
         "the {bytes} bytes that lane {lane} accesses from element {element} on are not side by side, or not aligned"
     )]
     NotConsecutive {
-        /// Who.
+        /// The lane.
         lane: usize,
         /// The column-major index of the first element.
         element: i64,
-        /// Of one lane.
+        /// Bytes that one lane accesses.
         bytes: i64,
     },
     /// A lane that begins outside.
     #[error("lane {lane} begins at element {element}, and the tile has {size}")]
     LaneOutside {
-        /// Who.
+        /// The lane.
         lane: usize,
-        /// Column-major index.
+        /// The column-major index of its first element.
         element: i64,
         /// Elements of the tile.
         size: i64,
@@ -134,7 +134,7 @@ fn product(extents: &[i64]) -> String {
 }
 
 impl DrawError {
-    /// Which error.
+    /// The code of the error.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {

@@ -37,7 +37,7 @@ pub struct Field {
     pub twists: Vec<(Swizzle, i64)>,
     /// On byte addresses, as that of a tensor in shared memory; applied last.
     pub on_bytes: Swizzle,
-    /// Of one element.
+    /// Bits of one element.
     pub bits: i64,
 }
 

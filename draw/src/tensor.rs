@@ -287,11 +287,11 @@ fn nested(
 ///
 /// # Errors
 /// Those of [`tv::tv`].
-pub fn atom(row: &Atom) -> Result<Picture, DrawError> {
+pub fn atom(atom: &Atom) -> Result<Picture, DrawError> {
     let mut panels = vec![];
     // A tile that a descriptor names is whole for every thread.
     let (spread, whole): (Vec<_>, Vec<_>) =
-        row.operands.iter().partition(|o| o.matrix_rule().is_none());
+        atom.operands.iter().partition(|o| o.matrix_rule().is_none());
     for operand in spread {
         let elem = match operand.elem {
             Elem::Scalar(s) => s.to_string(),
@@ -304,13 +304,13 @@ pub fn atom(row: &Atom) -> Result<Picture, DrawError> {
         panels.extend(tv::panels(&operand.tv, &operand.tile, &title)?);
     }
     let mut notes: Vec<String> =
-        row.operands.iter().map(|o| format!("{}: tv={}", o.name, o.tv)).collect();
+        atom.operands.iter().map(|o| format!("{}: tv={}", o.name, o.tv)).collect();
     for operand in whole {
         notes.push(format!("{}: read whole, through a descriptor; not drawn", operand.name));
     }
     notes.push(
         "rows are the first mode of a tile; a color is a thread, repeating every 8".to_owned(),
     );
-    let title = format!("{}: {}, {}", row.name, row.op, row.req);
+    let title = format!("{}: {}, {}", atom.name, atom.op, atom.req);
     Ok(Picture { title, notes, lines: Picture::arrange(panels, LINE / 2) })
 }

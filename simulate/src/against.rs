@@ -41,8 +41,8 @@ pub fn against(
     (program, report): (&Program, &Report),
 ) -> Checked<Vec<Compared>> {
     let complete = report.kernels.iter().all(|k| k.complete);
-    let side = Side { parent, program, report, complete };
-    side.same_tensors()?;
+    let comparison = Comparison { parent, program, report, complete };
+    comparison.same_tensors()?;
     let options = Options { check: true, shadow: true, ..options.clone() };
     let symbols = symbols(parent, &options)?;
     let mut memory = Memory::new(parent, &options, &symbols)?;
@@ -63,7 +63,9 @@ pub fn against(
         let only_read = |b: &BufferId| later.contains(b) && !again.contains(b);
         between.extend(outputs(parent, *id).filter(only_read));
         let buffers = memory.of(&kernel)?;
-        for (buffer, n) in side.compare_kernel(&kernel, &buffers, &options, (needed, &again))? {
+        for (buffer, n) in
+            comparison.compare_kernel(&kernel, &buffers, &options, (needed, &again))?
+        {
             *compared.entry(buffer).or_default() += n;
         }
         if needed {
@@ -87,7 +89,7 @@ pub fn against(
         if elements == 0 && !between.contains(&buffer) {
             let text = format!("nothing of %{name} can be compared with the parent's");
             return Err(Box::new(
-                Diagnostic::new(Code::OtherSpec, side.writer(name), text)
+                Diagnostic::new(Code::OtherSpec, comparison.writer(name), text)
                     .label("no element was written that the parent writes, too, and that no other block adds to")
                     .help("run more blocks, `--blocks all`, or write the tensor"),
             ));
@@ -134,7 +136,8 @@ fn run(
     Ok(grid.into_written(blocks.len() as i64 == kernel.n_blocks).collect())
 }
 
-struct Side<'p> {
+/// A program, what it wrote, and the parent that it is compared with.
+struct Comparison<'p> {
     parent: &'p Program,
     program: &'p Program,
     report: &'p Report,
@@ -142,7 +145,7 @@ struct Side<'p> {
     complete: bool,
 }
 
-impl<'p> Side<'p> {
+impl<'p> Comparison<'p> {
     fn tensor(&self, name: &str) -> Option<&'p OutputTensor> {
         self.report.outputs.tensors.iter().find(|t| t.memory.name == name)
     }

@@ -17,7 +17,7 @@ use thiserror::Error;
 /// A dense array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// Extents, the slowest first.
     pub shape: Vec<u64>,
@@ -42,9 +42,9 @@ pub enum ArrayError {
     /// A number that the scalar type does not hold.
     #[error("{value} is no {scalar}")]
     Range {
-        /// The number.
+        /// The number that was to be stored.
         value: i128,
-        /// The type.
+        /// The scalar type.
         scalar: Scalar,
     },
     /// A number that is no integer, or none that the integer type has.

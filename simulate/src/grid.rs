@@ -1,6 +1,6 @@
-//! What the blocks of a grid wrote, put together. Nothing orders blocks: two that touch one element, one
-//! of them writing, are a race. Those that only put values to it by one operation are none: here they do so in the
-//! order of blocks.
+//! Merges what the blocks of a grid wrote. Nothing orders blocks: two that touch one element, one of them
+//! writing, are a race. Blocks that only accumulate into it by one atomic operation do not race: here they do
+//! so in the order of blocks.
 
 use crate::exec::{Finished, accumulated};
 use crate::plan::{
@@ -105,7 +105,7 @@ impl Grid {
         Ok(())
     }
 
-    /// The elements of a buffer that blocks only put values to, and what they are.
+    /// The elements of a buffer that blocks only accumulate into, and their values.
     pub(crate) fn sums(&self, buffer: usize) -> impl Iterator<Item = (i64, Value)> {
         let pages = self.written.get(buffer).into_iter().flatten();
         pages.flat_map(|(number, page)| {

@@ -12,7 +12,7 @@ use crate::inputs::{Initial, Inputs};
 use crate::num::decode;
 use crate::options::Options;
 use crate::plan::{
-    Checked, Inverse, Kernel, Leaf, RootSpec, Space, block_steps, live_registers, lower,
+    Checked, Inverse, Kernel, LeafSpec, RootSpec, Space, block_steps, live_registers, lower,
     not_decomposed,
 };
 use crate::report::{
@@ -437,7 +437,7 @@ pub(crate) fn execute(
 /// What was counted of each leaf and synchronization, in text order.
 fn leaves(kernel: &Kernel<'_>, counts: &Counts) -> Vec<LeafReport> {
     let registers = live_registers(kernel);
-    let leaf = |(i, leaf): (usize, &Leaf)| {
+    let leaf = |(i, leaf): (usize, &LeafSpec)| {
         let kind = kernel.program.specs[leaf.spec].kind.to_string();
         let registers = registers.as_ref().map(|r| r[i]);
         let count = counts.leaves.get(i).copied().unwrap_or_default();

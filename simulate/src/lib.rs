@@ -27,21 +27,21 @@
 //!
 //! # What a leaf does
 //! A spec without a body is executed
-//! - by the *row* of its atom. Rows of one thread run for each active thread. Rows of several need whole
-//!   warps: each warp (four for a row of 128) is filled with groups as the row places them, and `t` is the
+//! - by the *atom* that it names. Atoms of one thread run for each active thread. Atoms of several need whole
+//!   warps: each warp (four for an atom of 128) is filled with groups as the atom places them, and `t` is the
 //!   position in the group, for a warp the lane. Operand element `v` of thread `t` is element `v` of that
 //!   thread's view; a unit of `n` bits is `n / bits` consecutive elements. Read tiles take each place from
 //!   the first (t,v) that names it, so addresses of idle lanes are never used; written tiles go to every
 //!   (t,v). A Move keeps bits; arithmetic is that of the instruction (`exec/arith.rs`). Addresses are
-//!   multiples of the row's alignment (`S0508`), and what one access takes lies together (`D0302`).
+//!   multiples of the atom's alignment (`S0508`), and what one access takes is contiguous (`D0302`).
 //!   A tile that a descriptor names is read by every warp of the group, through its view; it is one view
 //!   for all threads, and one that has a descriptor (`D0302`);
-//! - else by its *meaning* ([`denote`]), modes of extent 1 standing for all of the output's in a Move and
-//!   a BinaryPointwise; group by group, in binary64, rounded to the accumulator's type and
+//! - else by its *meaning* ([`denote`]), in which modes of extent 1 of a Move and a BinaryPointwise are
+//!   broadcast over the output's; group by group, in binary64, rounded to the accumulator's type and
 //!   then to the output's. Operands in memory must be one view for the whole group, and plain registers
 //!   have a meaning for single threads only (`S0506`). A Shfl moves each lane's own registers within a
 //!   group of at most 32; a lane whose source does not exist keeps its own values. Of `lane=`, which the verifier
-//!   bounds by the group, a row takes the low bits.
+//!   bounds by the group, an atom takes the low bits.
 //!
 //! All lanes of a warp read before any of them writes. Two lanes that write different values to one element
 //! in one execution are an error (`S0511`); the same value is counted as a warning.
@@ -55,8 +55,8 @@
 //!   mbarrier, after `mbarrier.async_arrive`.
 //! - Bulk copies and tensor maps: into shared memory until a wait for the phase of the mbarrier that counts
 //!   their bytes; out of it the source until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`, the destination
-//!   until its `bulk.wait(n)` or the end of the kernel. Those that put values to memory by one operation need not wait
-//!   for each other.
+//!   until its `bulk.wait(n)` or the end of the kernel. Those that accumulate into memory by one operation need
+//!   not wait for each other.
 //! - `wgmma`: registers and shared memory until `wgmma.wait(n)` of the warp. Registers that other instructions
 //!   touched it takes only behind a `wgmma.fence` (`S0512`), save as accumulators of the same shape.
 //!
@@ -157,7 +157,7 @@
 //!
 //! Invariant: every input ends in an answer: no panic, no endless run, memory bounded by the limits.
 //! Invariant: results are deterministic, however many cores there are.
-//! Invariant: nothing here depends on an atom's name or on an architecture; rows are read by their fields.
+//! Invariant: nothing here depends on an atom's name or on an architecture; atoms are read by their fields.
 
 #![warn(missing_docs)]
 

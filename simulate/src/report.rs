@@ -68,7 +68,7 @@ pub struct LeafReport {
     pub line: u32,
     /// What it is: `MatMul`, `barrier`.
     pub kind: String,
-    /// The row that it names.
+    /// The atom that it names.
     pub atom: Option<String>,
     /// 32-bit registers of a thread that hold values which are still needed; none of what has no operands.
     pub registers: Option<u64>,
@@ -122,7 +122,7 @@ pub(crate) struct OutputTensor {
     pub(crate) complete: bool,
 }
 
-/// Largest array that is put together.
+/// Elements of the largest array that is made of an output.
 const MAX_ARRAY: i64 = 1 << 28;
 
 impl Outputs {

@@ -37,7 +37,7 @@ pub fn derive(
         _ => {
             let major = rule.majors.first().copied().unwrap_or(Major::K);
             return Err(DescriptorMismatch::Scattered {
-                run: view.of.run,
+                vector: view.of.vector,
                 found: layout.to_string(),
                 canonical: view.of.canonical(major, mode),
             });
@@ -72,7 +72,7 @@ struct Extents {
     mn: i64,
     k: i64,
     /// In a unit.
-    run: i64,
+    vector: i64,
     /// Bytes of one.
     size: i64,
     /// Whether k is the first mode of the tile.
@@ -91,13 +91,13 @@ impl Extents {
         let &[first, second] = tile else { return None };
         let k_first = rule.k_mode == 0;
         let (mn, k) = if k_first { (second, first) } else { (first, second) };
-        let (run, size) = match bits {
+        let (vector, size) = match bits {
             8 | 16 | 32 | 64 => (UNIT * 8 / bits, bits / 8),
             _ => return None,
         };
         let small = (1..=MAX_OFFSET).contains(&mn) && (1..=MAX_OFFSET).contains(&k);
-        let whole = small && mn % ROWS == 0 && k % run == 0;
-        whole.then_some(Extents { mn, k, run, size, k_first })
+        let whole = small && mn % ROWS == 0 && k % vector == 0;
+        whole.then_some(Extents { mn, k, vector, size, k_first })
     }
 
     /// The widest mode up to `mode` whose rows the tile fills along mn.
@@ -111,11 +111,11 @@ impl Extents {
     /// The densest canonical layout of the tile, in elements: what to write instead.
     fn canonical(&self, major: Major, mode: SwizzleMode) -> String {
         let mode = if major == Major::Mn { self.filled(mode) } else { mode };
-        let (rows, run, groups) = (mode.width() / self.size, self.run, self.mn / ROWS);
+        let (rows, vector, groups) = (mode.width() / self.size, self.vector, self.mn / ROWS);
         let (mn, k) = match (major, mode) {
             (Major::K, SwizzleMode::None) => (
-                format!("(8,{groups}):({run},{})", run * ROWS),
-                format!("({run},{}):(1,{})", self.k / run, run * self.mn),
+                format!("(8,{groups}):({vector},{})", vector * ROWS),
+                format!("({vector},{}):(1,{})", self.k / vector, vector * self.mn),
             ),
             (Major::K, _) => {
                 (format!("(8,{groups}):({rows},{})", rows * ROWS), format!("{}:1", self.k))
@@ -149,7 +149,7 @@ impl View<'_> {
     fn k_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
         let row = self.byte(1, 0);
         let group = if self.of.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
-        let unit = if self.of.k > self.of.run { self.byte(0, self.of.run) } else { UNIT };
+        let unit = if self.of.k > self.of.vector { self.byte(0, self.of.vector) } else { UNIT };
         self.rows_fit(Major::K, mode, row)?;
         if mode != SwizzleMode::None && unit != UNIT {
             return Err(self.stride(Major::K, mode, "units of 16 bytes along k", UNIT, unit));
@@ -159,8 +159,8 @@ impl View<'_> {
         self.regular(Major::K, mode, |mn, k| {
             row * (mn % ROWS)
                 + group * (mn / ROWS)
-                + unit * (k / self.of.run)
-                + self.of.size * (k % self.of.run)
+                + unit * (k / self.of.vector)
+                + self.of.size * (k % self.of.vector)
         })?;
         Ok(Descriptor { major: Major::K, swizzle: mode, leading, stride })
     }

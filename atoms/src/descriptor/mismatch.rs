@@ -18,10 +18,10 @@ pub enum DescriptorMismatch {
         /// As the text writes it.
         found: String,
     },
-    /// Neither along k nor along mn are 16 bytes of neighbors.
+    /// The tile has no contiguous vector of 16 bytes, neither along k nor along mn.
     Scattered {
-        /// Elements in 16 bytes.
-        run: i64,
+        /// Elements of a contiguous vector of 16 bytes.
+        vector: i64,
         /// The view's layout.
         found: String,
         /// A layout that would do, with its swizzle.
@@ -72,11 +72,11 @@ pub enum DescriptorMismatch {
     },
     /// A field does not hold an offset.
     Field {
-        /// Which.
+        /// The name of the field.
         field: &'static str,
-        /// Bytes.
+        /// The offset in bytes.
         found: i64,
-        /// Of what it has to be a multiple.
+        /// The number of bytes that it must be a multiple of.
         multiple: i64,
     },
     /// The tile is not known to begin where a descriptor can.
@@ -133,10 +133,10 @@ impl fmt::Display for DescriptorMismatch {
                 write!(f, "a descriptor describes {want} elements, found `{found}`")
             }
             DescriptorMismatch::Swizzle { found } => write!(f, "no descriptor has swizzle {found}"),
-            DescriptorMismatch::Scattered { run, found, .. } => {
+            DescriptorMismatch::Scattered { vector, found, .. } => {
                 write!(
                     f,
-                    "a descriptor wants {run} neighbors along k or along m or n, found `{found}`"
+                    "a descriptor wants {vector} neighbors along k or along m or n, found `{found}`"
                 )
             }
             DescriptorMismatch::Major { found } => {

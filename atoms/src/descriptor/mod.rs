@@ -199,8 +199,8 @@ impl Descriptor {
     }
 }
 
-/// The descriptor of an operand that fills a row's, with what is known of where it begins. The buffer is
-/// aligned to its swizzle's period, and to 16 bytes.
+/// The descriptor of a tensor that is given to an atom's operand, with what is known of where it begins. The
+/// buffer is aligned to its swizzle's period, and to 16 bytes.
 ///
 /// # Errors
 /// Those of [`derive()`], and a beginning that is not known to be one.

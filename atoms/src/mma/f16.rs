@@ -1,9 +1,9 @@
 //! `mma.sync` on 16-bit floats.
 
-use super::{D_16X8, Row, Shape, rows};
+use super::{D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm75, Sm80};
+use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
-use crate::row::{Atom, Rounding};
 use carbyne_ir::scalar::Scalar::{Bf16, F16, F32};
 
 const K8: Shape = Shape {
@@ -22,15 +22,15 @@ const K16: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
 };
 
-#[rustfmt::skip] // One row a line.
-const K8_ROWS: [Row; 3] = [
+#[rustfmt::skip] // One atom a line.
+const K8_ENTRIES: [Entry; 3] = [
     ("mma.m16n8k8.f32.f16",  Sm75, [F16, F16, F32],   "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k8.f16.f16",  Sm75, [F16, F16, F16],   "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k8.f32.bf16", Sm80, [Bf16, Bf16, F32], "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {D}, {A}, {B}, {D};"),
 ];
 
-#[rustfmt::skip] // One row a line.
-const K16_ROWS: [Row; 3] = [
+#[rustfmt::skip] // One atom a line.
+const K16_ENTRIES: [Entry; 3] = [
     ("mma.m16n8k16.f32.f16",  Sm80, [F16, F16, F32],   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.f16.f16",  Sm80, [F16, F16, F16],   "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.f32.bf16", Sm80, [Bf16, Bf16, F32], "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {D}, {A}, {B}, {D};"),
@@ -38,6 +38,6 @@ const K16_ROWS: [Row; 3] = [
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
     let of =
-        |shape, list: &[Row]| rows(timing, timing.mma_f16, Rounding::MmaAccumulate, shape, list);
-    [of(&K8, &K8_ROWS), of(&K16, &K16_ROWS)].concat()
+        |shape, list: &[Entry]| atoms(timing, timing.mma_f16, Rounding::MmaAccumulate, shape, list);
+    [of(&K8, &K8_ENTRIES), of(&K16, &K16_ENTRIES)].concat()
 }

@@ -1,9 +1,9 @@
 //! `mma.sync` on binary64: every multiply-add is fused and rounds to nearest even.
 
-use super::{D_8X8, D_16X8, Row, Shape, rows};
+use super::{D_8X8, D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm80, Sm90};
+use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
-use crate::row::{Atom, Rounding};
 use carbyne_ir::scalar::Scalar::F64;
 
 const M8: Shape = Shape {
@@ -38,8 +38,8 @@ const K16: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
 };
 
-#[rustfmt::skip] // One row a line.
-const ROWS: [(Shape, Row); 4] = [
+#[rustfmt::skip] // One atom a line.
+const ENTRIES: [(Shape, Entry); 4] = [
     (M8,  ("mma.m8n8k4.f64.f64",   Sm80, [F64; 3], "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
     (K4,  ("mma.m16n8k4.f64.f64",  Sm90, [F64; 3], "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
     (K8,  ("mma.m16n8k8.f64.f64",  Sm90, [F64; 3], "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
@@ -47,8 +47,8 @@ const ROWS: [(Shape, Row); 4] = [
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
-    let of = |(shape, row): &(Shape, Row)| {
-        rows(timing, timing.mma_f64, Rounding::Fused, shape, std::slice::from_ref(row))
+    let of = |(shape, atom): &(Shape, Entry)| {
+        atoms(timing, timing.mma_f64, Rounding::Fused, shape, std::slice::from_ref(atom))
     };
-    ROWS.iter().flat_map(of).collect()
+    ENTRIES.iter().flat_map(of).collect()
 }

@@ -1,9 +1,9 @@
 //! `mma.sync` on 8-bit floats, both formats in any combination.
 
-use super::{D_16X8, Row, Shape, rows};
+use super::{D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::Sm89;
+use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
-use crate::row::{Atom, Rounding};
 use carbyne_ir::scalar::Scalar::{E4m3, E5m2, F16, F32};
 
 const K16: Shape = Shape {
@@ -22,8 +22,8 @@ const K32: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k32",
 };
 
-#[rustfmt::skip] // One row a line.
-const K16_ROWS: [Row; 8] = [
+#[rustfmt::skip] // One atom a line.
+const K16_ENTRIES: [Entry; 8] = [
     ("mma.m16n8k16.f32.e4m3",      Sm89, [E4m3, E4m3, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.f32.e5m2.e4m3", Sm89, [E5m2, E4m3, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e4m3.f32 {D}, {A}, {B}, {D};"),
@@ -34,8 +34,8 @@ const K16_ROWS: [Row; 8] = [
     ("mma.m16n8k16.f16.e5m2",      Sm89, [E5m2, E5m2, F16], "mma.sync.aligned.m16n8k16.row.col.f16.e5m2.e5m2.f16 {D}, {A}, {B}, {D};"),
 ];
 
-#[rustfmt::skip] // One row a line.
-const K32_ROWS: [Row; 8] = [
+#[rustfmt::skip] // One atom a line.
+const K32_ENTRIES: [Entry; 8] = [
     ("mma.m16n8k32.f32.e4m3",      Sm89, [E4m3, E4m3, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.f32.e5m2.e4m3", Sm89, [E5m2, E4m3, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 {D}, {A}, {B}, {D};"),
@@ -48,6 +48,6 @@ const K32_ROWS: [Row; 8] = [
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
     let of =
-        |shape, list: &[Row]| rows(timing, timing.mma_fp8, Rounding::MmaAccumulate, shape, list);
-    [of(&K16, &K16_ROWS), of(&K32, &K32_ROWS)].concat()
+        |shape, list: &[Entry]| atoms(timing, timing.mma_fp8, Rounding::MmaAccumulate, shape, list);
+    [of(&K16, &K16_ENTRIES), of(&K32, &K32_ENTRIES)].concat()
 }

@@ -1,9 +1,9 @@
 //! `mma.sync` on 4-bit integers, signed and unsigned in any combination; sums wrap around.
 
-use super::{D_8X8, D_16X8, Row, Shape, rows};
+use super::{D_8X8, D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm75, Sm80};
+use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
-use crate::row::{Atom, Rounding};
 use carbyne_ir::scalar::Scalar::{I4, I32, U4};
 
 const M8: Shape = Shape {
@@ -30,24 +30,24 @@ const K64: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k64",
 };
 
-#[rustfmt::skip] // One row a line.
-const M8_ROWS: [Row; 4] = [
+#[rustfmt::skip] // One atom a line.
+const M8_ENTRIES: [Entry; 4] = [
     ("mma.m8n8k32.i32.i4",    Sm75, [I4, I4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k32.i32.i4.u4", Sm75, [I4, U4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.s4.u4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k32.i32.u4.i4", Sm75, [U4, I4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.u4.s4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k32.i32.u4",    Sm75, [U4, U4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.u4.u4.s32 {D}, {A}, {B}, {D};"),
 ];
 
-#[rustfmt::skip] // One row a line.
-const K32_ROWS: [Row; 4] = [
+#[rustfmt::skip] // One atom a line.
+const K32_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k32.i32.i4",    Sm80, [I4, I4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.i32.i4.u4", Sm80, [I4, U4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s4.u4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.i32.u4.i4", Sm80, [U4, I4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u4.s4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.i32.u4",    Sm80, [U4, U4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u4.u4.s32 {D}, {A}, {B}, {D};"),
 ];
 
-#[rustfmt::skip] // One row a line.
-const K64_ROWS: [Row; 4] = [
+#[rustfmt::skip] // One atom a line.
+const K64_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k64.i32.i4",    Sm80, [I4, I4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k64.i32.i4.u4", Sm80, [I4, U4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k64.i32.u4.i4", Sm80, [U4, I4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32 {D}, {A}, {B}, {D};"),
@@ -55,6 +55,7 @@ const K64_ROWS: [Row; 4] = [
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
-    let of = |shape, list: &[Row]| rows(timing, timing.mma_int4, Rounding::Wrapping, shape, list);
-    [of(&M8, &M8_ROWS), of(&K32, &K32_ROWS), of(&K64, &K64_ROWS)].concat()
+    let of =
+        |shape, list: &[Entry]| atoms(timing, timing.mma_int4, Rounding::Wrapping, shape, list);
+    [of(&M8, &M8_ENTRIES), of(&K32, &K32_ENTRIES), of(&K64, &K64_ENTRIES)].concat()
 }

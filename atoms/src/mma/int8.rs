@@ -1,9 +1,9 @@
 //! `mma.sync` on 8-bit integers, signed and unsigned in any combination; sums wrap around.
 
-use super::{D_8X8, D_16X8, Row, Shape, rows};
+use super::{D_8X8, D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm75, Sm80};
+use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
-use crate::row::{Atom, Rounding};
 use carbyne_ir::scalar::Scalar::{I8, I32, U8};
 
 const M8: Shape = Shape {
@@ -30,24 +30,24 @@ const K32: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k32",
 };
 
-#[rustfmt::skip] // One row a line.
-const M8_ROWS: [Row; 4] = [
+#[rustfmt::skip] // One atom a line.
+const M8_ENTRIES: [Entry; 4] = [
     ("mma.m8n8k16.i32.i8",    Sm75, [I8, I8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k16.i32.i8.u8", Sm75, [I8, U8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k16.i32.u8.i8", Sm75, [U8, I8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k16.i32.u8",    Sm75, [U8, U8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {D}, {A}, {B}, {D};"),
 ];
 
-#[rustfmt::skip] // One row a line.
-const K16_ROWS: [Row; 4] = [
+#[rustfmt::skip] // One atom a line.
+const K16_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k16.i32.i8",    Sm80, [I8, I8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.i32.i8.u8", Sm80, [I8, U8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.s8.u8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.i32.u8.i8", Sm80, [U8, I8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k16.i32.u8",    Sm80, [U8, U8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {D}, {A}, {B}, {D};"),
 ];
 
-#[rustfmt::skip] // One row a line.
-const K32_ROWS: [Row; 4] = [
+#[rustfmt::skip] // One atom a line.
+const K32_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k32.i32.i8",    Sm80, [I8, I8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.i32.i8.u8", Sm80, [I8, U8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {D}, {A}, {B}, {D};"),
     ("mma.m16n8k32.i32.u8.i8", Sm80, [U8, I8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {D}, {A}, {B}, {D};"),
@@ -55,6 +55,7 @@ const K32_ROWS: [Row; 4] = [
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
-    let of = |shape, list: &[Row]| rows(timing, timing.mma_int8, Rounding::Wrapping, shape, list);
-    [of(&M8, &M8_ROWS), of(&K16, &K16_ROWS), of(&K32, &K32_ROWS)].concat()
+    let of =
+        |shape, list: &[Entry]| atoms(timing, timing.mma_int8, Rounding::Wrapping, shape, list);
+    [of(&M8, &M8_ENTRIES), of(&K16, &K16_ENTRIES), of(&K32, &K32_ENTRIES)].concat()
 }

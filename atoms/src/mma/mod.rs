@@ -16,9 +16,9 @@ mod quad_pair;
 mod tf32;
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem, Rounding};
 use crate::dsl::{RF, atom, r, rw};
 use crate::limits::{Speed, Timing, limits};
-use crate::row::{Atom, AtomOp, Elem, Rounding};
 use carbyne_ir::scalar::Scalar;
 
 /// Fragments of one shape: m, n, k; the layouts of A, B and D; where they are defined.
@@ -30,8 +30,8 @@ struct Shape {
     cite: &'static str,
 }
 
-/// A row of a shape: name, first architecture, types of A, B and D, PTX.
-type Row = (&'static str, Arch, [Scalar; 3], &'static str);
+/// An atom of a shape: name, first architecture, types of A, B and D, PTX.
+type Entry = (&'static str, Arch, [Scalar; 3], &'static str);
 
 /// Accumulators of 16×8, of every shape that has them.
 const D_16X8: &str = "((4,8),(2,2)):((32,1),(16,8))";
@@ -52,16 +52,16 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     families.into_iter().flatten().collect()
 }
 
-/// The rows of a shape that a warp executes.
-fn rows(
+/// The atoms of a shape that a warp executes.
+fn atoms(
     timing: &Timing,
     speed: Speed,
     rounding: Rounding,
     shape: &Shape,
-    rows: &[Row],
+    entries: &[Entry],
 ) -> Vec<Atom> {
     let ([m, n, k], elem) = (shape.mnk, Elem::Scalar);
-    let row = |&(name, first, [a, b, d], ptx): &Row| {
+    let atom = |&(name, first, [a, b, d], ptx): &Entry| {
         let cost = timing.mma(m * n * k, m * k * a.bits(), speed);
         atom(name, ArchReq::Since(first), AtomOp::MatMul { l: 1, m, n, k }, cost)
             .warp()
@@ -74,5 +74,5 @@ fn rows(
             .rounded(rounding)
             .cite(shape.cite)
     };
-    rows.iter().map(row).collect()
+    entries.iter().map(atom).collect()
 }

@@ -4,9 +4,9 @@
 //! lies side by side in memory that is stored so.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem, Rounding};
 use crate::dsl::{RF, atom, r, rw};
 use crate::limits::Timing;
-use crate::row::{Atom, AtomOp, Elem, Rounding};
 use carbyne_ir::scalar::Scalar::{self, F16, F32};
 
 const CITE: &str = "PTX ISA, Matrix Fragments for mma.m8n8k4 with .f16 floating point type";
@@ -21,11 +21,11 @@ const B_COL: &str = "(8,4):(4,1)";
 const D_F16: &str = "(8,8):(1,8)";
 const D_F32: &str = "((2,2,2),(2,2,2)):((1,16,4),(8,2,32))";
 
-/// A row: name, layouts of A and B, type of D and its layout, PTX.
-type Row = (&'static str, &'static str, &'static str, (Scalar, &'static str), &'static str);
+/// An atom: name, layouts of A and B, type of D and its layout, PTX.
+type Entry = (&'static str, &'static str, &'static str, (Scalar, &'static str), &'static str);
 
-#[rustfmt::skip] // One row a line.
-const ROWS: [Row; 8] = [
+#[rustfmt::skip] // One atom a line.
+const ENTRIES: [Entry; 8] = [
     ("mma.m8n8k4.row.col.f32.f16", A_ROW, B_COL, (F32, D_F32), "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k4.row.row.f32.f16", A_ROW, B_ROW, (F32, D_F32), "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
     ("mma.m8n8k4.col.col.f32.f16", A_COL, B_COL, (F32, D_F32), "mma.sync.aligned.m8n8k4.col.col.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
@@ -38,7 +38,7 @@ const ROWS: [Row; 8] = [
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
     let (m, n, k) = (8, 8, 4);
-    let row = |&(name, a, b, (acc, d), ptx): &Row| {
+    let atom = |&(name, a, b, (acc, d), ptx): &Entry| {
         // Costs are of a warp, four quad-pairs.
         let cost = timing.mma(4 * m * n * k, 4 * m * k * F16.bits(), timing.mma_quad_pair);
         atom(name, ArchReq::Since(Arch::Sm70), AtomOp::MatMul { l: 1, m, n, k }, cost)
@@ -52,5 +52,5 @@ pub(super) fn list(timing: &Timing) -> Vec<Atom> {
             .rounded(Rounding::MmaAccumulate)
             .cite(CITE)
     };
-    ROWS.iter().map(row).collect()
+    ENTRIES.iter().map(atom).collect()
 }

@@ -1,27 +1,27 @@
-//! Probes of bulk copies: a tensor is copied run by run, or box by box of a tensor map, through shared memory,
-//! one way by the row and the other way by plain moves.
+//! Probes of bulk copies: a tensor is copied vector by vector, or box by box of a tensor map, through shared memory,
+//! one way by the atom and the other way by plain moves.
 //!
 //! One thread issues a copy. Into shared memory it completes on an mbarrier whose phases alternate; out of it,
 //! in a group that the thread waits for.
 
-use super::operand::{Place, ProbeOperand};
+use super::operand::{Passing, ProbeOperand};
 use super::writer::Writer;
 use super::{Choice, NOT_A_SPEC, Probe, Unobservable, scalars};
-use crate::row::{Access, Atom, AtomOp, Elem, Extent, Visibility};
+use crate::atom::{Atom, AtomOp, Elem, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
 /// What is copied, by [`Choice::pick`].
 const SCALARS: [Scalar; 3] = [Scalar::F16, Scalar::F32, Scalar::U8];
-/// Bytes of a run, and of the fastest mode of a box.
+/// Bytes of a contiguous vector, and of the fastest mode of a box.
 const ROW_BYTES: i64 = 32;
 /// Threads of the block.
 const THREADS: i64 = 32;
 
-/// What the row copies, one type a probe.
-pub(super) fn scalars_of(row: &Atom) -> &'static [Scalar] {
-    match row.operands.first().map(|o| o.elem) {
+/// What the atom copies, one type a probe.
+pub(super) fn scalars_of(atom: &Atom) -> &'static [Scalar] {
+    match atom.operands.first().map(|o| o.elem) {
         Some(elem @ Elem::Scalar(_)) => scalars(elem),
         _ => &SCALARS,
     }
@@ -39,14 +39,14 @@ fn text(list: &[i64]) -> String {
 }
 
 pub(super) fn probe(
-    row: &Atom,
+    atom: &Atom,
     table: &AtomTable,
     choice: Choice,
     kernel: String,
 ) -> Result<Probe, Unobservable> {
-    let options = scalars_of(row);
+    let options = scalars_of(atom);
     let scalar = options[choice.pick.min(options.len() - 1)];
-    let n = if let Extent::Box(n) = row.extent { n.max(1) } else { 1 };
+    let n = if let Extent::Box(n) = atom.extent { n.max(1) } else { 1 };
     let width = ROW_BYTES * 8 / scalar.bits();
     let (whole, part) = (list(n, 4, 2 * width), list(n, 2, width));
     let layout = |extents: &[i64]| {
@@ -62,33 +62,33 @@ pub(super) fn probe(
             output: output.map(named),
             tv: layout(tile)?,
             tile: tile.to_vec(),
-            place: Place::Whole,
+            passing: Passing::Whole,
             blocks: 1,
         })
     };
-    let accumulates = matches!(row.op, AtomOp::Accumulate(_));
+    let accumulates = matches!(atom.op, AtomOp::Accumulate(_));
     // One tensor for both, where what is there counts.
     let into = if accumulates { "ioD" } else { "outD" };
-    let kind = row.op.spec_kind().ok_or(NOT_A_SPEC)?;
+    let kind = atom.op.spec_kind().ok_or(NOT_A_SPEC)?;
     let operands = vec![
-        operand("S", Access::Read, Some("inS"), None, &whole)?,
+        operand("S", OperandAccess::Read, Some("inS"), None, &whole)?,
         match accumulates {
-            true => operand("D", Access::ReadWrite, Some(into), Some(into), &whole)?,
-            false => operand("D", Access::Write, None, Some(into), &whole)?,
+            true => operand("D", OperandAccess::ReadWrite, Some(into), Some(into), &whole)?,
+            false => operand("D", OperandAccess::Write, None, Some(into), &whole)?,
         },
     ];
     // What one copy moves.
-    let one = operand("P", Access::Read, None, None, &part)?;
-    let load = row.visibility == Visibility::Mbarrier;
-    let boxed = matches!(row.extent, Extent::Box(_));
+    let one = operand("P", OperandAccess::Read, None, None, &part)?;
+    let load = atom.visibility == Visibility::Mbarrier;
+    let boxed = matches!(atom.extent, Extent::Box(_));
     let swizzle = if boxed { ", swizzle=(1,4,3)" } else { "" };
-    let by_row = if load { "%inS".to_owned() } else { format!("%{into}") };
+    let by_atom = if load { "%inS".to_owned() } else { format!("%{into}") };
     let map = if boxed { "tensormap" } else { "tile" };
     let indices: Vec<String> = (0..n).map(|i| format!("(part / {}) % 2", 1 << i)).collect();
     let index = indices.join(", ");
-    let mut attributes = format!(" cache={}", row.cache);
+    let mut attributes = format!(" cache={}", atom.cache);
     attributes += if load { " bar=%full" } else { "" };
-    attributes += if row.number("mask").is_some() { " multicast=1" } else { "" };
+    attributes += if atom.number("mask").is_some() { " multicast=1" } else { "" };
     let plain = if load { "%outD" } else { "%inS" };
     let plain =
         format!("{plain}.tile([{}])[{index}].reshape([{}]:[1])", text(&part), one.tile_size());
@@ -96,7 +96,7 @@ pub(super) fn probe(
 
     let choice = Choice { blocks: 1, threads: THREADS, ..choice };
     let mut w = Writer {
-        row,
+        atom,
         table,
         choice,
         threads: THREADS,
@@ -114,7 +114,7 @@ pub(super) fn probe(
     w.line(1, "#one:[].thread = #cta.scalar()");
     w.line(1, "#first:[].thread = #cta[0]");
     w.line(1, "@t = #cta.indices()");
-    w.line(1, format_args!("%m = {by_row}.{map}([{}]{swizzle})", text(&part)));
+    w.line(1, format_args!("%m = {by_atom}.{map}([{}]{swizzle})", text(&part)));
     w.line(1, format_args!("Allocate %held:[{}].{scalar}.SH{{align=256{swizzle}}}", text(&part)));
     w.line(1, "Allocate %full:[1].mbarrier.SH");
     w.line(1, "Spec <<<#grid, #first>>> () -> (%full) {");
@@ -123,7 +123,7 @@ pub(super) fn probe(
     w.line(1, "}");
     w.line(1, "barrier");
     w.line(1, format_args!("for (part = 0; part < {}; part += 1) {{", 1 << n));
-    let name = row.name;
+    let name = atom.name;
     if load {
         w.line(1, "Spec <<<#grid, #first>>> (%inS, %full) -> (%held) {");
         w.line(2, format_args!("mbarrier.expect(%full, {})", one.tile_size() * scalar.bits() / 8));

@@ -1,13 +1,13 @@
-//! Chains: programs that execute a row on its own results, to be timed.
+//! Chains: programs that execute an atom on its own results, to be timed.
 
 use super::operand::ProbeOperand;
 use super::writer::{Writer, own_attributes};
 use super::{Choice, Probe, Unobservable, written};
-use crate::row::{Access, Atom, AtomOp, AtomOperand, Visibility};
+use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::scalar::Memory;
 
-/// How often a [`chain`] executes its row: in a loop of so many rounds, each of so many executions.
+/// How often a [`chain`] executes its atom: in a loop of so many rounds, each of so many executions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// Rounds of the loop, which is not unrolled.
@@ -16,63 +16,65 @@ pub struct Repeat {
     pub times: i64,
 }
 
-/// A program of one block that executes a row again and again, each time on what it gave before, in the only
+/// A program of one block that executes an atom again and again, each time on what it gave before, in the only
 /// loop of the kernel. It is to be timed; its results mean nothing. The last tensor, `%cycles`, has two
 /// numbers a warp for whoever times it, and is not written by the program.
 ///
 /// # Errors
 /// [`Unobservable`].
 pub fn chain(
-    row: &Atom,
+    atom: &Atom,
     table: &AtomTable,
     threads: i64,
     repeat: Repeat,
 ) -> Result<Probe, Unobservable> {
-    let immediate = row.visibility == Visibility::Immediate;
+    let immediate = atom.visibility == Visibility::Immediate;
     let registers = |o: &AtomOperand| o.allows(Memory::Rf);
-    let chained = row
+    let chained = atom
         .reads()
-        .find(|r| row.writes().any(|w| w.access == Access::ReadWrite || continues(r, w)));
-    let nothing = row.op == AtomOp::Init || chained.is_none();
-    if !immediate || nothing || !row.operands.iter().all(registers) {
+        .find(|r| atom.writes().any(|w| w.access == OperandAccess::ReadWrite || continues(r, w)));
+    let nothing = atom.op == AtomOp::Init || chained.is_none();
+    if !immediate || nothing || !atom.operands.iter().all(registers) {
         return Err(Unobservable::NoChain);
     }
     let choice = Choice { threads, give_back: true, ..Choice::default() };
-    let kernel = format!("chain_{}_{}_{threads}", row.name.replace('.', "_"), repeat.times);
-    written(row, table, choice, kernel, Some(repeat))
+    let kernel = format!("chain_{}_{}_{threads}", atom.name.replace('.', "_"), repeat.times);
+    written(atom, table, choice, kernel, Some(repeat))
 }
 
 /// Whether what is written may be read again as that operand.
 fn continues(read: &AtomOperand, write: &AtomOperand) -> bool {
     let held = |o: &AtomOperand| (o.elem, o.n_values());
-    read.access == Access::Read && write.access == Access::Write && held(read) == held(write)
+    read.access == OperandAccess::Read
+        && write.access == OperandAccess::Write
+        && held(read) == held(write)
 }
 
 impl Writer<'_> {
-    /// The row again and again, on what it gave before.
+    /// The atom again and again, on what it gave before.
     pub(super) fn rounds(&mut self, operands: &[ProbeOperand], repeat: Repeat) {
         let mine = |o: &ProbeOperand| format!("%{}.mine", o.name);
         let mut reads: Vec<String> =
-            operands.iter().filter(|o| o.access == Access::Read).map(mine).collect();
+            operands.iter().filter(|o| o.access == OperandAccess::Read).map(mine).collect();
         // Three registers of one bank would be read one after the other: factors that are alike share one.
-        if let (1, [a, b]) = (self.row.group, &mut reads[..])
-            && operands.iter().any(|o| o.access == Access::ReadWrite)
+        if let (1, [a, b]) = (self.atom.group, &mut reads[..])
+            && operands.iter().any(|o| o.access == OperandAccess::ReadWrite)
         {
             b.clone_from(a);
         }
-        let accumulator = operands.iter().find(|o| o.access == Access::ReadWrite).map(mine);
-        let next = |r: &&AtomOperand| self.row.writes().any(|w| continues(r, w));
+        let accumulator = operands.iter().find(|o| o.access == OperandAccess::ReadWrite).map(mine);
+        let next = |r: &&AtomOperand| self.atom.writes().any(|w| continues(r, w));
         // The last: the reciprocal of a divisor that stays the same would be made once.
-        let continued = self.row.reads().filter(next).last();
+        let continued = self.atom.reads().filter(next).last();
         let write = accumulator.or(continued.map(|o| format!("%{}.mine", o.name)));
         let leaf = format!(
             "{} <<<#grid, {}>>> ({}) -> ({}){} atom={}",
-            self.row.op.spec_kind().map_or(String::new(), |k| k.to_string()),
+            self.atom.op.spec_kind().map_or(String::new(), |k| k.to_string()),
             self.who(),
             reads.join(", "),
             write.unwrap_or_default(),
-            own_attributes(self.row.op),
-            self.row.name
+            own_attributes(self.atom.op),
+            self.atom.name
         );
         self.line(1, format_args!("for (r = 0; r < {}; r += 1) nounroll {{", repeat.rounds));
         for _ in 0..repeat.times {

@@ -1,21 +1,21 @@
-//! Rows that are wrong on purpose: the self-test of whoever checks rows.
+//! Atoms that are wrong on purpose: the self-test of whoever checks atoms.
 
-use crate::row::Atom;
+use crate::atom::Atom;
 use carbyne_ir::layout::Layout;
 
-/// The row with two strides of one operand's thread-value layout exchanged, for every operand and pair
-/// that make it another function; none for a row of one thread and value.
+/// The atom with two strides of one operand's thread-value layout exchanged, for every operand and pair
+/// that make it another function; none for an atom of one thread and value.
 #[must_use]
-pub fn corrupted(row: &Atom) -> Vec<Atom> {
-    let mut rows = vec![];
-    for (i, operand) in row.operands.iter().enumerate() {
+pub fn corrupted(atom: &Atom) -> Vec<Atom> {
+    let mut atoms = vec![];
+    for (i, operand) in atom.operands.iter().enumerate() {
         for tv in exchanged(&operand.tv) {
-            let mut wrong = row.clone();
+            let mut wrong = atom.clone();
             wrong.operands[i].tv = tv;
-            rows.push(wrong);
+            atoms.push(wrong);
         }
     }
-    rows
+    atoms
 }
 
 fn exchanged(tv: &Layout) -> Vec<Layout> {

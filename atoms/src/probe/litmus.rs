@@ -6,10 +6,10 @@
 //!
 //! Of what acts on time, registers or hints alone nothing can be seen: [`Unobservable::Statement`].
 
-use super::operand::{Place, ProbeOperand};
+use super::operand::{Passing, ProbeOperand};
 use super::writer::Writer;
 use super::{Choice, Probe, Unobservable, probe};
-use crate::row::{Access, Atom, AtomOp, BarrierScope, Elem, Extent, Visibility};
+use crate::atom::{Atom, AtomOp, BarrierScope, Elem, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::{AccumulateOp, CacheHint, SyncOp};
 use carbyne_ir::layout::Layout;
@@ -21,19 +21,19 @@ const N: i64 = 32;
 /// How often a number is added before the statement.
 const TIMES: i64 = 200;
 
-/// A litmus of a statement's row.
+/// A litmus of a statement's atom.
 ///
 /// # Errors
 /// [`Unobservable::Statement`] with the reason, [`Unobservable::Shadowed`].
 pub(super) fn litmus(
-    row: &Atom,
+    atom: &Atom,
     table: &AtomTable,
     choice: Choice,
     kernel: String,
 ) -> Result<Probe, Unobservable> {
-    is_chosen(row, table)?;
-    let l = |threads| Litmus::new(row, table, choice, threads);
-    match row.op {
+    is_chosen(atom, table)?;
+    let l = |threads| Litmus::new(atom, table, choice, threads);
+    match atom.op {
         AtomOp::Barrier(BarrierScope::Block) => l(128).hand_over("#cta", 128, &kernel),
         AtomOp::Barrier(BarrierScope::Warp) => l(64).hand_over("#cta.tile([32])[1]", 32, &kernel),
         AtomOp::Barrier(BarrierScope::Lanes) => l(64).hand_over("#cta.tile([8])[1]", 8, &kernel),
@@ -41,7 +41,7 @@ pub(super) fn litmus(
         AtomOp::Elect => l(64).elect(&kernel),
         AtomOp::Sync(op) => match op {
             SyncOp::MbarrierInit | SyncOp::MbarrierArrive | SyncOp::MbarrierWait
-                if row.number("rank").is_none() =>
+                if atom.number("rank").is_none() =>
             {
                 l(64).through_mbarrier(false, &kernel)
             }
@@ -61,8 +61,8 @@ pub(super) fn litmus(
             SyncOp::BulkWaitRead => l(64).bulk("bulk.wait_read(0)", &kernel),
             SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => {
                 let waits = |r: &&Atom| r.visibility == Visibility::WgmmaGroup;
-                let found = table.rows().iter().find(waits).ok_or(Unobservable::Statement(
-                    "no row of the architecture is waited for by it",
+                let found = table.atoms().iter().find(waits).ok_or(Unobservable::Statement(
+                    "no atom of the architecture is waited for by it",
                 ))?;
                 probe(found, table, choice).map(|p| renamed(p, kernel))
             }
@@ -88,14 +88,14 @@ pub(super) fn litmus(
     }
 }
 
-/// Whether the row is the one that the table takes for its statement, with a number that the litmus has.
-fn is_chosen(row: &Atom, table: &AtomTable) -> Result<(), Unobservable> {
-    let AtomOp::Sync(op) = row.op else { return Ok(()) };
+/// Whether the atom is the one that the table takes for its statement, with a number that the litmus has.
+fn is_chosen(atom: &Atom, table: &AtomTable) -> Result<(), Unobservable> {
+    let AtomOp::Sync(op) = atom.op else { return Ok(()) };
     let one = |n: i64| Some((Some(n), Some(n), n.max(1)));
-    let number = row.numbers.first().map(|n| n.least.max(n.multiple.min(n.most)));
-    let found = table.sync(op, number.and_then(one), row.number("rank").is_some());
+    let number = atom.numbers.first().map(|n| n.least.max(n.multiple.min(n.most)));
+    let found = table.sync(op, number.and_then(one), atom.number("rank").is_some());
     match found {
-        Ok(chosen) if chosen.name != row.name => Err(Unobservable::Shadowed(chosen.name)),
+        Ok(chosen) if chosen.name != atom.name => Err(Unobservable::Shadowed(chosen.name)),
         _ => Ok(()),
     }
 }
@@ -113,10 +113,10 @@ struct Litmus<'a> {
 }
 
 impl<'a> Litmus<'a> {
-    fn new(row: &'a Atom, table: &'a AtomTable, choice: Choice, threads: i64) -> Self {
+    fn new(atom: &'a Atom, table: &'a AtomTable, choice: Choice, threads: i64) -> Self {
         let text = String::new();
         let choice = Choice { blocks: 1, threads, ..choice };
-        let w = Writer { row, table, choice, threads, groups: 1, repeat: None, text };
+        let w = Writer { atom, table, choice, threads, groups: 1, repeat: None, text };
         Litmus { w, blocks: 1, len: (N, N) }
     }
 
@@ -148,20 +148,20 @@ impl<'a> Litmus<'a> {
             let tv = Layout::col_major(vec![n]).map_err(|e| Unobservable::Layout(e.to_string()))?;
             let named = Some(tensor.to_owned());
             let (input, output) =
-                if access == Access::Read { (named, None) } else { (None, named) };
-            let (scalar, tile, place) = (Scalar::U32, vec![n], Place::Whole);
-            Ok(ProbeOperand { name, access, scalar, input, output, tv, tile, place, blocks: 1 })
+                if access == OperandAccess::Read { (named, None) } else { (None, named) };
+            let (scalar, tile, passing) = (Scalar::U32, vec![n], Passing::Whole);
+            Ok(ProbeOperand { name, access, scalar, input, output, tv, tile, passing, blocks: 1 })
         };
         let operands = vec![
-            operand("S", Access::Read, "inS", self.len.0)?,
-            operand("D", Access::Write, "outD", self.len.1)?,
+            operand("S", OperandAccess::Read, "inS", self.len.0)?,
+            operand("D", OperandAccess::Write, "outD", self.len.1)?,
         ];
         let (kernel, text) = (kernel.to_owned(), self.w.text);
         let (blocks, threads) = (self.blocks, self.w.threads);
         Ok(Probe { text, kernel, operands, blocks, threads, set: false })
     }
 
-    /// The row of one thread that moves 32 bits between these memories.
+    /// The atom of one thread that moves 32 bits between these memories.
     fn word(&self, from: Memory, to: Memory) -> Result<&'static str, Unobservable> {
         self.w.plain_move(from, to, 32)
     }
@@ -177,7 +177,7 @@ impl<'a> Litmus<'a> {
                 && r.operands.iter().any(|o| o.memory == [Memory::Sh])
                 && r.extent == Extent::Tile
         };
-        let add = self.w.table.rows().iter().find(adds).map(|r| r.name);
+        let add = self.w.table.atoms().iter().find(adds).map(|r| r.name);
         let add = add.ok_or(Unobservable::NoMove(Memory::Rf, Memory::Sh, 32))?;
         let number = format!("%inS.tile([1])[{at}]");
         let place = format!("%x.tile([1])[{at}]");
@@ -276,7 +276,7 @@ impl<'a> Litmus<'a> {
                 && r.numbers.is_empty()
                 && r.operands.iter().all(|o| o.bits_per_thread() == 32)
         };
-        let found = self.w.table.rows().iter().find(copies).map(|r| r.name);
+        let found = self.w.table.atoms().iter().find(copies).map(|r| r.name);
         found.ok_or(Unobservable::NoMove(Memory::Gl, Memory::Sh, 32))
     }
 
@@ -284,10 +284,10 @@ impl<'a> Litmus<'a> {
         let way = if load { Visibility::Mbarrier } else { Visibility::BulkGroup };
         let copies = |r: &&Atom| {
             r.op == AtomOp::Move
-                && (r.extent, r.visibility, r.cache) == (Extent::Run, way, CacheHint::Normal)
+                && (r.extent, r.visibility, r.cache) == (Extent::Vector, way, CacheHint::Normal)
                 && r.number("mask").is_some() == multicast
         };
-        let found = self.w.table.rows().iter().find(copies).map(|r| r.name);
+        let found = self.w.table.atoms().iter().find(copies).map(|r| r.name);
         found.ok_or(Unobservable::NoMove(Memory::Gl, Memory::Sh, 128))
     }
 

@@ -1,18 +1,18 @@
-//! Probes: a program in the text format that executes one row on operands of the caller.
+//! Probes: a program in the text format that executes one atom on operands of the caller.
 //!
 //! Whoever executes the program, the simulator or a device, can be compared with whoever else does, lane
 //! by lane: what a thread holds of an operand in registers comes from and goes to global memory by
 //! (block, thread, value), through plain loads and stores, so that the first difference names a lane and a
-//! register of the row. An operand in memory comes and goes as its tile, so that a difference names
-//! coordinates. Inside, the row is the body of the spec that it implements, over tensors distributed as the
-//! row says; so the simulator checks it against the meaning of that spec as well.
+//! register of the atom. An operand in memory comes and goes as its tile, so that a difference names
+//! coordinates. Inside, the atom is the body of the spec that it implements, over tensors distributed as the
+//! atom says; so the simulator checks it against the meaning of that spec as well.
 //!
 //! - [`operand`]: where an operand's values are in the caller's tensors.
 //! - `litmus`: programs in which a statement between specs must work;
-//! - `protocol`: the statements around a row whose results are not there at once.
-//! - [`chain`]: a program that executes a row again and again, to be timed; [`corrupted`]: rows that are wrong.
+//! - `protocol`: the statements around an atom whose results are not there at once.
+//! - [`chain`]: a program that executes an atom again and again, to be timed; [`corrupted`]: atoms that are wrong.
 //!
-//! A row of another kind extends these by what its fields say (visibility, operation, memories), never by
+//! An atom of another kind extends these by what its fields say (visibility, operation, memories), never by
 //! its name. Statements between specs have litmus kernels, whose results show that they worked. What has no result
 //! to look at is refused with the reason, [`Unobservable`].
 
@@ -27,17 +27,17 @@ mod writer;
 pub use chain::{Repeat, chain};
 pub use corrupt::corrupted;
 
-use crate::row::{Access, Atom, AtomOperand, Elem, Extent};
+use crate::atom::{Atom, AtomOperand, Elem, Extent, OperandAccess};
 use crate::table::AtomTable;
 use carbyne_ir::scalar::{Memory, Scalar};
 use operand::ProbeOperand;
 use std::fmt;
 use writer::{Writer, is_literal};
 
-/// Of a row that implements none.
+/// Of an atom that implements none.
 const NOT_A_SPEC: Unobservable = Unobservable::Statement("it implements no spec");
 
-/// What is chosen where a row leaves a choice.
+/// What is chosen where an atom leaves a choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Which of an operand's memories and of the scalar types that fill its units: the first, the second,
@@ -45,12 +45,12 @@ pub struct Choice {
     pub pick: usize,
     /// Blocks of the grid, each with operands of its own.
     pub blocks: i64,
-    /// Threads of a block, a multiple of 32; at least those that the row needs.
+    /// Threads of a block, a multiple of 32; at least those that the atom needs.
     pub threads: i64,
-    /// Whether registers that the row only reads are given back, so that a compiler keeps them where the row
+    /// Whether registers that the atom only reads are given back, so that a compiler keeps them where the atom
     /// is taken out.
     pub give_back: bool,
-    /// Whether the accumulator of a MatMul is set, and not read, by a row that does both.
+    /// Whether the accumulator of a MatMul is set, and not read, by an atom that does both.
     pub set: bool,
 }
 
@@ -60,14 +60,14 @@ impl Default for Choice {
     }
 }
 
-/// A program that executes one row.
+/// A program that executes one atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// The program, of one kernel.
     pub text: String,
     /// The kernel's name, without `@`.
     pub kernel: String,
-    /// The row's operands in its order; literals are left out.
+    /// The atom's operands in its order; literals are left out.
     pub operands: Vec<ProbeOperand>,
     /// Blocks of the grid.
     pub blocks: i64,
@@ -77,7 +77,7 @@ pub struct Probe {
     pub set: bool,
 }
 
-/// Why there is no probe of a row.
+/// Why there is no probe of an atom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unobservable {
     /// The table has no plain move of so many bits between these memories.
@@ -88,7 +88,7 @@ pub enum Unobservable {
     NoChain,
     /// It is a statement between specs of which nothing can be observed, for this reason.
     Statement(&'static str),
-    /// It is a statement for which the architecture has this better row.
+    /// It is a statement for which the architecture has this better atom.
     Shadowed(&'static str),
 }
 
@@ -123,72 +123,72 @@ pub fn scalars(elem: Elem) -> &'static [Scalar] {
     }
 }
 
-/// How many different programs [`probe`] makes of a row by [`Choice::pick`].
+/// How many different programs [`probe`] makes of an atom by [`Choice::pick`].
 #[must_use]
-pub fn n_picks(row: &Atom) -> usize {
-    if row.extent != Extent::Tile {
-        return bulk::scalars_of(row).len();
+pub fn n_picks(atom: &Atom) -> usize {
+    if atom.extent != Extent::Tile {
+        return bulk::scalars_of(atom).len();
     }
     let of = |o: &AtomOperand| {
         o.memory.len().max(scalars(o.elem).len()).max(operand::described(o).len())
     };
-    row.operands.iter().map(of).max().unwrap_or(1)
+    atom.operands.iter().map(of).max().unwrap_or(1)
 }
 
-/// The program that executes a row of `table`.
+/// The program that executes an atom of `table`.
 ///
 /// # Errors
 /// [`Unobservable`].
-pub fn probe(row: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Unobservable> {
-    // What tells probes of a row apart comes first: names are cut to a length.
+pub fn probe(atom: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Unobservable> {
+    // What tells probes of an atom apart comes first: names are cut to a length.
     let pick = if choice.pick > 0 { choice.pick.to_string() } else { String::new() };
     let set = if choice.set { "_set" } else { "" };
-    let kernel = format!("probe{pick}{set}_{}", row.name.replace('.', "_"));
-    written(row, table, choice, kernel, None)
+    let kernel = format!("probe{pick}{set}_{}", atom.name.replace('.', "_"));
+    written(atom, table, choice, kernel, None)
 }
 
 fn written(
-    row: &Atom,
+    atom: &Atom,
     table: &AtomTable,
     choice: Choice,
     kernel: String,
     repeat: Option<Repeat>,
 ) -> Result<Probe, Unobservable> {
-    if row.op.spec_kind().is_none() {
+    if atom.op.spec_kind().is_none() {
         return match repeat {
-            None => litmus::litmus(row, table, choice, kernel),
+            None => litmus::litmus(atom, table, choice, kernel),
             Some(_) => Err(Unobservable::NoChain),
         };
     }
-    if row.extent != Extent::Tile {
+    if atom.extent != Extent::Tile {
         return match repeat {
-            None => bulk::probe(row, table, choice, kernel),
+            None => bulk::probe(atom, table, choice, kernel),
             Some(_) => Err(Unobservable::NoChain),
         };
     }
-    let threads = n_threads(row, choice.threads);
-    let groups = threads / row.group;
+    let threads = n_threads(atom, choice.threads);
+    let groups = threads / atom.group;
     let mut operands = vec![];
-    for o in row.operands.iter().filter(|o| !is_literal(row, o)) {
+    for o in atom.operands.iter().filter(|o| !is_literal(atom, o)) {
         // A chain writes to what it reads.
-        if repeat.is_some() && o.access == Access::Write {
+        if repeat.is_some() && o.access == OperandAccess::Write {
             continue;
         }
-        let made = ProbeOperand::new(row, o, choice, threads, groups);
+        let made = ProbeOperand::new(atom, o, choice, threads, groups);
         operands.push(made.map_err(|e| Unobservable::Layout(e.to_string()))?);
     }
-    let mut writer = Writer { row, table, choice, threads, groups, repeat, text: String::new() };
+    let mut writer = Writer { atom, table, choice, threads, groups, repeat, text: String::new() };
     writer.program(&kernel, &operands)?;
     let (text, blocks, set) = (writer.text, choice.blocks, choice.set);
     Ok(Probe { text, kernel, operands, blocks, threads, set })
 }
 
-/// Threads of a block: as many of those that are wanted as groups of the row fill, in whole warps; at least
+/// Threads of a block: as many of those that are wanted as groups of the atom fill, in whole warps; at least
 /// those of one group.
-fn n_threads(row: &Atom, wanted: i64) -> i64 {
-    let window = match row.thread_layout.cosize() {
+fn n_threads(atom: &Atom, wanted: i64) -> i64 {
+    let window = match atom.thread_layout.cosize() {
         1 => 1,
-        reach if reach == row.group => reach,
+        reach if reach == atom.group => reach,
         reach => (reach + 31) / 32 * 32,
     };
     (wanted / window).max(1) * window

@@ -1,8 +1,8 @@
-//! Where the values of a probed operand are: in the row's tiles, and in the tensors of the caller.
+//! Where the values of a probed operand are: in the atom's tiles, and in the tensors of the caller.
 
 use super::{Choice, scalars};
+use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess};
 use crate::descriptor::{SwizzleMode, canonical};
-use crate::row::{Access, Atom, AtomOp, AtomOperand};
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::fmt;
@@ -10,11 +10,11 @@ use std::fmt;
 /// An operand of a probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeOperand {
-    /// As in the row.
+    /// Its name in the atom.
     pub name: &'static str,
-    /// Whether the row reads it, writes it, or both.
-    pub access: Access,
-    /// What its units consist of here.
+    /// Whether the atom reads it, writes it, or both.
+    pub access: OperandAccess,
+    /// The type of the scalars that its units consist of in this probe.
     pub scalar: Scalar,
     /// The caller's tensor that it comes from, without `%`.
     pub input: Option<String>,
@@ -22,17 +22,17 @@ pub struct ProbeOperand {
     pub output: Option<String>,
     /// (thread of the block, value) to the column-major index in `tile`, in scalars.
     pub tv: Layout,
-    /// Extents of what a block executes, in scalars: the row's tile, with one more mode (the first) where
+    /// Extents of what a block executes, in scalars: the atom's tile, with one more mode (the first) where
     /// several groups execute it, each on a tile of its own.
     pub tile: Vec<i64>,
-    /// How it is given and taken.
-    pub place: Place,
+    /// How it is passed between the caller and the probe.
+    pub passing: Passing,
     pub(super) blocks: i64,
 }
 
-/// How an operand is given and taken.
+/// How an operand is passed between the caller and the probe.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum Passing {
     /// In registers: the caller's tensor is \[block, thread, value\], row-major.
     Registers {
         /// Threads of a block.
@@ -40,17 +40,17 @@ pub enum Place {
     },
     /// In memory: the caller's tensor has one mode, tile after tile.
     Memory {
-        /// Which, while the row executes.
+        /// The memory that holds it while the atom executes.
         memory: Memory,
         /// From the column-major index in the tile to the place in a block's part of that mode.
         layout: Layout,
     },
     /// A number that is passed by value, of all threads: the caller's tensor has no modes.
     Number,
-    /// No memory: the coordinate of each thread along the second mode of a tensor in registers, `of`, that the row
+    /// No memory: the coordinate of each thread along the second mode of a tensor in registers, `of`, that the atom
     /// writes.
     Coordinate {
-        /// Without `%`.
+        /// The tensor's name without `%`.
         of: String,
     },
     /// In global memory, as a whole: the caller's tensor has the extents of the tile, row-major.
@@ -89,7 +89,7 @@ pub fn described(o: &AtomOperand) -> Vec<(Layout, String)> {
     found
 }
 
-/// What an element of a caller's tensor is to the row.
+/// What an element of a caller's tensor is to the atom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
     /// Block of the grid.
@@ -115,7 +115,7 @@ impl fmt::Display for Element {
 
 impl ProbeOperand {
     pub(super) fn new(
-        row: &Atom,
+        atom: &Atom,
         o: &AtomOperand,
         choice: Choice,
         threads: i64,
@@ -135,35 +135,35 @@ impl ProbeOperand {
             1 => (tv, col_major(&tile)?),
             _ => {
                 let one = col_major(&tile)?;
-                let modes = batched_modes(row, groups, &one)?;
-                match is_batched(row) {
+                let modes = batched_modes(atom, groups, &one)?;
+                match is_batched(atom) {
                     true => tile[0] *= groups,
                     false => tile.insert(0, groups),
                 }
-                (batched(row, groups, threads, &tv)?, modes)
+                (batched(atom, groups, threads, &tv)?, modes)
             }
         };
         let named = described(o);
-        let place = match memory {
-            Memory::Pm => Place::Number,
+        let passing = match memory {
+            Memory::Pm => Passing::Number,
             Memory::Ix => {
-                let to = row.operands.iter().find(|o| o.access == Access::Write);
-                Place::Coordinate { of: format!("out{}", to.map_or("", |o| o.name)) }
+                let to = atom.operands.iter().find(|o| o.access == OperandAccess::Write);
+                Passing::Coordinate { of: format!("out{}", to.map_or("", |o| o.name)) }
             }
-            Memory::Rf => Place::Registers { threads },
+            Memory::Rf => Passing::Registers { threads },
             _ if !named.is_empty() => {
                 let (layout, swizzle) = named[last(named.len())].clone();
-                Place::Described { layout, swizzle }
+                Passing::Described { layout, swizzle }
             }
-            memory => Place::Memory { memory, layout: modes },
+            memory => Passing::Memory { memory, layout: modes },
         };
-        // One tensor for both, where the row itself accesses the caller's memory.
-        let in_place = memory == Memory::Gl && o.access == Access::ReadWrite && !choice.set;
+        // One tensor for both, where the atom itself accesses the caller's memory.
+        let in_place = memory == Memory::Gl && o.access == OperandAccess::ReadWrite && !choice.set;
         let named_in = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
         let reads = match o.access {
-            Access::Read => true,
-            Access::ReadWrite => !choice.set,
-            Access::Write => false,
+            OperandAccess::Read => true,
+            OperandAccess::ReadWrite => !choice.set,
+            OperandAccess::Write => false,
         };
         let given_back = choice.give_back && memory == Memory::Rf;
         Ok(ProbeOperand {
@@ -171,10 +171,10 @@ impl ProbeOperand {
             access: o.access,
             scalar,
             input: (reads && memory != Memory::Ix).then(|| named_in("in")),
-            output: (o.access != Access::Read || given_back).then(|| named_in("out")),
+            output: (o.access != OperandAccess::Read || given_back).then(|| named_in("out")),
             tv,
             tile,
-            place,
+            passing,
             blocks: choice.blocks,
         })
     }
@@ -194,26 +194,28 @@ impl ProbeOperand {
     /// Extents of the caller's tensors, slowest first.
     #[must_use]
     pub fn extents(&self) -> Vec<i64> {
-        match self.place {
-            Place::Registers { threads } => vec![self.blocks, threads, self.n_values()],
-            Place::Whole => self.tile.clone(),
-            Place::Number | Place::Coordinate { .. } => vec![],
-            Place::Memory { .. } | Place::Described { .. } => vec![self.blocks * self.tile_size()],
+        match self.passing {
+            Passing::Registers { threads } => vec![self.blocks, threads, self.n_values()],
+            Passing::Whole => self.tile.clone(),
+            Passing::Number | Passing::Coordinate { .. } => vec![],
+            Passing::Memory { .. } | Passing::Described { .. } => {
+                vec![self.blocks * self.tile_size()]
+            }
         }
     }
 
     /// What each element of a caller's tensor is, in the order of its memory.
     #[must_use]
     pub fn elements(&self) -> Vec<Element> {
-        let of_block: Vec<(Option<(i64, i64)>, i64)> = match &self.place {
-            Place::Registers { threads } => {
+        let of_block: Vec<(Option<(i64, i64)>, i64)> = match &self.passing {
+            Passing::Registers { threads } => {
                 let (n, values) = (*threads, self.n_values());
                 let held = |i: i64| (i / values, i % values);
                 (0..n * values)
                     .map(|i| (Some(held(i)), self.tv.at(i / values + n * (i % values))))
                     .collect()
             }
-            Place::Memory { layout, .. } => {
+            Passing::Memory { layout, .. } => {
                 let mut indices = vec![0; usize::try_from(layout.size()).unwrap_or(0)];
                 for index in 0..layout.size() {
                     let at = usize::try_from(layout.at(index)).unwrap_or(usize::MAX);
@@ -223,10 +225,10 @@ impl ProbeOperand {
                 }
                 indices.into_iter().map(|i| (None, i)).collect()
             }
-            Place::Described { .. } => (0..self.tile_size()).map(|i| (None, i)).collect(),
-            Place::Number => vec![(None, 0)],
-            Place::Coordinate { .. } => vec![],
-            Place::Whole => (0..self.tile_size()).map(|i| (None, self.col_major(i))).collect(),
+            Passing::Described { .. } => (0..self.tile_size()).map(|i| (None, i)).collect(),
+            Passing::Number => vec![(None, 0)],
+            Passing::Coordinate { .. } => vec![],
+            Passing::Whole => (0..self.tile_size()).map(|i| (None, self.col_major(i))).collect(),
         };
         let element = |block: i64, held_by: Option<(i64, i64)>, index: i64| {
             let mut rest = index;
@@ -239,7 +241,7 @@ impl ProbeOperand {
             Element { block, held_by, at, index }
         };
         // A number is that of all blocks.
-        let blocks = if self.place == Place::Number { 1 } else { self.blocks };
+        let blocks = if self.passing == Passing::Number { 1 } else { self.blocks };
         (0..blocks)
             .flat_map(|b| of_block.iter().map(move |(h, i)| (b, *h, *i)))
             .map(|(b, h, i)| element(b, h, i))
@@ -269,12 +271,12 @@ impl ProbeOperand {
         let second = self.output.as_ref().filter(|o| Some(*o) != self.input.as_ref());
         let names: Vec<String> = self.input.iter().chain(second).cloned().collect();
         let scalar = self.scalar;
-        let memory = if self.place == Place::Number { "" } else { ".GL" };
+        let memory = if self.passing == Passing::Number { "" } else { ".GL" };
         names.into_iter().map(move |name| format!("%{name}:{extents}.{scalar}{memory}"))
     }
 }
 
-/// The row's layout counted in scalars, `per` of them a unit.
+/// The atom's layout counted in scalars, `per` of them a unit.
 fn in_scalars(tv: &Layout, per: i64) -> Result<Layout, LayoutError> {
     if per == 1 {
         return Ok(tv.clone());
@@ -293,16 +295,16 @@ fn col_major(tile: &[i64]) -> Result<Layout, LayoutError> {
     if tile.len() == 1 { Layout::concat(&[Layout::new(tile[0], 1)?]) } else { Ok(layout) }
 }
 
-/// Whether the first mode of the row's tiles is a batch already.
-fn is_batched(row: &Atom) -> bool {
-    matches!(row.op, AtomOp::MatMul { l, .. } if l > 1)
+/// Whether the first mode of the atom's tiles is a batch already.
+fn is_batched(atom: &Atom) -> bool {
+    matches!(atom.op, AtomOp::MatMul { l, .. } if l > 1)
 }
 
 /// The tiles of so many groups in memory, one after the other; their first mode counts groups.
-fn batched_modes(row: &Atom, n: i64, one: &Layout) -> Result<Layout, LayoutError> {
+fn batched_modes(atom: &Atom, n: i64, one: &Layout) -> Result<Layout, LayoutError> {
     let groups = Layout::new(n, one.size())?;
     let mut modes: Vec<Layout> = (0..one.rank()).map(|i| one.mode(i)).collect::<Result<_, _>>()?;
-    if is_batched(row) {
+    if is_batched(atom) {
         modes[0] = Layout::concat(&[groups, modes[0].clone()])?;
     } else {
         modes.insert(0, groups);
@@ -311,11 +313,11 @@ fn batched_modes(row: &Atom, n: i64, one: &Layout) -> Result<Layout, LayoutError
 }
 
 /// The layout of one group as that of so many, each with a batch of the spec, the first mode.
-fn batched(row: &Atom, n: i64, threads: i64, tv: &Layout) -> Result<Layout, LayoutError> {
+fn batched(atom: &Atom, n: i64, threads: i64, tv: &Layout) -> Result<Layout, LayoutError> {
     let (t, v) = (times(&tv.mode(0)?, n)?, times(&tv.mode(1)?, n)?);
     // From a thread to its place in its group and its group, and from there to the element.
-    let groups = row.thread_layout.complement(threads)?;
-    let places = Layout::concat(&[row.thread_layout.clone(), groups])?.right_inverse();
+    let groups = atom.thread_layout.complement(threads)?;
+    let places = Layout::concat(&[atom.thread_layout.clone(), groups])?.right_inverse();
     let elements = Layout::concat(&[t, Layout::new(n, 1)?])?;
     Layout::concat(&[elements.compose(&places)?, v])
 }

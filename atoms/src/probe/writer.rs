@@ -1,9 +1,9 @@
 //! The text of a probe.
 
-use super::operand::{Place, ProbeOperand};
+use super::operand::{Passing, ProbeOperand};
 use super::protocol::Protocol;
 use super::{Choice, NOT_A_SPEC, Repeat, Unobservable};
-use crate::row::{Access, Atom, AtomOp, AtomOperand, Visibility};
+use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 
 /// Writes a program; statements are indented by the depth of bodies.
 pub(super) struct Writer<'a> {
-    pub(super) row: &'a Atom,
+    pub(super) atom: &'a Atom,
     pub(super) table: &'a AtomTable,
     pub(super) choice: Choice,
     pub(super) threads: i64,
@@ -32,8 +32,9 @@ impl Writer<'_> {
         kernel: &str,
         operands: &[ProbeOperand],
     ) -> Result<(), Unobservable> {
-        let protocol = Protocol::of(self.row);
-        let newer = |o: &ProbeOperand| matches!(o.place, Place::Number | Place::Coordinate { .. });
+        let protocol = Protocol::of(self.atom);
+        let newer =
+            |o: &ProbeOperand| matches!(o.passing, Passing::Number | Passing::Coordinate { .. });
         self.line(0, if operands.iter().any(newer) { "carbyne 2" } else { "carbyne 1" });
         for tensor in operands.iter().flat_map(ProbeOperand::declarations) {
             self.line(0, tensor);
@@ -76,15 +77,15 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Where the operand is while the row executes.
+    /// Where the operand is while the atom executes.
     fn allocate(&mut self, o: &ProbeOperand) {
         let (name, scalar) = (o.name, o.scalar);
-        match o.place {
-            Place::Whole | Place::Number => {}
-            Place::Coordinate { ref of } => {
+        match o.passing {
+            Passing::Whole | Passing::Number => {}
+            Passing::Coordinate { ref of } => {
                 self.line(1, format_args!("%{name} = %{of}.iota(1)[@b, _, _]"));
             }
-            Place::Registers { .. } => {
+            Passing::Registers { .. } => {
                 let tile = format!("{:?}", o.tile).replace(' ', "");
                 let tv = &o.tv;
                 self.line(
@@ -92,12 +93,12 @@ impl Writer<'_> {
                     format_args!("Allocate %{name}:{tile}.{scalar}.RF{{tv={tv} over #cta}}"),
                 );
             }
-            Place::Memory { memory: Memory::Sh, ref layout } => {
+            Passing::Memory { memory: Memory::Sh, ref layout } => {
                 let (n, modes) = (o.tile_size(), reshape(layout));
                 self.line(1, format_args!("Allocate %{name}_all:[{n}].{scalar}.SH{{align=128}}"));
                 self.line(1, format_args!("%{name} = %{name}_all.reshape({modes})"));
             }
-            Place::Described { ref layout, ref swizzle } => {
+            Passing::Described { ref layout, ref swizzle } => {
                 let attributes =
                     if swizzle.is_empty() { "align=128".to_owned() } else { swizzle.clone() };
                 self.line(
@@ -105,7 +106,7 @@ impl Writer<'_> {
                     format_args!("Allocate %{name}:[{layout}].{scalar}.SH{{{attributes}}}"),
                 );
             }
-            Place::Memory { ref layout, .. } => {
+            Passing::Memory { ref layout, .. } => {
                 let (n, modes) = (o.tile_size(), reshape(layout));
                 let from = o.output.as_ref().or(o.input.as_ref());
                 let from = from.map_or("", String::as_str);
@@ -114,39 +115,39 @@ impl Writer<'_> {
         }
     }
 
-    /// From the caller to where the row reads.
+    /// From the caller to where the atom reads.
     fn bring(&mut self, o: &ProbeOperand) -> Result<(), Unobservable> {
         let (name, Some(input)) = (o.name, &o.input) else { return Ok(()) };
-        match o.place {
-            Place::Registers { .. } => self.words(o, input, true),
-            Place::Memory { memory: Memory::Gl, .. }
-            | Place::Whole
-            | Place::Number
-            | Place::Coordinate { .. } => Ok(()),
-            Place::Described { .. } => {
+        match o.passing {
+            Passing::Registers { .. } => self.words(o, input, true),
+            Passing::Memory { memory: Memory::Gl, .. }
+            | Passing::Whole
+            | Passing::Number
+            | Passing::Coordinate { .. } => Ok(()),
+            Passing::Described { .. } => {
                 let n = o.tile_size();
                 let tile = format!("%{input}.tile([{n}])[@b]");
                 let held = format!("%{name}.reshape([{n}]:[1])");
                 self.units(o, &tile, &held, (Memory::Gl, Memory::Sh))
             }
-            Place::Memory { .. } => {
+            Passing::Memory { .. } => {
                 let tile = format!("%{input}.tile([{}])[@b]", o.tile_size());
                 self.units(o, &tile, &format!("%{name}_all"), (Memory::Gl, Memory::Sh))
             }
         }
     }
 
-    /// From where the row wrote to the caller.
+    /// From where the atom wrote to the caller.
     fn take(&mut self, o: &ProbeOperand) -> Result<(), Unobservable> {
         let (name, Some(output)) = (o.name, &o.output) else { return Ok(()) };
-        match o.place {
-            Place::Registers { .. } => self.words(o, output, false),
-            Place::Memory { memory: Memory::Gl, .. }
-            | Place::Described { .. }
-            | Place::Whole
-            | Place::Number
-            | Place::Coordinate { .. } => Ok(()),
-            Place::Memory { .. } => {
+        match o.passing {
+            Passing::Registers { .. } => self.words(o, output, false),
+            Passing::Memory { memory: Memory::Gl, .. }
+            | Passing::Described { .. }
+            | Passing::Whole
+            | Passing::Number
+            | Passing::Coordinate { .. } => Ok(()),
+            Passing::Memory { .. } => {
                 let tile = format!("%{output}.tile([{}])[@b]", o.tile_size());
                 self.units(o, &format!("%{name}_all"), &tile, (Memory::Sh, Memory::Gl))
             }
@@ -215,70 +216,70 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The threads that execute the row.
+    /// The threads that execute the atom.
     pub(super) fn who(&self) -> String {
-        match (self.row.group, self.groups) {
+        match (self.atom.group, self.groups) {
             (1, _) => "#one".to_owned(),
             (_, 1) => "#cta".to_owned(),
-            _ => format!("#cta.tile([{}])", self.row.thread_layout),
+            _ => format!("#cta.tile([{}])", self.atom.thread_layout),
         }
     }
 
-    /// The spec that the row implements, with the row as its body.
+    /// The spec that the atom implements, with the atom as its body.
     fn spec(&mut self, operands: &[ProbeOperand], protocol: &Protocol) -> Result<(), Unobservable> {
         let kind = match self.choice.set {
             true => SpecKind::MatMulSet,
-            false => self.row.op.spec_kind().ok_or(NOT_A_SPEC)?,
+            false => self.atom.op.spec_kind().ok_or(NOT_A_SPEC)?,
         };
         let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
-        for o in &self.row.operands {
-            if is_literal(self.row, o) {
+        for o in &self.atom.operands {
+            if is_literal(self.atom, o) {
                 whole.0.push(LITERAL.to_owned());
                 parts.0.push(LITERAL.to_owned());
                 continue;
             }
             let Some(p) = made.next() else { continue };
-            let part = match p.place {
-                Place::Registers { .. } => format!("%{}.mine", p.name),
-                Place::Memory { .. } | Place::Coordinate { .. } => {
+            let part = match p.passing {
+                Passing::Registers { .. } => format!("%{}.mine", p.name),
+                Passing::Memory { .. } | Passing::Coordinate { .. } => {
                     format!("%{}.tv({} over #cta)", p.name, p.tv)
                 }
-                Place::Number => format!("%{}", p.input.as_deref().unwrap_or_default()),
-                Place::Described { .. } | Place::Whole => format!("%{}", p.name),
+                Passing::Number => format!("%{}", p.input.as_deref().unwrap_or_default()),
+                Passing::Described { .. } | Passing::Whole => format!("%{}", p.name),
             };
             let (whole, parts) = match o.access {
-                Access::Read => (&mut whole.0, &mut parts.0),
+                OperandAccess::Read => (&mut whole.0, &mut parts.0),
                 _ => (&mut whole.1, &mut parts.1),
             };
-            whole.push(match p.place {
-                Place::Number => part.clone(),
+            whole.push(match p.passing {
+                Passing::Number => part.clone(),
                 _ => format!("%{}", p.name),
             });
             parts.push(part);
         }
-        let attributes = match self.row.op {
+        let attributes = match self.atom.op {
             AtomOp::Reduction(_) if self.groups > 1 => " axis=1".to_owned(),
             AtomOp::Reduction(_) => " axis=0".to_owned(),
             AtomOp::MatMul { .. } => operands
                 .iter()
-                .find(|o| o.access != Access::Read)
+                .find(|o| o.access != OperandAccess::Read)
                 .map_or(String::new(), |o| format!(" acc={}", o.scalar)),
             _ => String::new(),
         };
         let who = self.who();
         let (reads, writes) = (parts.0.join(", "), parts.1.join(", "));
-        let valid = match (self.row.number("valid"), operands.first()) {
+        let valid = match (self.atom.number("valid"), operands.first()) {
             // Every number of elements, by neighboring threads.
             (Some(_), Some(o)) => format!(" valid=@t % {}", o.n_values() + 1),
             _ => String::new(),
         };
         let leaf = format!(
             "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){}{valid} atom={}",
-            own_attributes(self.row.op),
-            self.row.name
+            own_attributes(self.atom.op),
+            self.atom.name
         );
-        if matches!(self.row.op, AtomOp::Shfl(_)) || !valid.is_empty() {
+        if matches!(self.atom.op, AtomOp::Shfl(_)) || !valid.is_empty() {
             // They mean no more than themselves.
             let around = [protocol.before, &[&leaf], protocol.after];
             for statement in around.into_iter().flatten() {
@@ -302,7 +303,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The row that moves so many bits of one thread at once.
+    /// The atom that moves so many bits of one thread at once.
     pub(super) fn plain_move(
         &self,
         from: Memory,
@@ -317,7 +318,7 @@ impl Writer<'_> {
                 && (s.memory, d.memory) == (&[from][..], &[to][..])
                 && s.bits_per_thread() == bits
         };
-        let found = self.table.rows().iter().find(fits);
+        let found = self.table.atoms().iter().find(fits);
         found.map(|r| r.name).ok_or(Unobservable::NoMove(from, to, bits))
     }
 }
@@ -341,6 +342,6 @@ fn reshape(layout: &Layout) -> String {
 }
 
 /// Whether the operand is written into the program.
-pub(super) fn is_literal(row: &Atom, o: &AtomOperand) -> bool {
-    row.op == AtomOp::Init && o.access == Access::Read
+pub(super) fn is_literal(atom: &Atom, o: &AtomOperand) -> bool {
+    atom.op == AtomOp::Init && o.access == OperandAccess::Read
 }

@@ -1,9 +1,9 @@
 //! Barriers of threads: of the block, of warps, of lanes, of the blocks of a cluster.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomNumber, AtomOp, BarrierScope};
 use crate::dsl::{atom, immediate};
 use crate::limits::limits;
-use crate::row::{Atom, AtomNumber, AtomOp, BarrierScope};
 use carbyne_ir::ast::SyncOp;
 
 const BAR: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: bar, barrier";
@@ -11,7 +11,7 @@ const WARP: &str = "CUDA C++ Programming Guide, Synchronization Functions";
 const CLUSTER: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: barrier.cluster";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let since = ArchReq::Since(Arch::Sm70);
@@ -21,7 +21,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         immediate("barrier", (1, 15)),
         AtomNumber { multiple: 32, ..immediate("threads", (32, 1024)) },
     ];
-    let mut rows = vec![
+    let mut atoms = vec![
         atom("barrier.block", since, AtomOp::Barrier(BarrierScope::Block), near)
             .cuda("__syncthreads();").cite(WARP),
         atom("barrier.warp", since, AtomOp::Barrier(BarrierScope::Warp), near)
@@ -37,8 +37,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("barrier.cluster.arrive.relaxed", SyncOp::ClusterArriveRelaxed, "barrier.cluster.arrive.relaxed.aligned;"),
         ("barrier.cluster.wait",           SyncOp::ClusterWait,          "barrier.cluster.wait.aligned;"),
     ];
-    rows.extend(cluster.map(|(name, op, ptx)| {
+    atoms.extend(cluster.map(|(name, op, ptx)| {
         atom(name, ArchReq::Since(Arch::Sm90), AtomOp::Sync(op), far).warp().ptx(ptx).cite(CLUSTER)
     }));
-    rows
+    atoms
 }

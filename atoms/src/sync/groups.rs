@@ -1,9 +1,9 @@
 //! Groups of asynchronous work: copies, bulk copies, MatMuls of warpgroups.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomNumber, AtomOp, Handover};
 use crate::dsl::{atom, immediate};
 use crate::limits::limits;
-use crate::row::{Atom, AtomNumber, AtomOp, Handover};
 use carbyne_ir::ast::SyncOp;
 
 const ASYNC: &str = "PTX ISA, Non-bulk copy: cp.async.commit_group, cp.async.wait_group";
@@ -12,24 +12,24 @@ const BULK: &str = "PTX ISA, Data Movement and Conversion Instructions: \
 const WGMMA: &str = "PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: \
                      wgmma.fence, wgmma.commit_group, wgmma.wait_group";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     // Groups left under way; the ISA states no bound of its own.
     let left: AtomNumber = immediate("groups", (0, i32::MAX as i64));
-    let row = |name, req, op, ptx, cite| {
+    let statement = |name, req, op, ptx, cite| {
         atom(name, req, AtomOp::Sync(op), t.sync(t.math_cycles)).ptx(ptx).cite(cite)
     };
     let (sm80, sm90) = (ArchReq::Since(Arch::Sm80), ArchReq::Since(Arch::Sm90));
     let sm90a = ArchReq::Exactly(Arch::Sm90a);
     vec![
-        row("cp.async.commit_group", sm80, SyncOp::AsyncCommit, "cp.async.commit_group;", ASYNC),
-        row("cp.async.wait_group", sm80, SyncOp::AsyncWait, "cp.async.wait_group {groups};", ASYNC).numbers([left]),
-        row("cp.async.bulk.commit_group", sm90, SyncOp::BulkCommit, "cp.async.bulk.commit_group;", BULK),
-        row("cp.async.bulk.wait_group", sm90, SyncOp::BulkWait, "cp.async.bulk.wait_group {groups};", BULK).numbers([left]),
-        row("cp.async.bulk.wait_group.read", sm90, SyncOp::BulkWaitRead, "cp.async.bulk.wait_group.read {groups};", BULK).numbers([left]),
-        row("wgmma.fence", sm90a, SyncOp::WgmmaFence, "wgmma.fence.sync.aligned;", WGMMA).warpgroup().handing(Handover::ToRows),
-        row("wgmma.commit_group", sm90a, SyncOp::WgmmaCommit, "wgmma.commit_group.sync.aligned;", WGMMA).warpgroup(),
-        row("wgmma.wait_group", sm90a, SyncOp::WgmmaWait, "wgmma.wait_group.sync.aligned {groups};", WGMMA).warpgroup().numbers([left]).handing(Handover::ToThreads),
+        statement("cp.async.commit_group", sm80, SyncOp::AsyncCommit, "cp.async.commit_group;", ASYNC),
+        statement("cp.async.wait_group", sm80, SyncOp::AsyncWait, "cp.async.wait_group {groups};", ASYNC).numbers([left]),
+        statement("cp.async.bulk.commit_group", sm90, SyncOp::BulkCommit, "cp.async.bulk.commit_group;", BULK),
+        statement("cp.async.bulk.wait_group", sm90, SyncOp::BulkWait, "cp.async.bulk.wait_group {groups};", BULK).numbers([left]),
+        statement("cp.async.bulk.wait_group.read", sm90, SyncOp::BulkWaitRead, "cp.async.bulk.wait_group.read {groups};", BULK).numbers([left]),
+        statement("wgmma.fence", sm90a, SyncOp::WgmmaFence, "wgmma.fence.sync.aligned;", WGMMA).warpgroup().handing(Handover::ToAtoms),
+        statement("wgmma.commit_group", sm90a, SyncOp::WgmmaCommit, "wgmma.commit_group.sync.aligned;", WGMMA).warpgroup(),
+        statement("wgmma.wait_group", sm90a, SyncOp::WgmmaWait, "wgmma.wait_group.sync.aligned {groups};", WGMMA).warpgroup().numbers([left]).handing(Handover::ToThreads),
     ]
 }

@@ -4,9 +4,9 @@
 //! after the thread has slept a while.
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::dsl::{ONE, SH, atom, computed, immediate, rw, w};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::scalar::Scalar;
 
@@ -46,7 +46,7 @@ const ARRIVE_ONCE: &str = "{{
 mbarrier.arrive.shared::cta.b64 state, [{B}];
 }}";
 
-#[rustfmt::skip] // One row a line.
+#[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let (read, written) = (t.sync(t.shared_load_cycles), t.sync(t.shared_store_cycles));
@@ -55,28 +55,28 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let (new, used) = (w(parts), rw(parts));
     let (count, bytes) = (computed("count", (1, MOST)), computed("bytes", (0, MOST)));
     let (once, parity) = (immediate("count", (1, 1)), computed("parity", (0, 1)));
-    let row = |name, req, op, cost| atom(name, req, AtomOp::Sync(op), cost);
+    let statement = |name, req, op, cost| atom(name, req, AtomOp::Sync(op), cost);
     vec![
-        row("mbarrier.init", sm80, SyncOp::MbarrierInit, written).operands([new]).numbers([count])
+        statement("mbarrier.init", sm80, SyncOp::MbarrierInit, written).operands([new]).numbers([count])
             .ptx("mbarrier.init.shared::cta.b64 [{B}], {count};").cite(INIT),
-        row("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([count])
+        statement("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([count])
             .ptx("mbarrier.arrive.shared::cta.b64 _, [{B}], {count};").cite(ARRIVE),
-        row("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()])
+        statement("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()])
             .numbers([count, computed("rank", (0, 15))]).ptx(ARRIVE_REMOTE)
             .sequence("the address in the other block is found first", "none").cite(ARRIVE),
-        row("mbarrier.arrive.once", sm80, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([once])
+        statement("mbarrier.arrive.once", sm80, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([once])
             .ptx(ARRIVE_ONCE).cite(ARRIVE),
-        row("mbarrier.arrive.expect_tx", sm90, SyncOp::MbarrierExpect, written).operands([used.clone()]).numbers([bytes])
+        statement("mbarrier.arrive.expect_tx", sm90, SyncOp::MbarrierExpect, written).operands([used.clone()]).numbers([bytes])
             .ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{B}], {bytes};").cite(ARRIVE),
-        row("mbarrier.try_wait.parity", sm90, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
+        statement("mbarrier.try_wait.parity", sm90, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
             .ptx(TRY_WAIT).sequence("the instruction is repeated until it answers yes", "none").cite(WAIT),
-        row("mbarrier.test_wait.parity", sm80, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
+        statement("mbarrier.test_wait.parity", sm80, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
             .ptx(TEST_WAIT).sequence("the instruction is repeated until it answers yes", "none").cite(WAIT),
-        row("cp.async.mbarrier.arrive.noinc", sm80, SyncOp::MbarrierAsyncArrive, written).operands([used])
+        statement("cp.async.mbarrier.arrive.noinc", sm80, SyncOp::MbarrierAsyncArrive, written).operands([used])
             .ptx("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [{B}];").cite(ASYNC),
-        row("fence.mbarrier_init", sm90, SyncOp::FenceMbarrierInit, written)
+        statement("fence.mbarrier_init", sm90, SyncOp::FenceMbarrierInit, written)
             .ptx("fence.mbarrier_init.release.cluster;").cite(FENCE),
-        row("fence.proxy.async", sm90, SyncOp::FenceAsync, written)
+        statement("fence.proxy.async", sm90, SyncOp::FenceAsync, written)
             .ptx("fence.proxy.async.shared::cta;").cite(FENCE),
     ]
 }

@@ -1,7 +1,7 @@
 //! Synchronization: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups and
 //! grids tell the hardware.
 //!
-//! Of several rows for one statement the better one comes first. Costs do not count waiting.
+//! Of several atoms for one statement the better one comes first. Costs do not count waiting.
 
 mod barrier;
 mod groups;
@@ -9,7 +9,7 @@ mod hints;
 mod mbarrier;
 
 use crate::arch::Arch;
-use crate::row::Atom;
+use crate::atom::Atom;
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let families =

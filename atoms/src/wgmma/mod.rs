@@ -1,11 +1,11 @@
 //! Matrix multiply-accumulate by four warps at once, B and perhaps A read from shared memory through
 //! descriptors: `wgmma.mma_async`.
 //!
-//! A row for every shape, combination of types and place of A. Names are shape, accumulator, A, B, left out
+//! An atom for every shape, combination of types and place of A. Names are shape, accumulator, A, B, left out
 //! where it is of A's type, and where the factors are: `ss` both in shared memory, `rs` A in registers. Their
 //! texts are made when a table first asks for them and kept for as long as the process lives.
 //!
-//! One row stands for both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`, which 16-bit
+//! One atom stands for both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`, which 16-bit
 //! types alone have) and for MatMul and `MatMul.set` (`scale-d`). Factors are not negated: `imm-scale-a` and
 //! `imm-scale-b` are 1.
 //!
@@ -14,10 +14,10 @@
 mod shapes;
 
 use crate::arch::{Arch, ArchReq};
+use crate::atom::{Atom, AtomOp, Elem};
 use crate::descriptor::MatrixRule;
 use crate::dsl::{RF, SH, atom, r, rw};
 use crate::limits::limits;
-use crate::row::{Atom, AtomOp, Elem};
 use carbyne_ir::scalar::Scalar;
 use shapes::{FAMILIES, Family};
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ const CITE: &str = "PTX ISA, Asynchronous Multiply-and-Accumulate Instruction: w
 /// Rows of A and D of every shape.
 const M: i64 = 64;
 
-/// A row before its operands.
+/// An atom before its operands.
 struct Entry {
     name: String,
     ptx: String,
@@ -39,7 +39,7 @@ struct Entry {
     a_in_registers: bool,
 }
 
-/// Every row, by family, types, place of A, and n.
+/// Every atom, by family, types, place of A, and n.
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let mut entries = Vec::new();
     for family in FAMILIES {
@@ -58,7 +58,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     if !REQ.supports(arch) {
         return Vec::new();
     }
-    ENTRIES.iter().map(|e| e.row(arch)).collect()
+    ENTRIES.iter().map(|e| e.atom(arch)).collect()
 }
 
 impl Entry {
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    fn row(&'static self, arch: Arch) -> Atom {
+    fn atom(&'static self, arch: Arch) -> Atom {
         let (family, n) = (self.family, self.n);
         let [a, b, d] = self.types.map(Elem::Scalar);
         let (k, majors) = (family.k, family.majors());

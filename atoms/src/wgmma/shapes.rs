@@ -1,10 +1,10 @@
 //! What `wgmma` multiplies: depth, types, columns, and A in registers.
 
+use crate::atom::{ErrorBound, Rounding};
 use crate::descriptor::Major;
-use crate::row::{ErrorBound, Rounding};
 use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, I8, I32, Tf32, U8};
 
-/// Rows of one depth.
+/// Atoms of one depth.
 pub(super) struct Family {
     /// Columns of A.
     pub(super) k: i64,

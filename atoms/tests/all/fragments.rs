@@ -6,20 +6,20 @@
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::SpecKind;
 
-fn row(name: &str) -> Atom {
-    AtomTable::new(Arch::Sm90a).get(name).expect("the row exists").clone()
+fn atom(name: &str) -> Atom {
+    AtomTable::new(Arch::Sm90a).get(name).expect("the atom exists").clone()
 }
 
 /// Demands that value `i` of lane `lane` of an operand is the element that `formula` names, as
 /// (first mode, second mode).
 #[track_caller]
-fn check(row: &Atom, operand: &str, formula: impl Fn(i64, i64) -> (i64, i64)) {
-    let operand = row.operand(operand).expect("the operand exists");
-    for lane in 0..row.group {
+fn check(atom: &Atom, operand: &str, formula: impl Fn(i64, i64) -> (i64, i64)) {
+    let operand = atom.operand(operand).expect("the operand exists");
+    for lane in 0..atom.group {
         for i in 0..operand.n_values() {
             let (x, y) = formula(lane, i);
-            let found = operand.tv.at(lane + row.group * i);
-            let cell = format!("{}.{} lane {lane} value {i}", row.name, operand.name);
+            let found = operand.tv.at(lane + atom.group * i);
+            let cell = format!("{}.{} lane {lane} value {i}", atom.name, operand.name);
             assert_eq!(found, x + operand.tile[0] * y, "{cell} is ({x},{y})");
         }
     }
@@ -41,7 +41,7 @@ fn accumulator(lane: i64, i: i64) -> (i64, i64) {
 #[test]
 fn m16n8k16() {
     for name in ["mma.m16n8k16.f32.f16", "mma.m16n8k16.f16.f16", "mma.m16n8k16.f32.bf16"] {
-        let mma = row(name);
+        let mma = atom(name);
         check(&mma, "A", |lane, i| {
             let upper = (0..2).contains(&i) || (4..6).contains(&i);
             let row = if upper { group_id(lane) } else { group_id(lane) + 8 };
@@ -59,7 +59,7 @@ fn m16n8k16() {
 #[test]
 fn m16n8k8() {
     for name in ["mma.m16n8k8.f32.f16", "mma.m16n8k8.f16.f16", "mma.m16n8k8.f32.bf16"] {
-        let mma = row(name);
+        let mma = atom(name);
         check(&mma, "A", accumulator);
         check(&mma, "B", |lane, i| (thread_in_group(lane) * 2 + i, group_id(lane)));
         check(&mma, "D", accumulator);
@@ -91,10 +91,10 @@ fn eight_and_four_bits() {
         "mma.m16n8k16.f32.e5m2",
         "mma.m16n8k32.f32.e4m3.e5m2",
     ] {
-        check_packed(&row(name), 4);
+        check_packed(&atom(name), 4);
     }
     for name in ["mma.m8n8k32.i32.i4", "mma.m16n8k32.i32.u4", "mma.m16n8k64.i32.i4.u4"] {
-        check_packed(&row(name), 8);
+        check_packed(&atom(name), 8);
     }
 }
 
@@ -108,7 +108,7 @@ fn a_register_each() {
         "mma.m16n8k8.f64.f64",
         "mma.m16n8k16.f64.f64",
     ] {
-        check_packed(&row(name), 1);
+        check_packed(&atom(name), 1);
     }
 }
 
@@ -120,7 +120,7 @@ fn quad_pairs() {
         ("mma.m8n8k4.col.col.f16.f16", false, false),
         ("mma.m8n8k4.col.row.f32.f16", false, true),
     ] {
-        let mma = row(name);
+        let mma = atom(name);
         let lane_of = |t: i64| mma.thread_layout.at(t);
         // The lower quad has the first four rows or columns, the upper one the others.
         let upper = |lane: i64| 4 * (lane / 16);
@@ -150,7 +150,7 @@ fn ldmatrix() {
         (2, "ldmatrix.x2.b16", "ldmatrix.x2.trans.b16"),
         (4, "ldmatrix.x4.b16", "ldmatrix.x4.trans.b16"),
     ] {
-        let (plain, trans) = (row(plain), row(trans));
+        let (plain, trans) = (atom(plain), atom(trans));
         // Row `lane % 8` of matrix `lane / 8`, of those that there are.
         let address = |lane: i64, i| (i, lane % (8 * n_matrices));
         check(&plain, "S", address);
@@ -170,7 +170,7 @@ fn ldmatrix() {
 /// row by row, matrices in the order (m, k), (m+8, k), (m, k+8), (m+8, k+8).
 #[test]
 fn ldmatrix_x4_delivers_the_a_fragment() {
-    let (load, mma) = (row("ldmatrix.x4.b16"), row("mma.m16n8k16.f32.f16"));
+    let (load, mma) = (atom("ldmatrix.x4.b16"), atom("mma.m16n8k16.f32.f16"));
     let target = load.operand("D").expect("exists");
     let a = mma.operand("A").expect("exists");
     for i in 0..target.tv.size() {

@@ -1,4 +1,4 @@
-//! Rows against CuTe's traits, where the golden vectors are at hand.
+//! Atoms against CuTe's traits, where the golden vectors are at hand.
 //!
 //! A golden line is found by the instruction's mnemonic. CuTe writes B as N×K, so its B layouts are
 //! transposed here; its copies count bits, so units are spread into bits.
@@ -29,25 +29,25 @@ fn mnemonic(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Whether a golden line describes the row's instruction.
-fn same_instruction(row: &Atom, line: &Value) -> bool {
-    if let Some(name) = bulk_traits(row) {
+/// Whether a golden line describes the atom's instruction.
+fn same_instruction(atom: &Atom, line: &Value) -> bool {
+    if let Some(name) = bulk_traits(atom) {
         return line["name"] == name;
     }
-    let kind = if matches!(row.op, AtomOp::MatMul { .. }) { "mma" } else { "copy" };
-    let spec = row.op.spec_kind().is_some();
+    let kind = if matches!(atom.op, AtomOp::MatMul { .. }) { "mma" } else { "copy" };
+    let spec = atom.op.spec_kind().is_some();
     if !spec || line["kind"] != kind || !line["params"].is_null() {
         return false;
     }
-    match (row.template, line["ptx"].as_str()) {
+    match (atom.template, line["ptx"].as_str()) {
         (Template::Ptx(text), Some(ptx)) => {
             let own = text.split(' ').next().unwrap_or_default();
             let bits_agree = || {
-                let source = &row.operands[0];
+                let source = &atom.operands[0];
                 layout(line, "SrcLayout").size() == source.n_threads() * source.bits_per_thread()
             };
             // Of `wgmma` there are two forms of the one text, which differ in where A is.
-            let a_is_described = row.operands[0].matrix_rule().is_some();
+            let a_is_described = atom.operands[0].matrix_rule().is_some();
             let same_place = (line["A_operand"] == "smem_desc") == a_is_described;
             if kind == "mma" {
                 own == ptx && same_place
@@ -56,28 +56,28 @@ fn same_instruction(row: &Atom, line: &Value) -> bool {
             }
         }
         (Template::Cuda(_), None) => {
-            let bits = row.operands.first().map_or(0, AtomOperand::bits_per_thread);
-            row.op == AtomOp::Move && line["name"] == format!("UniversalCopy<{bits}b>")
+            let bits = atom.operands.first().map_or(0, AtomOperand::bits_per_thread);
+            atom.op == AtomOp::Move && line["name"] == format!("UniversalCopy<{bits}b>")
         }
         _ => false,
     }
 }
 
 /// Both layouts name the same element for every (t, v).
-fn compare(row: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, size: i64) {
-    assert_eq!(operand.tv.size(), size, "{}.{}", row.name, operand.name);
+fn compare(atom: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, size: i64) {
+    assert_eq!(operand.tv.size(), size, "{}.{}", atom.name, operand.name);
     for i in 0..size {
-        let cell = format!("{}.{} at {i}", row.name, operand.name);
+        let cell = format!("{}.{} at {i}", atom.name, operand.name);
         assert_eq!(operand.tv.at(i), expected(i), "{cell}");
     }
 }
 
 /// What a descriptor names is the whole tile, of which both count the elements in the order of their own
-/// tile: n + N*k the traits, k + K*n the row.
-fn compare_described(row: &Atom, operand: &AtomOperand, expected: &Layout) {
+/// tile: n + N*k the traits, k + K*n the atom.
+fn compare_described(atom: &Atom, operand: &AtomOperand, expected: &Layout) {
     let transposed = operand.name == "B";
     let (rows, cols, n) = (operand.tile[0], operand.tile[1], operand.n_threads());
-    assert_eq!(expected.size(), operand.tv.size(), "{}.{}", row.name, operand.name);
+    assert_eq!(expected.size(), operand.tv.size(), "{}.{}", atom.name, operand.name);
     // Stride 0 says that all threads are alike, so that two of them are enough.
     let threads = |layout: &Layout| layout.mode(0).expect("two modes");
     assert!((0..n).all(|t| threads(expected).at(t) == 0 && threads(&operand.tv).at(t) == 0));
@@ -87,7 +87,7 @@ fn compare_described(row: &Atom, operand: &AtomOperand, expected: &Layout) {
             true => (swapped(v), swapped(expected.at(t + n * v))),
             false => (v, expected.at(t + n * v)),
         };
-        let cell = format!("{}.{} thread {t} value {v}", row.name, operand.name);
+        let cell = format!("{}.{} thread {t} value {v}", atom.name, operand.name);
         assert_eq!(operand.tv.at(t + n * value), want, "{cell}");
     }
 }
@@ -100,47 +100,47 @@ fn traits_name(scalar: &str) -> String {
     }
 }
 
-fn compare_mma(row: &Atom, line: &Value) {
-    for (operand, key) in row.operands.iter().zip(["ALayout", "BLayout", "CLayout"]) {
+fn compare_mma(atom: &Atom, line: &Value) {
+    for (operand, key) in atom.operands.iter().zip(["ALayout", "BLayout", "CLayout"]) {
         let expected = layout(line, key);
         if operand.matrix_rule().is_some() {
-            compare_described(row, operand, &expected);
+            compare_described(atom, operand, &expected);
             continue;
         }
         let at = |i| {
             let index = expected.at(i);
-            // The line gives n + N*k; the row is k + K*n.
+            // The line gives n + N*k; the atom is k + K*n.
             let (n_rows, n_cols) = (operand.tile[0], operand.tile[1]);
             if operand.name == "B" { index / n_cols + n_rows * (index % n_cols) } else { index }
         };
-        compare(row, operand, at, expected.size());
+        compare(atom, operand, at, expected.size());
     }
-    for (operand, key) in row.operands.iter().zip(["A", "B", "D"]) {
+    for (operand, key) in atom.operands.iter().zip(["A", "B", "D"]) {
         let found = traits_name(&operand.elem.to_string());
-        assert_eq!(line[key], found, "{}.{}", row.name, operand.name);
+        assert_eq!(line[key], found, "{}.{}", atom.name, operand.name);
     }
 }
 
-fn compare_copy(row: &Atom, line: &Value) {
-    for (operand, key) in row.operands.iter().zip(["SrcLayout", "DstLayout"]) {
+fn compare_copy(atom: &Atom, line: &Value) {
+    for (operand, key) in atom.operands.iter().zip(["SrcLayout", "DstLayout"]) {
         let expected = layout(line, key);
         let (bits, n_threads) = (operand.elem.bits(), operand.n_threads());
-        assert_eq!(operand.tv.size() * bits, expected.size(), "{}.{}", row.name, operand.name);
+        assert_eq!(operand.tv.size() * bits, expected.size(), "{}.{}", atom.name, operand.name);
         for i in 0..expected.size() {
             let (t, bit) = (i % n_threads, i / n_threads);
             let unit = operand.tv.at(t + n_threads * (bit / bits));
-            let cell = format!("{}.{} thread {t} bit {bit}", row.name, operand.name);
+            let cell = format!("{}.{} thread {t} bit {bit}", atom.name, operand.name);
             assert_eq!(unit * bits + bit % bits, expected.at(i), "{cell}");
         }
     }
 }
 
-/// The trait of a bulk row: its layouts are for any number of bits, here of 4 KiB.
-fn bulk_traits(row: &Atom) -> Option<&'static str> {
-    Some(match (row.extent, row.visibility, row.number("mask").is_some()) {
+/// The trait of a bulk atom: its layouts are for any number of bits, here of 4 KiB.
+fn bulk_traits(atom: &Atom) -> Option<&'static str> {
+    Some(match (atom.extent, atom.visibility, atom.number("mask").is_some()) {
         (Extent::Tile, ..) => return None,
-        (Extent::Run, Visibility::Mbarrier, _) => "SM90_BULK_COPY_G2S",
-        (Extent::Run, ..) => "SM90_BULK_COPY_S2G",
+        (Extent::Vector, Visibility::Mbarrier, _) => "SM90_BULK_COPY_G2S",
+        (Extent::Vector, ..) => "SM90_BULK_COPY_S2G",
         (Extent::Box(_), Visibility::Mbarrier, false) => "SM90_TMA_LOAD",
         (Extent::Box(_), Visibility::Mbarrier, true) => "SM90_TMA_LOAD_MULTICAST",
         (Extent::Box(_), ..) => "SM90_TMA_STORE",
@@ -148,63 +148,63 @@ fn bulk_traits(row: &Atom) -> Option<&'static str> {
 }
 
 /// One thread names all bits in their order.
-fn compare_bulk(row: &Atom, line: &Value) {
+fn compare_bulk(atom: &Atom, line: &Value) {
     const BITS: i64 = 8 << 12;
-    for (operand, key) in row.operands.iter().zip(["SrcLayout", "DstLayout"]) {
+    for (operand, key) in atom.operands.iter().zip(["SrcLayout", "DstLayout"]) {
         let text = line[key].as_str().unwrap_or_default();
         let expected: Layout =
             text.replace("NumBitsPerTMA", &BITS.to_string()).parse().expect("a layout");
         let unit = operand.elem.bits();
-        assert_eq!((operand.n_threads(), operand.n_values()), (1, 1), "{}", row.name);
+        assert_eq!((operand.n_threads(), operand.n_values()), (1, 1), "{}", atom.name);
         for bit in 0..BITS {
             // Units follow each other, as `Extent` says.
             let at = (operand.tv.at(0) + bit / unit) * unit + bit % unit;
-            assert_eq!(expected.at(bit), at, "{}.{} bit {bit}", row.name, operand.name);
+            assert_eq!(expected.at(bit), at, "{}.{} bit {bit}", atom.name, operand.name);
         }
     }
 }
 
 #[test]
 #[expect(clippy::print_stderr, reason = "says that nothing was compared, and how much was")]
-fn rows_agree_with_the_golden_traits() {
+fn atoms_agree_with_the_golden_traits() {
     let Some(lines) = golden() else {
         eprintln!("skipped: no golden vectors at {FILE} beside the crate");
         return;
     };
     let table = AtomTable::new(Arch::Sm90a);
     let (mut compared, mut left_out) = (Vec::new(), Vec::new());
-    for row in table.rows() {
-        let matching: Vec<&Value> = lines.iter().filter(|l| same_instruction(row, l)).collect();
+    for atom in table.atoms() {
+        let matching: Vec<&Value> = lines.iter().filter(|l| same_instruction(atom, l)).collect();
         for line in &matching {
-            assert_eq!(layout(line, "ThrID").size(), row.group, "{}", row.name);
-            for t in 0..row.group {
-                assert_eq!(layout(line, "ThrID").at(t), row.thread_layout.at(t), "{}", row.name);
+            assert_eq!(layout(line, "ThrID").size(), atom.group, "{}", atom.name);
+            for t in 0..atom.group {
+                assert_eq!(layout(line, "ThrID").at(t), atom.thread_layout.at(t), "{}", atom.name);
             }
-            match row.op {
-                AtomOp::MatMul { .. } => compare_mma(row, line),
-                _ if row.extent != Extent::Tile => compare_bulk(row, line),
-                _ => compare_copy(row, line),
+            match atom.op {
+                AtomOp::MatMul { .. } => compare_mma(atom, line),
+                _ if atom.extent != Extent::Tile => compare_bulk(atom, line),
+                _ => compare_copy(atom, line),
             }
         }
-        if matching.is_empty() { &mut left_out } else { &mut compared }.push(row.name);
+        if matching.is_empty() { &mut left_out } else { &mut compared }.push(atom.name);
     }
-    eprintln!("{} rows compared; not in the traits: {}", compared.len(), left_out.join(", "));
+    eprintln!("{} atoms compared; not in the traits: {}", compared.len(), left_out.join(", "));
     assert!(!compared.is_empty());
-    // What the traits have, they have for every row of these kinds, save 8-bit floats with k = 16,
+    // What the traits have, they have for every atom of these kinds, save 8-bit floats with k = 16,
     // whose fragments are those of 8-bit integers.
-    let as_int8 = |row: &Atom| {
+    let as_int8 = |atom: &Atom| {
         let fragments = |r: &Atom| [0, 1, 2].map(|i| r.operands[i].tv.clone());
-        let int8 = table.get("mma.m16n8k16.i32.i8").expect("the row exists");
-        row.op == int8.op
-            && row.operands[0].elem.bits() == 8
-            && fragments(row) == fragments(int8)
+        let int8 = table.get("mma.m16n8k16.i32.i8").expect("the atom exists");
+        atom.op == int8.op
+            && atom.operands[0].elem.bits() == 8
+            && fragments(atom) == fragments(int8)
             && compared.contains(&int8.name)
     };
-    for row in table.rows() {
-        let tensor_core = matches!(row.op, AtomOp::MatMul { .. }) && row.is_collective();
-        if tensor_core || row.op == AtomOp::Move {
-            let done = compared.contains(&row.name) || as_int8(row);
-            assert!(done, "`{}` was not compared", row.name);
+    for atom in table.atoms() {
+        let tensor_core = matches!(atom.op, AtomOp::MatMul { .. }) && atom.is_collective();
+        if tensor_core || atom.op == AtomOp::Move {
+            let done = compared.contains(&atom.name) || as_int8(atom);
+            assert!(done, "`{}` was not compared", atom.name);
         }
     }
 }

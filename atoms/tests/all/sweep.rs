@@ -1,11 +1,11 @@
-//! Every row of every architecture is swept, so that a typo in the table cannot land.
+//! Every atom of every architecture is swept, so that a typo in the table cannot land.
 //!
 //! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell at
 //! a time and demands that the sweep names it.
 
 use carbyne_atoms::{
-    Access, Arch, Atom, AtomOp, AtomOperand, AtomTable, Elem, Extent, Part, RowKind, Template,
-    Visibility,
+    Arch, Atom, AtomKind, AtomOp, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Part,
+    Template, Visibility,
 };
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::layout::Layout;
@@ -14,127 +14,127 @@ use carbyne_ir::scalar::{Memory, Scalar};
 /// What is wrong with the table; empty where nothing is.
 fn defects(table: &AtomTable) -> Vec<String> {
     let mut found = Vec::new();
-    for (i, row) in table.rows().iter().enumerate() {
-        let mut say = |text: &str| found.push(format!("{}/{}: {text}", table.arch, row.name));
-        row_defects(table, row, &mut say);
-        for other in &table.rows()[..i] {
-            if other.name == row.name {
+    for (i, atom) in table.atoms().iter().enumerate() {
+        let mut say = |text: &str| found.push(format!("{}/{}: {text}", table.arch, atom.name));
+        atom_defects(table, atom, &mut say);
+        for other in &table.atoms()[..i] {
+            if other.name == atom.name {
                 say("the name is taken");
             }
-            let same = other.op == row.op && other.operands == row.operands;
-            let same = same && other.extent == row.extent && other.cache == row.cache;
-            let same = same && other.rounding == row.rounding;
-            if same && other.numbers == row.numbers && other.cost == row.cost && !in_order(row) {
+            let same = other.op == atom.op && other.operands == atom.operands;
+            let same = same && other.extent == atom.extent && other.cache == atom.cache;
+            let same = same && other.rounding == atom.rounding;
+            if same && other.numbers == atom.numbers && other.cost == atom.cost && !in_order(atom) {
                 say(&format!("nothing tells it from `{}`", other.name));
             }
         }
-        for operand in &row.operands {
-            let cell = format!("{}/{}.{}", table.arch, row.name, operand.name);
+        for operand in &atom.operands {
+            let cell = format!("{}/{}.{}", table.arch, atom.name, operand.name);
             let mut say = |text: &str| found.push(format!("{cell}: {text}"));
-            operand_defects(row, operand, &mut say);
-            op_defects(row, operand, &mut say);
+            operand_defects(atom, operand, &mut say);
+            op_defects(atom, operand, &mut say);
         }
     }
     found
 }
 
-/// Whether the first of rows alike is taken, so that they need not differ.
-fn in_order(row: &Atom) -> bool {
-    row.op.spec_kind().is_none()
+/// Whether the first of atoms alike is taken, so that they need not differ.
+fn in_order(atom: &Atom) -> bool {
+    atom.op.spec_kind().is_none()
 }
 
-fn row_defects(table: &AtomTable, row: &Atom, say: &mut dyn FnMut(&str)) {
+fn atom_defects(table: &AtomTable, atom: &Atom, say: &mut dyn FnMut(&str)) {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    if !row.name.chars().all(word) || row.name.starts_with(|c: char| c.is_ascii_digit()) {
+    if !atom.name.chars().all(word) || atom.name.starts_with(|c: char| c.is_ascii_digit()) {
         say("the name is no word of the text format");
     }
-    if !row.req.supports(table.arch) {
+    if !atom.req.supports(table.arch) {
         say("the architecture does not have it");
     }
-    if ![1, 8, 32, 128].contains(&row.group) {
+    if ![1, 8, 32, 128].contains(&atom.group) {
         say("the group is of no size that hardware has");
     }
     let threads: Vec<i64> =
-        (0..row.thread_layout.size()).map(|i| row.thread_layout.at(i)).collect();
-    if row.thread_layout.size() != row.group || distinct(&threads) != threads.len() {
+        (0..atom.thread_layout.size()).map(|i| atom.thread_layout.at(i)).collect();
+    if atom.thread_layout.size() != atom.group || distinct(&threads) != threads.len() {
         say("the thread layout does not name the group's threads");
     }
-    if row.cite.is_empty() || row.cost.source.is_empty() {
+    if atom.cite.is_empty() || atom.cost.source.is_empty() {
         say("no citation");
     }
-    if let RowKind::Sequence { formula, error } = row.kind
+    if let AtomKind::Sequence { formula, error } = atom.kind
         && (formula.is_empty() || error.is_empty())
     {
         say("a sequence without formula or error");
     }
-    let (issue, completion) = (row.cost.issue_cycles, row.cost.completion_cycles);
+    let (issue, completion) = (atom.cost.issue_cycles, atom.cost.completion_cycles);
     if !(issue > 0.0 && completion >= issue && completion < 10_000.0) {
         say("the cost is not sane");
     }
-    if !(row.cost.per_sm_per_cycle.value() > 0.0 && issue.is_finite()) {
+    if !(atom.cost.per_sm_per_cycle.value() > 0.0 && issue.is_finite()) {
         say("the rate is not sane");
     }
-    if let Some(bound) = row.error_bound() {
+    if let Some(bound) = atom.error_bound() {
         let parts = [bound.relative, bound.slope, bound.absolute, bound.per_product];
         if parts.iter().any(|p| !(*p >= 0.0 && *p < 1.0)) || parts.iter().all(|p| *p == 0.0) {
             say("the error bound is not sane");
         }
     }
-    let waited = matches!(row.visibility, Visibility::WgmmaGroup);
-    if waited != row.sets || (row.sets && !matches!(row.op, AtomOp::MatMul { .. })) {
+    let waited = matches!(atom.visibility, Visibility::WgmmaGroup);
+    if waited != atom.sets || (atom.sets && !matches!(atom.op, AtomOp::MatMul { .. })) {
         say("what it does to D and when D is there disagree");
     }
-    if row.handover.is_some() && row.op.spec_kind().is_some() {
-        say("a row that computes hands registers over");
+    if atom.handover.is_some() && atom.op.spec_kind().is_some() {
+        say("an atom that computes hands registers over");
     }
-    if row.op.spec_kind().is_some() && row.writes().count() == 0 {
+    if atom.op.spec_kind().is_some() && atom.writes().count() == 0 {
         say("nothing is written");
     }
-    for n in &row.numbers {
-        let in_text = row.template.placeholders().contains(&n.name);
+    for n in &atom.numbers {
+        let in_text = atom.template.placeholders().contains(&n.name);
         if n.least > n.most || n.multiple < 1 || (!in_text && n.least < n.most) {
             say(&format!("number `{}` is not sane", n.name));
         }
     }
-    template_defects(row, say);
+    template_defects(atom, say);
 }
 
-fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
-    let text = row.template.text();
+fn template_defects(atom: &Atom, say: &mut dyn FnMut(&str)) {
+    let text = atom.template.text();
     if !text.ends_with([';', '}']) || text.matches('{').count() != text.matches('}').count() {
         say("the template is malformed");
     }
-    for name in row.template.placeholders() {
-        let lane = matches!(row.op, AtomOp::Shfl(_)) && name == "lane";
-        let bar = row.visibility == Visibility::Mbarrier && name == "bar";
-        let map = row.op == AtomOp::Sync(SyncOp::Prefetch) && name == "map";
-        let known = map || row.operand(name).is_some() || row.number(name).is_some();
+    for name in atom.template.placeholders() {
+        let lane = matches!(atom.op, AtomOp::Shfl(_)) && name == "lane";
+        let bar = atom.visibility == Visibility::Mbarrier && name == "bar";
+        let map = atom.op == AtomOp::Sync(SyncOp::Prefetch) && name == "map";
+        let known = map || atom.operand(name).is_some() || atom.number(name).is_some();
         if !known && !lane && !bar {
             say(&format!("`{{{name}}}` in the template is no operand"));
         }
     }
-    for operand in &row.operands {
-        if !row.template.placeholders().contains(&operand.name) {
+    for operand in &atom.operands {
+        if !atom.template.placeholders().contains(&operand.name) {
             say(&format!("operand `{}` is not in the template", operand.name));
         }
-        if operand.cxx.is_some() == row.template.is_ptx() {
+        if operand.cxx.is_some() == atom.template.is_ptx() {
             say(&format!("operand `{}`: C++ type and template disagree", operand.name));
         }
     }
-    if let Template::PtxScalar(_) = row.template
-        && row.operands.iter().any(|o| o.n_asm_registers() != 1)
+    if let Template::PtxScalar(_) = atom.template
+        && atom.operands.iter().any(|o| o.n_asm_registers() != 1)
     {
         say("an instruction on scalars has an operand of several registers");
     }
-    if !row.template.is_ptx() {
+    if !atom.template.is_ptx() {
         return;
     }
-    let parts = row.template.parts();
+    let parts = atom.template.parts();
     let count = |wanted: Part<'_>| parts.iter().filter(|p| **p == wanted).count();
-    if count(Part::Accumulate) != usize::from(row.sets) {
+    if count(Part::Accumulate) != usize::from(atom.sets) {
         say("the template does not say whether it adds to D just once");
     }
-    for operand in &row.operands {
+    for operand in &atom.operands {
         let several = operand.matrix_rule().is_some_and(|rule| rule.majors.len() > 1);
         if count(Part::Major(operand.name)) != usize::from(several) {
             say(&format!("the template does not say the major of `{}` just once", operand.name));
@@ -142,7 +142,7 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
     }
     for (i, part) in parts.iter().enumerate() {
         if let Part::Register(name, i) = part {
-            let registers = row.operand(name).map_or(0, AtomOperand::n_asm_registers);
+            let registers = atom.operand(name).map_or(0, AtomOperand::n_asm_registers);
             if *i as i64 >= registers {
                 say(&format!("operand `{name}` has no register {i}"));
             }
@@ -157,28 +157,28 @@ fn template_defects(row: &Atom, say: &mut dyn FnMut(&str)) {
             continue;
         };
         // What stands behind a map's address in its brackets are coordinates.
-        let operand = row.operand(name);
-        let map = matches!(row.extent, Extent::Box(_))
+        let operand = atom.operand(name);
+        let map = matches!(atom.extent, Extent::Box(_))
             && operand.is_some_and(|o| o.memory == [Memory::Gl]);
         // The address of another block's place is computed first.
-        if operand.is_none() || map || row.number("rank").is_some() {
+        if operand.is_none() || map || atom.number("rank").is_some() {
             continue;
         }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
         let closes = matches!(parts.get(i + 1), Some(Part::Text(t)) if t.starts_with(']'));
         let in_memory =
-            row.operand(name).is_some_and(|o| !o.allows(Memory::Rf) && o.matrix_rule().is_none());
+            atom.operand(name).is_some_and(|o| !o.allows(Memory::Rf) && o.matrix_rule().is_none());
         if opens != in_memory || closes != in_memory {
             say(&format!("`{{{name}}}` must be in brackets just when it is in memory"));
         }
     }
 }
 
-fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
+fn operand_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
     if operand.memory.is_empty() {
         say("no memory");
     }
-    if operand.tv.rank() != 2 || operand.n_threads() != row.group {
+    if operand.tv.rank() != 2 || operand.n_threads() != atom.group {
         say("the thread mode is not the group");
         return;
     }
@@ -197,8 +197,8 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     // Threads may hold copies: each of them in registers, in memory only the first writes.
     let threads = operand.tv.mode(0).map_or(0, |t| t.size()) as usize;
     let one_thread: Vec<i64> = values.iter().copied().step_by(threads.max(1)).collect();
-    let replicated = row.op != AtomOp::Move || !operand.allows(Memory::Rf);
-    if operand.access != Access::Read
+    let replicated = atom.op != AtomOp::Move || !operand.allows(Memory::Rf);
+    if operand.access != OperandAccess::Read
         && (distinct(&one_thread) != one_thread.len()
             || (!replicated && distinct(&values) != values.len()))
     {
@@ -206,7 +206,7 @@ fn operand_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str))
     }
     let in_memory = operand.memory.iter().any(|m| *m != Memory::Rf);
     let align = if in_memory { operand.bytes_per_thread() } else { 1 };
-    let least = row.extent != Extent::Tile && operand.align >= align;
+    let least = atom.extent != Extent::Tile && operand.align >= align;
     if !(operand.align == align || least) || operand.align.count_ones() != 1 {
         say("the alignment is not what a thread accesses");
     }
@@ -227,7 +227,7 @@ fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&
     let (t, v) = (operand.tv.mode(0).expect("two modes"), operand.tv.mode(1).expect("two modes"));
     let same = (0..t.size()).all(|i| t.at(i) == 0) && (0..v.size()).all(|i| v.at(i) == i);
     let whole = v.size() == operand.tile_size();
-    if !same || !whole || operand.memory != [Memory::Sh] || operand.access != Access::Read {
+    if !same || !whole || operand.memory != [Memory::Sh] || operand.access != OperandAccess::Read {
         say("a descriptor does not name it");
     }
     if operand.align != 16 {
@@ -239,9 +239,9 @@ fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&
     }
 }
 
-/// Operands fit what the row computes.
-fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
-    match row.op {
+/// Operands fit what the atom computes.
+fn op_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
+    match atom.op {
         AtomOp::MatMul { l, m, n, k } => {
             let modes = match operand.name {
                 "A" => [l, m, k],
@@ -255,7 +255,8 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             if operand.matrix_rule().is_some_and(|rule| operand.tile.get(rule.k_mode) != Some(&k)) {
                 say("its descriptor takes another mode for k");
             }
-            let access = if operand.name == "D" { Access::ReadWrite } else { Access::Read };
+            let access =
+                if operand.name == "D" { OperandAccess::ReadWrite } else { OperandAccess::Read };
             if operand.access != access {
                 say("the access is not that of a MatMul");
             }
@@ -265,17 +266,17 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
         | AtomOp::Unary(_)
         | AtomOp::Binary(_)
         | AtomOp::Select => {
-            if row.operands.iter().any(|o| o.tile != operand.tile) {
+            if atom.operands.iter().any(|o| o.tile != operand.tile) {
                 say("the tiles of the operands differ");
             }
         }
         AtomOp::Reduction(_) => {
-            if operand.access != Access::Read && operand.tile_size() != 1 {
+            if operand.access != OperandAccess::Read && operand.tile_size() != 1 {
                 say("the result of a reduction is more than one element");
             }
         }
         AtomOp::Shfl(_) => {
-            if operand.tile.first() != Some(&row.group)
+            if operand.tile.first() != Some(&atom.group)
                 || (0..operand.tv.size()).any(|i| operand.tv.at(i) != i)
             {
                 say("the tile of a shuffle is not [lane, value]");
@@ -288,15 +289,15 @@ fn op_defects(row: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
             }
         }
     }
-    let accumulates = matches!(row.op, AtomOp::Accumulate(_));
-    if accumulates && (operand.name == "D") != (operand.access == Access::ReadWrite) {
-        say("what is put to D is not what the row says");
+    let accumulates = matches!(atom.op, AtomOp::Accumulate(_));
+    if accumulates && (operand.name == "D") != (operand.access == OperandAccess::ReadWrite) {
+        say("what is put to D is not what the atom says");
     }
     if accumulates && matches!(operand.elem, Elem::Bits(_)) {
         say("no arithmetic is known of units of bits");
     }
-    if (row.op == AtomOp::Move || accumulates)
-        && row.operands.iter().any(|o| o.elem != operand.elem)
+    if (atom.op == AtomOp::Move || accumulates)
+        && atom.operands.iter().any(|o| o.elem != operand.elem)
     {
         say("source and destination count different units");
     }
@@ -326,7 +327,7 @@ fn cxx_bits(cxx: &str) -> Option<i64> {
 }
 
 #[test]
-fn every_row_of_every_architecture_is_sound() {
+fn every_atom_of_every_architecture_is_sound() {
     for &arch in Arch::ALL {
         let found = defects(&AtomTable::new(arch));
         assert!(found.is_empty(), "{}", found.join("\n"));
@@ -334,30 +335,35 @@ fn every_row_of_every_architecture_is_sound() {
 }
 
 #[test]
-fn a_row_is_the_same_on_every_architecture_but_for_its_cost() {
+fn an_atom_is_the_same_on_every_architecture_but_for_its_cost() {
     for &arch in Arch::ALL {
-        for row in AtomTable::new(arch).rows() {
+        for atom in AtomTable::new(arch).atoms() {
             for &other in Arch::ALL {
                 let table = AtomTable::new(other);
-                assert_eq!(table.get(row.name).is_some(), row.req.supports(other), "{}", row.name);
-                if let Some(found) = table.get(row.name) {
-                    assert_eq!(&Atom { cost: row.cost, ..found.clone() }, row, "{arch} {other}");
+                assert_eq!(
+                    table.get(atom.name).is_some(),
+                    atom.req.supports(other),
+                    "{}",
+                    atom.name
+                );
+                if let Some(found) = table.get(atom.name) {
+                    assert_eq!(&Atom { cost: atom.cost, ..found.clone() }, atom, "{arch} {other}");
                 }
             }
         }
     }
 }
 
-/// The sweep of the table of sm_80, in which `change` was applied to one row.
-fn corrupted(row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
-    corrupted_on(Arch::Sm80, row, change)
+/// The sweep of the table of sm_80, in which `change` was applied to one atom.
+fn corrupted(atom: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
+    corrupted_on(Arch::Sm80, atom, change)
 }
 
-fn corrupted_on(arch: Arch, row: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
+fn corrupted_on(arch: Arch, atom: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
     let table = AtomTable::new(arch);
-    let mut row = table.get(row).expect("the row exists").clone();
-    change(&mut row);
-    defects(&table.with(row))
+    let mut atom = table.get(atom).expect("the atom exists").clone();
+    change(&mut atom);
+    defects(&table.with(atom))
 }
 
 #[track_caller]
@@ -370,8 +376,8 @@ fn names_cell(found: &[String], cell: &str, text: &str) {
 
 #[test]
 fn a_wrong_layout_names_its_cell() {
-    let tv = |row, operand: usize, text: &str| {
-        corrupted(row, |r| r.operands[operand].tv = text.parse().expect("a layout"))
+    let tv = |atom, operand: usize, text: &str| {
+        corrupted(atom, |r| r.operands[operand].tv = text.parse().expect("a layout"))
     };
     let b = "sm_80/mma.m16n8k16.f32.f16.B: ";
     names_cell(&tv("mma.m16n8k16.f32.f16", 1, "((4,8),(2,2)):((2,16),(1,4))"), b, "not onto");
@@ -400,7 +406,7 @@ fn other_wrong_cells_are_named() {
     names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "no citation");
     let found = corrupted(x4, |r| r.cost.completion_cycles = 0.0);
     names_cell(&found, "sm_80/ldmatrix.x4.b16: ", "the cost is not sane");
-    let found = corrupted("fma.f16", |r| r.operands[2].access = Access::Write);
+    let found = corrupted("fma.f16", |r| r.operands[2].access = OperandAccess::Write);
     names_cell(&found, "sm_80/fma.f16.D: ", "access");
     let found = corrupted("fma.f16x2", |r| r.operands[0].cxx = Some("__half"));
     names_cell(&found, "sm_80/fma.f16x2.A: ", "C++ type");

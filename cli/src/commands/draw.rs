@@ -141,10 +141,10 @@ fn atom(name: &str, args: &Draw) -> Result<Picture, Failure> {
         Some(arch) => vec![pipeline::table(arch)?],
         None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
     };
-    let Some(row) = tables.iter().find_map(|t| t.get(name)) else {
+    let Some(atom) = tables.iter().find_map(|t| t.get(name)) else {
         return Err(super::atoms::unknown(name, &tables));
     };
-    tensor::atom(row).map_err(|e| refused("--atom", name, &e))
+    tensor::atom(atom).map_err(|e| refused("--atom", name, &e))
 }
 
 /// A tensor or a thread tensor.

@@ -152,26 +152,26 @@ fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
             c.atom, c.issue, c.completion
         );
     }
-    // Rows that fail alike are said together; of the nearest, what would help.
+    // Atoms that fail alike are said together; of the nearest, what would help.
     let mut reasons: Vec<(String, Vec<&Considered>)> = vec![];
     for c in &leaf.considered {
         let Some(m) = &c.mismatch else { continue };
         let reason = m.to_string();
         match reasons.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, rows)) => rows.push(c),
+            Some((_, atoms)) => atoms.push(c),
             None => reasons.push((reason, vec![c])),
         }
     }
     let nearest = leaf.considered.iter().find_map(|c| c.mismatch.as_ref()).map(|m| m.nearness().0);
-    for (reason, rows) in reasons {
+    for (reason, atoms) in reasons {
         let _ = writeln!(out, "  no: {}", sanitize(&reason));
-        for line in names(&rows, texts.table) {
+        for line in names(&atoms, texts.table) {
             let _ = writeln!(out, "      {line}");
         }
-        if let Some(c) = rows.iter().find(|c| c.fix.is_some()) {
+        if let Some(c) = atoms.iter().find(|c| c.fix.is_some()) {
             let fix = c.fix.as_ref().map_or(String::new(), |f| f.steps.join(", then "));
             let _ = writeln!(out, "      {} would match: {}", c.atom, sanitize(&fix));
-        } else if let Some(m) = rows.first().and_then(|c| c.mismatch.as_ref())
+        } else if let Some(m) = atoms.first().and_then(|c| c.mismatch.as_ref())
             && texts.why
             && Some(m.nearness().0) == nearest
         {
@@ -180,12 +180,12 @@ fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
     }
 }
 
-/// Names in as many lines as say them: a line for each series of rows that differ in a number, which the others
+/// Names in as many lines as say them: a line for each series of atoms that differ in a number, which the others
 /// follow.
-fn names(rows: &[&Considered], table: &AtomTable) -> Vec<String> {
-    let rows = rows.iter().filter_map(|c| table.get(c.atom));
+fn names(atoms: &[&Considered], table: &AtomTable) -> Vec<String> {
+    let atoms = atoms.iter().filter_map(|c| table.get(c.atom));
     let (several, alone): (Vec<_>, Vec<_>) =
-        series_of(rows).into_iter().partition(|s| s.rows.len() > 1);
+        series_of(atoms).into_iter().partition(|s| s.atoms.len() > 1);
     let mut out: Vec<String> = several
         .iter()
         .map(|s| format!("{}, N = {}", s.title, s.columns().unwrap_or_default()))
@@ -221,12 +221,12 @@ fn object(found: &Explanation, source: &Source) -> Value {
             "generated": l.generated,
             "spec": l.text,
             "atom": l.atom,
-            "considered": l.considered.iter().map(row).collect::<Vec<_>>(),
+            "considered": l.considered.iter().map(atom).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })
 }
 
-fn row(c: &Considered) -> Value {
+fn atom(c: &Considered) -> Value {
     json!({
         "atom": c.atom,
         "issue_cycles": c.issue,

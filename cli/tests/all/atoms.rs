@@ -1,10 +1,10 @@
-//! `carbyne atoms`: lists, single rows, probes and files of costs.
+//! `carbyne atoms`: lists, single atoms, probes and files of costs.
 
 use crate::support::carbyne;
 use std::path::Path;
 
 #[test]
-fn rows_are_listed_by_spec() {
+fn atoms_are_listed_by_spec() {
     let all = carbyne(&["atoms", "--arch", "sm_80"], "").ok();
     let some = carbyne(&["atoms", "--arch", "sm_80", "--spec", "UnaryPointwise"], "").ok();
     let one = carbyne(&["atoms", "--arch", "sm_80", "--spec", "UnaryPointwise.exp2"], "").ok();
@@ -16,7 +16,7 @@ fn rows_are_listed_by_spec() {
 }
 
 #[test]
-fn one_row_is_shown_whole_and_drawn() {
+fn one_atom_is_shown_whole_and_drawn() {
     let shown = carbyne(&["atoms", "--arch", "sm_80", "mma.m16n8k8.f32.f16"], "").ok();
     for part in ["## `mma.m16n8k8.f32.f16`", "| sm_80 |", "D: 16×8 f32 in RF", "T31V3"] {
         assert!(shown.text().contains(part), "{part}: {}", shown.text());
@@ -25,7 +25,7 @@ fn one_row_is_shown_whole_and_drawn() {
 }
 
 #[test]
-fn a_rows_probe_is_a_program() {
+fn an_atoms_probe_is_a_program() {
     let probe = carbyne(&["atoms", "--arch", "sm_80", "ldmatrix.x2.trans.b16", "--probe"], "").ok();
     let ran = carbyne(&["simulate", "-"], probe.text()).ok();
     assert!(ran.stderr.contains("no difference"), "{}", ran.stderr);

@@ -151,9 +151,9 @@ fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
     }
 }
 
-/// CONTRIBUTING quotes a row and has a filetest made of it.
+/// CONTRIBUTING quotes an atom and has a filetest made of it.
 #[test]
-fn the_worked_example_of_a_row_is_the_code() {
+fn the_worked_example_of_an_atom_is_the_code() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
     let guide = read("CONTRIBUTING.md");
     let begin = guide.find("## To add an atom").expect("a heading");
@@ -173,7 +173,7 @@ fn the_worked_example_of_a_row_is_the_code() {
     assert_eq!(made.text(), program, "write it anew, as CONTRIBUTING.md says");
 }
 
-/// The page of a GPU names rows that there are, and none that failed.
+/// The page of a GPU names atoms that there are, and none that failed.
 #[test]
 fn what_was_verified_on_a_gpu_is_in_the_table() {
     let page = std::fs::read_to_string(root().join("docs/atoms_h100.md")).unwrap();
@@ -182,13 +182,13 @@ fn what_was_verified_on_a_gpu_is_in_the_table() {
     let mut n = 0;
     for line in page.lines().filter(|l| l.starts_with("| `")) {
         let name = line.split('`').nth(1).unwrap_or_default();
-        assert!(tables.iter().any(|t| t.get(name).is_some()), "no row `{name}`");
+        assert!(tables.iter().any(|t| t.get(name).is_some()), "no atom `{name}`");
         // Statements that compute nothing are compiled only.
         let idle = line.contains("| compiled only |  | 0 |");
         assert!(idle || line.contains("| verified |"), "{line}");
         n += usize::from(!idle);
     }
-    assert!(n > 1700, "{n} rows");
+    assert!(n > 1700, "{n} atoms");
 }
 
 #[test]

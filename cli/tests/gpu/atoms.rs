@@ -7,21 +7,21 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const ROWS: [&str; 4] = ["mov.b128", "ld.global.b128", "ldmatrix.x4.b16", "fma.f64"];
+const ATOMS: [&str; 4] = ["mov.b128", "ld.global.b128", "ldmatrix.x4.b16", "fma.f64"];
 
-/// A folder with a driver and the compiled probes of some rows; none without NVRTC.
+/// A folder with a driver and the compiled probes of some atoms; none without NVRTC.
 fn prepared(name: &str) -> Option<std::path::PathBuf> {
     require_nvrtc()?;
     let (folder, _) = driver(name, &[]);
     let mut compile = Command::new(env!("CARGO_BIN_EXE_carbyne"));
     compile.args(["atoms", "compile", "--arch", "sm_80", "-o"]).arg(folder.join("built"));
-    compile.args(ROWS.iter().flat_map(|r| ["--row", r]));
+    compile.args(ATOMS.iter().flat_map(|r| ["--row", r]));
     let output = compile.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(folder)
 }
 
-/// What verifying says: exit code, rows, errors.
+/// What verifying says: exit code, atoms, errors.
 fn verify(folder: &Path, wrong: &str, more: &[&str]) -> (i32, Vec<Value>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_carbyne"))
         .args(["atoms", "verify", "--device", "--json", "--timeout", "1", "--prebuilt"])
@@ -32,58 +32,58 @@ fn verify(folder: &Path, wrong: &str, more: &[&str]) -> (i32, Vec<Value>, String
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let rows = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let atoms = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let errors = String::from_utf8(output.stderr).unwrap();
-    (output.status.code().unwrap_or(-1), rows, errors)
+    (output.status.code().unwrap_or(-1), atoms, errors)
 }
 
 #[test]
-fn rows_are_verified_or_not() {
+fn atoms_are_verified_or_not() {
     let Some(folder) = prepared("atoms_right") else { return };
     let page = folder.join("page.md");
     let only = ["--arch", "sm_80", "--row", "mov.b128", "--row", "ld.global.b128", "--markdown"];
-    let (code, rows, errors) =
+    let (code, atoms, errors) =
         verify(&folder, "", &[&only[..], &[page.to_str().unwrap()]].concat());
-    assert_eq!((code, rows.len()), (0, 2), "{errors}");
-    for row in &rows {
-        let on = &row["architectures"][0];
-        assert_eq!((&row["status"], &on["arch"]), (&"verified".into(), &"sm_80".into()), "{row}");
-        assert_eq!((&on["loaded"], &on["elements_wrong"]), (&"cubin".into(), &0.into()), "{row}");
-        assert!(on["elements"].as_u64().is_some_and(|n| n > 1000), "{row}");
+    assert_eq!((code, atoms.len()), (0, 2), "{errors}");
+    for atom in &atoms {
+        let on = &atom["architectures"][0];
+        assert_eq!((&atom["status"], &on["arch"]), (&"verified".into(), &"sm_80".into()), "{atom}");
+        assert_eq!((&on["loaded"], &on["elements_wrong"]), (&"cubin".into(), &0.into()), "{atom}");
+        assert!(on["elements"].as_u64().is_some_and(|n| n > 1000), "{atom}");
     }
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("| `mov.b128` | verified | sm_80 |"), "{page}");
     assert!(page.contains("| Move | 2 | 0 | 0 | 0 |"), "{page}");
 
     // A driver that does nothing: the first difference names lane and value.
-    let (code, rows, _) = verify(&folder, "idle", &["--arch", "sm_80", "--row", "mov.b128"]);
-    let on = &rows[0]["architectures"][0];
-    assert_eq!((code, &rows[0]["status"]), (1, &"failed".into()), "{rows:?}");
+    let (code, atoms, _) = verify(&folder, "idle", &["--arch", "sm_80", "--row", "mov.b128"]);
+    let on = &atoms[0]["architectures"][0];
+    assert_eq!((code, &atoms[0]["status"]), (1, &"failed".into()), "{atoms:?}");
     assert_eq!((&on["first"]["thread"], &on["first"]["value"]), (&0.into(), &0.into()), "{on}");
     assert_eq!(on["first"]["operand"], "D");
 
-    let (code, rows, _) = verify(&folder, "", &["--arch", "sm_80", "--row", "ldmatrix.x4.b16"]);
-    assert_eq!((code, &rows[0]["status"]), (1, &"failed".into()), "{rows:?}");
+    let (code, atoms, _) = verify(&folder, "", &["--arch", "sm_80", "--row", "ldmatrix.x4.b16"]);
+    assert_eq!((code, &atoms[0]["status"]), (1, &"failed".into()), "{atoms:?}");
 }
 
 #[test]
-fn what_goes_wrong_is_said_of_the_row() {
+fn what_goes_wrong_is_said_of_the_atom() {
     let Some(folder) = prepared("atoms_wrong") else { return };
     let one = ["--arch", "sm_80", "--row", "mov.b128"];
-    let (code, rows, _) = verify(&folder, "crash", &one);
-    let broken = rows[0]["architectures"][0]["broken"].as_str().unwrap_or_default();
-    assert_eq!((code, &rows[0]["status"]), (1, &"failed".into()), "{rows:?}");
+    let (code, atoms, _) = verify(&folder, "crash", &one);
+    let broken = atoms[0]["architectures"][0]["broken"].as_str().unwrap_or_default();
+    assert_eq!((code, &atoms[0]["status"]), (1, &"failed".into()), "{atoms:?}");
     assert!(broken.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{broken}");
-    let (code, rows, _) = verify(&folder, "beyond", &one);
-    let broken = rows[0]["architectures"][0]["broken"].as_str().unwrap_or_default();
+    let (code, atoms, _) = verify(&folder, "beyond", &one);
+    let broken = atoms[0]["architectures"][0]["broken"].as_str().unwrap_or_default();
     assert!(code == 1 && broken.contains("writes behind `%outD`"), "{broken}");
 
     let (code, _, errors) = verify(&folder, "endless", &one);
     assert!(code == 1 && errors.contains("R0707"), "{code} {errors}");
     let (code, _, errors) = verify(&folder, "old", &one);
     assert!(code == 2 && errors.contains("R0703"), "{code} {errors}");
-    let (code, rows, errors) = verify(&folder, "", &["--arch", "sm_90a", "--row", "mov.b128"]);
-    assert_eq!((code, &rows[0]["status"]), (0, &"not executable here".into()), "{errors}");
+    let (code, atoms, errors) = verify(&folder, "", &["--arch", "sm_90a", "--row", "mov.b128"]);
+    assert_eq!((code, &atoms[0]["status"]), (0, &"not executable here".into()), "{errors}");
 }
 
 #[test]
@@ -92,13 +92,13 @@ fn bad_command_lines_are_refused() {
     for (more, part) in [
         (&["--row", "mov.b127"][..], "the nearest are"),
         (&["--arch", "sm_80", "--row", "mov.b128", "--corrupt", "mov.b128"], "no two strides"),
-        (&["--arch", "sm_80", "--row", "mov.b128", "--corrupt", "mov.b64"], "no row `mov.b64`"),
+        (&["--arch", "sm_80", "--row", "mov.b128", "--corrupt", "mov.b64"], "no atom `mov.b64`"),
         (&["--arch", "sm_81"], "knows no architecture"),
     ] {
         let (code, _, errors) = verify(&folder, "", more);
         assert!(code == 2 && errors.contains(part), "{more:?}: {code} {errors}");
     }
-    // Whether a corrupted row is found is tested where results are compared: the fake driver has none.
+    // Whether a corrupted atom is found is tested where results are compared: the fake driver has none.
     let corrupt = ["--arch", "sm_80", "--row", "ldmatrix.x4.b16", "--corrupt", "ldmatrix.x4.b16"];
     assert_eq!(verify(&folder, "", &corrupt).0, 1);
 }

@@ -1,8 +1,8 @@
 //! The part of CUDA C++ that kernels are printed in.
 //!
 //! Invariant: a tree has one text. Names are identifiers that [`crate::namer`] has admitted, or
-//! spellings of CUDA itself (`threadIdx.x`, `__half`), which are constants of this crate or of a
-//! row of the atom table.
+//! spellings of CUDA itself (`threadIdx.x`, `__half`), which are constants of this crate or of an
+//! atom.
 
 use std::borrow::Cow;
 
@@ -110,7 +110,7 @@ pub enum StmtKind {
     Comment(String),
     /// A declaration.
     Declare(Declare),
-    /// A statement of a row of the atom table with its operands filled in.
+    /// A statement of an atom with its operands filled in.
     Filled(Vec<Piece>),
     /// `f(x);`
     Expr(Expr),
@@ -122,9 +122,9 @@ pub enum StmtKind {
     If {
         /// What must hold.
         cond: Expr,
-        /// When it does.
+        /// The statements for when the condition holds.
         then: Vec<Stmt>,
-        /// When it does not.
+        /// The statements for when it does not.
         otherwise: Vec<Stmt>,
     },
     /// `{ .. }`
@@ -151,7 +151,7 @@ pub struct Declare {
 /// A piece of a filled-in statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// Text of the row.
+    /// Text of the atom.
     Text(&'static str),
     /// An operand.
     Operand(Expr),
@@ -185,7 +185,7 @@ pub struct For {
     pub end: Expr,
     /// Positive step.
     pub step: i64,
-    /// Repeated.
+    /// The statements that are repeated.
     pub body: Vec<Stmt>,
 }
 

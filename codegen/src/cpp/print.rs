@@ -145,7 +145,7 @@ fn declare<'a>(a: &'a Arena<'a>, d: &Declare) -> Doc<'a> {
     doc.append(";")
 }
 
-/// A row's statement. It may go on in the next line after an equals sign or a comma of its text.
+/// An atom's statement. It may go on in the next line after an equals sign or a comma of its text.
 fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
     // Sides of `=`, each in parts between commas.
     let mut sides = vec![vec![a.nil()]];
@@ -210,7 +210,7 @@ fn text_of(piece: Option<&Piece>) -> Option<&'static str> {
     }
 }
 
-/// Whether a row's text ends in an operator other than `=`.
+/// Whether an atom's text ends in an operator other than `=`.
 fn is_operator(text: &str) -> bool {
     let word = text.trim_end().rsplit(' ').next().unwrap_or("");
     word != "=" && !word.ends_with(['(', ',']) && !word.is_empty()

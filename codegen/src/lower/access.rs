@@ -1,7 +1,7 @@
 //! Views to elements: where the values of an operand lie, and how C++ names them.
 //!
 //! An operand's value `v` is element `v` of its view in column-major order, outermost level first;
-//! that is the order in which the row of the atom table counts the values of a thread.
+//! that is the order in which the atom counts the values of a thread.
 
 use super::Lowering;
 use super::kernel::Helper;

@@ -6,7 +6,7 @@ use super::storage::Stored;
 use crate::cpp::ast::{Expr, Stmt};
 use crate::{Fallible, errors};
 use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
-use carbyne_atoms::{Access, Atom};
+use carbyne_atoms::{Atom, OperandAccess};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         let BulkCopy { source, target, bytes, boxed, bar, mask } = copy;
         let mut given = vec![];
         for operand in &atom.operands {
-            let t = if operand.access == Access::Read { source } else { target };
+            let t = if operand.access == OperandAccess::Read { source } else { target };
             let register = match &self.p.tensors[t].map {
                 Some(view) => self.map_address(view.map)?,
                 None => self.first(t)?,

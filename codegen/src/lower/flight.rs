@@ -44,11 +44,11 @@ impl Lowering<'_> {
         stmts
     }
 
-    /// The buffers of a leaf that its row uses after the statement.
+    /// The buffers of a leaf that its atom uses after the statement.
     pub(super) fn asynchronous_of(&self, id: SpecId) -> Vec<BufferId> {
         let spec = &self.p.specs[id];
-        let row = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
-        if row.is_none_or(|row| row.visibility != Visibility::WgmmaGroup) {
+        let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
+        if atom.is_none_or(|atom| atom.visibility != Visibility::WgmmaGroup) {
             return vec![];
         }
         let operands = spec.input_tensors().chain(spec.outputs.iter().copied());

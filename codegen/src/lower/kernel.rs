@@ -55,7 +55,7 @@ pub enum Param {
     Scalar {
         /// Its name in the source.
         name: String,
-        /// Which.
+        /// The program's buffer that holds it.
         buffer: BufferId,
         /// Its type.
         scalar: Scalar,
@@ -73,7 +73,7 @@ pub enum Param {
     Symbol {
         /// Its name in the source.
         name: String,
-        /// Which.
+        /// The variable.
         var: VarId,
         /// Whether it is 64-bit.
         wide: bool,

@@ -1,4 +1,4 @@
-//! Leaves: the text of a row of the atom table with the operands of a spec filled in.
+//! Leaves: the text of an atom with the operands of a spec filled in.
 
 use super::Lowering;
 use super::access::Values;
@@ -7,13 +7,13 @@ use super::stmts::line_comment;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Elem, Extent, Part, Template};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Extent, OperandAccess, Part, Template};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Spec, SpecId};
 
-/// What fills an operand of a row.
+/// What fills an operand of an atom.
 pub(super) enum Filled {
     Values(Values),
     Described(Described),
@@ -68,8 +68,10 @@ impl Lowering<'_> {
         let mut filled = vec![];
         for operand in &atom.operands {
             let next = match operand.access {
-                Access::Read => inputs.next().cloned(),
-                Access::Write | Access::ReadWrite => outputs.next().map(|t| Operand::Tensor(*t)),
+                OperandAccess::Read => inputs.next().cloned(),
+                OperandAccess::Write | OperandAccess::ReadWrite => {
+                    outputs.next().map(|t| Operand::Tensor(*t))
+                }
             };
             filled.push(match next {
                 Some(Operand::Tensor(t)) if operand.matrix_rule().is_some() => {
@@ -147,7 +149,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What only bulk rows do must not be asked of others.
+/// What only bulk atoms do must not be asked of others.
 fn plain_copy(spec: &Spec, atom: &Atom) -> Fallible<()> {
     let asked = [
         ("bar", spec.bar.is_some()),
@@ -172,7 +174,7 @@ fn plain_copy(spec: &Spec, atom: &Atom) -> Fallible<()> {
     }
 }
 
-/// Whether a row that moves bits of any type moves one value of one C++ type, which then needs no
+/// Whether an atom that moves bits of any type moves one value of one C++ type, which then needs no
 /// other type to be seen through.
 fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
     let bits = |o: &AtomOperand| matches!(o.elem, Elem::Bits(_));
@@ -197,16 +199,16 @@ pub(super) fn named<'a>(
     found.ok_or_else(|| {
         errors::unprintable(
             format!("the text of `{}` names no operand {{{name}}}", atom.name),
-            "correct the template of the row",
+            "correct the template of the atom",
         )
     })
 }
 
-/// Rows written in C++ have no descriptors; the sweep of the table refuses them.
+/// Atoms written in C++ have no descriptors; the sweep of the table refuses them.
 fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
     errors::unprintable(
         format!("the text of `{}` is no PTX and takes a descriptor", atom.name),
-        "correct the template of the row",
+        "correct the template of the atom",
     )
 }
 
@@ -229,10 +231,9 @@ fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
 }
 
 fn arity(spec: &Spec, atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
-    let (reads, writes) = atom
-        .operands
-        .iter()
-        .fold((0, 0), |(r, w), o| if o.access == Access::Read { (r + 1, w) } else { (r, w + 1) });
+    let (reads, writes) = atom.operands.iter().fold((0, 0), |(r, w), o| {
+        if o.access == OperandAccess::Read { (r + 1, w) } else { (r, w + 1) }
+    });
     errors::new(
         Code::AtomMismatch,
         spec.span,

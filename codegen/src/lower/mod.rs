@@ -1,9 +1,9 @@
 //! Programs to C++ trees, one file per concern.
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
-//! `storage` (declarations), `access` (views to elements), `leaf` (rows of the atom table), `ptx` and
-//! `descriptor` (operands of inline PTX), `sync` (rows of statements between specs), `flight`
-//! (registers of asynchronous rows).
+//! `storage` (declarations), `access` (views to elements), `leaf` (atoms), `ptx` and
+//! `descriptor` (operands of inline PTX), `sync` (atoms of statements between specs), `flight`
+//! (registers of asynchronous atoms).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
@@ -39,7 +39,7 @@ struct Lowering<'p> {
     /// How index variables are spelled where they are defined: by CUDA's own variables.
     definitions: Indices<'p>,
     buffers: HashMap<BufferId, storage::Stored>,
-    /// Buffers of the kernel that asynchronous rows use.
+    /// Buffers of the kernel that asynchronous atoms use.
     asynchronous: HashSet<BufferId>,
     /// Registers in scope that they use, in order of declaration.
     in_flight: Vec<BufferId>,

@@ -1,4 +1,4 @@
-//! Rows written in PTX: operands become numbered registers of an asm statement.
+//! Atoms written in PTX: operands become numbered registers of an asm statement.
 //!
 //! A register operand is split into registers of its class, in the order of its values; a 32-bit
 //! register packs neighboring narrower values. An operand in memory becomes the register that holds
@@ -10,7 +10,7 @@ use super::kernel::Helper;
 use super::leaf::{Filled, named};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Access, AsmClass, Atom, AtomOperand, NumberForm, Part, Template};
+use carbyne_atoms::{AsmClass, Atom, AtomOperand, NumberForm, OperandAccess, Part, Template};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
@@ -89,7 +89,7 @@ impl Lowering<'_> {
             for &name in &placeholders {
                 let operand = atom.operand(name);
                 let in_register = operand.is_some_and(|o| o.allows(Memory::Rf));
-                let written = operand.is_some_and(|o| o.access != Access::Read);
+                let written = operand.is_some_and(|o| o.access != OperandAccess::Read);
                 if outputs != (in_register && written) {
                     continue;
                 }
@@ -116,7 +116,7 @@ impl Lowering<'_> {
                     None => {
                         return Err(errors::unprintable(
                             format!("operand {name} of `{}` has no register {i}", atom.name),
-                            "give each thread as many values as the row has",
+                            "give each thread as many values as the atom has",
                         ));
                     }
                 },
@@ -151,9 +151,9 @@ impl Lowering<'_> {
             ));
         }
         let constraint = |letter: char| match o.access {
-            Access::Read => letter.to_string(),
-            Access::Write => format!("={letter}"),
-            Access::ReadWrite => format!("+{letter}"),
+            OperandAccess::Read => letter.to_string(),
+            OperandAccess::Write => format!("={letter}"),
+            OperandAccess::ReadWrite => format!("+{letter}"),
         };
         let mut out = vec![];
         for from in (0..v.at.len()).step_by(per as usize) {

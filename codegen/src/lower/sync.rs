@@ -1,4 +1,4 @@
-//! Statements between specs: the text of their rows with mbarriers and numbers filled in.
+//! Statements between specs: the text of their atoms with mbarriers and numbers filled in.
 
 use super::Lowering;
 use super::access::Values;
@@ -61,7 +61,7 @@ impl Lowering<'_> {
             stmts.push(stmt);
         }
         match atom.handover {
-            Some(Handover::ToRows) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
+            Some(Handover::ToAtoms) => stmts.splice(0..0, self.fence_registers()).for_each(drop),
             Some(Handover::ToThreads) => stmts.extend(self.fence_registers()),
             None => {}
         }

@@ -20,8 +20,8 @@ pub const NVRTC_VARIABLE: &str = "CARBYNE_NVRTC";
 /// File names, the newest first that knows all our architectures: CUDA 12 still has sm_70.
 const SONAMES: [&str; 3] = ["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"];
 
-/// One place to look at.
-struct Place {
+/// A location in which NVRTC and its headers are looked for.
+struct SearchLocation {
     /// Files to try, in order.
     libraries: Vec<PathBuf>,
     /// Folders of headers, tried as they are; those that do not exist are dropped.
@@ -40,15 +40,15 @@ pub(super) struct Opened {
 /// Opens the first usable NVRTC.
 pub(super) fn open() -> Fallible<Opened> {
     let mut tried = vec![];
-    for place in places() {
-        for file in place.libraries {
+    for location in locations() {
+        for file in location.libraries {
             if file.is_absolute() && !file.exists() {
                 tried.push(format!("`{}`: no such file", file.display()));
                 continue;
             }
             match Functions::open(&file) {
                 Ok((functions, version)) => {
-                    let includes = place.includes.into_iter().filter(|p| p.is_dir()).collect();
+                    let includes = location.includes.into_iter().filter(|p| p.is_dir()).collect();
                     return Ok(Opened { functions, file, version, includes });
                 }
                 Err(e) => tried.push(format!("`{}`: {e}", file.display())),
@@ -67,19 +67,19 @@ pub(super) fn open() -> Fallible<Opened> {
     Err(Box::new(d))
 }
 
-fn places() -> Vec<Place> {
+fn locations() -> Vec<SearchLocation> {
     if let Some(path) = variable(NVRTC_VARIABLE) {
         return vec![named(&path)];
     }
-    let mut places: Vec<Place> = environments().iter().map(|e| wheels(e)).collect();
-    places
+    let mut locations: Vec<SearchLocation> = environments().iter().map(|e| wheels(e)).collect();
+    locations
         .extend(["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|v| variable(v)).map(|p| toolkit(&p)));
-    places.push(toolkit(Path::new("/usr/local/cuda")));
-    places.push(Place {
+    locations.push(toolkit(Path::new("/usr/local/cuda")));
+    locations.push(SearchLocation {
         libraries: SONAMES.iter().map(PathBuf::from).collect(),
         includes: vec![PathBuf::from("/usr/local/cuda/include"), PathBuf::from("/usr/include")],
     });
-    places
+    locations
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -87,7 +87,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 }
 
 /// A file, or a folder that holds one; headers where toolkits and wheels keep them.
-fn named(path: &Path) -> Place {
+fn named(path: &Path) -> SearchLocation {
     let (folder, libraries) = if path.is_dir() {
         (path.to_owned(), SONAMES.iter().map(|n| path.join(n)).collect())
     } else {
@@ -100,13 +100,13 @@ fn named(path: &Path) -> Place {
         folder.join("../../cuda_runtime/include"),
         folder.join("../../cuda_cccl/include"),
     ];
-    Place { libraries, includes }
+    SearchLocation { libraries, includes }
 }
 
 /// A CUDA toolkit's root.
-fn toolkit(root: &Path) -> Place {
+fn toolkit(root: &Path) -> SearchLocation {
     let folders = ["lib64", "targets/x86_64-linux/lib", "lib"];
-    Place {
+    SearchLocation {
         libraries: folders
             .iter()
             .flat_map(|f| SONAMES.iter().map(move |n| root.join(f).join(n)))
@@ -116,7 +116,7 @@ fn toolkit(root: &Path) -> Place {
 }
 
 /// A Python environment with NVIDIA's wheels.
-fn wheels(environment: &Path) -> Place {
+fn wheels(environment: &Path) -> SearchLocation {
     // The folder is named after Python's version, of which an environment has one; sorted, should
     // there be more.
     let mut pythons: Vec<PathBuf> = std::fs::read_dir(environment.join("lib"))
@@ -125,7 +125,7 @@ fn wheels(environment: &Path) -> Place {
     pythons.sort();
     let nvidia: Vec<PathBuf> =
         pythons.iter().map(|p| p.join("site-packages").join("nvidia")).collect();
-    Place {
+    SearchLocation {
         libraries: nvidia
             .iter()
             .flat_map(|n| SONAMES.iter().map(move |s| n.join("cuda_nvrtc/lib").join(s)))

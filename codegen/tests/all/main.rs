@@ -1,7 +1,7 @@
 //! Tests of what is printed, one program so that they link once.
 
+mod atoms;
 mod kernels;
 mod refusals;
-mod rows;
 mod statements;
 mod support;

@@ -10,7 +10,7 @@ use crate::checked;
 use crate::leaves::{around, leaves};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::bulk::BulkMismatch;
-use carbyne_atoms::{Access, Atom, AtomTable};
+use carbyne_atoms::{Atom, AtomTable, OperandAccess};
 use carbyne_ir::ast::{AttrValue, Dims, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
@@ -171,8 +171,8 @@ fn changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Cha
 /// What fills a row's operand.
 fn view_of<'m>(site: &Site<'m>, atom: &Atom, operand: &str) -> Option<&'m View> {
     let at = atom.operands.iter().position(|o| o.name == operand)?;
-    let read = |o: &&carbyne_atoms::AtomOperand| o.access == Access::Read;
-    let written = atom.operands[at].access != Access::Read;
+    let read = |o: &&carbyne_atoms::AtomOperand| o.access == OperandAccess::Read;
+    let written = atom.operands[at].access != OperandAccess::Read;
     let before = atom.operands[..at].iter().filter(|o| read(o) != written).count();
     if written {
         return site.spec.outputs.get(before);

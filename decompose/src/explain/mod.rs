@@ -154,7 +154,7 @@ pub fn explain(
     if let Some(why) = &question.why {
         out.leaves.retain(|l| !l.considered.is_empty());
         if out.leaves.is_empty() {
-            let has = |a: &Arch| AtomTable::new(*a).rows().iter().any(|r| matches(why, r.name));
+            let has = |a: &Arch| AtomTable::new(*a).atoms().iter().any(|r| matches(why, r.name));
             out.elsewhere = Arch::ALL.iter().copied().filter(has).collect();
         }
     }

@@ -146,7 +146,7 @@ fn rows(table: &AtomTable, scalar: Scalar, unit: i64) -> Option<(&Atom, &Atom)> 
                 o.allows(Memory::Rf) && per.is_some_and(|per| per * o.n_values() == unit)
             })
     };
-    let find = |op: AtomOp| table.rows().iter().find(|a| takes(a, op));
+    let find = |op: AtomOp| table.atoms().iter().find(|a| takes(a, op));
     Some((find(AtomOp::Shfl(ShflOp::Bfly))?, find(AtomOp::Move)?))
 }
 

@@ -5,7 +5,7 @@ use super::digits::{Projection, project};
 use super::views::{self, Part};
 use super::{Known, ops, tv};
 use crate::matching::{self, Mismatch};
-use carbyne_atoms::{Access, Atom, AtomOperand, AtomTable};
+use carbyne_atoms::{Atom, AtomOperand, AtomTable, OperandAccess};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
@@ -172,9 +172,9 @@ fn fits(
     }
     // A literal fills an operand of the row, and is no tensor.
     let number = |i: usize| matches!(spec.inputs.get(i), Some(Operand::Number(_)));
-    let read = atom.operands.iter().filter(|o| o.access == Access::Read);
+    let read = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
     let read = read.enumerate().filter(|(i, _)| !number(*i)).map(|(_, o)| o);
-    let written = atom.operands.iter().filter(|o| o.access != Access::Read);
+    let written = atom.operands.iter().filter(|o| o.access != OperandAccess::Read);
     let rows: Vec<_> = read.take(tensors.len() - 1).chain(written.take(1)).collect();
     let mut n = 1;
     for (row, t) in rows.iter().zip(tensors) {

@@ -74,7 +74,7 @@ pub(super) fn plan(
     let gone = gone(projection)?;
     let threads = input.mode(0).map_or(1, |t| t.size());
     let shuffles = threads % 32 == 0
-        && table.rows().iter().any(|a| {
+        && table.atoms().iter().any(|a| {
             a.op == AtomOp::Shfl(ShflOp::Bfly)
                 && a.operands.iter().all(|o| o.elem.scalars_per_unit(scalar) == Some(1))
         });

@@ -7,7 +7,7 @@ use crate::exec::value_text;
 use crate::num::{decode, encode};
 use carbyne_atoms::probe::Probe;
 use carbyne_atoms::probe::operand::{Element, ProbeOperand};
-use carbyne_atoms::{Access, Atom, AtomOp};
+use carbyne_atoms::{Atom, AtomOp, OperandAccess};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::fmt;
 pub struct Compared {
     /// Elements compared.
     pub elements: u64,
-    /// Elements for whose operands the row states nothing.
+    /// Elements for whose operands the atom states nothing.
     pub skipped: u64,
     /// Of them, wrong ones.
     pub n_wrong: u64,
@@ -79,7 +79,7 @@ pub fn unpack(bytes: &[u8], scalar: Scalar, n: usize) -> Vec<u64> {
 /// Compares what a device wrote, element by element in the order of memory, with what was expected.
 #[must_use]
 pub fn compare(
-    row: &Atom,
+    atom: &Atom,
     probe: &Probe,
     case: Case,
     arrays: &Arrays,
@@ -91,13 +91,13 @@ pub fn compare(
     for o in &probe.operands {
         let Some(name) = &o.output else { continue };
         let (expected, found) = (expected.get(name).unwrap_or(&none), found.get(name));
-        let exact = is_exact(row, case) || o.access == Access::Read;
-        let meaning = if exact { None } else { Reference::new(row, probe, o, arrays) };
+        let exact = is_exact(atom, case) || o.access == OperandAccess::Read;
+        let meaning = if exact { None } else { Reference::new(atom, probe, o, arrays) };
         for (i, (element, want)) in o.elements().into_iter().zip(expected).enumerate() {
             let raw = found.and_then(|f| f.get(i)).copied();
             let judged = match &meaning {
-                Some(reference) => reference.judge(row, o.scalar, case, &element, raw),
-                None => bits(row, o.scalar, *want, raw),
+                Some(reference) => reference.judge(atom, o.scalar, case, &element, raw),
+                None => bits(atom, o.scalar, *want, raw),
             };
             let (ratio, wanted) = match judged {
                 Judged::Right => (0.0, None),
@@ -120,7 +120,7 @@ pub fn compare(
                     operand: o.name,
                     found: raw.map_or("nothing".to_owned(), text),
                     wanted: wanted.text(o.scalar),
-                    from: operands_of(row, probe, arrays, &element),
+                    from: operands_of(atom, probe, arrays, &element),
                     element,
                 };
                 if is_worst {
@@ -143,7 +143,7 @@ enum Judged {
     /// Not the exact result, and near enough.
     Within(Wanted),
     Wrong(Wanted),
-    /// The row states nothing.
+    /// The atom states nothing.
     Unstated,
 }
 
@@ -177,17 +177,17 @@ impl Wanted {
 }
 
 /// Bit by bit.
-fn bits(row: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Judged {
+fn bits(atom: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Judged {
     let poison = u64::MAX >> (64 - scalar.bits());
     let wanted = want.unwrap_or(poison);
     let nans = |raw: u64| scalar.is_float() && decode(scalar, raw).is_nan();
     // Of a tf32 only the upper bits count; what an instruction leaves in the others is not said.
     let counted = |raw: u64| match scalar {
-        Scalar::Tf32 if !keeps_bits(row) => raw & !0x1fff,
+        Scalar::Tf32 if !keeps_bits(atom) => raw & !0x1fff,
         _ => raw,
     };
     let same = |raw: u64| counted(raw) == counted(wanted);
-    let alike = |raw: u64| same(raw) || (!keeps_bits(row) && nans(raw) && nans(wanted));
+    let alike = |raw: u64| same(raw) || (!keeps_bits(atom) && nans(raw) && nans(wanted));
     match found {
         Some(raw) if alike(raw) => Judged::Right,
         _ => Judged::Wrong(Wanted::Bits(want)),
@@ -203,10 +203,10 @@ struct Reference {
 }
 
 impl Reference {
-    fn new(row: &Atom, probe: &Probe, out: &ProbeOperand, arrays: &Arrays) -> Option<Self> {
+    fn new(atom: &Atom, probe: &Probe, out: &ProbeOperand, arrays: &Arrays) -> Option<Self> {
         let reads: Vec<&ProbeOperand> = only_read(probe).collect();
         let modes: Vec<&[i64]> = reads.iter().map(|o| &o.tile[..]).collect();
-        let kind = if probe.set { SpecKind::MatMulSet } else { row.op.spec_kind()? };
+        let kind = if probe.set { SpecKind::MatMulSet } else { atom.op.spec_kind()? };
         let meaning = Meaning::new(kind, &[], out.scalar, &modes, &[&out.tile]).ok()?;
         let inputs: Vec<Vec<Vec<f64>>> =
             reads.iter().map(|o| numbers(probe, o, arrays)).collect::<Option<_>>()?;
@@ -223,7 +223,7 @@ impl Reference {
 
     fn judge(
         &self,
-        row: &Atom,
+        atom: &Atom,
         scalar: Scalar,
         case: Case,
         element: &Element,
@@ -232,7 +232,7 @@ impl Reference {
         let (block, index) = (element.block as usize, element.index as usize);
         let computed = &self.blocks[block];
         let (exact, magnitude) = (computed.values[index], computed.magnitudes[index]);
-        let bound = row.error_bound();
+        let bound = atom.error_bound();
         if let Some(bound) = bound
             && let Some(x) = self.last.get(block).and_then(|l| l.get(index))
             && !bound.covers(*x)
@@ -278,10 +278,10 @@ fn numbers(probe: &Probe, o: &ProbeOperand, arrays: &Arrays) -> Option<Vec<Vec<f
 }
 
 /// The values that a function of elements had for one.
-fn operands_of(row: &Atom, probe: &Probe, arrays: &Arrays, at: &Element) -> Vec<String> {
+fn operands_of(atom: &Atom, probe: &Probe, arrays: &Arrays, at: &Element) -> Vec<String> {
     let elementwise =
-        matches!(row.op, AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_));
-    if !elementwise && row.group > 1 {
+        matches!(atom.op, AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_));
+    if !elementwise && atom.group > 1 {
         return vec![];
     }
     let of = |o: &ProbeOperand| {

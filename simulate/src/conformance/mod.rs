@@ -1,15 +1,15 @@
-//! Whether a device does what a row of the atom table says: operands for the row's probe
+//! Whether a device does what an atom of the table says: operands for the atom's probe
 //! ([`carbyne_atoms::probe`]), what the simulator makes of them, and the comparison, lane by lane.
 //!
-//! A result must be the simulator's bit for bit where the row states how it is rounded: moves, shuffles,
+//! A result must be the simulator's bit for bit where the atom states how it is rounded: moves, shuffles,
 //! integers, conversions, what is exact or rounded once. NaNs of arithmetic are alike whatever their bits.
 //! - [`Rounding::MmaAccumulate`] leaves order and precision of a sum open: on small integers, whose sums are
 //!   exact, bits are compared; on others the result may be as far from the exact one as
 //!   [`tolerance`](crate::denote::tolerance()) says, by type and K.
-//! - [`Rounding::Approximate`]: as far from the exact result as the row states, for operands for which it
+//! - [`Rounding::Approximate`]: as far from the exact result as the atom states, for operands for which it
 //!   states something, infinities, NaNs and subnormal numbers included.
 //!
-//! What a row leaves unwritten must stay as memory was filled.
+//! What an atom leaves unwritten must stay as memory was filled.
 
 mod compare;
 mod operands;
@@ -22,7 +22,7 @@ use crate::launch::simulate;
 use crate::options::Options;
 use crate::plan::Checked;
 use carbyne_atoms::probe::{Choice, Probe, scalars};
-use carbyne_atoms::{Access, Atom, AtomOp, AtomTable, Elem, Rounding};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Elem, OperandAccess, Rounding};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::Program;
 use std::collections::BTreeMap;
@@ -56,35 +56,35 @@ pub enum Data {
     Spread,
 }
 
-/// The size of a row's probe: as many operands as its function has to be looked at for.
+/// The size of an atom's probe: as many operands as its function has to be looked at for.
 #[must_use]
-pub fn choice(row: &Atom, pick: usize) -> Choice {
-    let first = row.operands.first();
+pub fn choice(atom: &Atom, pick: usize) -> Choice {
+    let first = atom.operands.first();
     let (values, bits) = first.map_or((1, 32), |o| {
         let options = scalars(o.elem);
         let bits = options.first().map_or(32, |s| s.bits());
         (o.n_values() * o.elem.bits() / bits, bits)
     });
-    let (threads, blocks) = match row.op {
+    let (threads, blocks) = match atom.op {
         AtomOp::Unary(_) if bits <= 8 => (256, 1),
         // All 2^16, once or twice.
         AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_) => (256, 256 / values),
-        AtomOp::MatMul { .. } if row.group == 1 => (256, 32),
+        AtomOp::MatMul { .. } if atom.group == 1 => (256, 32),
         AtomOp::MatMul { .. } => (32, 4),
         _ => (64, 4),
     };
     Choice { pick, blocks, threads, ..Choice::default() }
 }
 
-/// What a row's probe is executed on.
+/// What an atom's probe is executed on.
 #[must_use]
-pub fn cases(row: &Atom) -> Vec<Case> {
+pub fn cases(atom: &Atom) -> Vec<Case> {
     use Data::{Bits, SmallIntegers, Spread, Uniform};
     let float = |o: &carbyne_atoms::AtomOperand| match o.elem {
         Elem::Scalar(s) => s.is_float(),
         Elem::Bits(_) => false,
     };
-    let data: &[Data] = match row.op {
+    let data: &[Data] = match atom.op {
         AtomOp::Move | AtomOp::Shfl(_) | AtomOp::Select => &[Bits, Bits],
         AtomOp::Init => &[Bits],
         // Around these stands a MatMul.
@@ -95,7 +95,7 @@ pub fn cases(row: &Atom) -> Vec<Case> {
         AtomOp::Reduction(_) => &[Bits, SmallIntegers],
         AtomOp::Unary(_) => &[Spread],
         AtomOp::Binary(_) | AtomOp::Accumulate(_) => &[Spread, Spread],
-        AtomOp::MatMul { .. } if !row.operands.iter().all(float) => &[SmallIntegers, Bits, Bits],
+        AtomOp::MatMul { .. } if !atom.operands.iter().all(float) => &[SmallIntegers, Bits, Bits],
         AtomOp::MatMul { k: 1, .. } => &[SmallIntegers, Uniform, Spread],
         AtomOp::MatMul { .. } => &[SmallIntegers, SmallIntegers, Uniform, Uniform],
     };
@@ -140,8 +140,8 @@ pub fn expected(
 }
 
 /// Whether a device may differ from the simulator on such operands.
-fn is_exact(row: &Atom, case: Case) -> bool {
-    match row.rounding {
+fn is_exact(atom: &Atom, case: Case) -> bool {
+    match atom.rounding {
         Rounding::Approximate(_) => false,
         Rounding::MmaAccumulate | Rounding::MmaAligned(_) => case.data == Data::SmallIntegers,
         Rounding::Exact
@@ -153,11 +153,11 @@ fn is_exact(row: &Atom, case: Case) -> bool {
 }
 
 /// Whether bits are kept, so that NaNs differ by them.
-fn keeps_bits(row: &Atom) -> bool {
-    matches!(row.op, AtomOp::Move | AtomOp::Select | AtomOp::Shfl(_) | AtomOp::Init)
+fn keeps_bits(atom: &Atom) -> bool {
+    matches!(atom.op, AtomOp::Move | AtomOp::Select | AtomOp::Shfl(_) | AtomOp::Init)
 }
 
 /// Operands that are read and not written, in the order of the spec.
 fn only_read(probe: &Probe) -> impl Iterator<Item = &carbyne_atoms::probe::operand::ProbeOperand> {
-    probe.operands.iter().filter(|o| o.access == Access::Read)
+    probe.operands.iter().filter(|o| o.access == OperandAccess::Read)
 }

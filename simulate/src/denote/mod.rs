@@ -2,7 +2,7 @@
 //!
 //! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k A\[m,k\]·B\[k,n\],
 //! with the batch l as the first mode of all three where the rank is 3. An input of a Move or of a
-//! pointwise function of two operands whose mode has extent 1 where the output has n stands for all n.
+//! pointwise function of two operands whose mode has extent 1 where the output has n is broadcast over it.
 //!
 //! Invariant: this module shares no arithmetic with what `exec/` does to values, as instructions do it; each is
 //! the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common. Shadows are its functions of
@@ -28,7 +28,7 @@ use carbyne_ir::scalar::Scalar;
 pub enum Meaning {
     /// Bits are kept.
     Move,
-    /// The output and the input, of this type, put together, element by element.
+    /// The output and the input, of this type, combined element by element.
     Accumulate(AccumulateOp, Scalar),
     /// Bits of the second operand where the first is true, else of the third.
     Select,
@@ -55,7 +55,7 @@ pub enum Meaning {
     Integers(BinaryOp, Scalar),
     /// Modes removed by an operation.
     Reduction {
-        /// Which.
+        /// The operation.
         op: ReduceOp,
         /// Extents of the input's modes.
         modes: Vec<usize>,

@@ -82,7 +82,7 @@ pub fn fold(op: ReduceOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     }
 }
 
-/// The bits of two integers put together by `and`, `or` or `xor`; the first for any other operation. Exact up
+/// The bits of two integers combined by `and`, `or` or `xor`; the first for any other operation. Exact up
 /// to 53 bits, as binary64 holds integers.
 fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
     let (a, b) = (x as i64, y as i64);

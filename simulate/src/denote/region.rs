@@ -21,7 +21,7 @@ impl Axis {
         Axis::Some(list.into())
     }
 
-    /// How many.
+    /// The number of indices.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {

@@ -6,12 +6,12 @@
 //! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S + u(out)·|e| + η(out).
 //!   Any order of summation stays within γ(k + 1, u); the 2 allows for sums that are truncated instead
 //!   of rounded, as tensor cores may do, and 2⁻⁵² for the reference itself.
-//!   Where rows of the body state that they keep fewer bits of a sum: what they state, for k products, on top.
+//!   Where atoms of the body state that they keep fewer bits of a sum: what they state, for k products, on top.
 //! - Reduction.prod: γ(n + 1, u(out) + 2⁻⁵²)·|e| + η(out).
 //! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min, max):
 //!   (u(out) + 2⁻⁵²)·|e| + η(out)/2.
 //! - The other functions, which take several instructions: 8·(u(out) + 2⁻⁵²)·|e| + η(out).
-//! - Where the body uses rows for the function that state an error: the largest of these errors (of a
+//! - Where the body uses atoms for the function that state an error: the largest of these errors (of a
 //!   rounded result, so its rounding is in it), and 2⁻⁵²·|e| for the reference.
 //! - Moves and Init: bits, no tolerance. Integer outputs: none either, save half a unit for casts.
 //!
@@ -25,7 +25,7 @@ use carbyne_ir::ast::{AccumulateOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// The largest difference that is no error. `value` is the reference, `magnitude` what was added up (of a
-/// function the magnitude of its first operand), `stated` the errors that the body's rows state.
+/// function the magnitude of its first operand), `stated` the errors that the body's atoms state.
 pub fn tolerance(
     meaning: &Meaning,
     out: Scalar,

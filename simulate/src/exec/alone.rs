@@ -2,12 +2,12 @@
 //! [`super::meaning`], without its generality.
 
 use super::Runner;
-use super::blame::{self, Access};
+use super::blame::{self, ElementAccess};
 use super::meaning::selected;
 use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
-use crate::plan::{Checked, Leaf, Mask, Source};
+use crate::plan::{Checked, LeafSpec, Mask, Source};
 use crate::state::{Tile, Value, Who};
 
 /// Buffers kept from one execution to the next.
@@ -27,7 +27,7 @@ impl Runner<'_> {
     pub(super) fn alone(
         &mut self,
         i: usize,
-        leaf: &Leaf,
+        leaf: &LeafSpec,
         meaning: &Meaning,
         active: &Mask,
     ) -> Checked<()> {
@@ -40,7 +40,7 @@ impl Runner<'_> {
     fn alone_with(
         &mut self,
         i: usize,
-        leaf: &Leaf,
+        leaf: &LeafSpec,
         meaning: &Meaning,
         active: &Mask,
         buffers: &mut Buffers,
@@ -138,7 +138,7 @@ impl Runner<'_> {
                     let at = base.saturating_add(to.element(e));
                     let value: Value = buffers.results.get(j * n + e);
                     if let Err(f) = self.blocks[rank].put(to, at, value, thread, &who, adds) {
-                        let access = Access { view: output, at, write: true, thread };
+                        let access = ElementAccess { view: output, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &f);
                     }
                 }
@@ -168,7 +168,7 @@ impl Runner<'_> {
             match self.blocks[rank].read(view, at, thread, who) {
                 Ok(value) => raw.push(value, self.mode.shadows),
                 Err(f) => {
-                    let access = Access { view: index, at, write: false, thread };
+                    let access = ElementAccess { view: index, at, write: false, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &f);
                 }
             }

@@ -1,6 +1,6 @@
 //! What instructions compute, on stored bits.
 //!
-//! Invariant: rounds as the row's instruction does and shares no arithmetic with [`crate::denote`].
+//! Invariant: rounds as the atom's instruction does and shares no arithmetic with [`crate::denote`].
 //! - One multiply-add a result (k = 1): fused, rounded once to nearest even.
 //! - Tensor cores (k > 1): products are exact, they and the accumulator are added in binary64 in the order
 //!   of k, the sum is rounded once to the accumulator's type. The PTX ISA leaves order and precision of
@@ -18,7 +18,7 @@ use carbyne_ir::scalar::Scalar;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
-pub(crate) fn matmul_row(
+pub(crate) fn matmul(
     [l, m, _, k]: [usize; 4],
     [a_type, b_type]: [Scalar; 2],
     to: Scalar,
@@ -171,7 +171,7 @@ pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> 
     if (0..n).contains(&other) { other as usize } else { own as usize }
 }
 
-/// What was there and a value, put together.
+/// Accumulates a value into an old one.
 pub(crate) fn accumulated(
     op: AccumulateOp,
     scalar: Scalar,
@@ -249,7 +249,7 @@ mod tests {
     fn dot(from: [Scalar; 2], to: Scalar, a: &[f64], b: &[f64], c: u64) -> u64 {
         let raw = |s: Scalar, v: &[f64]| v.iter().map(|x| encode(s, *x)).collect::<Vec<_>>();
         let mut d = [c];
-        matmul_row([1, 1, 1, a.len()], from, to, &raw(from[0], a), &raw(from[1], b), &mut d);
+        matmul([1, 1, 1, a.len()], from, to, &raw(from[0], a), &raw(from[1], b), &mut d);
         d[0]
     }
 
@@ -306,7 +306,7 @@ mod tests {
         let mut d = [raw(0.0)];
         let a = [raw(1.0 + 1.75 * 2f32.powi(-10)), raw(0.0)];
         let ones = [raw(1.0), raw(1.0)];
-        matmul_row([1, 1, 1, 2], [Scalar::Tf32; 2], Scalar::F32, &a, &ones, &mut d);
+        matmul([1, 1, 1, 2], [Scalar::Tf32; 2], Scalar::F32, &a, &ones, &mut d);
         assert_eq!(d[0], raw(1.0 + 2f32.powi(-10)));
     }
 

@@ -33,15 +33,15 @@ pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Dia
     )
 }
 
-/// What an access was about.
-pub(super) struct Access {
+/// An access of a thread to one element of a view.
+pub(super) struct ElementAccess {
     /// The view accessed.
     pub(super) view: usize,
     /// Offset in its buffer.
     pub(super) at: i64,
-    /// Whether it wrote.
+    /// Whether it wrote the element.
     pub(super) write: bool,
-    /// Who.
+    /// The thread of the block.
     pub(super) thread: usize,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn failed<T>(
     kernel: &Kernel<'_>,
     block: i64,
     who: &Who,
-    access: &Access,
+    access: &ElementAccess,
     failure: &Failure,
 ) -> Checked<T> {
     let site = kernel.sites[who.site as usize];
@@ -127,7 +127,7 @@ fn over_mbarrier(
     site: Site,
     element: &str,
     by: String,
-    access: &Access,
+    access: &ElementAccess,
 ) -> Diagnostic {
     let byte = match kernel.views[access.view].space {
         Space::Shared(i) => Shared::address(&kernel.shared.buffers[i], access.at),
@@ -247,7 +247,7 @@ fn pending(
     site: Site,
     element: &str,
     by: String,
-    access: &Access,
+    access: &ElementAccess,
     issued: u32,
 ) -> Diagnostic {
     let from = kernel.sites[issued as usize];
@@ -279,7 +279,7 @@ fn race(
     (site, block): (Site, i64),
     element: &str,
     by: String,
-    access: &Access,
+    access: &ElementAccess,
     who: &Who,
     clash: Clash,
 ) -> Diagnostic {
@@ -349,7 +349,7 @@ fn race(
 pub(super) fn misaligned<T>(
     kernel: &Kernel<'_>,
     who: &Who,
-    access: &Access,
+    access: &ElementAccess,
     align: i64,
     byte: i64,
 ) -> Checked<T> {

@@ -3,8 +3,8 @@
 //! issuing thread has waited for its group.
 
 use super::Runner;
-use super::blame::{self, Access};
-use crate::plan::{BoundBulk, BoxPlace, Checked, Leaf, Mask, Space, coordinates};
+use super::blame::{self, ElementAccess};
+use crate::plan::{BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
 use crate::state::clock::{Message, Part, Proxy};
 use crate::state::{InFlight, Pending, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -37,7 +37,7 @@ impl Runner<'_> {
     pub(super) fn bulk(
         &mut self,
         i: usize,
-        leaf: &Leaf,
+        leaf: &LeafSpec,
         copy: &BoundBulk,
         active: &Mask,
     ) -> Checked<()> {
@@ -91,7 +91,7 @@ impl Runner<'_> {
                 value = match block.read_by_copy(source, at, thread, by, counted) {
                     Ok(value) => value,
                     Err(failure) => {
-                        let access = Access { view: copy.source, at, write: false, thread };
+                        let access = ElementAccess { view: copy.source, at, write: false, thread };
                         return blame::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 };
@@ -122,7 +122,7 @@ impl Runner<'_> {
                 match done {
                     Ok(pending) => elements.extend(pending),
                     Err(failure) => {
-                        let access = Access { view: copy.target, at, write: true, thread };
+                        let access = ElementAccess { view: copy.target, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 }

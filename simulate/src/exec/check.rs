@@ -13,7 +13,7 @@ use super::{Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, tolerance};
 use crate::num::{decode, encode, exact_integers, ulp};
 use crate::plan::{
-    Check, Checked, Kernel, Mask, Reference, Source, Squad, coordinates, coordinates_text,
+    Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates, coordinates_text,
     line_text,
 };
 use crate::state::{Tile, Value, same_shadow};
@@ -175,22 +175,22 @@ impl Runner<'_> {
     pub(super) fn expect(
         &mut self,
         check: usize,
-        squad: &Squad,
+        partition: &Partition,
         active: &Mask,
         site: u32,
         partly: bool,
     ) -> Checked<()> {
         let of = &self.kernel.checks[check];
         let groups = match partly {
-            false => self.whole_groups(squad, active, site)?,
-            true if self.is_shared(check, squad) => {
+            false => self.whole_groups(partition, active, site)?,
+            true if self.is_shared(check, partition) => {
                 self.counts.skipped.insert(of.site);
                 Vec::new()
             }
             true => {
                 self.counts.skipped.insert(of.site);
                 let whole = |g: &&Vec<u16>| g.iter().all(|t| active.has(usize::from(*t)));
-                squad.groups.iter().filter(whole).map(|g| &g[..]).collect()
+                partition.groups.iter().filter(whole).map(|g| &g[..]).collect()
             }
         };
         for group in groups {
@@ -204,24 +204,24 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether the groups of a squad compute one output, each a part of it.
-    fn is_shared(&self, check: usize, squad: &Squad) -> bool {
+    /// Whether the groups of a partition compute one output, each a part of it.
+    fn is_shared(&self, check: usize, partition: &Partition) -> bool {
         let shared = |v: &usize| self.kernel.views[*v].offset.is_uniform();
-        squad.groups.len() > 1 && self.kernel.checks[check].reference.outputs.iter().any(shared)
+        partition.groups.len() > 1 && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
 
     /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where
     /// these compute one output.
-    pub(super) fn to_compare(&self, check: usize, squad: &Squad, active: &Mask) -> Mask {
-        match self.is_shared(check, squad) {
-            true => squad.mask.without(active),
-            false => super::schedule::missing(squad, active, 0),
+    pub(super) fn to_compare(&self, check: usize, partition: &Partition, active: &Mask) -> Mask {
+        match self.is_shared(check, partition) {
+            true => partition.mask.without(active),
+            false => super::schedule::missing(partition, active, 0),
         }
     }
 
     /// Whether a group with an active thread is to be compared.
-    pub(super) fn is_expected(&self, check: usize, squad: &Squad, active: &Mask) -> bool {
-        squad.groups.iter().any(|group| {
+    pub(super) fn is_expected(&self, check: usize, partition: &Partition, active: &Mask) -> bool {
+        partition.groups.iter().any(|group| {
             group.iter().any(|t| active.has(usize::from(*t)))
                 && self.expected.contains_key(&(self.rank, check, group[0]))
         })
@@ -392,11 +392,16 @@ impl Runner<'_> {
     }
 
     /// Compares the outputs of a body that has ended.
-    pub(super) fn compare(&mut self, check: usize, squad: &Squad, active: &Mask) -> Checked<()> {
+    pub(super) fn compare(
+        &mut self,
+        check: usize,
+        partition: &Partition,
+        active: &Mask,
+    ) -> Checked<()> {
         let (kernel, number) = (self.kernel, check);
         let check = &kernel.checks[number];
         let mut compared = false;
-        for group in &squad.groups {
+        for group in &partition.groups {
             if !group.iter().any(|t| active.has(usize::from(*t))) {
                 continue;
             }

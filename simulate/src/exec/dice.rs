@@ -1,9 +1,9 @@
-//! Draws schedules: which strand goes next, where warps part, and when asynchronous copies arrive.
+//! Draws schedules: which converged set runs next, where warps diverge, and when asynchronous copies arrive.
 //!
 //! Invariant: what is drawn follows from the seed and the block alone.
 
 use super::Runner;
-use super::strand::Strand;
+use super::converged::ConvergedSet;
 use crate::inputs::{GOLDEN, mix};
 
 /// Lanes of a warp.
@@ -33,19 +33,19 @@ pub(crate) fn elected_lane(schedule: Option<u64>) -> usize {
 }
 
 impl<'k> Runner<'k> {
-    /// Before a strand's next statement: lets some of its warps fall behind, or a copy arrive early.
-    pub(super) fn disturb(&mut self, strand: &mut Strand<'k>) {
+    /// Before the next statement of a set, lets some of its warps fall behind, or a copy arrive early.
+    pub(super) fn disturb(&mut self, set: &mut ConvergedSet<'k>) {
         let Some(dice) = &mut self.dice else { return };
-        let warps = strand.mask().warps();
+        let warps = set.mask().warps();
         if warps.count_ones() > 1 && dice.below(4) == 0 {
             let kept = warps & (dice.below(1 << 16) | dice.below(1 << 16) << 16) as u32;
             if kept != 0
                 && kept != warps
-                && let Some(mut other) = strand.part(warps & !kept)
+                && let Some(mut other) = set.part(warps & !kept)
             {
-                // Where it stands it would be taken up again at once: it goes to the list as it is.
+                // `put` would reconverge it at once, so it goes to the list as it is.
                 other.loops.clone_from(&self.env.loops);
-                self.strands.push(other);
+                self.converged.push(other);
             }
         }
         let Some(dice) = &mut self.dice else { return };

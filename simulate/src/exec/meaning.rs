@@ -8,12 +8,12 @@
 //! *collective* does (see [`crate::state::race`]).
 
 use super::Runner;
-use super::blame::{self, Access};
+use super::blame::{self, ElementAccess};
 use super::measure::Rounds;
 use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
-use crate::plan::{Checked, Dist, Leaf, Mask, Source, Squad};
+use crate::plan::{Checked, Dist, LeafSpec, Mask, Partition, Source};
 use crate::state::{Tile, Value, Who, same_shadow};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -96,12 +96,12 @@ impl<'k> Runner<'k> {
     pub(super) fn meaning(
         &mut self,
         i: usize,
-        leaf: &'k Leaf,
+        leaf: &'k LeafSpec,
         meaning: &'k Meaning,
-        squad: &Squad,
+        partition: &Partition,
         active: &Mask,
     ) -> Checked<()> {
-        let groups = self.whole_groups(squad, active, leaf.site)?;
+        let groups = self.whole_groups(partition, active, leaf.site)?;
         let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
         let mut results: Vec<(Tile, i64, By<'k>)> = Vec::with_capacity(groups.len());
         let output = leaf.outputs[0];
@@ -127,7 +127,7 @@ impl<'k> Runner<'k> {
 
     fn evaluate(
         &mut self,
-        leaf: &'k Leaf,
+        leaf: &'k LeafSpec,
         meaning: &Meaning,
         group: &[u16],
         by: &By<'k>,
@@ -171,7 +171,7 @@ impl<'k> Runner<'k> {
     }
 
     /// What a meaning does to values and not to shadows.
-    pub(super) fn rounds(&self, leaf: &Leaf, meaning: &Meaning) -> Rounds {
+    pub(super) fn rounds(&self, leaf: &LeafSpec, meaning: &Meaning) -> Rounds {
         let out = self.kernel.scalar(leaf.outputs[0]);
         let from = crate::plan::views_of(&leaf.inputs).next();
         let from = from.map_or(out, |v| self.kernel.scalar(v));
@@ -200,7 +200,7 @@ impl<'k> Runner<'k> {
         Ok(tile)
     }
 
-    fn by(&mut self, leaf: &Leaf, meaning: &Meaning, group: &[u16]) -> By<'k> {
+    fn by(&mut self, leaf: &LeafSpec, meaning: &Meaning, group: &[u16]) -> By<'k> {
         let kernel = self.kernel;
         let inputs = leaf.inputs.iter().filter_map(|s| match s {
             Source::View(v) => Some(*v),
@@ -274,7 +274,7 @@ impl<'k> Runner<'k> {
     ) -> Checked<Value> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
-        let mut access = Access { view: index, at: 0, write: false, thread: 0 };
+        let mut access = ElementAccess { view: index, at: 0, write: false, thread: 0 };
         let mut value = Value { bits: 0, shadow: 0.0 };
         let owners = match (view.dist, by) {
             (Some(d), _) => &kernel.dists[d].owners(e)[..1],
@@ -330,7 +330,8 @@ impl<'k> Runner<'k> {
                 return match self.blocks[self.rank].put(view, at, value, *thread, &who, adds) {
                     Ok(_) => Ok(()),
                     Err(f) => {
-                        let access = Access { view: index, at, write: true, thread: *thread };
+                        let access =
+                            ElementAccess { view: index, at, write: true, thread: *thread };
                         blame::failed(kernel, self.env.block, &who, &access, &f)
                     }
                 };
@@ -345,7 +346,7 @@ impl<'k> Runner<'k> {
             (who.thread, who.site) = (*thread, site);
             let thread = usize::from(*thread);
             if let Err(f) = self.blocks[self.rank].put(view, at, value, thread, who, adds) {
-                let access = Access { view: index, at, write: true, thread };
+                let access = ElementAccess { view: index, at, write: true, thread };
                 return blame::failed(kernel, self.env.block, who, &access, &f);
             }
         }

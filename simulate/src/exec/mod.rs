@@ -1,7 +1,7 @@
 //! Runs a block.
 //!
-//! Threads at the same statement run it together ([`strand`]); of several strands the one that is farthest
-//! behind goes next ([`schedule`]), so that the order is that of the text wherever nobody waits. Threads
+//! Threads at the same statement run it together ([`converged`]). Of several converged sets the one that is
+//! farthest behind goes next ([`schedule`]), so that the order is that of the text wherever nobody waits. Threads
 //! that a condition or a loop leaves out are inactive until it ends. A spec of several threads demands that
 //! each of its groups is active as a whole or not at all.
 //!
@@ -9,18 +9,18 @@
 
 mod alone;
 mod arith;
+mod atom;
 mod blame;
 mod bulk;
 mod check;
+mod converged;
 mod dice;
 mod meaning;
 mod measure;
 mod private;
-mod row;
 mod schedule;
 mod shadow;
 mod shuffle;
-mod strand;
 mod sync;
 mod trail;
 mod under_way;
@@ -30,15 +30,15 @@ pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
 pub(crate) use dice::elected_lane;
 
 use crate::index::Env;
-use crate::plan::{Checked, How, Kernel, Mask, Squad};
+use crate::plan::{Checked, How, Kernel, Mask, Partition};
 use crate::state::banks::LeafCount;
 use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
+use converged::ConvergedSet;
 use dice::Dice;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use strand::Strand;
 
 /// What a block did.
 pub(crate) struct Finished {
@@ -219,7 +219,7 @@ fn runner<'k>(
         cluster: ClusterBarrier::default(),
         wake: false,
         flying: VecDeque::new(),
-        strands: Vec::new(),
+        converged: Vec::new(),
         env: Env { block: first, loops: Vec::new() },
         rank: 0,
         serial: 0,
@@ -235,7 +235,7 @@ fn runner<'k>(
             ],
             ..Counts::default()
         },
-        scratch: row::Scratch::default(),
+        scratch: atom::Scratch::default(),
         buffers: alone::Buffers::default(),
         remote: BTreeMap::new(),
         watch: None,
@@ -259,21 +259,21 @@ pub(crate) struct Mode {
 
 struct Runner<'k> {
     kernel: &'k Kernel<'k>,
-    /// Of the cluster, by rank.
+    /// The blocks of the cluster, by rank.
     blocks: Vec<Block<'k>>,
-    /// The number of the first.
+    /// The number of the first block.
     first: i64,
     clocks: Clocks,
     cluster: ClusterBarrier,
-    /// Whether something happened that strands may have waited for.
+    /// Whether something happened that converged sets may have waited for.
     wake: bool,
     /// Bulk copies under way, the oldest first.
     flying: VecDeque<bulk::Delivery>,
-    /// Those that do not run at the moment.
-    strands: Vec<Strand<'k>>,
-    /// Of the strand that runs.
+    /// The converged sets that do not run at the moment.
+    converged: Vec<ConvergedSet<'k>>,
+    /// Block index and loop variables of the set that runs.
     env: Env,
-    /// Its block of the cluster.
+    /// Rank in the cluster of the block of the set that runs.
     rank: usize,
     /// Executions of leaves so far.
     serial: u32,
@@ -283,7 +283,7 @@ struct Runner<'k> {
     /// What draws a schedule, where one is drawn.
     dice: Option<Dice>,
     counts: Counts,
-    scratch: row::Scratch,
+    scratch: atom::Scratch,
     buffers: alone::Buffers,
     /// The last access of each lane to another block's shared memory: by that block, agent and lane, with its
     /// time and statement.
@@ -293,27 +293,27 @@ struct Runner<'k> {
 }
 
 impl<'k> Runner<'k> {
-    fn leaf(&mut self, i: usize, squad: &Squad, active: &Mask) -> Checked<()> {
+    fn leaf(&mut self, i: usize, partition: &Partition, active: &Mask) -> Checked<()> {
         let leaf = &self.kernel.leaves[i];
         self.serial = self.serial.wrapping_add(1);
-        if !matches!(leaf.how, How::Row(_)) {
+        if !matches!(leaf.how, How::Atom(_)) {
             self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
         }
         match &leaf.how {
-            How::Row(bound) => self.row(i, leaf, bound, active),
+            How::Atom(bound) => self.atom(i, leaf, bound, active),
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
                 // What the solver does with a barrier where it decomposes a spec of the whole block.
                 self.synchronize(&Mask::first(self.kernel.n_threads));
-                self.meaning(i, leaf, meaning, squad, active)
+                self.meaning(i, leaf, meaning, partition, active)
             }
-            How::Meaning(meaning) => self.meaning(i, leaf, meaning, squad, active),
-            How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, squad, active),
+            How::Meaning(meaning) => self.meaning(i, leaf, meaning, partition, active),
+            How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, partition, active),
         }
     }
 
-    /// A warp of the strand that runs, about to access memory.
+    /// A warp of the converged set that runs, about to access memory.
     fn who(&self, warp: usize, site: u32) -> Who {
         self.clocks.warp(self.rank, warp, site, self.serial)
     }
@@ -347,7 +347,7 @@ impl<'k> Runner<'k> {
         *self.counts.syncs.entry(site).or_default() += u64::from(threads.warps().count_ones());
     }
 
-    /// These threads of the strand's block wait for each other.
+    /// These threads of the block of the set that runs wait for each other.
     fn synchronize(&mut self, threads: &Mask) {
         let lanes = threads.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
         let parts: Vec<Part> =
@@ -361,15 +361,15 @@ impl<'k> Runner<'k> {
         value.map_err(|e| blame::bad_index(self.kernel, site, e))
     }
 
-    /// The groups that are active; one that is so in part is an error.
+    /// The groups that are active. A group that is active in part is an error.
     fn whole_groups<'s>(
         &self,
-        squad: &'s Squad,
+        partition: &'s Partition,
         active: &Mask,
         site: u32,
     ) -> Checked<Vec<&'s [u16]>> {
-        let mut whole = Vec::with_capacity(squad.groups.len());
-        for group in &squad.groups {
+        let mut whole = Vec::with_capacity(partition.groups.len());
+        for group in &partition.groups {
             let n = group.iter().filter(|t| active.has(usize::from(**t))).count();
             if n == group.len() {
                 whole.push(&group[..]);

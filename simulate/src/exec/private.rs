@@ -1,27 +1,27 @@
-//! Rows of one thread that touch nothing but the thread's own registers: what a kernel without tensor cores
+//! Atoms of one thread that touch nothing but the thread's own registers: what a kernel without tensor cores
 //! mostly executes. No other thread sees them, so each thread reads, computes and writes before the next.
 //!
 //! Invariant: whatever is not plain, an undefined register or an index that leaves 64 bits, ends nothing here. The
-//! leaf is then executed again by [`super::row`], which finds it too and says what it is.
+//! leaf is then executed again by [`super::atom`], which finds it too and says what it is.
 
 use super::Runner;
-use super::row::{Scratch, compute};
+use super::atom::{Scratch, compute};
 use crate::index::Index;
 use crate::num::{encode, fma};
-use crate::plan::{BoundOperand, BoundRow, Kernel, Mask, RowOp, Slot, Source, Space, View};
+use crate::plan::{BoundAtom, BoundOp, BoundOperand, Kernel, Mask, Slot, Source, Space, View};
 use crate::state::{Tile, Value};
 use carbyne_ir::scalar::Scalar::{F32, F64};
 
 /// Where an operand's registers are, for the threads of one execution.
-struct Place<'k> {
+struct RegisterOperand<'k> {
     view: &'k View,
     registers: usize,
     offset: &'k Index,
-    /// Of the offset, what all threads share.
+    /// The part of the offset that all threads share.
     base: i64,
 }
 
-impl<'k> Place<'k> {
+impl<'k> RegisterOperand<'k> {
     fn register(&self, at: i64, slot: Slot) -> i64 {
         at.saturating_add(self.view.element(usize::from(slot.element)))
     }
@@ -32,58 +32,56 @@ impl<'k> Place<'k> {
         let view = &kernel.views[index];
         let Space::Registers(registers) = view.space else { return None };
         let base = view.offset.base(&runner.env).ok()?;
-        Some(Place { view, registers, offset: &view.offset, base })
+        Some(RegisterOperand { view, registers, offset: &view.offset, base })
     }
 }
 
 impl Runner<'_> {
-    /// Executes a row that is [`BoundRow::private`] for the active threads. None where one of them cannot.
+    /// Executes an atom that is [`BoundAtom::private`] for the active threads. None where one of them cannot.
     pub(super) fn privately(
         &mut self,
-        row: &BoundRow,
+        atom: &BoundAtom,
         site: u32,
         active: &Mask,
         scratch: &mut Scratch,
     ) -> Option<()> {
-        match row.op {
-            RowOp::MatMul { extents: [1, 1, 1, 1], from: [a, b], to }
+        match atom.op {
+            BoundOp::MatMul { extents: [1, 1, 1, 1], from: [a, b], to }
                 if a == b && to.is_float() =>
             {
                 let zero = Value { bits: encode(to, 0.0), shadow: 0.0 };
                 // With types that are known it is one instruction of this machine.
                 match (a, to) {
-                    (F32, F32) => {
-                        self.multiply_add(row, site, active, zero, |x, y, z| fma(F32, F32, x, y, z))
-                    }
-                    (F64, F64) => {
-                        self.multiply_add(row, site, active, zero, |x, y, z| fma(F64, F64, x, y, z))
-                    }
-                    _ => self.multiply_add(row, site, active, zero, |x, y, z| fma(a, to, x, y, z)),
+                    (F32, F32) => self
+                        .multiply_add(atom, site, active, zero, |x, y, z| fma(F32, F32, x, y, z)),
+                    (F64, F64) => self
+                        .multiply_add(atom, site, active, zero, |x, y, z| fma(F64, F64, x, y, z)),
+                    _ => self.multiply_add(atom, site, active, zero, |x, y, z| fma(a, to, x, y, z)),
                 }
             }
-            _ => self.tile_by_tile(row, site, active, scratch),
+            _ => self.tile_by_tile(atom, site, active, scratch),
         }
     }
 
     /// One multiply-add a thread. Shadows are products and sums of floats.
     fn multiply_add(
         &mut self,
-        row: &BoundRow,
+        atom: &BoundAtom,
         site: u32,
         active: &Mask,
         zero: Value,
         fma: impl Fn(u64, u64, u64) -> u64,
     ) -> Option<()> {
-        let ([a, b], [d]) = (&row.reads[..], &row.writes[..]) else { return None };
+        let ([a, b], [d]) = (&atom.reads[..], &atom.writes[..]) else { return None };
         let reads_output = !d.reads.is_empty();
         let (a, b, d) = (
-            (Place::of(self, a)?, *a.reads.first()?),
-            (Place::of(self, b)?, *b.reads.first()?),
-            (Place::of(self, d)?, d.writes.first()?.0),
+            (RegisterOperand::of(self, a)?, *a.reads.first()?),
+            (RegisterOperand::of(self, b)?, *b.reads.first()?),
+            (RegisterOperand::of(self, d)?, d.writes.first()?.0),
         );
         let (env, block, on) = (&self.env, &mut self.blocks[self.rank], self.mode.shadows);
         for thread in active.threads() {
-            let register = |(place, slot): &(Place<'_>, Slot)| -> Option<i64> {
+            let register = |(place, slot): &(RegisterOperand<'_>, Slot)| -> Option<i64> {
                 Some(place.register(place.offset.at(place.base, env, thread).ok()?, *slot))
             };
             let x = block.registers[a.0.registers].get(thread, register(&a)?)?;
@@ -97,28 +95,28 @@ impl Runner<'_> {
         Some(())
     }
 
-    /// Any row: a thread's tiles, what it makes of them, its results.
+    /// Any atom: a thread's tiles, what it makes of them, its results.
     fn tile_by_tile(
         &mut self,
-        row: &BoundRow,
+        atom: &BoundAtom,
         site: u32,
         active: &Mask,
         scratch: &mut Scratch,
     ) -> Option<()> {
         let on = self.mode.shadows;
-        scratch.tiles.resize_with(row.reads.len(), Tile::default);
-        let mut places = Vec::with_capacity(row.reads.len());
-        for operand in &row.reads {
+        scratch.tiles.resize_with(atom.reads.len(), Tile::default);
+        let mut places = Vec::with_capacity(atom.reads.len());
+        for operand in &atom.reads {
             places.push(match operand.source {
-                Source::View(_) => Ok(Place::of(self, operand)?),
+                Source::View(_) => Ok(RegisterOperand::of(self, operand)?),
                 Source::Number(literal) => Err(literal),
             });
         }
-        let written = row.writes.first()?;
-        let to = Place::of(self, written)?;
+        let written = atom.writes.first()?;
+        let to = RegisterOperand::of(self, written)?;
         let (env, block) = (&self.env, &mut self.blocks[self.rank]);
         for thread in active.threads() {
-            for ((operand, place), tile) in row.reads.iter().zip(&places).zip(&mut scratch.tiles) {
+            for ((operand, place), tile) in atom.reads.iter().zip(&places).zip(&mut scratch.tiles) {
                 tile.clear();
                 let place = match place {
                     Ok(place) => place,
@@ -139,7 +137,7 @@ impl Runner<'_> {
             for slot in &written.reads {
                 scratch.output.push(output.get(thread, to.register(at, *slot))?, on);
             }
-            compute(row, scratch, on);
+            compute(atom, scratch, on);
             for (slot, from) in &written.writes {
                 let value = scratch.output.get(*from as usize);
                 output.set(thread, to.register(at, *slot), value, site)?;

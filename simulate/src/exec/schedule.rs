@@ -1,15 +1,15 @@
-//! Which strand runs, and what a statement does to it.
+//! Which converged set runs, and what a statement does to it.
 //!
-//! Of the strands that can go on the one farthest behind does, unless a schedule is drawn. Invariant: a strand
-//! that needs others waits only while some of them are behind it.
+//! Of the sets that can go on the one farthest behind runs, unless a schedule is drawn. Invariant: a set
+//! that needs other threads waits only while some of them are behind it.
 
-use super::strand::{Frame, Kind, Status, Strand};
+use super::converged::{ConvergedSet, Frame, Kind, Status};
 use super::{Runner, blame, diverged};
 use crate::index::{BadIndex, Compare, LoopValue};
-use crate::plan::{Checked, How, Kernel, Mask, Node, Squad};
+use crate::plan::{Checked, How, Kernel, Mask, Node, Partition};
 use std::cmp::Ordering;
 
-/// What became of a strand.
+/// What became of a converged set.
 enum Step {
     /// It goes on.
     On,
@@ -28,11 +28,11 @@ impl<'k> Runner<'k> {
         let kernel = self.kernel;
         let all = Mask::first(kernel.n_threads);
         for rank in 0..kernel.cluster {
-            self.strands.push(Strand::new(rank, &kernel.body, all, kernel.loops.len()));
+            self.converged.push(ConvergedSet::new(rank, &kernel.body, all, kernel.loops.len()));
         }
         loop {
-            let Some(mut strand) = self.next() else {
-                if self.strands.is_empty() {
+            let Some(mut set) = self.next() else {
+                if self.converged.is_empty() {
                     let flying = self.flying.front().map(|copy| copy.site);
                     let landed = || self.blocks.iter().find_map(|b| b.never_waited_for());
                     return match flying.or_else(landed) {
@@ -46,87 +46,87 @@ impl<'k> Runner<'k> {
                 self.wake_up();
                 continue;
             };
-            self.rank = strand.rank;
-            self.env.block = self.first + strand.rank as i64;
-            std::mem::swap(&mut self.env.loops, &mut strand.loops);
+            self.rank = set.rank;
+            self.env.block = self.first + set.rank as i64;
+            std::mem::swap(&mut self.env.loops, &mut set.loops);
             let outcome = loop {
-                self.disturb(&mut strand);
-                let step = self.step(&mut strand).map_err(|e| self.in_iteration(e, &strand))?;
+                self.disturb(&mut set);
+                let step = self.step(&mut set).map_err(|e| self.in_iteration(e, &set))?;
                 match step {
-                    Step::On if self.strands.is_empty() => {}
+                    Step::On if self.converged.is_empty() => {}
                     outcome => break outcome,
                 }
             };
-            std::mem::swap(&mut self.env.loops, &mut strand.loops);
+            std::mem::swap(&mut self.env.loops, &mut set.loops);
             match outcome {
                 Step::Ended => {}
-                Step::On | Step::Waits => self.put(strand),
+                Step::On | Step::Waits => self.put(set),
             }
             self.wake_up();
         }
     }
 
-    /// Lets strands look again at what they wait for, where something has happened.
+    /// Lets waiting sets look again at what they wait for, if something has happened.
     fn wake_up(&mut self) {
         if std::mem::take(&mut self.wake) {
-            for strand in self.strands.iter_mut().filter(|s| s.status == Status::Waiting) {
-                strand.status = Status::Ready;
+            for set in self.converged.iter_mut().filter(|s| s.status == Status::Waiting) {
+                set.status = Status::Ready;
             }
         }
     }
 
-    /// Makes a strand's block and loop variables those of what is evaluated.
-    pub(super) fn resume(&mut self, strand: &Strand<'_>) {
-        self.rank = strand.rank;
-        self.env.block = self.first + strand.rank as i64;
-        self.env.loops.clone_from(&strand.loops);
+    /// Evaluates from now on with the block and the loop variables of this set.
+    pub(super) fn resume(&mut self, set: &ConvergedSet<'_>) {
+        self.rank = set.rank;
+        self.env.block = self.first + set.rank as i64;
+        self.env.loops.clone_from(&set.loops);
     }
 
-    /// Takes the strand that goes next out of the list.
-    fn next(&mut self) -> Option<Strand<'k>> {
-        let ready = |s: &(usize, &Strand<'_>)| s.1.status == Status::Ready;
+    /// Takes the set that runs next out of the list.
+    fn next(&mut self) -> Option<ConvergedSet<'k>> {
+        let ready = |s: &(usize, &ConvergedSet<'_>)| s.1.status == Status::Ready;
         if let Some(dice) = &mut self.dice {
             let all: Vec<usize> =
-                self.strands.iter().enumerate().filter(ready).map(|(i, _)| i).collect();
+                self.converged.iter().enumerate().filter(ready).map(|(i, _)| i).collect();
             let i = all.get(dice.below(all.len()))?;
-            return Some(self.strands.swap_remove(*i));
+            return Some(self.converged.swap_remove(*i));
         }
-        let order = |a: &Strand<'_>, b: &Strand<'_>| match a.rank == b.rank {
+        let order = |a: &ConvergedSet<'_>, b: &ConvergedSet<'_>| match a.rank == b.rank {
             true => a.compare(b),
             // Blocks of a cluster take turns, statement by statement.
             false => a.compare(b).then(a.rank.cmp(&b.rank)),
         };
         let (i, _) =
-            self.strands.iter().enumerate().filter(ready).min_by(|a, b| order(a.1, b.1))?;
-        Some(self.strands.swap_remove(i))
+            self.converged.iter().enumerate().filter(ready).min_by(|a, b| order(a.1, b.1))?;
+        Some(self.converged.swap_remove(i))
     }
 
-    /// Puts a strand back, into another that is at its place if there is one.
-    fn put(&mut self, strand: Strand<'k>) {
-        let stands = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meeting);
-        let same = self.strands.iter_mut().find(|other| {
-            other.rank == strand.rank
+    /// Puts a set back. It reconverges with a set at its position if there is one.
+    fn put(&mut self, set: ConvergedSet<'k>) {
+        let stands = |s: &ConvergedSet<'_>| matches!(s.status, Status::Ready | Status::Meeting);
+        let same = self.converged.iter_mut().find(|other| {
+            other.rank == set.rank
                 && stands(other)
-                && stands(&strand)
-                && other.compare(&strand) == Ordering::Equal
+                && stands(&set)
+                && other.compare(&set) == Ordering::Equal
         });
         match same {
             Some(other) => {
-                other.join(&strand);
+                other.join(&set);
                 other.status = Status::Ready;
             }
-            None => self.strands.push(strand),
+            None => self.converged.push(set),
         }
     }
 
-    /// Whether some of the threads are behind the strand, and may still come to its place, or are there, and
-    /// will be taken up.
-    fn may_come(&self, strand: &Strand<'_>, threads: &Mask) -> bool {
-        let there = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meeting);
-        self.strands.iter().any(|other| {
-            other.rank == strand.rank
+    /// Whether some of the threads may still join the set: they are behind it, or at its position in a set
+    /// that will reconverge with it.
+    fn may_come(&self, set: &ConvergedSet<'_>, threads: &Mask) -> bool {
+        let there = |s: &ConvergedSet<'_>| matches!(s.status, Status::Ready | Status::Meeting);
+        self.converged.iter().any(|other| {
+            other.rank == set.rank
                 && !other.all().and(threads).is_empty()
-                && match other.compare(strand) {
+                && match other.compare(set) {
                     Ordering::Less => true,
                     Ordering::Equal => there(other),
                     Ordering::Greater => false,
@@ -134,52 +134,52 @@ impl<'k> Runner<'k> {
         })
     }
 
-    fn step(&mut self, strand: &mut Strand<'k>) -> Checked<Step> {
-        let Some(frame) = strand.top() else { return Ok(Step::Ended) };
+    fn step(&mut self, set: &mut ConvergedSet<'k>) -> Checked<Step> {
+        let Some(frame) = set.top() else { return Ok(Step::Ended) };
         let mask = frame.mask;
         let nodes = frame.nodes;
-        let Some(node) = nodes.get(frame.at) else { return self.leave(strand) };
+        let Some(node) = nodes.get(frame.at) else { return self.leave(set) };
         match node {
             Node::Leaf(i) => {
                 let leaf = &self.kernel.leaves[*i];
-                let squad = self.kernel.crews[leaf.crew].squad(&self.env)?;
-                let active = mask.and(&squad.mask);
+                let partition = self.kernel.thread_tensors[leaf.threads].partition(&self.env)?;
+                let active = mask.and(&partition.mask);
                 if !active.is_empty() {
                     let window = match &leaf.how {
-                        How::Row(row) if row.group > 1 => row.window,
-                        How::Row(_) | How::Bulk(_) => 32,
+                        How::Atom(atom) if atom.group > 1 => atom.window,
+                        How::Atom(_) | How::Bulk(_) => 32,
                         How::Meaning(_) | How::Shuffle { .. } => 0,
                     };
-                    let missing = missing(&squad, &active, window);
-                    if !missing.is_empty() && self.may_come(strand, &missing) {
-                        strand.status = Status::Meeting;
+                    let missing = missing(&partition, &active, window);
+                    if !missing.is_empty() && self.may_come(set, &missing) {
+                        set.status = Status::Meeting;
                         return Ok(Step::Waits);
                     }
-                    self.leaf(*i, &squad, &active)?;
-                    self.note_iteration(strand);
+                    self.leaf(*i, &partition, &active)?;
+                    self.note_iteration(set);
                 }
             }
-            Node::Body { crew, site, check, blocking, body } => {
-                let squad = self.kernel.crews[*crew].squad(&self.env)?;
-                let active = mask.and(&squad.mask);
+            Node::Body { threads, site, check, blocking, body } => {
+                let partition = self.kernel.thread_tensors[*threads].partition(&self.env)?;
+                let active = mask.and(&partition.mask);
                 if active.is_empty() {
-                    strand.advance();
+                    set.advance();
                     return Ok(Step::On);
                 }
                 if let Some(check) = check.filter(|_| self.mode.check) {
-                    let missing = self.to_compare(check, &squad, &active);
-                    let wanted = !missing.is_empty() && self.may_come(strand, &missing);
-                    if wanted && !strand.alone {
-                        strand.status = Status::Meeting;
+                    let missing = self.to_compare(check, &partition, &active);
+                    let wanted = !missing.is_empty() && self.may_come(set, &missing);
+                    if wanted && !set.alone {
+                        set.status = Status::Meeting;
                         return Ok(Step::Waits);
                     }
-                    self.expect(check, &squad, &active, *site, wanted)?;
+                    self.expect(check, &partition, &active, *site, wanted)?;
                 }
                 if *blocking {
-                    self.send_on(strand, &mask.without(&active));
+                    self.send_on(set, &mask.without(&active));
                 }
-                strand.alone = false;
-                strand.frames.push(Frame { nodes: body, at: 0, mask: active, kind: Kind::Body });
+                set.alone = false;
+                set.frames.push(Frame { nodes: body, at: 0, mask: active, kind: Kind::Body });
                 return Ok(Step::On);
             }
             Node::Allocate(buffer) => {
@@ -195,7 +195,7 @@ impl<'k> Runner<'k> {
                     if first < end {
                         self.env.loops[*slot] = LoopValue::Uniform(first);
                         let kind = Kind::Loop { trip: 0, end: LoopValue::Uniform(end) };
-                        strand.frames.push(Frame { nodes: body, at: 0, mask, kind });
+                        set.frames.push(Frame { nodes: body, at: 0, mask, kind });
                         return Ok(Step::On);
                     }
                 } else {
@@ -209,10 +209,10 @@ impl<'k> Runner<'k> {
                     if !going.is_empty() {
                         self.env.loops[*slot] = LoopValue::ByThread(values);
                         if *blocking {
-                            self.send_on(strand, &mask.without(&going));
+                            self.send_on(set, &mask.without(&going));
                         }
                         let kind = Kind::Loop { trip: 0, end: LoopValue::ByThread(ends) };
-                        strand.frames.push(Frame { nodes: body, at: 0, mask: going, kind });
+                        set.frames.push(Frame { nodes: body, at: 0, mask: going, kind });
                         return Ok(Step::On);
                     }
                 }
@@ -233,29 +233,29 @@ impl<'k> Runner<'k> {
                 }
                 let mut no = mask.without(&yes);
                 if *blocking {
-                    // Warps of one mind go their own way; those of two take one branch after the other.
+                    // Warps whose lanes agree go their own way; divergent warps take one branch after the other.
                     let (y, n) = (yes.warps(), no.warps());
                     for warps in [n & !y, y & n] {
-                        if strand.mask().warps() & warps != 0
-                            && strand.mask().warps() & !warps != 0
-                            && let Some(mut other) = strand.part(warps)
+                        if set.mask().warps() & warps != 0
+                            && set.mask().warps() & !warps != 0
+                            && let Some(mut other) = set.part(warps)
                         {
                             branch(&mut other, &yes, &no, then, otherwise);
                             other.loops = self.env.loops.clone();
                             self.put(other);
                         }
                     }
-                    let mine = strand.mask();
+                    let mine = set.mask();
                     (yes, no) = (yes.and(&mine), no.and(&mine));
                 }
-                branch(strand, &yes, &no, then, otherwise);
+                branch(set, &yes, &no, then, otherwise);
                 return Ok(Step::On);
             }
-            Node::Barrier { crew: None, site } => {
+            Node::Barrier { threads: None, site } => {
                 let absent = Mask::first(self.kernel.n_threads).without(&mask);
                 if !absent.is_empty() {
-                    if self.may_come(strand, &absent) {
-                        strand.status = Status::Meeting;
+                    if self.may_come(set, &absent) {
+                        set.status = Status::Meeting;
                         return Ok(Step::Waits);
                     }
                     return Err(blame::deadlock(self.kernel, *site, &absent));
@@ -263,18 +263,18 @@ impl<'k> Runner<'k> {
                 self.passes(*site, &mask);
                 self.synchronize(&mask);
             }
-            Node::Barrier { crew: Some(crew), site } => {
-                let named = self.kernel.crews[*crew].squad(&self.env)?.mask;
+            Node::Barrier { threads: Some(threads), site } => {
+                let named = self.kernel.thread_tensors[*threads].partition(&self.env)?.mask;
                 if !mask.and(&named).is_empty() {
-                    return self.named_barrier(strand, named, *site);
+                    return self.named_barrier(set, named, *site);
                 }
             }
             Node::Sync(sync) => {
                 // What it does to mbarriers is no part of what was executed before.
                 self.serial = self.serial.wrapping_add(1);
                 let absent = self.absent(sync, &mask);
-                if !absent.is_empty() && self.may_come(strand, &absent) {
-                    strand.status = Status::Meeting;
+                if !absent.is_empty() && self.may_come(set, &absent) {
+                    set.status = Status::Meeting;
                     return Ok(Step::Waits);
                 }
                 let waiting = self.waiting(sync, &mask)?;
@@ -283,19 +283,19 @@ impl<'k> Runner<'k> {
                 } else {
                     let ready = mask.without(&waiting);
                     if !ready.is_empty()
-                        && let Some(mut other) = strand.part(ready.warps())
+                        && let Some(mut other) = set.part(ready.warps())
                     {
                         self.sync(sync, &ready)?;
                         other.advance();
                         other.loops = self.env.loops.clone();
                         self.put(other);
                     }
-                    strand.status = Status::Waiting;
+                    set.status = Status::Waiting;
                     return Ok(Step::Waits);
                 }
             }
         }
-        strand.advance();
+        set.advance();
         Ok(Step::On)
     }
 
@@ -309,12 +309,12 @@ impl<'k> Runner<'k> {
         Ok(all)
     }
 
-    /// What follows the last statement of a list.
-    fn leave(&mut self, strand: &mut Strand<'k>) -> Checked<Step> {
-        let depth = strand.frames.len();
-        let parent = depth.checked_sub(2).and_then(|i| strand.frames.get(i));
+    /// Leaves a list of statements after its last one.
+    fn leave(&mut self, set: &mut ConvergedSet<'k>) -> Checked<Step> {
+        let depth = set.frames.len();
+        let parent = depth.checked_sub(2).and_then(|i| set.frames.get(i));
         let node = parent.and_then(|f| f.nodes.get(f.at));
-        let frame = &mut strand.frames[depth - 1];
+        let frame = &mut set.frames[depth - 1];
         match (&mut frame.kind, node) {
             (Kind::Root, _) | (_, None) => {
                 let mask = frame.mask;
@@ -340,19 +340,21 @@ impl<'k> Runner<'k> {
                     return Ok(Step::On);
                 }
             }
-            (Kind::Body, Some(Node::Body { crew, check: Some(check), .. })) if self.mode.check => {
-                let squad = self.kernel.crews[*crew].squad(&self.env)?;
+            (Kind::Body, Some(Node::Body { threads, check: Some(check), .. }))
+                if self.mode.check =>
+            {
+                let partition = self.kernel.thread_tensors[*threads].partition(&self.env)?;
                 let (mask, check) = (frame.mask, *check);
-                let missing = self.to_compare(check, &squad, &mask);
+                let missing = self.to_compare(check, &partition, &mask);
                 if !missing.is_empty()
-                    && !strand.alone
-                    && self.is_expected(check, &squad, &mask)
-                    && self.may_come(strand, &missing)
+                    && !set.alone
+                    && self.is_expected(check, &partition, &mask)
+                    && self.may_come(set, &missing)
                 {
-                    strand.status = Status::Meeting;
+                    set.status = Status::Meeting;
                     return Ok(Step::Waits);
                 }
-                self.compare(check, &squad, &mask)?;
+                self.compare(check, &partition, &mask)?;
             }
             (Kind::Body, _) => {}
             (Kind::Loop { trip, end }, Some(Node::For { slot, step, blocking, .. })) => {
@@ -375,9 +377,9 @@ impl<'k> Runner<'k> {
                     (*trip, frame.at) = (*trip + 1, 0);
                     let through = frame.mask.without(&mask);
                     if *blocking && !through.is_empty() {
-                        self.send_out(strand, &through, &mask);
+                        self.send_out(set, &through, &mask);
                     }
-                    if let Some(frame) = strand.top() {
+                    if let Some(frame) = set.top() {
                         frame.mask = mask;
                     }
                     return Ok(Step::On);
@@ -385,31 +387,31 @@ impl<'k> Runner<'k> {
             }
             (Kind::Loop { .. }, _) => {}
         }
-        strand.frames.pop();
-        strand.advance();
+        set.frames.pop();
+        set.advance();
         Ok(Step::On)
     }
 
-    /// Lets whole warps of which all threads pass a statement by go on behind it.
-    fn send_on(&mut self, strand: &mut Strand<'k>, past: &Mask) {
-        let warps = past.warps() & !strand.mask().without(past).warps();
+    /// Lets whole warps whose threads all skip a statement go on behind it.
+    fn send_on(&mut self, set: &mut ConvergedSet<'k>, past: &Mask) {
+        let warps = past.warps() & !set.mask().without(past).warps();
         if warps == 0 {
             return;
         }
-        if let Some(mut other) = strand.part(warps) {
+        if let Some(mut other) = set.part(warps) {
             other.advance();
             other.loops = self.env.loops.clone();
             self.put(other);
         }
     }
 
-    /// Lets whole warps that are through with a loop go on behind it, while others begin an iteration.
-    fn send_out(&mut self, strand: &mut Strand<'k>, through: &Mask, going: &Mask) {
+    /// Lets whole warps that have finished a loop go on behind it, while others begin an iteration.
+    fn send_out(&mut self, set: &mut ConvergedSet<'k>, through: &Mask, going: &Mask) {
         let warps = through.warps() & !going.warps();
         if warps == 0 {
             return;
         }
-        if let Some(mut other) = strand.part(warps) {
+        if let Some(mut other) = set.part(warps) {
             other.frames.pop();
             other.advance();
             other.loops = self.env.loops.clone();
@@ -417,26 +419,31 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// A barrier of some threads, wherever each of them stands.
-    fn named_barrier(&mut self, strand: &mut Strand<'k>, named: Mask, site: u32) -> Checked<Step> {
-        let mask = strand.mask();
-        self.send_on(strand, &mask.without(&named));
-        let waits = |s: &Strand<'_>, rank: usize| {
+    /// A barrier of some threads, wherever each of them is.
+    fn named_barrier(
+        &mut self,
+        set: &mut ConvergedSet<'k>,
+        named: Mask,
+        site: u32,
+    ) -> Checked<Step> {
+        let mask = set.mask();
+        self.send_on(set, &mask.without(&named));
+        let waits = |s: &ConvergedSet<'_>, rank: usize| {
             s.rank == rank && matches!(&s.status, Status::Barrier(m) if *m == named)
         };
-        let rank = strand.rank;
-        let others = self.strands.iter().filter(|s| waits(s, rank));
-        let arrived = others.fold(strand.mask(), |all, s| all.or(&s.mask()));
+        let rank = set.rank;
+        let others = self.converged.iter().filter(|s| waits(s, rank));
+        let arrived = others.fold(set.mask(), |all, s| all.or(&s.mask()));
         if !arrived.contains(&named) {
-            strand.status = Status::Barrier(named);
+            set.status = Status::Barrier(named);
             return Ok(Step::Waits);
         }
         self.passes(site, &named);
         self.synchronize(&named);
-        strand.advance();
+        set.advance();
         let (through, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.strands).into_iter().partition(|s| waits(s, rank));
-        self.strands = rest;
+            std::mem::take(&mut self.converged).into_iter().partition(|s| waits(s, rank));
+        self.converged = rest;
         for mut other in through {
             other.advance();
             self.put(other);
@@ -444,37 +451,42 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// Nobody can go on: the strand farthest behind is to blame, unless all that it waits for is to be
+    /// No set can go on. The one farthest behind is to blame, unless it waits only for a body to be
     /// compared.
     fn stuck(&mut self) -> Checked<()> {
-        let order =
-            |a: &&mut Strand<'_>, b: &&mut Strand<'_>| a.compare(b).then(a.rank.cmp(&b.rank));
-        let Some(strand) = self.strands.iter_mut().min_by(order) else { return Ok(()) };
-        let mask = strand.mask();
-        let status = strand.status.clone();
-        let at = strand.frames.last().and_then(|f| f.nodes.get(f.at));
-        let site = site_of(self.kernel, strand).unwrap_or(0);
+        let order = |a: &&mut ConvergedSet<'_>, b: &&mut ConvergedSet<'_>| {
+            a.compare(b).then(a.rank.cmp(&b.rank))
+        };
+        let Some(set) = self.converged.iter_mut().min_by(order) else { return Ok(()) };
+        let mask = set.mask();
+        let status = set.status.clone();
+        let at = set.frames.last().and_then(|f| f.nodes.get(f.at));
+        let site = site_of(self.kernel, set).unwrap_or(0);
         match status {
             Status::Barrier(named) => {
-                let rank = strand.rank;
+                let rank = set.rank;
                 let arrived = self
-                    .strands
+                    .converged
                     .iter()
                     .filter(|s| s.rank == rank && s.status == Status::Barrier(named))
                     .fold(Mask::NONE, |all, s| all.or(&s.mask()));
                 Err(blame::deadlock(self.kernel, site, &named.without(&arrived)))
             }
-            Status::Meeting if matches!(at, None | Some(Node::Body { .. })) && !strand.alone => {
+            Status::Meeting if matches!(at, None | Some(Node::Body { .. })) && !set.alone => {
                 // Its threads wait for each other across the body: it cannot be compared.
-                (strand.status, strand.alone) = (Status::Ready, true);
+                (set.status, set.alone) = (Status::Ready, true);
                 Ok(())
             }
             Status::Waiting => {
-                let mut waiting: Vec<Strand<'_>> =
-                    self.strands.iter().filter(|s| s.status == Status::Waiting).cloned().collect();
+                let mut waiting: Vec<ConvergedSet<'_>> = self
+                    .converged
+                    .iter()
+                    .filter(|s| s.status == Status::Waiting)
+                    .cloned()
+                    .collect();
                 waiting.sort_by(|a, b| a.compare(b).then(a.rank.cmp(&b.rank)));
                 self.waits_for_ever(&waiting)?;
-                self.strands.iter_mut().for_each(|s| s.status = Status::Ready);
+                self.converged.iter_mut().for_each(|s| s.status = Status::Ready);
                 Ok(())
             }
             Status::Meeting | Status::Ready => {
@@ -485,9 +497,9 @@ impl<'k> Runner<'k> {
     }
 }
 
-/// The statement that a strand is at.
-fn site_of(kernel: &Kernel<'_>, strand: &Strand<'_>) -> Option<u32> {
-    let frame = strand.frames.last()?;
+/// The statement that a converged set is at.
+fn site_of(kernel: &Kernel<'_>, set: &ConvergedSet<'_>) -> Option<u32> {
+    let frame = set.frames.last()?;
     match frame.nodes.get(frame.at)? {
         Node::Leaf(i) => Some(kernel.leaves[*i].site),
         Node::Barrier { site, .. }
@@ -499,10 +511,11 @@ fn site_of(kernel: &Kernel<'_>, strand: &Strand<'_>) -> Option<u32> {
     }
 }
 
-/// Threads of groups that are active in part; of a row, of the windows of warps that it takes at once.
-pub(super) fn missing(squad: &Squad, active: &Mask, window: usize) -> Mask {
+/// The absent threads of groups that are active in part. For an atom, those of the windows of warps that it
+/// takes at once.
+pub(super) fn missing(partition: &Partition, active: &Mask, window: usize) -> Mask {
     let mut missing = Mask::NONE;
-    if active.contains(&squad.mask) && window <= 32 {
+    if active.contains(&partition.mask) && window <= 32 {
         return missing;
     }
     if window > 32 {
@@ -511,7 +524,7 @@ pub(super) fn missing(squad: &Squad, active: &Mask, window: usize) -> Mask {
             let warps = ((1u64 << per) - 1) as u32;
             let warps = warps << first;
             if active.warps() & warps != 0 {
-                missing = missing.or(&squad.mask.of_warps(warps).without(active));
+                missing = missing.or(&partition.mask.of_warps(warps).without(active));
             }
         }
         return missing;
@@ -519,7 +532,7 @@ pub(super) fn missing(squad: &Squad, active: &Mask, window: usize) -> Mask {
     if window == 32 {
         return missing;
     }
-    for group in &squad.groups {
+    for group in &partition.groups {
         let here = group.iter().filter(|t| active.has(usize::from(**t))).count();
         if here > 0 && here < group.len() {
             group.iter().map(|t| usize::from(*t)).filter(|t| !active.has(*t)).for_each(|t| {
@@ -536,15 +549,15 @@ fn going(mask: &Mask, values: &[i64], ends: &[i64]) -> Mask {
     going
 }
 
-/// Enters the branch that a strand's threads take first.
+/// Enters the branch that the threads of a set take first.
 fn branch<'k>(
-    strand: &mut Strand<'k>,
+    set: &mut ConvergedSet<'k>,
     yes: &Mask,
     no: &Mask,
     then: &'k [Node],
     otherwise: &'k [Node],
 ) {
-    let mine = strand.mask();
+    let mine = set.mask();
     let (yes, no) = (yes.and(&mine), no.and(&mine));
     let frame = if yes.is_empty() {
         let kind = Kind::Branch { second: true, otherwise: None };
@@ -554,5 +567,5 @@ fn branch<'k>(
         let kind = Kind::Branch { second: false, otherwise: next };
         Frame { nodes: then, at: 0, mask: yes, kind }
     };
-    strand.frames.push(frame);
+    set.frames.push(frame);
 }

@@ -5,7 +5,7 @@
 
 use crate::denote;
 use crate::num::{decode, encode, truncate};
-use crate::plan::RowOp;
+use crate::plan::BoundOp;
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
@@ -66,34 +66,34 @@ pub(super) fn matmul([l, m, _, k]: [usize; 4], to: Scalar, a: &[f64], b: &[f64],
     }
 }
 
-/// The shadows of a row's results from those of its tiles, by number. `output` holds the accumulator's, for a
-/// row that reads it. What only moves values is not computed here.
+/// The shadows of an atom's results from those of its tiles, by number. `output` holds the accumulator's, for an
+/// atom that reads it. What only moves values is not computed here.
 pub(super) fn compute<'t>(
-    op: &RowOp,
+    op: &BoundOp,
     tile: &impl Fn(usize) -> &'t [f64],
     n_tiles: usize,
     n_written: usize,
     output: &mut Vec<f64>,
 ) {
     match *op {
-        RowOp::Tf32Away => output.extend_from_slice(tile(0)),
-        RowOp::Unary(op, from, to) => {
+        BoundOp::Tf32Away => output.extend_from_slice(tile(0)),
+        BoundOp::Unary(op, from, to) => {
             output.extend(tile(0).iter().map(|x| unary(op, from, to, *x)));
         }
-        RowOp::Binary(op, from, _) => {
+        BoundOp::Binary(op, from, _) => {
             output.extend(tile(0).iter().zip(tile(1)).map(|(x, y)| binary(op, from, *x, *y)));
         }
-        RowOp::Init(to) => {
+        BoundOp::Init(to) => {
             let value = if n_tiles > 0 { tile(0).first().copied() } else { None };
             output.resize(n_written, settled(to, value.unwrap_or(0.0)));
         }
-        RowOp::Reduction(op, scalar) => output.push(reduce(op, scalar, tile(0))),
-        RowOp::MatMul { extents, to, .. } => {
+        BoundOp::Reduction(op, scalar) => output.push(reduce(op, scalar, tile(0))),
+        BoundOp::MatMul { extents, to, .. } => {
             let [l, m, n, _] = extents;
             output.resize(l * m * n, 0.0);
             matmul(extents, to, tile(0), tile(1), output);
         }
-        RowOp::Move | RowOp::Accumulate(_) | RowOp::Select | RowOp::Shuffle { .. } => {}
+        BoundOp::Move | BoundOp::Accumulate(_) | BoundOp::Select | BoundOp::Shuffle { .. } => {}
     }
 }
 

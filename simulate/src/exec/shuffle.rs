@@ -2,8 +2,8 @@
 
 use super::Runner;
 use super::arith::source_lane;
-use super::blame::{self, Access};
-use crate::plan::{Checked, Leaf, Mask, Source, Squad};
+use super::blame::{self, ElementAccess};
+use crate::plan::{Checked, LeafSpec, Mask, Partition, Source};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
@@ -11,10 +11,10 @@ impl Runner<'_> {
     /// Every lane receives the values of another; where there is no such lane it keeps its own.
     pub(super) fn shuffle(
         &mut self,
-        leaf: &Leaf,
+        leaf: &LeafSpec,
         op: ShflOp,
         lane: i64,
-        squad: &Squad,
+        partition: &Partition,
         active: &Mask,
     ) -> Checked<()> {
         let kernel = self.kernel;
@@ -25,7 +25,7 @@ impl Runner<'_> {
         if source.size != target.size || source.dist.is_some() || target.dist.is_some() {
             return Err(refuse(self, leaf, "its operands are not each thread's own registers"));
         }
-        for group in self.whole_groups(squad, active, leaf.site)? {
+        for group in self.whole_groups(partition, active, leaf.site)? {
             if group.len() > 32 {
                 return Err(refuse(
                     self,
@@ -43,7 +43,7 @@ impl Runner<'_> {
                     match self.blocks[self.rank].read(source, at, thread, &who) {
                         Ok(value) => received.push(value),
                         Err(failure) => {
-                            let access = Access { view: from, at, write: false, thread };
+                            let access = ElementAccess { view: from, at, write: false, thread };
                             let block = self.env.block;
                             return blame::failed(kernel, block, &who, &access, &failure);
                         }
@@ -60,7 +60,7 @@ impl Runner<'_> {
                     if let Err(failure) =
                         self.blocks[self.rank].write(target, at, value, thread, &who, false)
                     {
-                        let access = Access { view: to, at, write: true, thread };
+                        let access = ElementAccess { view: to, at, write: true, thread };
                         return blame::failed(kernel, self.env.block, &who, &access, &failure);
                     }
                 }
@@ -70,7 +70,7 @@ impl Runner<'_> {
     }
 }
 
-fn refuse(runner: &Runner<'_>, leaf: &Leaf, why: &str) -> Box<Diagnostic> {
+fn refuse(runner: &Runner<'_>, leaf: &LeafSpec, why: &str) -> Box<Diagnostic> {
     let span = runner.kernel.sites[leaf.site as usize].span;
     Box::new(
         Diagnostic::new(Code::NoDenotation, span, "the exchange has no meaning")

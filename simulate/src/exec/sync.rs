@@ -1,8 +1,8 @@
 //! Synchronization statements: groups of copies, mbarriers, the barrier of a cluster.
 
 use super::Runner;
-use super::blame::{self, Access};
-use super::strand::Strand;
+use super::blame::{self, ElementAccess};
+use super::converged::ConvergedSet;
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::Part;
 use crate::state::{GlobalElement, Misuse, Unmet, Value};
@@ -178,15 +178,15 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// The error about strands that wait for ever, the first of which is to blame.
-    pub(super) fn waits_for_ever(&mut self, strands: &[Strand<'_>]) -> Checked<()> {
+    /// The error about converged sets that wait for ever. It blames the first of them.
+    pub(super) fn waits_for_ever(&mut self, sets: &[ConvergedSet<'_>]) -> Checked<()> {
         let mut error: Option<Diagnostic> = None;
-        for strand in strands {
-            let node = strand.frames.last().and_then(|f| f.nodes.get(f.at));
+        for set in sets {
+            let node = set.frames.last().and_then(|f| f.nodes.get(f.at));
             let Some(Node::Sync(sync)) = node else { continue };
-            self.resume(strand);
+            self.resume(set);
             let mut found = None;
-            for thread in strand.mask().threads() {
+            for thread in set.mask().threads() {
                 if let Some(unmet) = self.unmet(sync, thread)? {
                     found = Some((thread, unmet));
                     break;
@@ -380,7 +380,7 @@ impl Runner<'_> {
             false => self.blocks[rank].read(view, at, thread, &who).map(|_| ()),
         };
         if let Err(failure) = accessed {
-            let access = Access { view: index, at, write, thread };
+            let access = ElementAccess { view: index, at, write, thread };
             return blame::failed(kernel, self.env.block, &who, &access, &failure);
         }
         let byte =

@@ -4,7 +4,7 @@
 //! is kept but the number of its statement's execution: the block runs once more, as it did before, up to
 //! that execution.
 
-use super::strand::{Kind, Strand};
+use super::converged::{ConvergedSet, Kind};
 use super::{Mode, Runner};
 use crate::index::LoopValue;
 use crate::plan::{Kernel, Node};
@@ -31,23 +31,23 @@ impl Watch {
 
 impl<'k> Runner<'k> {
     /// Notes the iteration, if this is the execution that is looked for.
-    pub(super) fn note_iteration(&mut self, strand: &Strand<'k>) {
+    pub(super) fn note_iteration(&mut self, set: &ConvergedSet<'k>) {
         let serial = self.serial;
         let Some(watch) = self.watch.as_mut().filter(|w| w.serial == serial) else { return };
-        let lanes = strand.mask();
+        let lanes = set.mask();
         let thread = lanes.threads().find(|t| t % 32 == usize::from(watch.lane));
-        watch.found = Some(iteration(self.kernel, strand, &self.env.loops, thread));
+        watch.found = Some(iteration(self.kernel, set, &self.env.loops, thread));
     }
 
-    /// Says of an error in which iteration the strand is.
+    /// Adds to an error the iteration of the converged set.
     pub(super) fn in_iteration(
         &self,
         mut error: Box<Diagnostic>,
-        strand: &Strand<'k>,
+        set: &ConvergedSet<'k>,
     ) -> Box<Diagnostic> {
         let accused = self.blocks.iter().find_map(|b| b.accused);
         let thread = accused.map(|(thread, _)| usize::from(thread));
-        let at = iteration(self.kernel, strand, &self.env.loops, thread);
+        let at = iteration(self.kernel, set, &self.env.loops, thread);
         error.label = match error.label.is_empty() {
             true => at,
             false if at.is_empty() => error.label,
@@ -80,14 +80,14 @@ pub(super) fn earlier<'k>(
     }
 }
 
-/// `k = 3, i = 0`: the loop variables at a strand's place, outer ones first.
+/// `k = 3, i = 0`: the loop variables at the position of a converged set, outer ones first.
 fn iteration(
     kernel: &Kernel<'_>,
-    strand: &Strand<'_>,
+    set: &ConvergedSet<'_>,
     loops: &[LoopValue],
     thread: Option<usize>,
 ) -> String {
-    let around = strand.frames.windows(2).filter(|f| matches!(f[1].kind, Kind::Loop { .. }));
+    let around = set.frames.windows(2).filter(|f| matches!(f[1].kind, Kind::Loop { .. }));
     let values = around.filter_map(|f| {
         let Some(Node::For { slot, .. }) = f[0].nodes.get(f[0].at) else { return None };
         let value = match loops.get(*slot)? {

@@ -1,8 +1,8 @@
 //! What asynchronous copies use of global memory from their issue to their completion.
 
 use super::Runner;
-use super::blame::{self, Access};
-use crate::plan::{BoundBulk, BoundRow, Checked, Slot, Source, Space};
+use super::blame::{self, ElementAccess};
+use crate::plan::{BoundAtom, BoundBulk, Checked, Slot, Source, Space};
 use crate::state::{Failure, GlobalElement};
 
 impl Runner<'_> {
@@ -23,7 +23,7 @@ impl Runner<'_> {
                     Ok(false) => return Ok(kept),
                     Ok(true) => {}
                     Err(denied) => {
-                        let access = Access { view, at: *at, write: false, thread };
+                        let access = ElementAccess { view, at: *at, write: false, thread };
                         return self.denied(site, &access, &denied.into());
                     }
                 }
@@ -44,7 +44,7 @@ impl Runner<'_> {
         for (buffer, at) in elements {
             let global = &mut self.blocks[self.rank].global[*buffer];
             if let Err(denied) = global.begin_write(*at, site, copy.adds) {
-                let access = Access { view: copy.target, at: *at, write: true, thread };
+                let access = ElementAccess { view: copy.target, at: *at, write: true, thread };
                 return self.denied(site, &access, &denied.into());
             }
             kept.push(self.global_element(*buffer, *at));
@@ -52,11 +52,16 @@ impl Runner<'_> {
         Ok(kept)
     }
 
-    /// A thread has issued an asynchronous copy by a row: what it reads of memory that the kernel writes it reads until
+    /// A thread has issued an asynchronous copy by an atom: what it reads of memory that the kernel writes it reads until
     /// its group has been waited for.
-    pub(super) fn keep_sources(&mut self, row: &BoundRow, thread: usize, site: u32) -> Checked<()> {
+    pub(super) fn keep_sources(
+        &mut self,
+        atom: &BoundAtom,
+        thread: usize,
+        site: u32,
+    ) -> Checked<()> {
         let kernel = self.kernel;
-        for operand in &row.reads {
+        for operand in &atom.reads {
             let Source::View(index) = operand.source else { continue };
             let view = &kernel.views[index];
             let Space::Global(buffer) = view.space else { continue };
@@ -64,7 +69,7 @@ impl Runner<'_> {
                 continue;
             }
             let base = self.index(&view.offset, thread, site)?;
-            let valid = row.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
+            let valid = atom.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
             let is_read = |slot: &&Slot| valid.is_none_or(|n| i64::from(slot.element) < n);
             let at = |slot: &Slot| base.saturating_add(view.element(usize::from(slot.element)));
             let elements: Vec<(usize, i64)> =
@@ -79,7 +84,7 @@ impl Runner<'_> {
         GlobalElement { rank: self.rank as u16, buffer: buffer as u16, at }
     }
 
-    fn denied<T>(&self, site: u32, access: &Access, failure: &Failure) -> Checked<T> {
+    fn denied<T>(&self, site: u32, access: &ElementAccess, failure: &Failure) -> Checked<T> {
         let mut who = self.who(access.thread / 32, site);
         who.thread = access.thread as u16;
         blame::failed(self.kernel, self.env.block, &who, access, failure)

@@ -44,7 +44,7 @@ impl LoopValue {
 pub(crate) struct Env {
     /// `blockIdx.x`
     pub block: i64,
-    /// By slot.
+    /// Values of the loop variables, by slot.
     pub loops: Vec<LoopValue>,
 }
 

@@ -12,19 +12,19 @@ use carbyne_ir::program::SpecId;
 
 /// A copy of all that the operands hold, by one thread.
 pub(crate) struct BoundBulk {
-    /// What is read.
+    /// The view that is read.
     pub source: usize,
-    /// What is written.
+    /// The view that is written.
     pub target: usize,
     /// The box, where one side is a tensor map's.
     pub boxed: Option<BoxPlace>,
     /// The mbarrier that counts the bytes.
     pub bar: Option<usize>,
-    /// How many.
+    /// The number of bytes copied.
     pub bytes: i64,
     /// Blocks of the cluster that get them, one bit each.
     pub mask: Option<Index>,
-    /// The operation that puts them to what is there; none where they replace it.
+    /// The operation that accumulates into the target; none where the copy replaces it.
     pub adds: Option<AccumulateOp>,
 }
 
@@ -39,10 +39,10 @@ pub(crate) struct BoxPlace {
 }
 
 impl Lowering<'_, '_> {
-    /// Binds a bulk row.
+    /// Binds a bulk atom.
     ///
     /// # Errors
-    /// `D0302`, saying in what the row and the spec differ.
+    /// `D0302`, saying in what the atom and the spec differ.
     pub(super) fn bulk(
         &mut self,
         id: SpecId,

@@ -7,7 +7,8 @@
 //! Invariant: the bound saturates, and every iteration counts at least one, so no loop outruns it.
 
 use super::{
-    BoundRow, Check, How, Kernel, Leaf, Node, Reference, RowOp, Source, Space, SyncNode, View,
+    BoundAtom, BoundOp, Check, How, Kernel, LeafSpec, Node, Reference, Source, Space, SyncNode,
+    View,
 };
 use crate::denote::{Meaning, Region};
 use carbyne_ir::ast::SyncOp;
@@ -60,11 +61,11 @@ impl Who<'_> {
     }
 
     /// Those of a thread tensor; `blocking`: of whom some may wait for others.
-    fn of(self, crew: usize, blocking: bool) -> Self {
-        let crew = &self.kernel.crews[crew];
-        let threads = (crew.n_groups() * crew.group_size()) as u64;
-        let warps = match crew.known() {
-            Some(squad) => u64::from(squad.mask.warps().count_ones()),
+    fn of(self, threads: usize, blocking: bool) -> Self {
+        let thread_tensor = &self.kernel.thread_tensors[threads];
+        let threads = (thread_tensor.n_groups() * thread_tensor.group_size()) as u64;
+        let warps = match thread_tensor.known() {
+            Some(partition) => u64::from(partition.mask.warps().count_ones()),
             None => threads,
         };
         let warps = warps.min(self.warps).max(1);
@@ -74,12 +75,12 @@ impl Who<'_> {
     fn node(self, node: &Node) -> u64 {
         let own = match node {
             Node::Leaf(i) => self.leaf(&self.kernel.leaves[*i]),
-            Node::Body { crew, check, blocking, body, .. } => {
+            Node::Body { threads, check, blocking, body, .. } => {
                 let compared = match check {
                     Some(i) if self.check => compare(self.kernel, &self.kernel.checks[*i]),
                     _ => 0,
                 };
-                let inside = self.of(*crew, *blocking);
+                let inside = self.of(*threads, *blocking);
                 inside.nodes(body).saturating_add(compared).saturating_add(inside.statement() + 4)
             }
             Node::For { start, end, trips, blocking, body, .. } => {
@@ -122,42 +123,44 @@ impl Who<'_> {
     fn sync(self, sync: &SyncNode) -> u64 {
         let Who { threads, warps, kernel, .. } = self;
         let n = sync.view.map_or(1, |v| kernel.views[v].size.unsigned_abs());
-        let strands = (kernel.n_warps * kernel.cluster) as u64;
+        let warps_of_cluster = (kernel.n_warps * kernel.cluster) as u64;
         let fences = threads * (kernel.n_mbarriers() as u64 / 4 + 1);
         match sync.op {
             SyncOp::AsyncCommit | SyncOp::BulkCommit => 8 + threads,
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead => 8 + 2 * threads,
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
-                threads + warps * (20 + self.agents() + 4 * strands)
+                threads + warps * (20 + self.agents() + 4 * warps_of_cluster)
             }
             SyncOp::ClusterWait => threads + warps * (20 + self.agents()),
             SyncOp::MbarrierInit => n.saturating_mul(30 * threads),
             // Whoever waits looks again.
-            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => {
-                n.saturating_mul(13 * threads + warps * (40 + 2 * self.agents() + 4 * strands))
-            }
+            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => n
+                .saturating_mul(
+                    13 * threads + warps * (40 + 2 * self.agents() + 4 * warps_of_cluster),
+                ),
             SyncOp::MbarrierWait => n.saturating_mul(14 * threads + warps * (20 + self.agents())),
             SyncOp::FenceAsync => 10 + fences + warps * (6 + self.agents()),
             SyncOp::FenceMbarrierInit => 10 + fences,
             SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => 10 + 6 * warps,
-            SyncOp::RegistersInc | SyncOp::RegistersDec => 10 + warps * (20 + 4 * strands),
+            SyncOp::RegistersInc | SyncOp::RegistersDec => 10 + warps * (20 + 4 * warps_of_cluster),
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => 3,
         }
     }
 
-    fn leaf(self, leaf: &Leaf) -> u64 {
-        let who = self.of(leaf.crew, false);
-        let crew = &self.kernel.crews[leaf.crew];
+    fn leaf(self, leaf: &LeafSpec) -> u64 {
+        let who = self.of(leaf.threads, false);
+        let thread_tensor = &self.kernel.thread_tensors[leaf.threads];
         let work = match &leaf.how {
-            How::Row(row) if row.private => privately(row).saturating_mul(who.threads),
-            How::Row(row) => {
-                let instances = who.threads.div_ceil(row.group.max(1) as u64);
-                self.row(row).saturating_mul(instances)
+            How::Atom(atom) if atom.private => privately(atom).saturating_mul(who.threads),
+            How::Atom(atom) => {
+                let instances = who.threads.div_ceil(atom.group.max(1) as u64);
+                self.atom(atom).saturating_mul(instances)
             }
             How::Meaning(m) if leaf.alone => self.alone(leaf, m).saturating_mul(who.threads),
             How::Meaning(m) => {
                 let ordered = if leaf.ordered { self.meet() } else { 0 };
-                let groups = (self.group(leaf, m) + 20).saturating_mul(crew.n_groups() as u64);
+                let groups =
+                    (self.group(leaf, m) + 20).saturating_mul(thread_tensor.n_groups() as u64);
                 groups.saturating_add(ordered)
             }
             How::Bulk(_) => self.bulk(leaf).saturating_mul(who.threads),
@@ -170,32 +173,32 @@ impl Who<'_> {
         work.saturating_add(apart)
     }
 
-    /// A group of threads that executes a row.
-    fn row(self, row: &BoundRow) -> u64 {
+    /// A group of threads that executes an atom.
+    fn atom(self, atom: &BoundAtom) -> u64 {
         // In halves: registers of several threads are read and written faster than memory.
         let halves = |source: &Source| match self.space(source) {
             Some(Space::Shared(_)) => 8,
             Some(Space::Global(_) | Space::Gathered(_)) => 5,
-            Some(Space::Registers(_)) if row.in_flight => 6,
+            Some(Space::Registers(_)) if atom.in_flight => 6,
             _ => 1,
         };
         let described = |o: &super::BoundOperand| match o.described {
-            true => row.group.div_ceil(32) as u64,
+            true => atom.group.div_ceil(32) as u64,
             false => 1,
         };
         let operand = |o: &super::BoundOperand| {
             let slots = (o.reads.len() + o.writes.len()) as u64;
             slots * halves(&o.source) * described(o)
         };
-        let moved: u64 = row.reads.iter().chain(&row.writes).map(operand).sum::<u64>() / 2;
-        let alone = if row.group == 1 { 8 } else { 20 + row.group as u64 / 2 };
-        let copies = if row.asynchronous { 8 } else { 0 };
-        let adds = if matches!(row.op, RowOp::Accumulate(_)) { 4 } else { 0 };
-        moved + alone + copies + adds + function(row.op) + row.multiply_adds() / 8
+        let moved: u64 = atom.reads.iter().chain(&atom.writes).map(operand).sum::<u64>() / 2;
+        let alone = if atom.group == 1 { 8 } else { 20 + atom.group as u64 / 2 };
+        let copies = if atom.asynchronous { 8 } else { 0 };
+        let adds = if matches!(atom.op, BoundOp::Accumulate(_)) { 4 } else { 0 };
+        moved + alone + copies + adds + function(atom.op) + atom.multiply_adds() / 8
     }
 
     /// A thread that executes a leaf by its meaning.
-    fn alone(self, leaf: &Leaf, meaning: &Meaning) -> u64 {
+    fn alone(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
         let each = |source: &Source| -> u64 {
             match self.space(source) {
                 Some(Space::Registers(_) | Space::Index | Space::Param(_)) | None => 2,
@@ -214,7 +217,7 @@ impl Who<'_> {
     }
 
     /// A group that executes a leaf by its meaning.
-    fn group(self, leaf: &Leaf, meaning: &Meaning) -> u64 {
+    fn group(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
         let views = super::lower::views_of(&leaf.inputs).chain(leaf.outputs.iter().copied());
         // Each owner of a distributed element touches what lies beside it in memory.
         let owners = views.map(|v| copies(self.kernel, &self.kernel.views[v])).max().unwrap_or(1);
@@ -224,7 +227,7 @@ impl Who<'_> {
     }
 
     /// A thread that issues a bulk copy.
-    fn bulk(self, leaf: &Leaf) -> u64 {
+    fn bulk(self, leaf: &LeafSpec) -> u64 {
         let blocks = self.kernel.cluster as u64;
         let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);
         elements.saturating_mul(6).saturating_mul(blocks).saturating_add(150 + 2 * self.agents())
@@ -238,26 +241,26 @@ impl Who<'_> {
     }
 }
 
-/// A thread that executes a row on registers of its own.
-fn privately(row: &BoundRow) -> u64 {
-    if matches!(row.op, RowOp::MatMul { extents: [1, 1, 1, 1], .. }) {
+/// A thread that executes an atom on registers of its own.
+fn privately(atom: &BoundAtom) -> u64 {
+    if matches!(atom.op, BoundOp::MatMul { extents: [1, 1, 1, 1], .. }) {
         return 2;
     }
-    let slots = row.reads.iter().map(|r| r.reads.len()).sum::<usize>()
-        + row.writes.iter().map(|w| w.writes.len() + w.reads.len()).sum::<usize>();
-    1 + slots as u64 + function(row.op) + row.multiply_adds()
+    let slots = atom.reads.iter().map(|r| r.reads.len()).sum::<usize>()
+        + atom.writes.iter().map(|w| w.writes.len() + w.reads.len()).sum::<usize>();
+    1 + slots as u64 + function(atom.op) + atom.multiply_adds()
 }
 
-/// What it takes to compute a row's output beside moving it.
-fn function(op: RowOp) -> u64 {
+/// What it takes to compute an atom's output beside moving it.
+fn function(op: BoundOp) -> u64 {
     match op {
-        RowOp::Unary(..) => 5,
+        BoundOp::Unary(..) => 5,
         _ => 0,
     }
 }
 
 /// What it takes to evaluate a meaning beside moving its operands.
-fn evaluated(kernel: &Kernel<'_>, leaf: &Leaf, meaning: &Meaning) -> u64 {
+fn evaluated(kernel: &Kernel<'_>, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
     match meaning {
         Meaning::Unary(_) => leaf.outputs.iter().map(|v| size(kernel, &Source::View(*v)) * 3).sum(),
         _ => meaning.multiply_adds() / 8,
@@ -274,7 +277,7 @@ pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
     let owners = outputs.iter().map(|v| copies(kernel, &kernel.views[*v])).max().unwrap_or(1);
     let moved = elements(kernel, inputs, outputs).saturating_mul(2 + owners);
     let one = (work.fold(0, u64::saturating_add) / 8).saturating_add(moved);
-    one.saturating_mul(kernel.crews[check.crew].n_groups() as u64)
+    one.saturating_mul(kernel.thread_tensors[check.threads].n_groups() as u64)
 }
 
 /// How many threads hold an element of a distributed tensor, on average and rounded up.

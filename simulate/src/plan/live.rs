@@ -5,7 +5,7 @@
 //! for one thread: a statement that writes all of one without reading it ends its life before, and so does a
 //! spec with a body that means to. Addresses, indices and predicates take more registers than these.
 
-use super::{How, Kernel, Leaf, Node, Reference, Space};
+use super::{How, Kernel, LeafSpec, Node, Reference, Space};
 
 /// Most words of all sets together.
 const MAX_WORDS: usize = 1 << 20;
@@ -86,10 +86,10 @@ impl Live<'_> {
         seen.into_iter().all(|s| s)
     }
 
-    fn of_leaf(&self, leaf: &Leaf) -> (Set, Set) {
+    fn of_leaf(&self, leaf: &LeafSpec) -> (Set, Set) {
         let (mut reads, mut writes) = (self.none(), self.none());
         let accumulates = match &leaf.how {
-            How::Row(row) => row.writes.iter().any(|w| !w.reads.is_empty()),
+            How::Atom(atom) => atom.writes.iter().any(|w| !w.reads.is_empty()),
             How::Meaning(meaning) => meaning.reads_output(),
             How::Bulk(_) | How::Shuffle { .. } => false,
         };

@@ -1,9 +1,9 @@
 //! From a kernel of the program to a [`Kernel`] ready to run.
 
-use super::row::Operands;
+use super::atom::Operands;
 use super::{
-    BoundRow, Check, Checked, Crew, How, Kernel, Leaf, Literal, Node, Reference, RootSpec,
-    SharedPlan, Site, Source, Space,
+    BoundAtom, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
+    SharedPlan, Site, Source, Space, ThreadTensor,
 };
 use crate::denote::{Chain, Input, Meaning, Shape, Step, StepOp};
 use crate::index::{Compare, Index, Variables};
@@ -99,7 +99,7 @@ pub(crate) fn lower<'p>(
             leaves: Vec::new(),
             syncs: Vec::new(),
             checks: Vec::new(),
-            crews: Vec::new(),
+            thread_tensors: Vec::new(),
             views: Vec::new(),
             dists: Vec::new(),
             sites: Vec::new(),
@@ -120,7 +120,7 @@ pub(crate) fn lower<'p>(
         spaces: HashMap::new(),
         views: HashMap::new(),
         spread: HashMap::new(),
-        crews: HashMap::new(),
+        thread_tensors: HashMap::new(),
     };
     let body = match &spec.body {
         Some(body) => lowering.block(body, 0)?,
@@ -168,13 +168,13 @@ pub(super) struct Lowering<'p, 'a> {
     pub(super) atoms: &'a AtomTable,
     /// The lane that is elected.
     pub(super) elected: usize,
-    /// What rows bound so far state of their errors, with the specs that they implement.
+    /// What atoms bound so far state of their errors, with the specs that they implement.
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
     pub(super) views: HashMap<TensorId, usize>,
     /// Views whose modes of extent 1 stand for more, by what they stand for.
     pub(super) spread: HashMap<(TensorId, Vec<i64>), usize>,
-    crews: HashMap<ThreadsId, usize>,
+    thread_tensors: HashMap<ThreadsId, usize>,
 }
 
 impl Lowering<'_, '_> {
@@ -249,10 +249,10 @@ impl Lowering<'_, '_> {
                 Node::If { cond, site, blocking, then, otherwise }
             }
             StmtKind::Barrier(threads) => {
-                let crew = threads.map(|t| self.crew(t)).transpose()?;
+                let threads = threads.map(|t| self.thread_tensor(t)).transpose()?;
                 let site = self.site(stmt.line, span);
                 self.kernel.syncs.push((site, "barrier".to_owned()));
-                Node::Barrier { crew, site }
+                Node::Barrier { threads, site }
             }
             StmtKind::Sync(sync) => {
                 let node = self.sync(sync, stmt.line, span)?;
@@ -272,7 +272,7 @@ impl Lowering<'_, '_> {
                     .help("write `<<<#blocks, #threads>>>` after its name"),
             ));
         };
-        let crew = self.crew(exec.threads)?;
+        let threads = self.thread_tensor(exec.threads)?;
         let site = self.site(spec.line, spec.span);
         if let Some(body) = &spec.body {
             let first_stated = self.stated.len();
@@ -282,7 +282,7 @@ impl Lowering<'_, '_> {
                 .filter(|(kind, _)| computes(*kind, spec.kind))
                 .map(|(_, bound)| *bound)
                 .collect();
-            let check = match self.check(id, site, crew, stated) {
+            let check = match self.check(id, site, threads, stated) {
                 Ok(check) => {
                     self.kernel.checks.push(check);
                     Some(self.kernel.checks.len() - 1)
@@ -294,7 +294,7 @@ impl Lowering<'_, '_> {
                 Err(Unchecked::Broken(d)) => return Err(d),
             };
             let blocking = self.kernel.may_wait(&body);
-            return Ok(Node::Body { crew, site, check, blocking, body });
+            return Ok(Node::Body { threads, site, check, blocking, body });
         }
         let (inputs, outputs) = self.operands(id)?;
         for view in &outputs {
@@ -302,14 +302,14 @@ impl Lowering<'_, '_> {
                 self.kernel.globals[i].written = true;
             }
         }
-        let how = self.how(id, site, crew, &inputs, &outputs)?;
+        let how = self.how(id, site, threads, &inputs, &outputs)?;
         let spread = |v: usize| self.kernel.views[v].dist.is_some();
-        let alone = self.kernel.crews[crew].group_size() == 1
+        let alone = self.kernel.thread_tensors[threads].group_size() == 1
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
-        let block = self.kernel.crews[crew].group_size() == self.kernel.n_threads;
+        let block = self.kernel.thread_tensors[threads].group_size() == self.kernel.n_threads;
         let ordered = block && matches!(how, How::Meaning(_));
         let atom = spec.atom.clone();
-        let leaf = Leaf { site, spec: id, crew, inputs, outputs, alone, ordered, how, atom };
+        let leaf = LeafSpec { site, spec: id, threads, inputs, outputs, alone, ordered, how, atom };
         self.kernel.leaves.push(leaf);
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
@@ -318,7 +318,7 @@ impl Lowering<'_, '_> {
         &mut self,
         id: SpecId,
         site: u32,
-        crew: usize,
+        threads: usize,
         inputs: &[Source],
         outputs: &[usize],
     ) -> Checked<How> {
@@ -361,10 +361,10 @@ impl Lowering<'_, '_> {
                 program: self.kernel.program,
                 site: self.kernel.sites[site as usize],
             };
-            let row = BoundRow::new(atom, spec.kind, &operands)?;
-            self.kernel.has_flights |= row.in_flight;
+            let bound = BoundAtom::new(atom, spec.kind, &operands)?;
+            self.kernel.has_flights |= bound.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
-            return Ok(How::Row(row));
+            return Ok(How::Atom(bound));
         }
         if spec.valid.is_some() {
             let why = "a Move that reads part of its source is what its atom does";
@@ -375,7 +375,7 @@ impl Lowering<'_, '_> {
             return Err(meaningless(spec.span, why.to_owned()));
         }
         let all = spec.input_tensors().chain(spec.outputs.iter().copied());
-        let alone = self.kernel.crews[crew].group_size() == 1;
+        let alone = self.kernel.thread_tensors[threads].group_size() == 1;
         for tensor in all.map(|t| &self.kernel.program.tensors[t]) {
             let why = match (&tensor.map, tensor.peer) {
                 (Some(_), _) => "a box of a tensor map is moved by an atom",
@@ -408,19 +408,21 @@ impl Lowering<'_, '_> {
         &mut self,
         id: SpecId,
         site: u32,
-        crew: usize,
+        threads: usize,
         stated: Vec<ErrorBound>,
     ) -> Result<Check, Unchecked> {
         let spec = &self.kernel.program.specs[id];
         if spec.kind == SpecKind::Generic && spec.means.is_none() {
             return Err(Unchecked::Because(UNSTATED.to_owned()));
         }
-        if matches!(spec.kind, SpecKind::Accumulate(_)) && self.kernel.crews[crew].n_groups() > 1 {
-            let why = "other groups may put values to its output meanwhile";
+        if matches!(spec.kind, SpecKind::Accumulate(_))
+            && self.kernel.thread_tensors[threads].n_groups() > 1
+        {
+            let why = "other groups may accumulate into its output meanwhile";
             return Err(Unchecked::Because(why.to_owned()));
         }
         let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
-        let alone = self.kernel.crews[crew].group_size() == 1;
+        let alone = self.kernel.thread_tensors[threads].group_size() == 1;
         let private = |v: &usize| self.is_private(*v);
         if !alone && (views_of(&inputs).any(|v| private(&v)) || outputs.iter().any(private)) {
             let why = "a group of threads has no common registers, only each thread its own";
@@ -428,7 +430,7 @@ impl Lowering<'_, '_> {
         }
         self.small_enough(&inputs, &outputs).map_err(Unchecked::Because)?;
         let reference = self.reference(id, inputs, outputs, stated)?;
-        let check = Check { site, spec: id, crew, reference };
+        let check = Check { site, spec: id, threads, reference };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
             return Err(Unchecked::Because(
                 "comparing it with its meaning would take too long".to_owned(),
@@ -647,9 +649,9 @@ impl Lowering<'_, '_> {
         Ok((inputs, outputs))
     }
 
-    fn crew(&mut self, id: ThreadsId) -> Checked<usize> {
-        if let Some(crew) = self.crews.get(&id) {
-            return Ok(*crew);
+    fn thread_tensor(&mut self, id: ThreadsId) -> Checked<usize> {
+        if let Some(threads) = self.thread_tensors.get(&id) {
+            return Ok(*threads);
         }
         if let Some(groups) = self.kernel.program.threads[id].elect {
             let groups = &self.kernel.program.threads[groups];
@@ -657,10 +659,10 @@ impl Lowering<'_, '_> {
             self.atoms.elect(n, self.kernel.program.threads[id].span)?;
         }
         let (program, n) = (self.kernel.program, self.kernel.n_threads);
-        let crew = Crew::new(program, &self.vars, id, n, self.elected)?;
-        self.kernel.crews.push(crew);
-        self.crews.insert(id, self.kernel.crews.len() - 1);
-        Ok(self.kernel.crews.len() - 1)
+        let thread_tensor = ThreadTensor::new(program, &self.vars, id, n, self.elected)?;
+        self.kernel.thread_tensors.push(thread_tensor);
+        self.thread_tensors.insert(id, self.kernel.thread_tensors.len() - 1);
+        Ok(self.kernel.thread_tensors.len() - 1)
     }
 
     pub(super) fn index(&self, dim: Dim, span: Span) -> Checked<Index> {

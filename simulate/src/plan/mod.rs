@@ -1,29 +1,29 @@
-//! A kernel made ready to run: every index compiled, every layout tabulated, every leaf bound to a row or
+//! A kernel made ready to run: every index compiled, every layout tabulated, every leaf bound to an atom or
 //! to its meaning.
 //!
 //! Lowering happens once a kernel; nothing here depends on the block that runs. What cannot run is refused
-//! here, in text order: an open layout, a symbol without a value, a row that does not fit its operands, a
+//! here, in text order: an open layout, a symbol without a value, an atom that does not fit its operands, a
 //! leaf that means nothing.
 
+mod atom;
 mod bulk;
 mod cost;
-mod crew;
 mod inverse;
 mod live;
 mod lower;
 mod rounding;
-mod row;
 mod storage;
 mod sync;
+mod threads;
 mod view;
 
+pub(crate) use atom::{BoundAtom, BoundOp, BoundOperand, Slot};
 pub(crate) use bulk::{BoundBulk, BoxPlace};
 pub(crate) use cost::block_steps;
-pub(crate) use crew::{Crew, Mask, Squad};
 pub(crate) use inverse::Inverse;
 pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed, views_of};
-pub(crate) use row::{BoundOperand, BoundRow, RowOp, Slot};
+pub(crate) use threads::{Mask, Partition, ThreadTensor};
 pub(crate) use view::{Dist, Space, View, coordinates, coordinates_text};
 
 use crate::denote::{Chain, Meaning};
@@ -63,13 +63,13 @@ pub(crate) struct Kernel<'p> {
     /// Names of the loop variables, by slot.
     pub loops: Vec<String>,
     /// Specs without a body.
-    pub leaves: Vec<Leaf>,
+    pub leaves: Vec<LeafSpec>,
     /// Statements that synchronize: place and how they are written.
     pub syncs: Vec<(u32, String)>,
     /// Specs with a body and a meaning.
     pub checks: Vec<Check>,
     /// Thread tensors.
-    pub crews: Vec<Crew>,
+    pub thread_tensors: Vec<ThreadTensor>,
     /// Tensors.
     pub views: Vec<View>,
     /// Thread-value layouts of register tensors.
@@ -118,7 +118,7 @@ pub(crate) struct Reference {
     pub inputs: Vec<Source>,
     /// Written operands, in the order of the chain's outputs.
     pub outputs: Vec<usize>,
-    /// Error bounds of the rows in the body that compute the same function.
+    /// Error bounds of the atoms in the body that compute the same function.
     pub stated: Vec<ErrorBound>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Site {
 /// Where buffers lie in a block's shared memory.
 #[derive(Default)]
 pub(crate) struct SharedPlan {
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
     /// Bytes that one entry of the race detector stands for: the narrowest scalar.
     pub granule: usize,
@@ -156,7 +156,7 @@ pub(crate) struct SharedBuffer {
     pub at: usize,
     /// Scalars.
     pub len: i64,
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// Bits of a scalar.
     pub bits: u32,
@@ -182,18 +182,18 @@ pub(crate) struct RegisterBuffer {
 pub(crate) struct Gathered {
     /// The buffer of the elements.
     pub source: usize,
-    /// That of the coordinates.
+    /// The buffer of the coordinates.
     pub index: usize,
-    /// Of the coordinates.
+    /// The scalar type of the coordinates.
     pub scalar: Scalar,
     /// Scalars of the source from one coordinate to the next.
     pub stride: i64,
-    /// Of the offsets of views.
+    /// The unit of the offsets of views.
     pub unit: i64,
 }
 
 impl Gathered {
-    /// Where in the source an offset of a view is, of which `value` is the coordinate.
+    /// The offset in the source of an offset of a view, for which `value` is the coordinate.
     pub(crate) fn place(&self, at: i64, value: Value) -> i64 {
         let coordinate = decode(self.scalar, value.bits) as i64;
         coordinate.saturating_mul(self.stride).saturating_add(at.rem_euclid(self.unit))
@@ -202,7 +202,7 @@ impl Gathered {
 
 /// A buffer of the caller.
 pub(crate) struct GlobalBuffer {
-    /// Which.
+    /// The buffer of the program.
     pub buffer: BufferId,
     /// Whether the kernel writes it.
     pub written: bool,
@@ -245,7 +245,7 @@ pub(crate) enum Node {
     /// A spec with a body.
     Body {
         /// Who executes it.
-        crew: usize,
+        threads: usize,
         /// Its place.
         site: u32,
         /// What to compare at its end.
@@ -271,9 +271,9 @@ pub(crate) enum Node {
         trips: u64,
         /// Its place.
         site: u32,
-        /// As of a body.
+        /// Whether a statement inside may wait for other threads.
         blocking: bool,
-        /// Repeated.
+        /// The statements that are repeated.
         body: Vec<Node>,
     },
     /// Both sides of a condition.
@@ -282,17 +282,17 @@ pub(crate) enum Node {
         cond: Vec<Compare>,
         /// Its place.
         site: u32,
-        /// As of a body.
+        /// Whether a statement inside may wait for other threads.
         blocking: bool,
-        /// When they do.
+        /// The statements for threads for which all conditions hold.
         then: Vec<Node>,
-        /// When one does not.
+        /// The statements for the other threads.
         otherwise: Vec<Node>,
     },
     /// All threads named (none: of the block) arrive.
     Barrier {
         /// Named threads.
-        crew: Option<usize>,
+        threads: Option<usize>,
         /// Its place.
         site: u32,
     },
@@ -302,13 +302,13 @@ pub(crate) enum Node {
 
 /// A synchronization statement.
 pub(crate) struct SyncNode {
-    /// What is done.
+    /// The operation.
     pub op: SyncOp,
     /// The mbarriers.
     pub view: Option<usize>,
-    /// The number.
+    /// The number of the statement, where it has one.
     pub number: Option<Index>,
-    /// What it may be.
+    /// What the atom allows the number to be.
     pub takes: Option<AtomNumber>,
     /// Threads that execute it together.
     pub group: usize,
@@ -317,13 +317,13 @@ pub(crate) struct SyncNode {
 }
 
 /// A spec without a body.
-pub(crate) struct Leaf {
+pub(crate) struct LeafSpec {
     /// Its place.
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
     /// Who executes it.
-    pub crew: usize,
+    pub threads: usize,
     /// Read operands.
     pub inputs: Vec<Source>,
     /// Written operands.
@@ -335,7 +335,7 @@ pub(crate) struct Leaf {
     pub ordered: bool,
     /// What it does.
     pub how: How,
-    /// The row that it names.
+    /// The atom that it names.
     pub atom: Option<String>,
 }
 
@@ -359,8 +359,8 @@ pub(crate) struct Literal {
 
 /// What a leaf does.
 pub(crate) enum How {
-    /// What the row of its atom says.
-    Row(BoundRow),
+    /// What the atom says.
+    Atom(BoundAtom),
     /// A bulk copy by each thread.
     Bulk(BoundBulk),
     /// What the spec means, for each group of threads.
@@ -381,7 +381,7 @@ pub(crate) struct Check {
     /// The spec.
     pub spec: SpecId,
     /// Who executes it.
-    pub crew: usize,
+    pub threads: usize,
     /// What it means.
     pub reference: Reference,
 }
@@ -408,12 +408,12 @@ impl Kernel<'_> {
             Node::Leaf(i) => {
                 let leaf = &self.leaves[*i];
                 match &leaf.how {
-                    How::Row(row) => row.group > 1 && row.window > 32,
-                    _ => self.crews[leaf.crew].spans_warps(),
+                    How::Atom(atom) => atom.group > 1 && atom.window > 32,
+                    _ => self.thread_tensors[leaf.threads].spans_warps(),
                 }
             }
-            Node::Body { crew, check, blocking, .. } => {
-                *blocking || check.is_some() && self.crews[*crew].spans_warps()
+            Node::Body { threads, check, blocking, .. } => {
+                *blocking || check.is_some() && self.thread_tensors[*threads].spans_warps()
             }
             Node::For { blocking, .. } | Node::If { blocking, .. } => *blocking,
             Node::Sync(sync) => {

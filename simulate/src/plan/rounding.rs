@@ -9,7 +9,7 @@
 //! instructions state: 4 roundings to the coarsest type, of factors, of probabilities, and of the result,
 //! all others to the type of sums; 2 as tensor cores may cut addends instead of rounding them.
 
-use super::{How, Kernel, Leaf, Node, RowOp, Source, Space};
+use super::{BoundOp, How, Kernel, LeafSpec, Node, Source, Space};
 use crate::denote::Meaning;
 use crate::num::unit_roundoff;
 use carbyne_atoms::ErrorBound;
@@ -25,7 +25,7 @@ struct Count {
     stated: f64,
 }
 
-/// The largest difference, as a part of the scale. `stated` are the errors of the rows that it uses.
+/// The largest difference, as a part of the scale. `stated` are the errors of the atoms that it uses.
 pub(super) fn largest_part(kernel: &Kernel<'_>, stated: &[ErrorBound]) -> f64 {
     let mut count = Count::default();
     nodes(kernel, &kernel.body, &mut Vec::new(), &mut count);
@@ -60,15 +60,15 @@ fn nodes(kernel: &Kernel<'_>, list: &[Node], loops: &mut Vec<(usize, u64)>, coun
     }
 }
 
-fn leaf(kernel: &Kernel<'_>, leaf: &Leaf, loops: &[(usize, u64)], count: &mut Count) {
+fn leaf(kernel: &Kernel<'_>, leaf: &LeafSpec, loops: &[(usize, u64)], count: &mut Count) {
     // Terms that one execution adds to an element; none of what only moves.
     let terms = match &leaf.how {
-        How::Row(row) => match row.op {
-            RowOp::Move | RowOp::Select | RowOp::Init(_) | RowOp::Shuffle { .. } => return,
-            RowOp::MatMul { extents, .. } => Some(extents[3] as f64),
-            RowOp::Reduction(..) => Some(row.reads.first().map_or(1, |r| r.reads.len()) as f64),
-            RowOp::Accumulate(_) => Some(kernel.n_blocks as f64),
-            RowOp::Unary(..) | RowOp::Binary(..) | RowOp::Tf32Away => None,
+        How::Atom(atom) => match atom.op {
+            BoundOp::Move | BoundOp::Select | BoundOp::Init(_) | BoundOp::Shuffle { .. } => return,
+            BoundOp::MatMul { extents, .. } => Some(extents[3] as f64),
+            BoundOp::Reduction(..) => Some(atom.reads.first().map_or(1, |r| r.reads.len()) as f64),
+            BoundOp::Accumulate(_) => Some(kernel.n_blocks as f64),
+            BoundOp::Unary(..) | BoundOp::Binary(..) | BoundOp::Tf32Away => None,
         },
         How::Meaning(meaning) => match meaning {
             Meaning::Move | Meaning::Select | Meaning::Init => return,

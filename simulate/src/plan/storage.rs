@@ -2,8 +2,8 @@
 
 use super::lower::{Lowering, open, unknown};
 use super::{
-    Checked, Crew, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,
-    View,
+    Checked, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,
+    ThreadTensor, View,
 };
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{Layout, LayoutError};
@@ -54,8 +54,8 @@ impl Lowering<'_, '_> {
                 };
                 let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
                 let (n, elected) = (self.kernel.n_threads, self.elected);
-                let crew = Crew::new(program, &self.vars, threads, n, elected)?;
-                let Some(squad) = crew.known() else {
+                let thread_tensor = ThreadTensor::new(program, &self.vars, threads, n, elected)?;
+                let Some(partition) = thread_tensor.known() else {
                     return Err(unknown(
                         span,
                         "who holds a tensor",
@@ -63,8 +63,8 @@ impl Lowering<'_, '_> {
                     ));
                 };
                 // Column-major over all levels, outermost first: groups vary fastest.
-                let order: Vec<u16> = (0..crew.group_size())
-                    .flat_map(|i| squad.groups.iter().map(move |g| g[i]))
+                let order: Vec<u16> = (0..thread_tensor.group_size())
+                    .flat_map(|i| partition.groups.iter().map(move |g| g[i]))
                     .collect();
                 let site = Site { line: 0, span: tensor.span };
                 self.kernel.dists.push(Dist::new(&tv, &order, size, site)?.part(part));
@@ -79,7 +79,7 @@ impl Lowering<'_, '_> {
         Ok(self.kernel.views.len() - 1)
     }
 
-    /// A tensor of which modes of extent 1 stand for all of the modes wanted; itself where nothing does.
+    /// A tensor whose modes of extent 1 are broadcast over the modes wanted; itself where none is.
     pub(super) fn spread_view(
         &mut self,
         id: TensorId,

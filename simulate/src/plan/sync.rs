@@ -1,4 +1,4 @@
-//! Synchronization statements bound to their rows.
+//! Synchronization statements bound to their atoms.
 
 use super::lower::Lowering;
 use super::{Checked, SyncNode};
@@ -16,12 +16,12 @@ impl Lowering<'_, '_> {
             (lo, hi, self.kernel.program.arena.divisor(n))
         });
         let peer = |t| self.kernel.program.tensors[t].peer;
-        let row = self
+        let atom = self
             .atoms
             .sync(sync.op, range, sync.tensor.and_then(peer).is_some())
             .map_err(|e| Box::new(e.diagnostic(span)))?;
-        let group = usize::try_from(row.group).unwrap_or(1);
-        let takes = row.numbers.first().copied();
+        let group = usize::try_from(atom.group).unwrap_or(1);
+        let takes = atom.numbers.first().copied();
         // A tensor map is only told to hardware.
         let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
         let view = own.map(|t| self.view(t, span)).transpose()?;

@@ -29,11 +29,11 @@ pub(crate) enum Space {
 
 /// A tensor ready to be accessed.
 pub(crate) struct View {
-    /// Which tensor.
+    /// The tensor of the program.
     pub tensor: TensorId,
     /// Its buffer.
     pub space: Space,
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// In scalars of the buffer.
     pub offset: Index,
@@ -207,7 +207,7 @@ impl Dist {
         Dist { starts, owners, by_thread }
     }
 
-    /// The owners of a tensor's elements where its modes of extent 1 stand for all of `modes`.
+    /// The owners of a tensor's elements where its modes of extent 1 are broadcast over `modes`.
     pub(crate) fn spread(&self, modes: &[i64], of: &[i64]) -> Self {
         let size = of.iter().product::<i64>();
         let mut starts = vec![0u32];

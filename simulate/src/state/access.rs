@@ -187,7 +187,7 @@ impl Block<'_> {
         }
     }
 
-    /// Writes the scalar at an offset, or puts a value to it.
+    /// Writes the scalar at an offset, or accumulates a value into it.
     pub(crate) fn put(
         &mut self,
         view: &View,
@@ -203,7 +203,7 @@ impl Block<'_> {
         }
     }
 
-    /// Puts a value to the scalar at an offset, by an operation that nothing divides.
+    /// Accumulates a value into the scalar at an offset, by an atomic operation.
     pub(crate) fn accumulate(
         &mut self,
         view: &View,

@@ -6,11 +6,11 @@ use carbyne_atoms::{BANKS, SECTOR_BYTES};
 /// What a statement did.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafCount {
-    /// How often a warp executed it (of rows of several warps, those together).
+    /// How often a warp executed it (of atoms of several warps, those together).
     pub executions: u64,
-    /// Accesses to shared memory; of rows only, and the bytes of bulk copies.
+    /// Accesses to shared memory; of atoms only, and the bytes of bulk copies.
     pub shared: BankCount,
-    /// Accesses to global memory; of rows only, and the bytes of bulk copies.
+    /// Accesses to global memory; of atoms only, and the bytes of bulk copies.
     pub global: SectorCount,
 }
 

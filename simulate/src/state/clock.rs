@@ -233,11 +233,11 @@ pub(crate) struct Who {
     pub thread: u16,
     /// Statement.
     pub site: u32,
-    /// Which execution of a statement; the lanes of one do not race with each other.
+    /// The number of the statement's execution. Lanes of one execution do not race with each other.
     pub serial: u32,
     /// The agent's time.
     pub time: u32,
-    /// How.
+    /// The proxy that it accesses memory by.
     pub proxy: Proxy,
     /// Where it is an asynchronous MatMul.
     pub issue: Option<Issue>,

@@ -17,7 +17,7 @@ pub(crate) type Shape = (usize, usize, carbyne_ir::scalar::Scalar);
 pub(crate) struct Issue {
     /// Its number, above 0.
     pub flight: u32,
-    /// Of its accumulator.
+    /// The shape of its accumulator.
     pub shape: Shape,
     /// The last execution before the warp's last fence.
     pub fence: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Flight {
 pub(crate) struct Flights {
     flights: BTreeMap<u32, Flight>,
     last: u32,
-    /// By warp.
+    /// The state of each warp.
     pub warps: Vec<Warp>,
 }
 

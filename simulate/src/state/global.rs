@@ -157,7 +157,7 @@ impl FromIterator<(u64, Written)> for Pages {
 pub(crate) struct GlobalMemory {
     /// Its name, without `%`.
     pub name: String,
-    /// Of its elements.
+    /// The scalar type of its elements.
     pub scalar: Scalar,
     /// Scalars.
     pub len: i64,
@@ -205,9 +205,9 @@ pub(crate) struct Page {
     copied: BTreeMap<usize, u32>,
 }
 
-/// Values put to an element by one operation.
+/// Values accumulated into an element by one operation.
 pub(crate) struct Sum {
-    /// Which.
+    /// The operation.
     pub op: AccumulateOp,
     /// In the block's order.
     pub values: Vec<Value>,
@@ -337,8 +337,8 @@ impl<'m> BlockGlobal<'m> {
         Ok(())
     }
 
-    /// Puts a value to the element at an offset inside by `combine`, the function of its type for the
-    /// operation.
+    /// Accumulates a value into the element at an offset inside by `combine`, the function of its type for
+    /// the operation.
     pub(crate) fn accumulate(
         &mut self,
         at: i64,
@@ -391,7 +391,7 @@ impl<'m> BlockGlobal<'m> {
         self.under_way.end_read(at, Some((agent, phases)));
     }
 
-    /// A copy of a statement writes an offset until it is complete, or puts a value to it.
+    /// A copy of a statement writes an offset until it is complete, or accumulates into it.
     pub(crate) fn begin_write(
         &mut self,
         at: i64,

@@ -51,11 +51,11 @@ struct Landing {
 /// What a phase lacks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unmet {
-    /// Which.
+    /// The number of the phase.
     pub phase: u64,
-    /// Arrivals.
+    /// Arrivals that are missing.
     pub arrivals: i64,
-    /// Bytes.
+    /// Bytes that are missing.
     pub bytes: i64,
 }
 

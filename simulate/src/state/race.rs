@@ -4,7 +4,7 @@
 //! An access conflicts with an earlier one of another thread, one of them writing, unless the accessing
 //! thread comes after it ([`super::clock`]). The lanes of one warp are threads like others: what one
 //! writes another may touch after a synchronization of the warp only. Accesses of one execution of one
-//! instruction do not conflict, nor do *accumulations* by one operation, which nothing divides: in whatever order
+//! instruction do not conflict, nor do *accumulations* by one operation, which are atomic: in whatever order
 //! they come, the result is the same but for rounding. With plain accesses, and by different operations, they do. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
 
 use super::clock::{MANY, Proxy, Who};

@@ -287,7 +287,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// Puts a value to an element by `combine`, the function of its type for the operation.
+    /// Accumulates a value into an element by `combine`, the function of its type for the operation.
     pub(crate) fn accumulate(
         &mut self,
         buffer: &SharedBuffer,

@@ -72,11 +72,11 @@ pub(crate) struct UnderWay {
 /// The copies that use an element.
 #[derive(Default)]
 struct Uses {
-    /// How many read it, and the statement of the last.
+    /// How many copies read it, and the statement of the last.
     reads: (u32, u32),
-    /// How many write it or put values to it.
+    /// How many copies write it or accumulate into it, and the statement of the last.
     writes: (u32, u32),
-    /// By which operation they put values to it.
+    /// The operation by which they accumulate into it.
     adds: Option<AccumulateOp>,
     /// Copies that have read it and arrived with an mbarrier: its agent, how many phases were complete, the statement.
     landed: Vec<(u16, u32, u32)>,
@@ -99,7 +99,8 @@ impl UnderWay {
         self.grows()
     }
 
-    /// A copy of a statement writes an element from now on, or puts a value to it. Whether there are more than ever.
+    /// A copy of a statement writes an element from now on, or accumulates into it. Returns whether more copies are
+    /// under way than ever.
     pub(crate) fn begin_write(&mut self, at: i64, site: u32, adds: Option<AccumulateOp>) -> bool {
         let uses = self.elements.entry(at).or_default();
         uses.writes = (uses.writes.0 + 1, site);
@@ -126,7 +127,7 @@ impl UnderWay {
         self.tidy(at);
     }
 
-    /// A copy has written an element, or put a value to it by the operation.
+    /// A copy has written an element, or accumulated into it by the returned operation.
     pub(crate) fn end_write(&mut self, at: i64) -> Option<AccumulateOp> {
         let uses = self.elements.get_mut(&at)?;
         uses.writes.0 = uses.writes.0.saturating_sub(1);
@@ -157,8 +158,8 @@ impl UnderWay {
     /// matters any more.
     ///
     /// # Errors
-    /// A copy from it or to it is under way, save one that puts values to it by that operation; or has read it, and is
-    /// not known to have.
+    /// A copy from it or to it is under way, except one that accumulates into it by that operation; or a copy has
+    /// read it, and that is not known to have happened before.
     pub(crate) fn before_write(
         &mut self,
         at: i64,

@@ -1,4 +1,4 @@
-//! Values put to memory by an operation that nothing divides, and copies of which a part is zeros: their races,
+//! Atomic accumulation into memory, and copies of which a part is zeros: their races,
 //! under every schedule, in a cluster, and what is counted of them.
 
 use crate::support::program;
@@ -41,7 +41,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
     )
 }
 
-const ROW: &str = " atom=red.shared.add.f32";
+const ATOM: &str = " atom=red.shared.add.f32";
 
 #[test]
 fn the_order_of_sums_does_not_count() {
@@ -50,7 +50,7 @@ fn the_order_of_sums_does_not_count() {
         array(&report, "B")
     };
     assert!(wanted.iter().any(|v| *v != 0));
-    for atom in ["", ROW] {
+    for atom in ["", ATOM] {
         for seed in 0..12 {
             let report = under(&sums(atom, "barrier"), Some(seed));
             let report = report.unwrap_or_else(|e| panic!("{atom} {seed}: {e} {}", e.label));
@@ -61,7 +61,7 @@ fn the_order_of_sums_does_not_count() {
 
 #[test]
 fn a_plain_access_races_with_sums_and_both_iterations_are_named() {
-    for atom in ["", ROW] {
+    for atom in ["", ATOM] {
         let text = sums(atom, "");
         let e = under(&text, None).err().unwrap();
         assert_eq!(e.code, Code::Race, "{e}");

@@ -1,4 +1,4 @@
-//! Operands whose modes of extent 1 stand for all of the output's, and literals.
+//! Operands whose modes of extent 1 are broadcast over the output's, and literals.
 
 use crate::support::{bad, good};
 use carbyne_ir::diag::Code;

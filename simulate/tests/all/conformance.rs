@@ -1,5 +1,5 @@
-//! The comparison of a device with the simulator: the simulator agrees with itself on every row, and a row
-//! that is wrong is found, with its lane and value. Of all rows a third is drawn, unless everything is run.
+//! The comparison of a device with the simulator: the simulator agrees with itself on every atom, and an atom
+//! that is wrong is found, with its lane and value. Of all atoms a third is drawn, unless everything is run.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Probe, corrupted, probe};
@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 
 type Found = BTreeMap<String, Vec<u64>>;
 
-/// A row's probe of some blocks, small.
-fn small(row: &Atom, table: &AtomTable, blocks: i64) -> Option<(Probe, Program)> {
+/// An atom's probe of some blocks, small.
+fn small(atom: &Atom, table: &AtomTable, blocks: i64) -> Option<(Probe, Program)> {
     // Large tiles have enough elements in one block.
-    let blocks = if row.group > 32 { 1 } else { blocks };
-    let made = probe(row, table, Choice { blocks, ..Choice::default() }).ok()?;
+    let blocks = if atom.group > 32 { 1 } else { blocks };
+    let made = probe(atom, table, Choice { blocks, ..Choice::default() }).ok()?;
     let program = support::program(&made.text);
     Some((made, program))
 }
 
-/// The rows that `test` draws, of those that differ in the number of columns alone two at most.
-fn rows(table: &AtomTable, test: &str) -> Vec<Atom> {
+/// The atoms that `test` draws, of those that differ in the number of columns alone two at most.
+fn atoms(table: &AtomTable, test: &str) -> Vec<Atom> {
     let tables = [table.clone()];
     let some = docs::series(&tables);
-    let some = some.iter().flat_map(|s| s.rows.iter().take(2));
+    let some = some.iter().flat_map(|s| s.atoms.iter().take(2));
     let drawn = |r: &&&Atom| testing::one_in(3, &format!("{test} {}", r.name));
     some.filter(drawn).map(|r| (*r).clone()).collect()
 }
@@ -38,7 +38,7 @@ fn device(program: &Program, probe: &Probe, table: &AtomTable, case: Case) -> Op
 }
 
 fn compared(
-    row: &Atom,
+    atom: &Atom,
     (program, probe): (&Program, &Probe),
     table: &AtomTable,
     case: Case,
@@ -46,62 +46,62 @@ fn compared(
 ) -> Compared {
     let arrays = conformance::given(probe, case);
     let expected = conformance::expected(program, probe, table, &arrays);
-    let expected = expected.unwrap_or_else(|e| panic!("{}: {e}: {}", row.name, e.label));
-    conformance::compare(row, probe, case, &arrays, &expected, found)
+    let expected = expected.unwrap_or_else(|e| panic!("{}: {e}: {}", atom.name, e.label));
+    conformance::compare(atom, probe, case, &arrays, &expected, found)
 }
 
 #[test]
 fn the_simulator_agrees_with_itself() {
     let table = AtomTable::new(Arch::Sm90a);
-    for row in &rows(&table, "agrees") {
-        let Some((probe, program)) = small(row, &table, 64) else { continue };
+    for atom in &atoms(&table, "agrees") {
+        let Some((probe, program)) = small(atom, &table, 64) else { continue };
         let mut n = 0;
-        for case in conformance::cases(row) {
+        for case in conformance::cases(atom) {
             let found = device(&program, &probe, &table, case).unwrap();
-            let result = compared(row, (&program, &probe), &table, case, &found);
-            assert_eq!(result.n_wrong, 0, "{} {case:?}: {:?}", row.name, result.first);
+            let result = compared(atom, (&program, &probe), &table, case, &found);
+            assert_eq!(result.n_wrong, 0, "{} {case:?}: {:?}", atom.name, result.first);
             n += result.elements;
         }
-        assert!(n > 0, "{}", row.name);
+        assert!(n > 0, "{}", atom.name);
     }
 }
 
 #[test]
-fn a_corrupted_row_is_found_with_its_place() {
+fn a_corrupted_atom_is_found_with_its_place() {
     let table = AtomTable::new(Arch::Sm90a);
     let (mut n, mut refused) = (0, 0);
-    for row in &rows(&table, "corrupted") {
-        let Some((probe, program)) = small(row, &table, 2) else { continue };
-        for wrong in corrupted(row) {
+    for atom in &atoms(&table, "corrupted") {
+        let Some((probe, program)) = small(atom, &table, 2) else { continue };
+        for wrong in corrupted(atom) {
             let wrong = table.clone().with(wrong);
             let found_in = |case: Case| {
                 let found = device(&program, &probe, &wrong, case)?;
-                Some(compared(row, (&program, &probe), &table, case, &found))
+                Some(compared(atom, (&program, &probe), &table, case, &found))
             };
             let results: Option<Vec<Compared>> =
-                conformance::cases(row).into_iter().map(found_in).collect();
+                conformance::cases(atom).into_iter().map(found_in).collect();
             // The simulator refuses what is no layout of the tile.
             let Some(results) = results else {
                 refused += 1;
                 continue;
             };
             let first = results.iter().flat_map(|r| &r.first).next();
-            let first = first.unwrap_or_else(|| panic!("{} is not found", row.name));
+            let first = first.unwrap_or_else(|| panic!("{} is not found", atom.name));
             let shown = first.to_string();
             assert!(shown.contains("found") && shown.contains("element ("), "{shown}");
             n += 1;
         }
     }
     let least = testing::count(30, 100);
-    assert!(n > least && refused > least, "{n} rows found, {refused} refused");
+    assert!(n > least && refused > least, "{n} atoms found, {refused} refused");
 }
 
 #[test]
 fn one_wrong_bit_is_one_wrong_element() {
     let table = AtomTable::new(Arch::Sm90a);
-    for row in &rows(&table, "bit") {
-        let Some((probe, program)) = small(row, &table, 64) else { continue };
-        let case = conformance::cases(row)[0];
+    for atom in &atoms(&table, "bit") {
+        let Some((probe, program)) = small(atom, &table, 64) else { continue };
+        let case = conformance::cases(atom)[0];
         let right = device(&program, &probe, &table, case).unwrap();
         let output = probe.operands.iter().find(|o| o.output.is_some()).unwrap();
         let name = output.output.as_ref().unwrap();
@@ -109,22 +109,22 @@ fn one_wrong_bit_is_one_wrong_element() {
         let decode = |v: u64| carbyne_simulate::num::decode(output.scalar, v);
         let plain = |v: &u64| {
             let magnitude = decode(*v).abs();
-            match row.error_bound() {
+            match atom.error_bound() {
                 Some(_) => (0.25..4.0).contains(&magnitude),
                 None => !magnitude.is_nan(),
             }
         };
-        // Quotients by numbers for which the row states nothing are not compared.
-        let stated = |b: &u64| row.error_bound().is_none_or(|e| e.covers(decode(*b)));
+        // Quotients by numbers for which the atom states nothing are not compared.
+        let stated = |b: &u64| atom.error_bound().is_none_or(|e| e.covers(decode(*b)));
         let last = conformance::given(&probe, case).pop_last().map_or(vec![], |(_, a)| a.values);
         let of = |(i, v): (usize, &u64)| plain(v) && last.get(i).is_none_or(&stated);
         let at = right[name].iter().enumerate().position(of).unwrap_or(0);
         let mut found = right.clone();
         found.get_mut(name).unwrap()[at] ^= 1 << (output.scalar.bits() - 1);
-        let result = compared(row, (&program, &probe), &table, case, &found);
-        assert_eq!(result.n_wrong, 1, "{} {:?}", row.name, result.first);
+        let result = compared(atom, (&program, &probe), &table, case, &found);
+        assert_eq!(result.n_wrong, 1, "{} {:?}", atom.name, result.first);
         let place = output.elements()[at].clone();
-        assert_eq!(result.first[0].element, place, "{}", row.name);
+        assert_eq!(result.first[0].element, place, "{}", atom.name);
         if let Some((thread, value)) = place.held_by {
             let text = format!("{}: thread {thread}, value {value}", output.name);
             assert!(result.first[0].to_string().starts_with(&text), "{}", result.first[0]);

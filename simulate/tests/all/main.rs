@@ -1,6 +1,7 @@
 //! Tests of the simulator, one program so that they link once.
 
 mod accumulate;
+mod atoms;
 mod broadcast;
 mod cluster;
 mod conformance;
@@ -16,7 +17,6 @@ mod programs;
 mod refusals;
 mod report;
 mod robust;
-mod rows;
 mod schedules;
 mod support;
 mod sync;

@@ -51,7 +51,7 @@ fn atoms_must_fit() {
         (
             "ld.global.b64",
             Code::AtomMismatch,
-            "operand S holds 1 elements a thread, the row takes 2",
+            "operand S holds 1 elements a thread, the atom takes 2",
         ),
         ("fma.f32", Code::AtomMismatch, "it computes MatMul"),
         ("ldmatrix.x4.b16", Code::AtomMismatch, "needs groups of 32 threads"),
@@ -69,7 +69,7 @@ fn atoms_must_fit() {
 }
 
 #[test]
-fn warps_execute_their_rows_whole() {
+fn warps_execute_their_atoms_whole() {
     let text = kernel(
         "Allocate %s:[16,16].f16.SH
   Allocate %x:[8].f16.RF
@@ -87,7 +87,7 @@ fn warps_execute_their_rows_whole() {
     let e = unverified(&all).err().unwrap();
     assert!(
         e.message.contains("%B[0] is never written"),
-        "the row runs, the kernel does nothing: {e}"
+        "the atom runs, the kernel does nothing: {e}"
     );
 }
 

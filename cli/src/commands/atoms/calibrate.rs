@@ -1,10 +1,10 @@
-//! `carbyne atoms calibrate --device`: cycles of rows, measured.
+//! `carbyne atoms calibrate --device`: cycles of atoms, measured.
 //!
-//! A row is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles an execution
+//! An atom is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles an execution
 //! are those until completion, and by a multiprocessor full of warps, where they are those of issue. Two
 //! kernels that differ in the length of the chain are timed, and the difference counts: what is around the
-//! chain cancels out. All operands are ones. A row is not measured where the machine code of the longer chain
-//! shows that a compiler has folded it, where the architecture emulates the row (what depends on factors alone
+//! chain cancels out. All operands are ones. An atom is not measured where the machine code of the longer chain
+//! shows that a compiler has folded it, where the architecture emulates the atom (what depends on factors alone
 //! is then done once), and where a sequence, which may take another way for special values, has come to one.
 
 use super::compile::{compile_text, outside};
@@ -13,7 +13,7 @@ use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
 use carbyne_atoms::probe::{Probe, Repeat, chain};
-use carbyne_atoms::{Arch, Atom, AtomTable, RowKind, limits};
+use carbyne_atoms::{Arch, Atom, AtomKind, AtomTable, limits};
 use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
 use carbyne_ir::program::{BufferId, Program};
@@ -39,14 +39,14 @@ const BATCH: usize = 16;
 
 /// One kernel to be timed.
 struct Chain {
-    row: usize,
-    /// Which of the four of a row: shorter or longer chain, by one warp or by many.
+    atom: usize,
+    /// Which of the four of an atom: shorter or longer chain, by one warp or by many.
     part: usize,
     probe: Probe,
     program: Program,
 }
 
-/// What the four kernels of a row gave.
+/// What the four kernels of an atom gave.
 #[derive(Clone, Default)]
 struct Measured {
     cycles: [Option<f64>; 4],
@@ -60,23 +60,23 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
     let gpu = Gpu::open(args.gpu).map_err(|d| outside(*d))?;
     let capability = gpu.info().capability;
     let own = Arch::ALL.iter().rev().find(|a| a.runs_on(capability, true));
-    let table = match (&args.rows.arch, own) {
+    let table = match (&args.atoms.arch, own) {
         (Some(name), _) => pipeline::table(name)?,
         (None, Some(arch)) => AtomTable::new(*arch),
         (None, None) => return Err(Failure::usage("the atom table does not know this GPU")),
     };
-    if let Some(name) = args.rows.rows.iter().find(|n| table.get(n).is_none()) {
+    if let Some(name) = args.atoms.names.iter().find(|n| table.get(n).is_none()) {
         return Err(super::unknown(name, std::slice::from_ref(&table)));
     }
-    let only = &args.rows.rows;
-    let rows: Vec<&Atom> = table
-        .rows()
+    let only = &args.atoms.names;
+    let atoms: Vec<&Atom> = table
+        .atoms()
         .iter()
         .filter(|r| only.is_empty() || only.iter().any(|n| n == r.name))
         .collect();
-    let (chains, mut unmeasured) = chains(&rows, &table)?;
+    let (chains, mut unmeasured) = chains(&atoms, &table)?;
     let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
-    let mut measured = vec![Measured::default(); rows.len()];
+    let mut measured = vec![Measured::default(); atoms.len()];
     for batch in chains.chunks(BATCH) {
         let kernels: Vec<_> = batch
             .iter()
@@ -94,7 +94,7 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
         let module = gpu.load(&binary).map_err(|d| outside(*d))?;
         for (chain, kernel) in batch.iter().zip(&kernels) {
             let patience = Duration::from_secs(args.timeout.into());
-            let to = &mut measured[chain.row];
+            let to = &mut measured[chain.atom];
             if let Binary::Cubin(bytes) = &binary {
                 to.instructions[chain.part] = n_instructions(bytes, &kernel.name);
             }
@@ -110,21 +110,21 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
     let schedulers = limits(table.arch).timing.schedulers;
     let mut found = serde_json::Map::new();
     let mut text = String::new();
-    for (row, m) in rows.iter().zip(&measured) {
-        if unmeasured.iter().any(|(name, _)| *name == row.name) {
+    for (atom, m) in atoms.iter().zip(&measured) {
+        if unmeasured.iter().any(|(name, _)| *name == atom.name) {
             continue;
         }
-        match cycles(row, m, schedulers) {
+        match cycles(atom, m, schedulers) {
             Ok((issue, completion, instructions)) => {
-                let old = row.cost;
+                let old = atom.cost;
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
                     "{}: issue {issue} (was {:.2}), completion {completion} (was {:.2}), {instructions} instructions",
-                    row.name, old.issue_cycles, old.completion_cycles
+                    atom.name, old.issue_cycles, old.completion_cycles
                 );
                 found.insert(
-                    row.name.to_owned(),
+                    atom.name.to_owned(),
                     json!({
                         "issue_cycles": issue,
                         "completion_cycles": completion,
@@ -132,13 +132,13 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
                     }),
                 );
             }
-            Err(why) => unmeasured.push((row.name, why)),
+            Err(why) => unmeasured.push((atom.name, why)),
         }
     }
     for (name, why) in &unmeasured {
         let _ = writeln!(text, "{name}: not measured: {why}");
     }
-    let _ = writeln!(text, "{} rows measured, {} not", found.len(), unmeasured.len());
+    let _ = writeln!(text, "{} atoms measured, {} not", found.len(), unmeasured.len());
     output::write(None, text.as_bytes(), io)?;
     let Some(path) = &args.output else { return Ok(()) };
     let info = gpu.info();
@@ -159,36 +159,36 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
 
 type Unmeasured = Vec<(&'static str, String)>;
 
-/// Lengths of a row's two chains. A long sequence shall stay in the instruction cache.
-fn lengths(row: &Atom) -> [i64; 2] {
-    match row.kind {
-        RowKind::Instruction => [8, 40],
-        RowKind::Sequence { .. } => [2, 10],
+/// Lengths of an atom's two chains. A long sequence shall stay in the instruction cache.
+fn lengths(atom: &Atom) -> [i64; 2] {
+    match atom.kind {
+        AtomKind::Instruction => [8, 40],
+        AtomKind::Sequence { .. } => [2, 10],
     }
 }
 
-/// The kernels of all rows, and the rows that have none.
-fn chains(rows: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured), Failure> {
+/// The kernels of all atoms, and the atoms that have none.
+fn chains(atoms: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured), Failure> {
     let (mut chains, mut unmeasured) = (vec![], vec![]);
-    for (i, row) in rows.iter().enumerate() {
-        if row.cost.emulated {
-            unmeasured.push((row.name, "it is emulated".to_owned()));
+    for (i, atom) in atoms.iter().enumerate() {
+        if atom.cost.emulated {
+            unmeasured.push((atom.name, "it is emulated".to_owned()));
             continue;
         }
-        let [short, long] = lengths(row);
+        let [short, long] = lengths(atom);
         let parts = [(short, 32), (long, 32), (short, FULL), (long, FULL)];
         for (part, (times, threads)) in parts.into_iter().enumerate() {
-            let made = match chain(row, table, threads, Repeat { rounds: ROUNDS, times }) {
+            let made = match chain(atom, table, threads, Repeat { rounds: ROUNDS, times }) {
                 Ok(made) => made,
                 Err(e) => {
-                    unmeasured.push((row.name, e.to_string()));
+                    unmeasured.push((atom.name, e.to_string()));
                     break;
                 }
             };
-            let name = format!("chain of {}", row.name);
+            let name = format!("chain of {}", atom.name);
             let source = Source { name, text: made.text.clone(), ..Source::default() };
             let program = pipeline::decomposed(&source, table)?.program;
-            chains.push(Chain { row: i, part, probe: made, program });
+            chains.push(Chain { atom: i, part, probe: made, program });
         }
     }
     Ok((chains, unmeasured))
@@ -253,14 +253,14 @@ fn timed(
 }
 
 /// Issue and completion cycles and machine instructions of one execution, to two digits after the point.
-fn cycles(row: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), String> {
+fn cycles(atom: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), String> {
     if let Some(e) = &m.error {
         return Err(e.clone());
     }
-    if m.special && matches!(row.kind, RowKind::Sequence { .. }) {
+    if m.special && matches!(atom.kind, AtomKind::Sequence { .. }) {
         return Err("a chain of it ends in zero, infinity or no number".to_owned());
     }
-    let [short, long] = lengths(row);
+    let [short, long] = lengths(atom);
     let more = (long - short) as f64;
     let [Some(a), Some(b), Some(c), Some(d)] = m.cycles else {
         return Err("a kernel is missing".to_owned());

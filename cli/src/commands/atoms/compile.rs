@@ -14,12 +14,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
-    let archs = match &args.rows.arch {
+    let archs = match &args.atoms.arch {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
-    super::known(&args.rows, &archs)?;
-    let probes = Probes::new(&args.rows, &archs)?;
+    super::known(&args.atoms, &archs)?;
+    let probes = Probes::new(&args.atoms, &archs)?;
     let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
     let emit = |_| if args.ptx { Emit::Ptx } else { Emit::Cubin };
     let folder = &args.output;

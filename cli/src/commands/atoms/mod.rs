@@ -41,16 +41,16 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-/// Whether each of the rows asked for is one of an architecture's.
-fn known(rows: &crate::args::Rows, archs: &[Arch]) -> Outcome {
+/// Checks that each of the chosen atoms is one of these architectures'.
+fn known(chosen: &crate::args::ChosenAtoms, archs: &[Arch]) -> Outcome {
     let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
-    match rows.rows.iter().find(|name| !tables.iter().any(|t| t.get(name).is_some())) {
+    match chosen.names.iter().find(|name| !tables.iter().any(|t| t.get(name).is_some())) {
         Some(name) => Err(unknown(name, &tables)),
         None => Ok(()),
     }
 }
 
-/// No row has the name.
+/// No atom has the name.
 pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
     let shown: String = name.chars().take(64).collect();
     let near = tables.last().map(|t| t.nearest_names(name)).unwrap_or_default();
@@ -65,12 +65,12 @@ pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
     )
 }
 
-/// All about one row, or about those that differ in the number of columns: what `docs/atoms.md` says of it for
+/// All about one atom, or about those that differ in the number of columns: what `docs/atoms.md` says of it for
 /// these architectures, and its operands drawn.
 fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
     let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))?;
-    let Some(row) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };
-    match tensor::atom(row) {
+    let Some(atom) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };
+    match tensor::atom(atom) {
         Ok(picture) => {
             out.push('\n');
             out.push_str(&text::text(&picture, color));
@@ -80,23 +80,23 @@ fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure>
     Ok(out)
 }
 
-/// The program that executes one row, on the newest of these architectures that has it.
+/// The program that executes one atom, on the newest of these architectures that has it.
 fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
-    let found = tables.iter().rev().find_map(|t| t.get(name).map(|row| (row, t)));
-    let Some((row, table)) = found else { return Err(unknown(name, tables)) };
-    let made = probe(row, table, Choice::default())
+    let found = tables.iter().rev().find_map(|t| t.get(name).map(|atom| (atom, t)));
+    let Some((atom, table)) = found else { return Err(unknown(name, tables)) };
+    let made = probe(atom, table, Choice::default())
         .map_err(|e| Failure::usage(format!("`{name}` has no program that executes it: {e}")))?;
     let source = Source { name: format!("probe of {name}"), text: made.text, ..Source::default() };
     Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 
-/// One line a row: name, operation, where it is. Those that differ in the number of columns share one.
+/// One line per atom: name, operation, where it is. Those that differ in the number of columns share one.
 fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
     let mut all = docs::series(tables);
     if let Some(spec) = spec {
-        let kind = |row: &Atom| row.op.spec_kind().map(|k| k.to_string());
+        let kind = |atom: &Atom| atom.op.spec_kind().map(|k| k.to_string());
         let mut known: Vec<String> = all.iter().filter_map(|s| kind(s.largest())).collect();
-        // `UnaryPointwise` stands for all of its operations.
+        // `UnaryPointwise` matches all of its operations.
         let is = |kind: String| kind == spec || kind.split('.').next() == Some(spec);
         all.retain(|s| kind(s.largest()).is_some_and(is));
         if all.is_empty() {
@@ -104,17 +104,17 @@ fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
             known.dedup();
             let shown: String = spec.chars().take(64).collect();
             return Err(Failure::usage_help(
-                format!("no row implements the spec `{shown}`"),
-                format!("those that rows implement are {}", known.join(", ")),
+                format!("no atom implements the spec `{shown}`"),
+                format!("those that atoms implement are {}", known.join(", ")),
             ));
         }
     }
     let lines: Vec<[String; 3]> = all
         .iter()
         .map(|s| {
-            let row = s.largest();
+            let atom = s.largest();
             let columns = s.columns().map_or(String::new(), |n| format!(", N = {n}"));
-            [s.title.clone(), s.op(), format!("{}{columns}", row.req)]
+            [s.title.clone(), s.op(), format!("{}{columns}", atom.req)]
         })
         .collect();
     let width = |i: usize| lines.iter().map(|l| l[i].len()).max().unwrap_or(0);

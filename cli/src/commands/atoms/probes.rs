@@ -1,9 +1,9 @@
-//! The probes of rows: programs, decomposed and printed, many kernels to a compilation.
+//! The probes of atoms: programs, decomposed and printed, many kernels to a compilation.
 //!
 //! A compilation is known by its architecture and a hash of its source, so that a file made elsewhere by
 //! another carbyne is not taken for it.
 
-use crate::args::Rows;
+use crate::args::ChosenAtoms;
 use crate::failure::{Failure, Source};
 use crate::pipeline;
 use carbyne_atoms::probe::operand::described;
@@ -16,9 +16,9 @@ use carbyne_simulate::conformance;
 /// Kernels of one compilation: more share the reading of headers, fewer leave work to every core.
 const BATCH: usize = 24;
 
-/// A row's probe, and the architectures whose row it is.
+/// An atom's probe, and the architectures whose atom it is.
 pub(super) struct Probed {
-    pub(super) row: Atom,
+    pub(super) atom: Atom,
     pub(super) probe: Probe,
     pub(super) program: Program,
     pub(super) variants: Vec<Variant>,
@@ -56,67 +56,74 @@ impl Batch {
 pub(super) struct Probes {
     pub(super) list: Vec<Probed>,
     pub(super) batches: Vec<Batch>,
-    /// Rows without a probe: name, architecture, reason.
+    /// Atoms without a probe: name, architecture, reason.
     pub(super) without: Vec<(&'static str, Arch, Unobservable)>,
 }
 
 impl Probes {
-    /// The probes of rows of these architectures.
+    /// The probes of atoms of these architectures.
     ///
     /// # Errors
     /// A probe that the compiler refuses, which is a defect.
-    pub(super) fn new(args: &Rows, archs: &[Arch]) -> Result<Self, Failure> {
-        let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|r| r == name);
+    pub(super) fn new(args: &ChosenAtoms, archs: &[Arch]) -> Result<Self, Failure> {
+        let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|r| r == name);
         let mut probes = Probes::default();
         for table in archs.iter().map(|a| AtomTable::new(*a)) {
             let mut of_arch = vec![];
             let tables = [table.clone()];
             for series in docs::series(&tables) {
-                for (i, row) in series.rows.iter().enumerate() {
-                    for choice in choices(row, i == 0) {
-                        match probe::probe(row, &table, choice) {
-                            Ok(made) => of_arch.push((*row, made)),
-                            Err(e) if wanted(row.name) => {
-                                probes.without.push((row.name, table.arch, e));
+                for (i, atom) in series.atoms.iter().enumerate() {
+                    for choice in choices(atom, i == 0) {
+                        match probe::probe(atom, &table, choice) {
+                            Ok(made) => of_arch.push((*atom, made)),
+                            Err(e) if wanted(atom.name) => {
+                                probes.without.push((atom.name, table.arch, e));
                             }
                             Err(_) => {}
                         }
                     }
                 }
             }
-            // Batches do not depend on which rows are wanted, so that files made for all of them serve.
+            // Batches do not depend on which atoms are wanted, so that files made for all of them serve.
             for chunk in of_arch.chunks(BATCH) {
-                if chunk.iter().any(|(row, _)| wanted(row.name)) {
+                if chunk.iter().any(|(atom, _)| wanted(atom.name)) {
                     probes.batch(chunk, &table)?;
                 }
             }
         }
-        for probed in probes.list.iter_mut().filter(|p| !wanted(p.row.name)) {
+        for probed in probes.list.iter_mut().filter(|p| !wanted(p.atom.name)) {
             probed.variants.clear();
         }
         Ok(probes)
     }
 
-    /// The number of the probe, which rows that differ in their costs alone share.
-    fn add(&mut self, row: &Atom, made: &Probe, table: &AtomTable) -> Result<usize, Failure> {
+    /// The number of the probe, which atoms that differ in their costs alone share.
+    fn add(&mut self, atom: &Atom, made: &Probe, table: &AtomTable) -> Result<usize, Failure> {
         let same =
-            |p: &Probed| p.probe == *made && Atom { cost: row.cost, ..p.row.clone() } == *row;
+            |p: &Probed| p.probe == *made && Atom { cost: atom.cost, ..p.atom.clone() } == *atom;
         if let Some(i) = self.list.iter().position(same) {
             return Ok(i);
         }
         let source = Source {
-            name: format!("probe of {}", row.name),
+            name: format!("probe of {}", atom.name),
             text: made.text.clone(),
             ..Source::default()
         };
         let program = pipeline::decomposed(&source, table)?.program;
-        self.list.push(Probed { row: row.clone(), probe: made.clone(), program, variants: vec![] });
+        self.list.push(Probed {
+            atom: atom.clone(),
+            probe: made.clone(),
+            program,
+            variants: vec![],
+        });
         Ok(self.list.len() - 1)
     }
 
-    fn batch(&mut self, rows: &[(&Atom, Probe)], table: &AtomTable) -> Result<(), Failure> {
-        let probes: Vec<usize> =
-            rows.iter().map(|(row, made)| self.add(row, made, table)).collect::<Result<_, _>>()?;
+    fn batch(&mut self, atoms: &[(&Atom, Probe)], table: &AtomTable) -> Result<(), Failure> {
+        let probes: Vec<usize> = atoms
+            .iter()
+            .map(|(atom, made)| self.add(atom, made, table))
+            .collect::<Result<_, _>>()?;
         let of = |i: &usize| {
             let program = &self.list[*i].program;
             program.kernels.first().map(|k| (program, *k))
@@ -149,14 +156,14 @@ impl Probes {
     }
 }
 
-/// How a row is executed: with its operands in each memory that they may lie in, and in each layout that a
-/// descriptor names, and setting its accumulator where it does. Of rows that differ in the number of
+/// How an atom is executed: with its operands in each memory that they may lie in, and in each layout that a
+/// descriptor names, and setting its accumulator where it does. Of atoms that differ in the number of
 /// columns alone the first is executed in every way.
-fn choices(row: &Atom, first: bool) -> Vec<Choice> {
+fn choices(atom: &Atom, first: bool) -> Vec<Choice> {
     let ways = |o: &carbyne_atoms::AtomOperand| o.memory.len().max(described(o).len());
-    let n = row.operands.iter().map(ways).max().filter(|_| first).unwrap_or(1);
-    let mut out: Vec<Choice> = (0..n).map(|pick| conformance::choice(row, pick)).collect();
-    if row.sets && first {
+    let n = atom.operands.iter().map(ways).max().filter(|_| first).unwrap_or(1);
+    let mut out: Vec<Choice> = (0..n).map(|pick| conformance::choice(atom, pick)).collect();
+    if atom.sets && first {
         out.extend(out.clone().into_iter().map(|c| Choice { set: true, ..c }));
     }
     out

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What became of one execution of a row for one architecture.
+/// What became of one execution of an atom for one architecture.
 pub(super) enum Verdict {
     /// It was executed as this kind of binary.
     Compared(&'static str, Box<Compared>),
@@ -16,11 +16,11 @@ pub(super) enum Verdict {
     Broken(String),
     /// It could not be executed.
     NotExecuted(String),
-    /// Nothing of it can be observed; it is part of what executes other rows, and compiles.
+    /// Nothing of it can be observed; it is part of what executes other atoms, and compiles.
     CompiledOnly(String),
 }
 
-/// All executions of a row for one architecture.
+/// All executions of an atom for one architecture.
 #[derive(Default)]
 struct Result {
     compared: Compared,
@@ -46,7 +46,8 @@ impl Result {
     }
 }
 
-struct Row {
+/// What was found of one atom.
+struct AtomReport {
     name: String,
     op: String,
     family: String,
@@ -54,7 +55,7 @@ struct Row {
     results: Vec<(Arch, Result)>,
 }
 
-impl Row {
+impl AtomReport {
     fn status(&self) -> &'static str {
         let any = |of: fn(&Result) -> bool| self.results.iter().any(|(_, r)| of(r));
         match () {
@@ -116,13 +117,13 @@ impl Row {
     }
 }
 
-/// What was found, by row in the order of the tables.
+/// What was found, by atom in the order of the tables.
 pub(super) struct Report {
     device: String,
     driver: (i32, i32),
     capability: (u32, u32),
     pub(super) compiler: Option<String>,
-    rows: Vec<Row>,
+    atoms: Vec<AtomReport>,
     /// Architectures that the GPU does not run, with the reason.
     absent: Vec<(Arch, String)>,
     order: BTreeMap<String, usize>,
@@ -135,17 +136,17 @@ impl Report {
             driver: info.driver,
             capability: info.capability,
             compiler: None,
-            rows: vec![],
+            atoms: vec![],
             absent: vec![],
             order: BTreeMap::new(),
         }
     }
 
-    /// Rows of an architecture of which nothing is executed.
+    /// Atoms of an architecture of which nothing is executed.
     pub(super) fn add_absent(&mut self, arch: Arch, only: &[String], why: &str) {
-        for row in AtomTable::new(arch).rows() {
-            if only.is_empty() || only.iter().any(|n| n == row.name) {
-                self.add(row.name, arch, Verdict::NotExecuted(why.to_owned()));
+        for atom in AtomTable::new(arch).atoms() {
+            if only.is_empty() || only.iter().any(|n| n == atom.name) {
+                self.add(atom.name, arch, Verdict::NotExecuted(why.to_owned()));
             }
         }
         self.absent.push((arch, why.to_owned()));
@@ -161,17 +162,17 @@ impl Report {
                 let family =
                     op.map(|o| o.spec_kind().map_or("statements".to_owned(), |k| k.to_string()));
                 let family = of(family);
-                self.rows.push(Row {
+                self.atoms.push(AtomReport {
                     name: name.to_owned(),
                     op: of(op.map(|o| o.to_string())),
                     family: family.split('.').next().unwrap_or_default().to_owned(),
                     results: vec![],
                 });
-                self.order.insert(name.to_owned(), self.rows.len() - 1);
-                self.rows.len() - 1
+                self.order.insert(name.to_owned(), self.atoms.len() - 1);
+                self.atoms.len() - 1
             }
         };
-        let results = &mut self.rows[i].results;
+        let results = &mut self.atoms[i].results;
         if !results.iter().any(|(a, _)| *a == arch) {
             results.push((arch, Result::default()));
         }
@@ -188,20 +189,20 @@ impl Report {
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.rows.iter().any(|r| r.status() == "failed")
+        self.atoms.iter().any(|r| r.status() == "failed")
     }
 
-    /// Rows by family and status.
+    /// Atoms by family and status.
     fn counts(&self) -> Vec<(&str, [usize; 4])> {
         let mut counts: Vec<(&str, [usize; 4])> = vec![];
-        for row in &self.rows {
-            let at = STATUS.iter().position(|s| *s == row.status()).unwrap_or(0);
-            match counts.iter_mut().find(|(f, _)| *f == row.family) {
+        for atom in &self.atoms {
+            let at = STATUS.iter().position(|s| *s == atom.status()).unwrap_or(0);
+            match counts.iter_mut().find(|(f, _)| *f == atom.family) {
                 Some((_, n)) => n[at] += 1,
                 None => {
                     let mut n = [0; 4];
                     n[at] = 1;
-                    counts.push((&row.family, n));
+                    counts.push((&atom.family, n));
                 }
             }
         }
@@ -221,22 +222,22 @@ impl Report {
     }
 
     pub(super) fn text(&self) -> String {
-        let width = self.rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
+        let width = self.atoms.iter().map(|r| r.name.len()).max().unwrap_or(0);
         let mut out = format!("{}\n", self.on());
-        for row in &self.rows {
-            let status = row.status();
+        for atom in &self.atoms {
+            let status = atom.status();
             // Writing to a string cannot fail.
-            let _ = write!(out, "{:width$}  {status}", row.name);
-            let verified = row.range(Result::is_verified);
+            let _ = write!(out, "{:width$}  {status}", atom.name);
+            let verified = atom.range(Result::is_verified);
             if !verified.is_empty() {
-                let n = row.elements();
-                let _ = write!(out, "  {verified}: {n} elements, {}", row.of_allowed());
+                let n = atom.elements();
+                let _ = write!(out, "  {verified}: {n} elements, {}", atom.of_allowed());
             }
             out.push('\n');
-            for reason in row.reasons() {
+            for reason in atom.reasons() {
                 let _ = writeln!(out, "{:width$}  {reason}", "");
             }
-            for (arch, r) in row.results.iter().filter(|(_, r)| r.compared.n_wrong > 0) {
+            for (arch, r) in atom.results.iter().filter(|(_, r)| r.compared.n_wrong > 0) {
                 let (wrong, n) = (r.compared.n_wrong, r.compared.elements);
                 let _ = writeln!(out, "{:width$}  {arch}: {wrong} of {n} elements are wrong", "");
                 for d in &r.compared.first {
@@ -256,7 +257,7 @@ impl Report {
 
     pub(super) fn json(&self) -> String {
         let mut out = String::new();
-        for row in &self.rows {
+        for atom in &self.atoms {
             let of_arch = |(arch, r): &(Arch, Result)| {
                 let c = &r.compared;
                 let differences: Vec<String> = c.first.iter().map(ToString::to_string).collect();
@@ -288,12 +289,12 @@ impl Report {
                     "compiled_only": r.is_unobserved(),
                 })
             };
-            let results: Vec<_> = row.results.iter().map(of_arch).collect();
+            let results: Vec<_> = atom.results.iter().map(of_arch).collect();
             let object = json!({
                 "kind": "row",
-                "row": row.name,
-                "computes": row.op,
-                "status": row.status(),
+                "row": atom.name,
+                "computes": atom.op,
+                "status": atom.status(),
                 "architectures": results,
             });
             let _ = writeln!(out, "{object}");
@@ -311,7 +312,7 @@ impl Report {
         for kind in ["cubin", "ptx"] {
             let ran = |a: &&Arch| {
                 let of = |(b, r): &(Arch, Result)| b == *a && r.kind == Some(kind);
-                self.rows.iter().any(|row| row.results.iter().any(of))
+                self.atoms.iter().any(|atom| atom.results.iter().any(of))
             };
             let archs: Vec<&str> = Arch::ALL.iter().filter(ran).map(|a| a.as_str()).collect();
             let what = if kind == "ptx" { "PTX that the driver compiled" } else { "machine code" };
@@ -324,19 +325,19 @@ impl Report {
         for (family, n) in self.counts() {
             let _ = writeln!(out, "| {family} | {} | {} | {} | {} |", n[0], n[1], n[2], n[3]);
         }
-        out.push_str("\n| row | | on | elements | error |\n| --- | --- | --- | --- | --- |\n");
-        for row in &self.rows {
-            let on = row.range(Result::is_verified);
-            let (error, elements) = (row.of_allowed(), row.elements());
+        out.push_str("\n| atom | | on | elements | error |\n| --- | --- | --- | --- | --- |\n");
+        for atom in &self.atoms {
+            let on = atom.range(Result::is_verified);
+            let (error, elements) = (atom.of_allowed(), atom.elements());
             let _ = writeln!(
                 out,
                 "| `{}` | {} | {on} | {elements} | {error} |",
-                row.name,
-                row.status()
+                atom.name,
+                atom.status()
             );
         }
         let reasons: Vec<String> = self
-            .rows
+            .atoms
             .iter()
             .flat_map(|r| r.reasons().into_iter().map(|why| format!("- `{}` on {why}\n", r.name)))
             .collect();
@@ -351,9 +352,9 @@ impl Report {
 const STATUS: [&str; 4] = ["verified", "failed", "compiled only", "not executable here"];
 
 const INTRODUCTION: &str = "\
-A row is verified where the GPU computes, element by element, what the simulator computes by the row: bit for
-bit where the row says how it rounds, and for sums of tensor cores on small integers; on other numbers, and for
-approximations, no farther from the exact result than the row allows. Each architecture's rows ran as that
+An atom is verified where the GPU computes, element by element, what the simulator computes by the atom: bit for
+bit where the atom says how it rounds, and for sums of tensor cores on small integers; on other numbers, and for
+approximations, no farther from the exact result than the atom allows. Each architecture's atoms ran as that
 architecture prints them.
 ";
 

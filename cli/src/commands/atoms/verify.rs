@@ -1,6 +1,6 @@
-//! `carbyne atoms verify --device`: rows of the table executed on a GPU, against the simulator.
+//! `carbyne atoms verify --device`: atoms of the table executed on a GPU, against the simulator.
 //!
-//! A row is executed as every architecture that has it prints it: as machine code where the GPU runs that,
+//! An atom is executed as every architecture that has it prints it: as machine code where the GPU runs that,
 //! else as PTX, which the driver compiles for the GPU. What it is given and how it is compared is
 //! `carbyne_simulate::conformance`'s.
 
@@ -25,17 +25,17 @@ use carbyne_simulate::device::{POISON, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes behind every tensor that no row may write.
+/// Bytes behind every tensor that no atom may write.
 const GUARD: usize = 256;
 
 pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     let gpu = Gpu::open(args.gpu).map_err(|d| outside(*d))?;
     let capability = gpu.info().capability;
-    let wanted = match &args.rows.arch {
+    let wanted = match &args.atoms.arch {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
-    super::known(&args.rows, &wanted)?;
+    super::known(&args.atoms, &wanted)?;
     let (archs, others): (Vec<Arch>, Vec<Arch>) =
         wanted.into_iter().partition(|a| a.runs_on(capability, false));
     let emit = |arch: Arch| if arch.runs_on(capability, true) { Emit::Cubin } else { Emit::Ptx };
@@ -43,9 +43,9 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     for arch in others {
         let (name, (major, minor)) = (&gpu.info().name, capability);
         let why = format!("{name}, of compute capability {major}.{minor}, does not run it");
-        report.add_absent(arch, &args.rows.rows, &why);
+        report.add_absent(arch, &args.atoms.names, &why);
     }
-    let probes = Probes::new(&args.rows, &archs)?;
+    let probes = Probes::new(&args.atoms, &archs)?;
     let wrong = args.corrupt.as_deref().map(|name| Wrong::new(name, &probes)).transpose()?;
     let mut binaries = Binaries::new(args, &probes, emit, &mut report)?;
     for (name, arch, why_not) in &probes.without {
@@ -62,11 +62,11 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     let patience = Duration::from_secs(args.timeout.into());
     let mut device = Device { modules: BTreeMap::new(), gpu: Some(gpu), number: args.gpu };
     let mut hangs = None;
-    'rows: for (i, probed) in probes.list.iter().enumerate() {
+    'atoms: for (i, probed) in probes.list.iter().enumerate() {
         if probed.variants.is_empty() {
             continue;
         }
-        for case in conformance::cases(&probed.row) {
+        for case in conformance::cases(&probed.atom) {
             let given = Given::new(probed, case, wrong.as_ref())?;
             for variant in &probed.variants {
                 let binary = binaries.of(&probes, i, variant, emit);
@@ -86,9 +86,9 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
                         }
                     }
                 };
-                report.add(probed.row.name, variant.arch, done);
+                report.add(probed.atom.name, variant.arch, done);
                 if hangs.is_some() {
-                    break 'rows;
+                    break 'atoms;
                 }
             }
         }
@@ -105,7 +105,7 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
     }
 }
 
-/// The table with one row that is wrong on purpose, for the simulator only.
+/// The table with one atom that is wrong on purpose, for the simulator only.
 struct Wrong {
     name: &'static str,
     table: AtomTable,
@@ -113,22 +113,22 @@ struct Wrong {
 
 impl Wrong {
     fn new(name: &str, probes: &Probes) -> Result<Self, Failure> {
-        let unknown = || Failure::usage(format!("no row `{name}` is executed here"));
-        let of_name = |p: &&Probed| p.row.name == name && !p.variants.is_empty();
+        let unknown = || Failure::usage(format!("no atom `{name}` is executed here"));
+        let of_name = |p: &&Probed| p.atom.name == name && !p.variants.is_empty();
         let probed = probes.list.iter().find(of_name).ok_or_else(unknown)?;
         let arch = probed.variants.first().ok_or_else(unknown)?.arch;
-        let case = conformance::cases(&probed.row).first().copied().ok_or_else(unknown)?;
+        let case = conformance::cases(&probed.atom).first().copied().ok_or_else(unknown)?;
         let arrays = conformance::given(&probed.probe, case);
         let table = AtomTable::new(arch);
         let executes = |table: &AtomTable| {
             conformance::expected(&probed.program, &probed.probe, table, &arrays).is_ok()
         };
-        let tables = corrupted(&probed.row).into_iter().map(|row| table.clone().with(row));
+        let tables = corrupted(&probed.atom).into_iter().map(|atom| table.clone().with(atom));
         match tables.into_iter().find(executes) {
-            Some(table) => Ok(Wrong { name: probed.row.name, table }),
+            Some(table) => Ok(Wrong { name: probed.atom.name, table }),
             None => Err(Failure::usage_help(
                 format!("no two strides of `{name}` can be exchanged"),
-                "choose a row of several threads or values, such as `ldmatrix.x4.b16`",
+                "choose an atom of several threads or values, such as `ldmatrix.x4.b16`",
             )),
         }
     }
@@ -148,10 +148,10 @@ impl<'p> Given<'p> {
         let Probed { probe, program, .. } = probed;
         let arch = probed.variants.first().map_or(Arch::Sm90a, |v| v.arch);
         let table = AtomTable::new(arch);
-        let simulated = wrong.filter(|w| w.name == probed.row.name).map_or(&table, |w| &w.table);
+        let simulated = wrong.filter(|w| w.name == probed.atom.name).map_or(&table, |w| &w.table);
         let arrays = conformance::given(probe, case);
         let about =
-            |d: Box<Diagnostic>| outside(d.note(format!("in the probe of `{}`", probed.row.name)));
+            |d: Box<Diagnostic>| outside(d.note(format!("in the probe of `{}`", probed.atom.name)));
         let expected = conformance::expected(program, probe, simulated, &arrays).map_err(about)?;
         let options = Options { arrays: arrays.clone(), ..Options::default() };
         let trial = Trial::new(program, &table, &options).map_err(about)?;
@@ -159,8 +159,8 @@ impl<'p> Given<'p> {
     }
 
     fn compared(&self, found: &BTreeMap<String, Vec<u64>>) -> Compared {
-        let Probed { row, probe, .. } = self.probed;
-        compare(row, probe, self.case, &self.arrays, &self.expected, found)
+        let Probed { atom, probe, .. } = self.probed;
+        compare(atom, probe, self.case, &self.arrays, &self.expected, found)
     }
 }
 
@@ -324,7 +324,7 @@ impl Device {
             let buffer = &program.buffers[*id];
             if guard.iter().any(|b| *b != POISON) {
                 let text = format!("it writes behind `%{}`", buffer.name);
-                let help = "report this: the row's probe reaches outside, or the row does";
+                let help = "report this: the atom's probe reaches outside, or the atom does";
                 let d = Diagnostic::new(Code::SimOutOfBounds, buffer.span, text);
                 return Err(Box::new(d.help(help)));
             }

@@ -113,7 +113,7 @@ impl<'p> Planner<'p> {
                             (memory(from), memory(to)) == (Some(Memory::Gl), Some(Memory::Sh));
                         // Into a tensor whose layout is open any row may be the one.
                         let open = to.is_some_and(|t| p.buffer_of(t).open);
-                        let rows = || table.rows().iter().any(|a| in_group(a.name));
+                        let rows = || table.atoms().iter().any(|a| in_group(a.name));
                         let row = || matching::match_any(p, *id, around, table).ok();
                         let unsaid = copies
                             && if open { rows() } else { row().is_some_and(|m| in_group(m.atom)) };

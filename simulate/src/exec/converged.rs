@@ -1,23 +1,23 @@
-//! Strands: threads of a block that execute the same statement, and where they are.
+//! Converged sets: threads of a block that execute the same statement under one active mask.
 //!
-//! A block begins as one strand. Where threads part and something inside may wait, whole warps go separate
-//! ways; where two strands come to the same place of the same iteration they are one again. A strand's place
-//! is a path: the statement at each depth, and the branch or iteration that leads to the next. Places are
-//! ordered as the program would be executed by one strand. A place once passed is never reached again,
-//! since iterations are part of it.
+//! A block begins as one converged set. Where control flow diverges and a statement inside may wait, whole
+//! warps go separate ways. Two sets that reach the same position of the same iteration reconverge. The
+//! position of a set is a path: the statement at each depth, and the branch or iteration that leads to the
+//! next. Positions are ordered as a single set would execute them. A position once passed is never reached
+//! again, since iterations are part of it.
 
 use crate::index::LoopValue;
 use crate::plan::{Mask, Node};
 use std::cmp::Ordering;
 
-/// Threads that are at one place.
+/// Threads that are at one position, with the active mask of each statement list around them.
 #[derive(Clone)]
-pub(super) struct Strand<'k> {
+pub(super) struct ConvergedSet<'k> {
     /// Block of the cluster.
     pub rank: usize,
     /// The statement lists that it is in, the innermost last.
     pub frames: Vec<Frame<'k>>,
-    /// Loop variables.
+    /// Values of the loop variables.
     pub loops: Vec<LoopValue>,
     /// Whether it can go on.
     pub status: Status,
@@ -25,14 +25,14 @@ pub(super) struct Strand<'k> {
     pub alone: bool,
 }
 
-/// A list of statements that a strand is in.
+/// A list of statements that a converged set is in.
 #[derive(Clone)]
 pub(super) struct Frame<'k> {
     /// The list.
     pub nodes: &'k [Node],
     /// The statement it is at or in.
     pub at: usize,
-    /// Its threads here.
+    /// The active mask: the threads that execute the list.
     pub mask: Mask,
     /// What the list is.
     pub kind: Kind<'k>,
@@ -43,9 +43,9 @@ pub(super) struct Frame<'k> {
 pub(super) enum Kind<'k> {
     /// The kernel's body.
     Root,
-    /// A branch of a condition; `otherwise` are threads of the same warps that take the other one next.
+    /// A branch of a condition. The threads in `otherwise`, of the same warps, take the other branch next.
     Branch {
-        /// Whether it is the second.
+        /// Whether it is the second branch.
         second: bool,
         /// The other branch and its threads.
         otherwise: Option<(&'k [Node], Mask)>,
@@ -54,30 +54,30 @@ pub(super) enum Kind<'k> {
     Body,
     /// One iteration of a loop.
     Loop {
-        /// Which.
+        /// The number of the iteration, from 0.
         trip: u64,
         /// One past the last value, the same for all threads or one for each.
         end: LoopValue,
     },
 }
 
-/// Whether a strand can go on.
+/// Whether a converged set can go on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Status {
-    /// It can.
+    /// It can go on.
     Ready,
-    /// Its statement needs more threads, which may still come.
+    /// Its statement needs more threads, which may still arrive.
     Meeting,
-    /// For what its synchronization statement names.
+    /// It waits for what its synchronization statement names.
     Waiting,
-    /// At a barrier of these threads.
+    /// It waits at a barrier of these threads.
     Barrier(Mask),
 }
 
-impl<'k> Strand<'k> {
-    /// All threads of a block, before the first statement.
+impl<'k> ConvergedSet<'k> {
+    /// The set of all threads of a block, before the first statement.
     pub(super) fn new(rank: usize, nodes: &'k [Node], mask: Mask, n_loops: usize) -> Self {
-        Strand {
+        ConvergedSet {
             rank,
             frames: vec![Frame { nodes, at: 0, mask, kind: Kind::Root }],
             loops: vec![LoopValue::Uniform(0); n_loops],
@@ -86,12 +86,12 @@ impl<'k> Strand<'k> {
         }
     }
 
-    /// The innermost list; none when the strand has ended.
+    /// The innermost list. None when the set has ended.
     pub(super) fn top(&mut self) -> Option<&mut Frame<'k>> {
         self.frames.last_mut()
     }
 
-    /// Its threads.
+    /// The active mask of the innermost list.
     pub(super) fn mask(&self) -> Mask {
         self.frames.last().map_or(Mask::NONE, |f| f.mask)
     }
@@ -101,7 +101,7 @@ impl<'k> Strand<'k> {
         self.frames.first().map_or(Mask::NONE, |f| f.mask)
     }
 
-    /// Goes on to the next statement of its list.
+    /// Advances to the next statement of its list.
     pub(super) fn advance(&mut self) {
         (self.status, self.alone) = (Status::Ready, false);
         if let Some(frame) = self.frames.last_mut() {
@@ -109,8 +109,8 @@ impl<'k> Strand<'k> {
         }
     }
 
-    /// Takes the warps out into a strand of their own; none if there is nothing to take.
-    pub(super) fn part(&mut self, warps: u32) -> Option<Strand<'k>> {
+    /// Moves the warps into a converged set of their own. None if they have no active thread.
+    pub(super) fn part(&mut self, warps: u32) -> Option<ConvergedSet<'k>> {
         let mut other = self.clone();
         for (mine, theirs) in self.frames.iter_mut().zip(&mut other.frames) {
             theirs.mask = mine.mask.of_warps(warps);
@@ -127,20 +127,20 @@ impl<'k> Strand<'k> {
         (!other.mask().is_empty()).then_some(other)
     }
 
-    /// Where it is, compared with another of the same block.
-    pub(super) fn compare(&self, other: &Strand<'_>) -> Ordering {
+    /// Compares its position with that of another set of the same block.
+    pub(super) fn compare(&self, other: &ConvergedSet<'_>) -> Ordering {
         for (a, b) in self.frames.iter().zip(&other.frames) {
             let inside = a.kind.step().cmp(&b.kind.step()).then(a.at.cmp(&b.at));
             if inside != Ordering::Equal {
                 return inside;
             }
         }
-        // Who is inside a statement is later than who is about to begin it.
+        // A set inside a statement is ahead of one that is about to begin it.
         self.frames.len().cmp(&other.frames.len())
     }
 
-    /// Takes up another strand at the same place.
-    pub(super) fn join(&mut self, other: &Strand<'k>) {
+    /// Reconverges with another set at the same position.
+    pub(super) fn join(&mut self, other: &ConvergedSet<'k>) {
         for (mine, theirs) in self.frames.iter_mut().zip(&other.frames) {
             match (&mut mine.kind, &theirs.kind) {
                 (Kind::Loop { end, .. }, Kind::Loop { end: other, .. }) => {
@@ -165,7 +165,7 @@ impl<'k> Strand<'k> {
 }
 
 impl Kind<'_> {
-    /// Which of the ways into the list was taken, in the order of execution.
+    /// The number of the branch or iteration that was entered, in the order of execution.
     fn step(&self) -> u64 {
         match self {
             Kind::Root | Kind::Body => 0,

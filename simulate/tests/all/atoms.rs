@@ -1,7 +1,7 @@
-//! Every row computes what its spec means, on random data; and no operand's layout can be exchanged for another
-//! without that being noticed. Both on an architecture that is drawn, or on all that have the row.
+//! Every atom computes what its spec means, on random data; and no operand's layout can be exchanged for another
+//! without that being noticed. Both on an architecture that is drawn, or on all that have the atom.
 //!
-//! A row's probe brings operands where the row wants them and runs it as the body of the spec that it
+//! An atom's probe brings operands where the atom wants them and runs it as the body of the spec that it
 //! implements; the simulator compares the two.
 
 use crate::support;
@@ -14,65 +14,66 @@ use carbyne_ir::testing;
 use carbyne_simulate::conformance;
 use carbyne_simulate::{Array, Inputs, Options, simulate};
 
-/// The row's probe; none for statements, and bulk copies, which are no tile of a spec.
-fn of(row: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
-    match probe(row, table, Choice { pick, set, ..Choice::default() }) {
+/// The atom's probe; none for statements, and bulk copies, which are no tile of a spec.
+fn of(atom: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
+    match probe(atom, table, Choice { pick, set, ..Choice::default() }) {
         // Those are below, with statements.
-        Ok(_) if row.extent != Extent::Tile || row.op.spec_kind().is_none() => None,
+        Ok(_) if atom.extent != Extent::Tile || atom.op.spec_kind().is_none() => None,
         Ok(made) => Some(made),
         Err(Unobservable::Statement(_) | Unobservable::Shadowed(_)) => None,
-        Err(e) => panic!("{}: {e}", row.name),
+        Err(e) => panic!("{}: {e}", atom.name),
     }
 }
 
-/// The different probes of a row. Of rows that differ in the number of columns alone the first has all.
-fn probes(row: &Atom, table: &AtomTable, first: bool) -> Vec<Probe> {
-    let sets: &[bool] = if row.sets && first { &[false, true] } else { &[false] };
-    let n = if first { n_picks(row) } else { 1 };
-    sets.iter().flat_map(|set| (0..n).filter_map(|pick| of(row, table, pick, *set))).collect()
+/// The different probes of an atom. Of atoms that differ in the number of columns alone the first has all.
+fn probes(atom: &Atom, table: &AtomTable, first: bool) -> Vec<Probe> {
+    let sets: &[bool] = if atom.sets && first { &[false, true] } else { &[false] };
+    let n = if first { n_picks(atom) } else { 1 };
+    sets.iter().flat_map(|set| (0..n).filter_map(|pick| of(atom, table, pick, *set))).collect()
 }
 
-/// Every row that is tested for this architecture, and whether it is the first of those that differ in the number of
+/// Every atom that is tested for this architecture, and whether it is the first of those that differ in the number of
 /// columns alone.
-fn rows(table: &AtomTable) -> Vec<(Atom, bool)> {
+fn atoms(table: &AtomTable) -> Vec<(Atom, bool)> {
     let tables = [table.clone()];
     let series = docs::series(&tables);
     let numbered = |s: &docs::Series<'_>| -> Vec<(Atom, bool)> {
-        s.rows.iter().enumerate().map(|(i, r)| ((*r).clone(), i == 0)).collect()
+        s.atoms.iter().enumerate().map(|(i, r)| ((*r).clone(), i == 0)).collect()
     };
-    let here = |s: &&docs::Series<'_>| drawn(s.rows[0].name, table.arch);
+    let here = |s: &&docs::Series<'_>| drawn(s.atoms[0].name, table.arch);
     series.iter().filter(here).flat_map(numbered).collect()
 }
 
 #[test]
-fn every_row_computes_what_its_spec_means() {
+fn every_atom_computes_what_its_spec_means() {
     let mut n = 0;
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        for (row, first) in rows(&table) {
-            for made in probes(&row, &table, first) {
+        for (atom, first) in atoms(&table) {
+            for made in probes(&atom, &table, first) {
                 let text = made.text;
                 let program = support::program(&text);
                 for inputs in [Inputs::Seed(5), Inputs::Ints(5)] {
                     let options = Options { inputs, ..Options::default() };
                     let report = simulate(&program, &table, &options).unwrap_or_else(|e| {
-                        panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label)
+                        panic!("{arch} {}: {e}: {}\n{text}", atom.name, e.label)
                     });
                     let k = &report.kernels[0];
                     // A shuffle means no more than itself, nor does a part of a Move.
-                    let alone = matches!(row.op, AtomOp::Shfl(_)) || row.number("valid").is_some();
+                    let alone =
+                        matches!(atom.op, AtomOp::Shfl(_)) || atom.number("valid").is_some();
                     assert_eq!(
                         (k.specs, k.unchecked.len()),
                         (u64::from(!alone), 1),
                         "{arch} {}\n{text}",
-                        row.name
+                        atom.name
                     );
                     if inputs == Inputs::Ints(5) {
                         // Two ways to compute a function of f64, of at most 2, round differently.
-                        let double = row.writes().all(|o| o.elem == Elem::Scalar(Scalar::F64));
-                        let near = double && row.error_bound().is_some();
+                        let double = atom.writes().all(|o| o.elem == Elem::Scalar(Scalar::F64));
+                        let near = double && atom.error_bound().is_some();
                         let most = if near { 4.0 * f64::EPSILON } else { 0.0 };
-                        assert!(k.max_error <= most, "{arch} {}: {}", row.name, k.max_error);
+                        assert!(k.max_error <= most, "{arch} {}: {}", atom.name, k.max_error);
                     }
                     n += 1;
                 }
@@ -83,19 +84,19 @@ fn every_row_computes_what_its_spec_means() {
 }
 
 #[test]
-fn every_bulk_row_copies() {
+fn every_bulk_atom_copies() {
     let mut n = 0;
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let here = |r: &&Atom| r.extent != Extent::Tile && drawn(r.name, *arch);
-        for row in table.rows().iter().filter(here) {
-            for pick in 0..n_picks(row) {
-                let made = probe(row, &table, Choice { pick, ..Choice::default() });
-                let text = made.unwrap_or_else(|e| panic!("{}: {e}", row.name)).text;
+        for atom in table.atoms().iter().filter(here) {
+            for pick in 0..n_picks(atom) {
+                let made = probe(atom, &table, Choice { pick, ..Choice::default() });
+                let text = made.unwrap_or_else(|e| panic!("{}: {e}", atom.name)).text;
                 let report = simulate(&support::program(&text), &table, &Options::default())
-                    .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", row.name, e.label));
+                    .unwrap_or_else(|e| panic!("{arch} {}: {e}: {}\n{text}", atom.name, e.label));
                 let k = &report.kernels[0];
-                assert!(k.checked && k.complete && k.max_error == 0.0, "{}\n{text}", row.name);
+                assert!(k.checked && k.complete && k.max_error == 0.0, "{}\n{text}", atom.name);
                 n += 1;
             }
         }
@@ -104,7 +105,7 @@ fn every_bulk_row_copies() {
 }
 
 /// The litmus of a statement without the statement.
-fn without(row: &Atom, text: &str) -> String {
+fn without(atom: &Atom, text: &str) -> String {
     // Bodies are not left empty.
     let lines = |is: &dyn Fn(&str) -> bool| -> String {
         let line = |(i, l): (usize, &str)| match is(l.trim()) {
@@ -113,7 +114,7 @@ fn without(row: &Atom, text: &str) -> String {
         };
         text.lines().enumerate().map(line).collect()
     };
-    match row.op {
+    match atom.op {
         AtomOp::Sync(op) => {
             let own = |l: &str| l.split('(').next() == Some(op.as_str());
             lines(&own)
@@ -129,34 +130,34 @@ fn every_litmus_passes_and_needs_its_statement() {
     let (mut n, mut unnoticed) = (0, vec![]);
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        for row in table.rows().iter().filter(|r| r.op.spec_kind().is_none()) {
-            let made = match probe(row, &table, Choice::default()) {
+        for atom in table.atoms().iter().filter(|r| r.op.spec_kind().is_none()) {
+            let made = match probe(atom, &table, Choice::default()) {
                 Ok(made) => made,
                 Err(Unobservable::Statement(why)) => {
-                    assert!(why.len() > 10, "{}", row.name);
+                    assert!(why.len() > 10, "{}", atom.name);
                     continue;
                 }
                 Err(Unobservable::Shadowed(better)) => {
-                    assert!(table.get(better).is_some_and(|r| r.op == row.op), "{}", row.name);
+                    assert!(table.get(better).is_some_and(|r| r.op == atom.op), "{}", atom.name);
                     continue;
                 }
-                Err(e) => panic!("{arch} {}: {e}", row.name),
+                Err(e) => panic!("{arch} {}: {e}", atom.name),
             };
-            for case in conformance::cases(row) {
+            for case in conformance::cases(atom) {
                 let arrays = conformance::given(&made, case);
                 let of = |text: &str| {
                     let program = support::program(text);
                     conformance::expected(&program, &made, &table, &arrays)
                 };
                 let right = of(&made.text).unwrap_or_else(|e| {
-                    panic!("{arch} {}: {e}: {}\n{}", row.name, e.label, made.text)
+                    panic!("{arch} {}: {e}: {}\n{}", atom.name, e.label, made.text)
                 });
-                assert!(!right.is_empty(), "{}", row.name);
-                assert!(right.values().flatten().all(Option::is_some), "{}", row.name);
-                let text = without(row, &made.text);
-                assert_ne!(text, made.text, "{}", row.name);
+                assert!(!right.is_empty(), "{}", atom.name);
+                assert!(right.values().flatten().all(Option::is_some), "{}", atom.name);
+                let text = without(atom, &made.text);
+                assert_ne!(text, made.text, "{}", atom.name);
                 if of(&text).is_ok_and(|other| other == right) {
-                    unnoticed.push(row.name);
+                    unnoticed.push(atom.name);
                 }
                 n += 1;
             }
@@ -174,18 +175,18 @@ fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
 }
 
 #[test]
-fn shuffles_do_what_the_leaf_without_a_row_does() {
+fn shuffles_do_what_the_leaf_without_an_atom_does() {
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let mut n = 0;
-        for row in table.rows().iter().filter(|r| matches!(r.op, AtomOp::Shfl(_))) {
-            let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
-            let by_meaning = text.replace(&format!(" atom={}", row.name), "");
+        for atom in table.atoms().iter().filter(|r| matches!(r.op, AtomOp::Shfl(_))) {
+            let Some(Probe { text, .. }) = of(atom, &table, 0, false) else { continue };
+            let by_meaning = text.replace(&format!(" atom={}", atom.name), "");
             assert_ne!(text, by_meaning);
             let right = written(&by_meaning, &table);
             assert!(right.as_ref().is_some_and(|r| r.iter().all(Option::is_some)), "{text}");
-            assert_eq!(written(&text, &table), right, "{arch} {}", row.name);
-            for wrong in corrupted(row) {
+            assert_eq!(written(&text, &table), right, "{arch} {}", atom.name);
+            for wrong in corrupted(atom) {
                 let name = format!("{arch}/{wrong:?}");
                 assert_ne!(written(&text, &table.clone().with(wrong)), right, "{name}");
             }
@@ -200,16 +201,16 @@ fn every_wrong_layout_is_noticed() {
     let (mut n, mut by_value) = (0, 0);
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        // Of rows that differ in the number of columns alone two are enough.
+        // Of atoms that differ in the number of columns alone two are enough.
         let tables = [table.clone()];
-        for row in docs::series(&tables).iter().flat_map(|s| s.rows.iter().take(2).copied()) {
+        for atom in docs::series(&tables).iter().flat_map(|s| s.atoms.iter().take(2).copied()) {
             // Shuffles are above.
-            if matches!(row.op, AtomOp::Shfl(_)) || !drawn(row.name, *arch) {
+            if matches!(atom.op, AtomOp::Shfl(_)) || !drawn(atom.name, *arch) {
                 continue;
             }
-            let Some(Probe { text, .. }) = of(row, &table, 0, false) else { continue };
+            let Some(Probe { text, .. }) = of(atom, &table, 0, false) else { continue };
             let program = support::program(&text);
-            for wrong in corrupted(row) {
+            for wrong in corrupted(atom) {
                 let name = format!("{arch}/{wrong:?}");
                 let table = table.clone().with(wrong);
                 let Err(e) = simulate(&program, &table, &Options::default()) else {

@@ -1,4 +1,4 @@
-//! A row of the table: what an instruction computes, with which threads, on which values, at what
+//! An atom, one entry of the table: what an instruction computes, with which threads, on which values, at what
 //! cost, and how it is written.
 //!
 //! Conventions that every consumer may rely on:
@@ -9,7 +9,7 @@
 //! - Tiles of a MatMul are A\[m,k\], B\[k,n\], D\[m,n\]; where l > 1 the batch l is the first mode:
 //!   A\[l,m,k\]. Tiles of a Move have their first mode consecutive in memory, and source and
 //!   destination share one tile: they name the same element by the same index. So do the operands
-//!   of unary and binary rows.
+//!   of unary and binary atoms.
 //! - A stride of 0 in the T mode of a read operand means that several threads name one element:
 //!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
 //!   keeps every address valid. Of a written operand it means that several threads hold the element;
@@ -28,7 +28,7 @@ use std::fmt;
 
 pub use crate::bound::ErrorBound;
 pub use crate::number::{AtomNumber, NumberForm};
-pub use crate::operand::{Access, Addressing, AsmClass, AtomOperand, Elem};
+pub use crate::operand::{Addressing, AsmClass, AtomOperand, Elem, OperandAccess};
 
 /// One instruction variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub struct Atom {
     pub numbers: Vec<AtomNumber>,
     /// When its outputs may be read.
     pub visibility: Visibility,
-    /// Of a statement: whether it hands registers to asynchronous rows, or back to the threads.
+    /// Of a statement: whether it hands registers to asynchronous atoms, or back to the threads.
     pub handover: Option<Handover>,
     /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
     pub sets: bool,
@@ -62,7 +62,7 @@ pub struct Atom {
     /// How it is written.
     pub template: Template,
     /// One instruction, or several that stand for one.
-    pub kind: RowKind,
+    pub kind: AtomKind,
     /// How results are rounded.
     pub rounding: Rounding,
     /// The document and section title that define it.
@@ -93,15 +93,15 @@ impl Atom {
 
     /// Operands that are read, those also written included.
     pub fn reads(&self) -> impl Iterator<Item = &AtomOperand> {
-        self.operands.iter().filter(|o| o.access != Access::Write)
+        self.operands.iter().filter(|o| o.access != OperandAccess::Write)
     }
 
     /// Operands that are written, those also read included.
     pub fn writes(&self) -> impl Iterator<Item = &AtomOperand> {
-        self.operands.iter().filter(|o| o.access != Access::Read)
+        self.operands.iter().filter(|o| o.access != OperandAccess::Read)
     }
 
-    /// How far a result may be from the exact one beyond rounding, where the row states it.
+    /// How far a result may be from the exact one beyond rounding, where the atom states it.
     pub fn error_bound(&self) -> Option<ErrorBound> {
         match self.rounding {
             Rounding::Approximate(bound) | Rounding::MmaAligned(bound) => Some(bound),
@@ -120,13 +120,13 @@ impl Atom {
     }
 }
 
-/// What a row computes.
+/// What an atom computes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AtomOp {
-    /// D = S, element by element. Where the row has a number `valid`, only so many bytes of S are read, as
+    /// D = S, element by element. Where the atom has a number `valid`, only so many bytes of S are read, as
     /// `valid=` says in elements, and the others become 0.
     Move,
-    /// D = op(D, S), element by element, in a step of each that nothing divides.
+    /// D = op(D, S), element by element. The update of each element is atomic.
     Accumulate(AccumulateOp),
     /// D += A·B for each of `l` batches.
     MatMul {
@@ -175,7 +175,7 @@ pub enum BarrierScope {
 }
 
 impl AtomOp {
-    /// The spec that the row implements; none for statements between specs.
+    /// The spec that the atom implements; none for statements between specs.
     pub fn spec_kind(self) -> Option<SpecKind> {
         Some(match self {
             AtomOp::Move => SpecKind::Move,
@@ -215,20 +215,20 @@ impl fmt::Display for AtomOp {
     }
 }
 
-/// How much the operands of a row hold.
+/// How much the operands of an atom hold.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
     /// What their tiles say.
     Tile,
-    /// Any number of units, one after the other on both sides: `{bytes}` is how many bytes.
-    Run,
+    /// A contiguous vector of any number of units on both sides: `{bytes}` is how many bytes.
+    Vector,
     /// A box of a tensor map of so many modes. In global memory `{c0}`, `{c1}` and so on are the
     /// coordinates of its first element, the fastest mode first; in shared memory it is compact in that
     /// order, swizzled as the map says.
     Box(usize),
 }
 
-/// When the outputs of a row may be read by the threads that executed it.
+/// When the outputs of an atom may be read by the threads that executed it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Visibility {
     /// By the next statement.
@@ -248,17 +248,17 @@ pub enum Visibility {
     WgmmaGroup,
 }
 
-/// What a statement does with the registers of rows of [`Visibility::WgmmaGroup`].
+/// What a statement does with the registers of atoms of [`Visibility::WgmmaGroup`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Handover {
-    /// What the threads wrote to them before it is seen by the rows after it.
-    ToRows,
-    /// What the rows wrote to them is seen by the threads after it.
+    /// What the threads wrote to them before it is seen by the atoms after it.
+    ToAtoms,
+    /// What the atoms wrote to them is seen by the threads after it.
     ToThreads,
 }
 
-/// What one execution by one warp costs (a row of one thread is executed by 32 at once; the four warps of a
-/// row of 128 each take that long, side by side). Operands that may lie in registers or memory are counted
+/// What one execution by one warp costs (an atom of one thread is executed by 32 at once; the four warps of an
+/// atom of 128 each take that long, side by side). Operands that may lie in registers or memory are counted
 /// as registers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Cost {
@@ -266,7 +266,7 @@ pub struct Cost {
     pub issue_cycles: f64,
     /// Cycles from issue until the outputs are there.
     pub completion_cycles: f64,
-    /// What a multiprocessor does at most per cycle by this row.
+    /// What a multiprocessor does at most per cycle by this atom.
     pub per_sm_per_cycle: Rate,
     /// Whether the architecture takes the instruction and has no unit for it: its assembler writes
     /// a sequence of others, many times slower.
@@ -293,9 +293,9 @@ impl Rate {
     }
 }
 
-/// Whether a row is one instruction.
+/// Whether an atom is one instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RowKind {
+pub enum AtomKind {
     /// One machine instruction, or the same one for each value.
     Instruction,
     /// Several, or a library function.
@@ -319,7 +319,7 @@ pub enum Rounding {
     /// a·b + c is rounded once, to nearest even; a sum over k is a chain of these.
     Fused,
     /// The result is no farther from the exact one than the bound says. The simulator rounds the exact
-    /// result to nearest even; comparisons with a device, and of a body that uses the row with what its
+    /// result to nearest even; comparisons with a device, and of a body that uses the atom with what its
     /// spec means, allow for the bound.
     Approximate(ErrorBound),
     /// Of integers: products and sums are exact, and the accumulator keeps their low bits.

@@ -1,5 +1,5 @@
-//! Every row prints as a leaf and compiles for every architecture that has it. Unless everything is run, for one of
-//! them, and of rows that differ in the number of columns alone a quarter.
+//! Every atom prints as a leaf and compiles for every architecture that has it. Unless everything is run, for one of
+//! them, and of atoms that differ in the number of columns alone a quarter.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};
@@ -13,14 +13,14 @@ use carbyne_ir::scalar::Memory;
 use carbyne_ir::testing;
 use std::sync::Arc;
 
-/// A program that executes the row, of a kernel that is numbered where the row has no probe.
-fn text_of(row: &Atom, table: &AtomTable, choice: Choice, number: usize) -> String {
-    match probe(row, table, choice) {
+/// A program that executes the atom, of a kernel that is numbered where the atom has no probe.
+fn text_of(atom: &Atom, table: &AtomTable, choice: Choice, number: usize) -> String {
+    match probe(atom, table, choice) {
         Ok(made) => made.text,
         Err(Unobservable::Statement(_) | Unobservable::Shadowed(_)) => {
             let name = format!("statement{number}");
-            match row.op {
-                AtomOp::Sync(op) => statement(&name, &with_numbers(row, op.usage())),
+            match atom.op {
+                AtomOp::Sync(op) => statement(&name, &with_numbers(atom, op.usage())),
                 AtomOp::Barrier(scope) => statement(&name, barrier(scope)),
                 AtomOp::Elect => statement(&name, "fence.async").replace(
                     "<<<#grid, #cta>>> (%b)",
@@ -29,7 +29,7 @@ fn text_of(row: &Atom, table: &AtomTable, choice: Choice, number: usize) -> Stri
                 op => panic!("{op} is no statement"),
             }
         }
-        Err(e) => panic!("{}: {e}", row.name),
+        Err(e) => panic!("{}: {e}", atom.name),
     }
 }
 
@@ -53,26 +53,26 @@ fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Comp
 }
 
 #[test]
-fn every_row_compiles() {
+fn every_atom_compiles() {
     for &arch in Arch::ALL {
         let table = AtomTable::new(arch);
         let tables = [table.clone()];
         let mut texts = vec![];
         for series in docs::series(&tables) {
-            if !drawn(series.rows[0].name, arch) {
+            if !drawn(series.atoms[0].name, arch) {
                 continue;
             }
-            for (i, row) in series.rows.iter().enumerate() {
-                if i > 0 && !testing::one_in(4, row.name) {
+            for (i, atom) in series.atoms.iter().enumerate() {
+                if i > 0 && !testing::one_in(4, atom.name) {
                     continue;
                 }
-                // Of rows that differ in the number of columns alone the first is compiled with every choice.
-                let n = if i == 0 { n_picks(row) } else { 1 };
-                let sets: &[bool] = if row.sets && i == 0 { &[false, true] } else { &[false] };
+                // Of atoms that differ in the number of columns alone the first is compiled with every choice.
+                let n = if i == 0 { n_picks(atom) } else { 1 };
+                let sets: &[bool] = if atom.sets && i == 0 { &[false, true] } else { &[false] };
                 for (pick, set) in (0..n).flat_map(|pick| sets.iter().map(move |set| (pick, *set)))
                 {
                     let choice = Choice { pick, set, ..Choice::default() };
-                    let text = text_of(row, &table, choice, texts.len());
+                    let text = text_of(atom, &table, choice, texts.len());
                     if !texts.contains(&text) {
                         texts.push(text);
                     }
@@ -99,9 +99,9 @@ fn barrier(scope: BarrierScope) -> &'static str {
     }
 }
 
-/// The statement with the smallest number that the row takes.
-fn with_numbers(row: &Atom, mut usage: String) -> String {
-    for n in &row.numbers {
+/// The statement with the smallest number that the atom takes.
+fn with_numbers(atom: &Atom, mut usage: String) -> String {
+    for n in &atom.numbers {
         let least = (n.least + n.multiple - 1) / n.multiple * n.multiple;
         usage = usage.replace(&format!("{})", n.name), &format!("{least})"));
     }
@@ -120,15 +120,15 @@ fn statement(name: &str, usage: &str) -> String {
     )
 }
 
-/// The program with the row, all of whose operands come and go.
-fn kept(row: &Atom, table: &AtomTable) -> String {
-    text_of(row, table, Choice { give_back: true, ..Choice::default() }, 0)
+/// The program with the atom, all of whose operands come and go.
+fn kept(atom: &Atom, table: &AtomTable) -> String {
+    text_of(atom, table, Choice { give_back: true, ..Choice::default() }, 0)
 }
 
-/// The program without the row: its operands come and go.
-fn idle(row: &Atom, table: &AtomTable) -> String {
-    let leaf = format!(" atom={}", row.name);
-    let text = kept(row, table).replace("@probe", "@idle");
+/// The program without the atom: its operands come and go.
+fn idle(atom: &Atom, table: &AtomTable) -> String {
+    let leaf = format!(" atom={}", atom.name);
+    let text = kept(atom, table).replace("@probe", "@idle");
     // Bodies are not left empty.
     let line =
         |l: &str| if l.ends_with(&leaf) { "let idle = 0\n".to_owned() } else { format!("{l}\n") };
@@ -136,23 +136,23 @@ fn idle(row: &Atom, table: &AtomTable) -> String {
 }
 
 #[test]
-fn rows_are_emulated_where_the_table_says_so() {
+fn atoms_are_emulated_where_the_table_says_so() {
     for &arch in Arch::ALL {
         let table = AtomTable::new(arch);
         // Those that read shared memory are on units that nothing stands in for.
         let registers = |r: &Atom| r.operands.iter().all(|o| o.allows(Memory::Rf));
         let of_units =
             |r: &&Atom| matches!(r.op, AtomOp::MatMul { .. }) && r.is_collective() && registers(r);
-        let rows: Vec<&Atom> = table.rows().iter().filter(of_units).collect();
+        let atoms: Vec<&Atom> = table.atoms().iter().filter(of_units).collect();
         let both = |r: &&Atom| [kept(r, &table), idle(r, &table)];
-        let texts: Vec<String> = rows.iter().flat_map(both).collect();
+        let texts: Vec<String> = atoms.iter().flat_map(both).collect();
         let Some(kernels) = compiled(&texts, &table) else { return };
-        for (row, pair) in rows.iter().zip(kernels.chunks(2)) {
+        for (atom, pair) in atoms.iter().zip(kernels.chunks(2)) {
             let n = |i: usize| n_instructions(&pair[i].1.cubin, &pair[i].0).unwrap() as i64;
-            // A unit takes one to four steps for a row.
+            // A unit takes one to four steps for an atom.
             let own = n(0) - n(1);
-            assert!(own > 0, "{arch} {}: nothing is left of it", row.name);
-            assert_eq!(row.cost.emulated, own > 6, "{arch} {}: {own} instructions", row.name);
+            assert!(own > 0, "{arch} {}: nothing is left of it", atom.name);
+            assert_eq!(atom.cost.emulated, own > 6, "{arch} {}: {own} instructions", atom.name);
         }
     }
 }
@@ -162,10 +162,10 @@ fn chains_compile_with_clocks_around_them() {
     let table = AtomTable::new(Arch::Sm90a);
     let Some(nvrtc) = require_nvrtc() else { return };
     let mut chains = vec![];
-    for row in table.rows() {
+    for atom in table.atoms() {
         for times in [2, 6] {
-            let Ok(made) = chain(row, &table, 1024, Repeat { rounds: 4, times }) else { continue };
-            chains.push((row, support::resolve(&made.text)));
+            let Ok(made) = chain(atom, &table, 1024, Repeat { rounds: 4, times }) else { continue };
+            chains.push((atom, support::resolve(&made.text)));
         }
     }
     let mut grows = 0;
@@ -177,13 +177,13 @@ fn chains_compile_with_clocks_around_them() {
         let arch = table.arch.nvrtc_name();
         let made = nvrtc.compile(&source, arch, Emit::Cubin, &Options::default());
         let made = made.unwrap_or_else(|d| panic!("{d}\n{}", d.notes.join("\n")));
-        for (pair, rows) in kernels.chunks(2).zip(batch.chunks(2)) {
+        for (pair, atoms) in kernels.chunks(2).zip(batch.chunks(2)) {
             let n = |k: &CudaKernel| n_instructions(&made.cubin, &k.name).unwrap();
             // Emulation may be a subroutine.
-            let row = rows[0].0;
-            let unit = matches!(row.op, AtomOp::MatMul { .. }) && !row.cost.emulated;
+            let atom = atoms[0].0;
+            let unit = matches!(atom.op, AtomOp::MatMul { .. }) && !atom.cost.emulated;
             let more = n(&pair[1]) >= n(&pair[0]) + 4;
-            assert!(more || !unit, "{} is folded", row.name);
+            assert!(more || !unit, "{} is folded", atom.name);
             grows += usize::from(more);
         }
     }

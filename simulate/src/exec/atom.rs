@@ -1,9 +1,9 @@
-//! Executes a bound row: gathers its tiles from the lanes, computes, scatters the results.
+//! Executes a bound atom: gathers its tiles from the lanes, computes, scatters the results.
 
-use super::blame::{self, Access};
+use super::blame::{self, ElementAccess};
 use super::measure::Rounds;
 use super::{Runner, arith, shadow};
-use crate::plan::{BoundOperand, BoundRow, Checked, Leaf, Mask, RowOp, Slot, Source, Space};
+use crate::plan::{BoundAtom, BoundOp, BoundOperand, Checked, LeafSpec, Mask, Slot, Source, Space};
 use crate::state::clock::Proxy;
 use crate::state::{Issue, Tile, Value, Who};
 use carbyne_ir::scalar::Scalar;
@@ -38,40 +38,40 @@ impl Lanes<'_> {
 }
 
 impl Runner<'_> {
-    /// Executes a row for the active threads, warp by warp.
-    pub(super) fn row(
+    /// Executes an atom for the active threads, warp by warp.
+    pub(super) fn atom(
         &mut self,
         i: usize,
-        leaf: &Leaf,
-        row: &BoundRow,
+        leaf: &LeafSpec,
+        atom: &BoundAtom,
         active: &Mask,
     ) -> Checked<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         // What a statement does to its results is measured where they are made.
-        let measured = self.mode.statements || rounds(row).0 == Rounds::Decides;
-        let plain = row.private && !self.kernel.has_flights && !(measured && self.mode.shadows);
-        let done = match plain && self.privately(row, leaf.site, active, &mut scratch).is_some() {
+        let measured = self.mode.statements || rounds(atom).0 == Rounds::Decides;
+        let plain = atom.private && !self.kernel.has_flights && !(measured && self.mode.shadows);
+        let done = match plain && self.privately(atom, leaf.site, active, &mut scratch).is_some() {
             true => {
                 self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
                 let threads = active.threads().count() as u64;
-                self.counts.multiply_adds += threads * row.multiply_adds();
+                self.counts.multiply_adds += threads * atom.multiply_adds();
                 Ok(())
             }
-            false => self.row_with(i, leaf, row, active, &mut scratch),
+            false => self.atom_with(i, leaf, atom, active, &mut scratch),
         };
         self.scratch = scratch;
         done
     }
 
-    fn row_with(
+    fn atom_with(
         &mut self,
         i: usize,
-        leaf: &Leaf,
-        row: &BoundRow,
+        leaf: &LeafSpec,
+        atom: &BoundAtom,
         active: &Mask,
         scratch: &mut Scratch,
     ) -> Checked<()> {
-        let warps = row.window / 32;
+        let warps = atom.window / 32;
         for first_warp in (0..self.kernel.n_warps).step_by(warps) {
             let lanes = &active.0[first_warp..(first_warp + warps).min(32)];
             if lanes.iter().all(|l| *l == 0) {
@@ -82,16 +82,16 @@ impl Runner<'_> {
                 .collect();
             let base = (first_warp * 32) as u16;
             self.counts.leaves[i].executions += 1;
-            if row.group == 1 {
+            if atom.group == 1 {
                 // Each lane for itself; all read before any writes.
                 let threads: Vec<u16> =
                     (0..32).filter(|l| lanes[0] >> l & 1 == 1).map(|l| base + l).collect();
-                self.each_alone(i, row, &threads, first_warp, &mut whos, scratch)?;
+                self.each_alone(i, atom, &threads, first_warp, &mut whos, scratch)?;
                 continue;
             }
             let absent: u32 = lanes.iter().map(|l| l.count_zeros()).sum();
             if absent > 0 || lanes.len() < warps {
-                let why = match row.window {
+                let why = match atom.window {
                     32 => format!("{absent} lanes are absent, and its membermask names them"),
                     _ => format!("{absent} threads of the group that executes it are absent"),
                 };
@@ -99,18 +99,18 @@ impl Runner<'_> {
                 error.label = why;
                 return Err(error);
             }
-            if row.in_flight {
-                self.begin_flight(leaf, row, first_warp, &mut whos)?;
+            if atom.in_flight {
+                self.begin_flight(leaf, atom, first_warp, &mut whos)?;
             }
-            for instance in &row.instances {
+            for instance in &atom.instances {
                 let threads: Vec<u16> = instance.iter().map(|t| base + t).collect();
                 let mut lanes = Lanes { threads: &threads, first_warp, whos: &mut whos };
-                self.gather(i, row, &mut lanes, scratch, true)?;
-                compute(row, scratch, self.mode.shadows);
-                self.measure_row(i, row, &scratch.output);
-                self.scatter(i, row, &mut lanes, scratch, true)?;
+                self.gather(i, atom, &mut lanes, scratch, true)?;
+                compute(atom, scratch, self.mode.shadows);
+                self.measure_atom(i, atom, &scratch.output);
+                self.scatter(i, atom, &mut lanes, scratch, true)?;
                 self.read_on(leaf, &whos, scratch);
-                self.counts.multiply_adds += row.multiply_adds();
+                self.counts.multiply_adds += atom.multiply_adds();
             }
         }
         Ok(())
@@ -119,12 +119,12 @@ impl Runner<'_> {
     /// Begins a MatMul that goes on after its issue, of each of these warps.
     fn begin_flight(
         &mut self,
-        leaf: &Leaf,
-        row: &BoundRow,
+        leaf: &LeafSpec,
+        atom: &BoundAtom,
         first_warp: usize,
         whos: &mut [Who],
     ) -> Checked<()> {
-        let RowOp::MatMul { extents: [_, m, n, _], to, .. } = row.op else { return Ok(()) };
+        let BoundOp::MatMul { extents: [_, m, n, _], to, .. } = atom.op else { return Ok(()) };
         for (warp, who) in (first_warp..).zip(whos) {
             let Some(fence) = self.blocks[self.rank].flights.warps[warp].fence else {
                 return Err(blame::never_fenced(self.kernel, leaf.site));
@@ -141,7 +141,7 @@ impl Runner<'_> {
     }
 
     /// What a MatMul under way read of shared memory it reads until it is complete.
-    fn read_on(&mut self, leaf: &Leaf, whos: &[Who], scratch: &mut Scratch) {
+    fn read_on(&mut self, leaf: &LeafSpec, whos: &[Who], scratch: &mut Scratch) {
         if scratch.granules.is_empty() {
             return;
         }
@@ -154,30 +154,30 @@ impl Runner<'_> {
         }
     }
 
-    fn measure_row(&mut self, i: usize, row: &BoundRow, results: &Tile) {
-        let (rounds, scalar) = rounds(row);
+    fn measure_atom(&mut self, i: usize, atom: &BoundAtom, results: &Tile) {
+        let (rounds, scalar) = rounds(atom);
         self.measure(i, rounds, scalar, results);
     }
 
     fn each_alone(
         &mut self,
         i: usize,
-        row: &BoundRow,
+        atom: &BoundAtom,
         threads: &[u16],
         first_warp: usize,
         whos: &mut [Who],
         scratch: &mut Scratch,
     ) -> Checked<()> {
-        self.count(i, row, threads, scratch)?;
+        self.count(i, atom, threads, scratch)?;
         let mut results = Tile::default();
         for thread in threads {
             let alone = [*thread];
             let mut lanes = Lanes { threads: &alone, first_warp, whos: &mut *whos };
-            self.gather(i, row, &mut lanes, scratch, false)?;
-            compute(row, scratch, self.mode.shadows);
+            self.gather(i, atom, &mut lanes, scratch, false)?;
+            compute(atom, scratch, self.mode.shadows);
             results.extend(&scratch.output);
         }
-        self.measure_row(i, row, &results);
+        self.measure_atom(i, atom, &results);
         let n = results.bits.len() / threads.len().max(1);
         for (j, thread) in threads.iter().enumerate() {
             let alone = [*thread];
@@ -186,11 +186,11 @@ impl Runner<'_> {
             for k in j * n..(j + 1) * n {
                 scratch.output.push(results.get(k), self.mode.shadows);
             }
-            self.scatter(i, row, &mut lanes, scratch, false)?;
-            if row.asynchronous {
-                self.keep_sources(row, usize::from(*thread), self.kernel.leaves[i].site)?;
+            self.scatter(i, atom, &mut lanes, scratch, false)?;
+            if atom.asynchronous {
+                self.keep_sources(atom, usize::from(*thread), self.kernel.leaves[i].site)?;
             }
-            self.counts.multiply_adds += row.multiply_adds();
+            self.counts.multiply_adds += atom.multiply_adds();
         }
         Ok(())
     }
@@ -199,25 +199,25 @@ impl Runner<'_> {
     fn gather(
         &mut self,
         i: usize,
-        row: &BoundRow,
+        atom: &BoundAtom,
         lanes: &mut Lanes<'_>,
         scratch: &mut Scratch,
         banks: bool,
     ) -> Checked<()> {
-        // Of rows of one thread.
+        // Of atoms of one thread.
         let thread = lanes.threads.first().map_or(0, |t| usize::from(*t));
         let site = lanes.whos[0].site;
-        let valid = row.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
-        scratch.tiles.resize_with(row.reads.len(), Tile::default);
-        for (n, operand) in row.reads.iter().enumerate() {
+        let valid = atom.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
+        scratch.tiles.resize_with(atom.reads.len(), Tile::default);
+        for (n, operand) in atom.reads.iter().enumerate() {
             let mut tile = std::mem::take(&mut scratch.tiles[n]);
             tile.clear();
             self.gather_operand(i, operand, lanes, scratch, &mut tile, (banks, valid))?;
             scratch.tiles[n] = tile;
         }
         scratch.output.clear();
-        let adds = matches!(row.op, RowOp::Accumulate(_));
-        if let Some(operand) = row.writes.first().filter(|w| !adds && !w.reads.is_empty()) {
+        let adds = matches!(atom.op, BoundOp::Accumulate(_));
+        if let Some(operand) = atom.writes.first().filter(|w| !adds && !w.reads.is_empty()) {
             let mut tile = std::mem::take(&mut scratch.output);
             self.gather_operand(i, operand, lanes, scratch, &mut tile, (banks, None))?;
             scratch.output = tile;
@@ -275,7 +275,7 @@ impl Runner<'_> {
             match self.blocks[self.rank].read(view, at, thread, who) {
                 Ok(value) => tile.push(value, self.mode.shadows),
                 Err(e) => {
-                    let access = Access { view: index, at, write: false, thread };
+                    let access = ElementAccess { view: index, at, write: false, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
@@ -307,7 +307,7 @@ impl Runner<'_> {
                 match self.blocks[self.rank].read(view, at, thread, who) {
                     Ok(value) => read = value,
                     Err(e) => {
-                        let access = Access { view: index, at, write: false, thread };
+                        let access = ElementAccess { view: index, at, write: false, thread };
                         return blame::failed(kernel, self.env.block, who, &access, &e);
                     }
                 }
@@ -324,18 +324,18 @@ impl Runner<'_> {
     fn scatter(
         &mut self,
         i: usize,
-        row: &BoundRow,
+        atom: &BoundAtom,
         lanes: &mut Lanes<'_>,
         scratch: &mut Scratch,
         banks: bool,
     ) -> Checked<()> {
-        let Some(operand) = row.writes.first() else { return Ok(()) };
+        let Some(operand) = atom.writes.first() else { return Ok(()) };
         let Source::View(index) = operand.source else { return Ok(()) };
         self.bases(index, lanes, scratch)?;
         let kernel = self.kernel;
         let view = &kernel.views[index];
         if let Space::Registers(r) = view.space
-            && !matches!(row.op, RowOp::Accumulate(_))
+            && !matches!(atom.op, BoundOp::Accumulate(_))
         {
             let site = lanes.whos[0].site;
             let registers = &mut self.blocks[self.rank].registers[r];
@@ -355,11 +355,11 @@ impl Runner<'_> {
             let (thread, who) = lanes.who(slot.lane);
             let value = scratch.output.get(*from as usize);
             let block = &mut self.blocks[self.rank];
-            let done = match row.op {
-                RowOp::Accumulate(op) => {
+            let done = match atom.op {
+                BoundOp::Accumulate(op) => {
                     block.accumulate(view, at, value, thread, who, op).map(|()| None)
                 }
-                _ => block.write(view, at, value, thread, who, row.asynchronous),
+                _ => block.write(view, at, value, thread, who, atom.asynchronous),
             };
             match done {
                 Ok(None) => {}
@@ -367,7 +367,7 @@ impl Runner<'_> {
                     self.blocks[self.rank].copies[thread].open.elements.push(pending)
                 }
                 Err(e) => {
-                    let access = Access { view: index, at, write: true, thread };
+                    let access = ElementAccess { view: index, at, write: true, thread };
                     return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
@@ -418,7 +418,7 @@ impl Runner<'_> {
             // An address outside is found by the access itself.
             let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
             if byte % operand.align != 0 {
-                let access = Access { view: index, at, write: false, thread };
+                let access = ElementAccess { view: index, at, write: false, thread };
                 return blame::misaligned(kernel, who, &access, operand.align, byte);
             }
             scratch.addresses.push(byte);
@@ -438,15 +438,15 @@ impl Runner<'_> {
         }
     }
 
-    /// Counts the accesses of a row of one thread, which a warp executes at once.
+    /// Counts the accesses of an atom of one thread, which a warp executes at once.
     fn count(
         &mut self,
         i: usize,
-        row: &BoundRow,
+        atom: &BoundAtom,
         threads: &[u16],
         scratch: &mut Scratch,
     ) -> Checked<()> {
-        for operand in row.reads.iter().chain(&row.writes) {
+        for operand in atom.reads.iter().chain(&atom.writes) {
             let Source::View(index) = operand.source else { continue };
             let kernel = self.kernel;
             let view = &kernel.views[index];
@@ -454,7 +454,7 @@ impl Runner<'_> {
                 continue;
             }
             let site = kernel.leaves[i].site;
-            let valid = row.valid.as_ref().filter(|_| !operand.reads.is_empty());
+            let valid = atom.valid.as_ref().filter(|_| !operand.reads.is_empty());
             let (mut few, n) = (Vec::new(), operand.reads.len().max(1) as i64);
             scratch.addresses.clear();
             for t in threads {
@@ -488,36 +488,36 @@ fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
 }
 
 /// Computes the output's tile from the inputs'.
-pub(super) fn compute(row: &BoundRow, scratch: &mut Scratch, shadows: bool) {
+pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     let Scratch { tiles, output, .. } = scratch;
-    if let RowOp::Binary(_, from, _) = row.op {
-        for (tile, read) in tiles.iter_mut().zip(&row.reads) {
+    if let BoundOp::Binary(_, from, _) = atom.op {
+        for (tile, read) in tiles.iter_mut().zip(&atom.reads) {
             if let Source::Number(literal) = read.source {
                 tile.bits.clear();
                 tile.bits.push(crate::num::encode(from, literal.rounded));
             }
         }
     }
-    compute_bits(row, tiles, &mut output.bits);
+    compute_bits(atom, tiles, &mut output.bits);
     if shadows {
-        compute_shadows(row, tiles, &mut output.shadows);
+        compute_shadows(atom, tiles, &mut output.shadows);
     }
 }
 
-/// What a row that computes nothing puts to its output, of bits or of shadows; false for any other row.
+/// What an atom that computes nothing puts to its output, of bits or of shadows; false for any other atom.
 fn moved<'t, T: Copy + Default + PartialEq + 't>(
-    op: &RowOp,
+    op: &BoundOp,
     tile: impl Fn(usize) -> &'t [T],
     output: &mut Vec<T>,
 ) -> bool {
     match op {
-        RowOp::Move | RowOp::Accumulate(_) => output.extend(tile(0)),
-        RowOp::Select => {
+        BoundOp::Move | BoundOp::Accumulate(_) => output.extend(tile(0)),
+        BoundOp::Select => {
             let both = tile(1).iter().zip(tile(2));
             let chosen = |(p, (x, y)): (&T, (&T, &T))| if *p == T::default() { *y } else { *x };
             output.extend(tile(0).iter().zip(both).map(chosen));
         }
-        RowOp::Shuffle { .. } => {
+        BoundOp::Shuffle { .. } => {
             output.extend((0..tile(0).len()).map(|place| tile(0)[shuffled(op, place)]));
         }
         _ => return false,
@@ -525,72 +525,72 @@ fn moved<'t, T: Copy + Default + PartialEq + 't>(
     true
 }
 
-fn compute_bits(row: &BoundRow, tiles: &[Tile], output: &mut Vec<u64>) {
+fn compute_bits(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<u64>) {
     let tile = |i: usize| &tiles[i].bits[..];
     // A MatMul adds to what was gathered, of a `MatMul.set` nothing.
-    if !matches!(row.op, RowOp::MatMul { .. }) {
+    if !matches!(atom.op, BoundOp::MatMul { .. }) {
         output.clear();
     }
-    if moved(&row.op, tile, output) {
+    if moved(&atom.op, tile, output) {
         return;
     }
-    match row.op {
-        RowOp::Tf32Away => output.extend(tile(0).iter().map(|x| arith::tf32_away(*x))),
-        RowOp::Unary(op, from, to) => {
+    match atom.op {
+        BoundOp::Tf32Away => output.extend(tile(0).iter().map(|x| arith::tf32_away(*x))),
+        BoundOp::Unary(op, from, to) => {
             output.extend(tile(0).iter().map(|x| arith::unary(op, from, to, *x)));
         }
-        RowOp::Binary(op, from, to) => {
+        BoundOp::Binary(op, from, to) => {
             let both = tile(0).iter().zip(tile(1));
             output.extend(both.map(|(x, y)| arith::binary(op, from, to, *x, *y)));
         }
-        RowOp::Init(to) => {
+        BoundOp::Init(to) => {
             let first = tiles.first().and_then(|t| t.bits.first());
             let value = first.map_or(0.0, |v| f64::from_bits(*v));
-            output.resize(n_written(row), crate::num::encode(to, value));
+            output.resize(n_written(atom), crate::num::encode(to, value));
         }
-        RowOp::Reduction(op, scalar) => output.push(arith::reduce(op, scalar, tile(0))),
-        RowOp::Move | RowOp::Accumulate(_) | RowOp::Select | RowOp::Shuffle { .. } => {}
-        RowOp::MatMul { extents, from, to } => {
+        BoundOp::Reduction(op, scalar) => output.push(arith::reduce(op, scalar, tile(0))),
+        BoundOp::Move | BoundOp::Accumulate(_) | BoundOp::Select | BoundOp::Shuffle { .. } => {}
+        BoundOp::MatMul { extents, from, to } => {
             let [l, m, n, _] = extents;
             output.resize(l * m * n, crate::num::encode(to, 0.0));
-            arith::matmul_row(extents, from, to, tile(0), tile(1), output);
+            arith::matmul(extents, from, to, tile(0), tile(1), output);
         }
     }
 }
 
-fn compute_shadows(row: &BoundRow, tiles: &[Tile], output: &mut Vec<f64>) {
+fn compute_shadows(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<f64>) {
     let tile = |i: usize| &tiles[i].shadows[..];
-    if !matches!(row.op, RowOp::MatMul { .. }) {
+    if !matches!(atom.op, BoundOp::MatMul { .. }) {
         output.clear();
     }
-    if !moved(&row.op, tile, output) {
-        shadow::compute(&row.op, &tile, tiles.len(), n_written(row), output);
+    if !moved(&atom.op, tile, output) {
+        shadow::compute(&atom.op, &tile, tiles.len(), n_written(atom), output);
     }
 }
 
-/// What a row does to values and not to shadows, and the type of its results.
-fn rounds(row: &BoundRow) -> (Rounds, Scalar) {
-    match row.op {
-        RowOp::Unary(op, from, to) => (Rounds::unary(op, from, to), to),
-        RowOp::Binary(op, from, to) => (Rounds::binary(op, from), to),
-        RowOp::MatMul { to, .. } | RowOp::Reduction(_, to) => (Rounds::sum(to), to),
-        RowOp::Tf32Away => (Rounds::Floats, Scalar::Tf32),
-        RowOp::Move
-        | RowOp::Accumulate(_)
-        | RowOp::Select
-        | RowOp::Init(_)
-        | RowOp::Shuffle { .. } => (Rounds::Not, Scalar::F32),
+/// What an atom does to values and not to shadows, and the type of its results.
+fn rounds(atom: &BoundAtom) -> (Rounds, Scalar) {
+    match atom.op {
+        BoundOp::Unary(op, from, to) => (Rounds::unary(op, from, to), to),
+        BoundOp::Binary(op, from, to) => (Rounds::binary(op, from), to),
+        BoundOp::MatMul { to, .. } | BoundOp::Reduction(_, to) => (Rounds::sum(to), to),
+        BoundOp::Tf32Away => (Rounds::Floats, Scalar::Tf32),
+        BoundOp::Move
+        | BoundOp::Accumulate(_)
+        | BoundOp::Select
+        | BoundOp::Init(_)
+        | BoundOp::Shuffle { .. } => (Rounds::Not, Scalar::F32),
     }
 }
 
 /// How many scalars of the tile are written.
-fn n_written(row: &BoundRow) -> usize {
-    row.writes.first().map_or(0, |w| w.writes.len())
+fn n_written(atom: &BoundAtom) -> usize {
+    atom.writes.first().map_or(0, |w| w.writes.len())
 }
 
 /// From where a place of a shuffle's tile gets its value.
-fn shuffled(op: &RowOp, place: usize) -> usize {
-    let RowOp::Shuffle { op, lane, n_lanes, per_unit } = *op else { return place };
+fn shuffled(op: &BoundOp, place: usize) -> usize {
+    let BoundOp::Shuffle { op, lane, n_lanes, per_unit } = *op else { return place };
     let (unit, part) = (place / per_unit, place % per_unit);
     let from = arith::source_lane(op, unit % n_lanes, lane, n_lanes);
     (unit - unit % n_lanes + from) * per_unit + part

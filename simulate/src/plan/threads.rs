@@ -1,8 +1,8 @@
-//! Thread tensors as sets and groups of threads.
+//! Thread tensors, masks of threads, and partitions of threads into groups.
 //!
-//! A crew's innermost level is the group that executes a spec together; the outer levels repeat it. Made
-//! by `.scalar()`, or without levels, every thread is a group of its own. The groups are known up to an
-//! offset that may depend on loop variables.
+//! The innermost level of a thread tensor is the group that executes a spec together; the outer levels repeat
+//! it. In a thread tensor made by `.scalar()`, or without levels, every thread is a group of its own. The
+//! groups are known up to an offset that may depend on loop variables.
 
 use super::{Checked, Site};
 use crate::index::{Index, Variables};
@@ -12,12 +12,12 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, ThreadsId};
 use std::sync::Arc;
 
-/// Lanes of up to 32 warps, one bit each.
+/// A set of threads: the lanes of up to 32 warps, one bit each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mask(pub [u32; 32]);
 
 impl Mask {
-    /// No thread.
+    /// The empty mask.
     pub(crate) const NONE: Mask = Mask([0; 32]);
 
     /// The first `n` threads.
@@ -37,25 +37,25 @@ impl Mask {
         self.0[thread / 32] >> (thread % 32) & 1 == 1
     }
 
-    /// Those in both.
+    /// Threads in both.
     #[must_use]
     pub(crate) fn and(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|w| self.0[w] & other.0[w]))
     }
 
-    /// Those in this one only.
+    /// Threads in this one only.
     #[must_use]
     pub(crate) fn without(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|w| self.0[w] & !other.0[w]))
     }
 
-    /// Those in either.
+    /// Threads in either.
     #[must_use]
     pub(crate) fn or(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|w| self.0[w] | other.0[w]))
     }
 
-    /// Those of some warps, one bit each.
+    /// Threads of some warps, which are one bit each.
     #[must_use]
     pub(crate) fn of_warps(&self, warps: u32) -> Mask {
         Mask(std::array::from_fn(|w| if warps >> w & 1 == 1 { self.0[w] } else { 0 }))
@@ -66,12 +66,12 @@ impl Mask {
         (0..32).fold(0, |bits, w| bits | u32::from(self.0[w] != 0) << w)
     }
 
-    /// Whether there is none.
+    /// Whether it has no thread.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|w| *w == 0)
     }
 
-    /// Whether all of the other are in this one.
+    /// Whether all threads of the other are in this one.
     pub(crate) fn contains(&self, other: &Mask) -> bool {
         other.without(self).is_empty()
     }
@@ -90,14 +90,14 @@ impl Mask {
 }
 
 /// A thread tensor of a kernel.
-pub(crate) struct Crew {
+pub(crate) struct ThreadTensor {
     /// Linear index of coordinate zero; the same for all threads.
     offset: Index,
     /// Indices of each group relative to the offset, in the group's order.
     groups: Vec<Vec<i64>>,
-    /// The groups in place, where the offset is known.
-    known: Option<Arc<Squad>>,
-    /// Where it is written.
+    /// The groups as threads of the block, if the offset is known.
+    known: Option<Arc<Partition>>,
+    /// Where the thread tensor is written.
     site: Site,
     n_threads: usize,
 }
@@ -105,15 +105,15 @@ pub(crate) struct Crew {
 /// The threads of one group, in the order in which the thread tensor counts them.
 pub(crate) type Group = Vec<u16>;
 
-/// A crew in place.
-pub(crate) struct Squad {
+/// Threads of a block, partitioned into the groups of a thread tensor.
+pub(crate) struct Partition {
     /// Its groups; a thread is in at most one.
     pub groups: Vec<Group>,
     /// All their threads.
     pub mask: Mask,
 }
 
-impl Crew {
+impl ThreadTensor {
     /// Lowers a thread tensor of a kernel with so many threads, in which this lane is elected of every warp.
     ///
     /// # Errors
@@ -170,11 +170,11 @@ impl Crew {
         }
         let groups =
             outer.iter().map(|o| inner.iter().map(|i| o.saturating_add(*i)).collect()).collect();
-        let mut crew = Crew { offset, groups, known: None, site, n_threads };
-        if let Some(offset) = crew.offset.known() {
-            crew.known = Some(Arc::new(crew.place(offset)?));
+        let mut thread_tensor = ThreadTensor { offset, groups, known: None, site, n_threads };
+        if let Some(offset) = thread_tensor.offset.known() {
+            thread_tensor.known = Some(Arc::new(thread_tensor.place(offset)?));
         }
-        Ok(crew)
+        Ok(thread_tensor)
     }
 
     /// Threads of one group.
@@ -186,7 +186,7 @@ impl Crew {
     pub(crate) fn spans_warps(&self) -> bool {
         let spread = |g: &Group| g.iter().any(|t| t / 32 != g[0] / 32);
         match &self.known {
-            Some(squad) => squad.groups.iter().any(spread),
+            Some(partition) => partition.groups.iter().any(spread),
             None => self.group_size() > 1,
         }
     }
@@ -200,7 +200,7 @@ impl Crew {
     ///
     /// # Errors
     /// `V0214` where a thread is not one of the block.
-    pub(crate) fn squad(&self, env: &crate::index::Env) -> Checked<Arc<Squad>> {
+    pub(crate) fn partition(&self, env: &crate::index::Env) -> Checked<Arc<Partition>> {
         if let Some(known) = &self.known {
             return Ok(Arc::clone(known));
         }
@@ -209,11 +209,11 @@ impl Crew {
     }
 
     /// The groups, where they do not depend on loop variables.
-    pub(crate) fn known(&self) -> Option<&Squad> {
+    pub(crate) fn known(&self) -> Option<&Partition> {
         self.known.as_deref()
     }
 
-    fn place(&self, offset: i64) -> Checked<Squad> {
+    fn place(&self, offset: i64) -> Checked<Partition> {
         let mut mask = Mask::NONE;
         let mut groups = Vec::with_capacity(self.groups.len());
         for relative in &self.groups {
@@ -235,7 +235,7 @@ impl Crew {
             }
             groups.push(group);
         }
-        Ok(Squad { groups, mask })
+        Ok(Partition { groups, mask })
     }
 }
 

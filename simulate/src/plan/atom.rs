@@ -1,15 +1,15 @@
-//! Rows of the atom table bound to a leaf's operands: which lane's which element goes where.
+//! Atoms bound to a leaf's operands: which lane's which element goes where.
 //!
-//! A row names each operand's elements by their place in a tile, for every thread and value. Binding turns
+//! An atom names each operand's elements by their place in a tile, for every thread and value. Binding turns
 //! that into lists over (lane, element) slots: for each place of a read tile the first slot that holds it,
 //! so that the addresses of idle lanes are never used; so it is for a written tile in memory, and every
 //! slot for one in registers.
 //!
-//! Nothing here or in [`crate::exec`] looks at a row's name.
+//! Nothing here or in [`crate::exec`] looks at an atom's name.
 
 use super::{Checked, Site, Source, Space, View};
 use crate::index::Index;
-use carbyne_atoms::{Access, Atom, AtomOp, AtomOperand, Rounding, Visibility, descriptor};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, OperandAccess, Rounding, Visibility, descriptor};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Buffer, Program};
@@ -24,11 +24,11 @@ pub(crate) struct Slot {
     pub element: u16,
 }
 
-/// A row bound to operands.
-pub(crate) struct BoundRow {
+/// An atom bound to operands.
+pub(crate) struct BoundAtom {
     /// Threads that are looked at together: one warp, or as many as the group spans.
     pub window: usize,
-    /// The groups in a window, as offsets from its first thread; empty for rows of one thread.
+    /// The groups in a window, as offsets from its first thread; empty for atoms of one thread.
     pub instances: Vec<Instance>,
     /// Threads of a group.
     pub group: usize,
@@ -37,7 +37,7 @@ pub(crate) struct BoundRow {
     /// Written operands in the order of the spec.
     pub writes: Vec<BoundOperand>,
     /// What is computed.
-    pub op: RowOp,
+    pub op: BoundOp,
     /// Whether outputs are there only after a wait.
     pub asynchronous: bool,
     /// Whether it is a MatMul of warps that goes on until they wait for it.
@@ -48,7 +48,7 @@ pub(crate) struct BoundRow {
     pub private: bool,
 }
 
-/// An operand of a bound row.
+/// An operand of a bound atom.
 pub(crate) struct BoundOperand {
     /// Where its values are.
     pub source: Source,
@@ -64,9 +64,9 @@ pub(crate) struct BoundOperand {
     pub described: bool,
 }
 
-/// What a bound row computes.
+/// What a bound atom computes.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) enum RowOp {
+pub(crate) enum BoundOp {
     /// Bits are kept.
     Move,
     /// They are put to what is there.
@@ -105,7 +105,7 @@ pub(crate) enum RowOp {
     },
 }
 
-/// Threads that execute a row together, in its order.
+/// Threads that execute an atom together, in its order.
 pub(crate) type Instance = Vec<u16>;
 
 /// Everything about the leaf that binding needs.
@@ -120,18 +120,18 @@ pub(crate) struct Operands<'a> {
     pub dists: &'a [super::Dist],
     /// `lane=` of a Shfl, where it is a constant.
     pub lane: Option<i64>,
-    /// Whether the leaf asks for what only bulk rows do.
+    /// Whether the leaf asks for what only bulk atoms do.
     pub bulk: bool,
     /// `valid=` of a Move.
     pub valid: Option<Index>,
     /// The program.
     pub program: &'a Program,
-    /// Of the spec.
+    /// Where the spec is.
     pub site: Site,
 }
 
-impl BoundRow {
-    /// Binds a row to the operands of a spec.
+impl BoundAtom {
+    /// Binds an atom to the operands of a spec.
     ///
     /// # Errors
     /// `D0302`, saying which operand does not fit and why.
@@ -144,7 +144,7 @@ impl BoundRow {
             return Err(refuse("it knows no `bar=`, `multicast=` or `cache=`".to_owned()));
         }
         let read: Vec<&AtomOperand> =
-            atom.operands.iter().filter(|o| o.access == Access::Read).collect();
+            atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
         let written: Vec<&AtomOperand> = atom.writes().collect();
         if read.len() != operands.inputs.len() || written.len() != operands.outputs.len() {
             return Err(refuse(format!(
@@ -180,7 +180,7 @@ impl BoundRow {
             // What D held before does not matter.
             writes.iter_mut().for_each(|w| w.reads.clear());
         }
-        let op = row_op(atom, &reads, &writes, operands).map_err(refuse)?;
+        let op = bound_op(atom, &reads, &writes, operands).map_err(refuse)?;
         let asynchronous = atom.visibility == Visibility::AsyncGroup;
         let into_shared = |w: &BoundOperand| match w.source {
             Source::View(v) => matches!(operands.views[v].space, Space::Shared(_)),
@@ -206,8 +206,8 @@ impl BoundRow {
             Source::Number(_) => true,
         };
         let own = reads.iter().chain(&writes).all(own) && valid.is_none();
-        let private = group == 1 && own && !matches!(op, RowOp::Accumulate(_));
-        Ok(BoundRow {
+        let private = group == 1 && own && !matches!(op, BoundOp::Accumulate(_));
+        Ok(BoundAtom {
             window,
             instances,
             group,
@@ -224,7 +224,7 @@ impl BoundRow {
     /// Multiply-adds of one group.
     pub(crate) fn multiply_adds(&self) -> u64 {
         match self.op {
-            RowOp::MatMul { extents, .. } => extents.iter().map(|n| *n as u64).product(),
+            BoundOp::MatMul { extents, .. } => extents.iter().map(|n| *n as u64).product(),
             _ => 0,
         }
     }
@@ -260,16 +260,16 @@ fn mismatch(site: Site, atom: &Atom, why: String) -> Box<Diagnostic> {
             format!("`{}` does not implement the spec", atom.name),
         )
         .label(why)
-        .help("choose another atom, or change the operands to what its row states"),
+        .help("choose another atom, or change the operands to what it states"),
     )
 }
 
-fn row_op(
+fn bound_op(
     atom: &Atom,
     reads: &[BoundOperand],
     writes: &[BoundOperand],
     cx: &Operands<'_>,
-) -> Result<RowOp, String> {
+) -> Result<BoundOp, String> {
     let views = cx.views;
     let scalar = |o: &BoundOperand| match o.source {
         Source::View(v) => Some(views[v].scalar),
@@ -291,36 +291,36 @@ fn row_op(
             if from[0].bits() != to.bits() {
                 return Err(format!("it keeps bits, from {} to {to}", from[0]));
             }
-            Ok(RowOp::Move)
+            Ok(BoundOp::Move)
         }
         AtomOp::Accumulate(op) => {
             same(1)?;
             if from[0] != to {
                 return Err(format!("it puts {} to {to}", from[0]));
             }
-            Ok(RowOp::Accumulate(op))
+            Ok(BoundOp::Accumulate(op))
         }
         AtomOp::Select => {
             same(3)?;
             if from[0] != Scalar::Bool || from[1] != from[2] || from[1] != to {
                 return Err("it chooses between values of one type by a bool".to_owned());
             }
-            Ok(RowOp::Select)
+            Ok(BoundOp::Select)
         }
         AtomOp::Unary(UnaryOp::Cast) if atom.rounding == Rounding::NearestAway => {
             same(1)?;
             match (from[0], to) {
-                (Scalar::F32, Scalar::Tf32) => Ok(RowOp::Tf32Away),
+                (Scalar::F32, Scalar::Tf32) => Ok(BoundOp::Tf32Away),
                 (from, _) => Err(format!("ties of {from} to {to} away from zero are not known")),
             }
         }
-        AtomOp::Unary(op) => same(1).map(|()| RowOp::Unary(op, from[0], to)),
+        AtomOp::Unary(op) => same(1).map(|()| BoundOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => match from[..] {
             // One literal beside a tensor of one value.
-            [from] if reads.len() == 2 && written == 1 => Ok(RowOp::Binary(op, from, to)),
-            _ => same(2).map(|()| RowOp::Binary(op, from[0], to)),
+            [from] if reads.len() == 2 && written == 1 => Ok(BoundOp::Binary(op, from, to)),
+            _ => same(2).map(|()| BoundOp::Binary(op, from[0], to)),
         },
-        AtomOp::Init => Ok(RowOp::Init(to)),
+        AtomOp::Init => Ok(BoundOp::Init(to)),
         AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => {
             Err("it implements no spec".to_owned())
         }
@@ -333,10 +333,10 @@ fn row_op(
             if !fit || written != l * m * n {
                 return Err("its tiles are not A[m,k], B[k,n], D[m,n]".to_owned());
             }
-            Ok(RowOp::MatMul { extents: [l, m, n, k], from: [a, b], to })
+            Ok(BoundOp::MatMul { extents: [l, m, n, k], from: [a, b], to })
         }
         AtomOp::Reduction(op) => match (&from[..], written) {
-            ([from], 1) if *from == to => Ok(RowOp::Reduction(op, to)),
+            ([from], 1) if *from == to => Ok(BoundOp::Reduction(op, to)),
             _ => Err("it reduces its tile to one element of the same type".to_owned()),
         },
         AtomOp::Shfl(op) => {
@@ -347,7 +347,7 @@ fn row_op(
             if !written.is_multiple_of(n_lanes * per_unit) {
                 return Err("its tile is not one value a lane".to_owned());
             }
-            Ok(RowOp::Shuffle { op, lane, n_lanes, per_unit })
+            Ok(BoundOp::Shuffle { op, lane, n_lanes, per_unit })
         }
     }
 }
@@ -361,7 +361,7 @@ fn bind_operand(
 ) -> Result<BoundOperand, String> {
     let view = match source {
         Source::View(v) => &cx.views[v],
-        Source::Number(_) if operand.access == Access::Read => {
+        Source::Number(_) if operand.access == OperandAccess::Read => {
             let (reads, writes) = (Vec::new(), Vec::new());
             return Ok(BoundOperand {
                 source,
@@ -393,7 +393,7 @@ fn bind_operand(
         return Err(format!("lies in {memory}, it may lie in {}", may.join(", ")));
     }
     let Some(per_unit) = operand.elem.scalars_per_unit(view.scalar) else {
-        return Err(format!("consists of {}, the row takes {}", view.scalar, operand.elem));
+        return Err(format!("consists of {}, the atom takes {}", view.scalar, operand.elem));
     };
     let (t_mode, v_mode) = match (operand.tv.mode(0), operand.tv.mode(1)) {
         (Ok(t), Ok(v)) if operand.tv.rank() == 2 => (t, v),
@@ -417,7 +417,7 @@ fn bind_operand(
         Some(d) => cx.dists[d].by_thread.first().map_or(0, |(_, regs)| regs.len() as i64),
     };
     if held != wanted {
-        return Err(format!("holds {held} elements a thread, the row takes {wanted}"));
+        return Err(format!("holds {held} elements a thread, the atom takes {wanted}"));
     }
     let described = operand.matrix_rule().is_some();
     if described {
@@ -455,18 +455,18 @@ fn bind_operand(
     if align > 1 && !described {
         contiguous(view, align * 8 / bits, cx.program.buffer_of(view.tensor), align)?;
     }
-    let writes = if operand.access == Access::Read { Vec::new() } else { writes };
-    let reads = if operand.access == Access::Write { Vec::new() } else { reads };
+    let writes = if operand.access == OperandAccess::Read { Vec::new() } else { writes };
+    let reads = if operand.access == OperandAccess::Write { Vec::new() } else { reads };
     let bytes = (wanted * bits + 7) / 8;
     Ok(BoundOperand { source, reads, writes, align, bytes, described })
 }
 
-/// A distributed operand must be spread as the row spreads its tile.
+/// A distributed operand must be spread as the atom spreads its tile.
 fn spread_alike(dist: &super::Dist, group: i64, slots: &[(Slot, u32)]) -> Result<(), String> {
     for (slot, place) in slots {
         let thread = dist.by_thread.get(usize::from(slot.lane));
         if thread.and_then(|(_, regs)| regs.get(usize::from(slot.element))) != Some(place) {
-            return Err("is spread over threads in another way than the row states".to_owned());
+            return Err("is spread over threads in another way than the atom states".to_owned());
         }
     }
     match dist.by_thread.len() as i64 == group {
@@ -475,19 +475,19 @@ fn spread_alike(dist: &super::Dist, group: i64, slots: &[(Slot, u32)]) -> Result
     }
 }
 
-/// What one thread accesses together must lie together.
-fn contiguous(view: &View, run: i64, buffer: &Buffer, align: i64) -> Result<(), String> {
-    let run = run.max(1) as usize;
+/// Checks that what one thread accesses at once is a contiguous vector.
+fn contiguous(view: &View, vector: i64, buffer: &Buffer, align: i64) -> Result<(), String> {
+    let vector = vector.max(1) as usize;
     for e in 0..view.size as usize {
-        let first = e - e % run;
+        let first = e - e % vector;
         if view.element(e) != view.element(first).saturating_add((e - first) as i64) {
             return Err(format!(
-                "is accessed {align} bytes at a time, and they do not lie together"
+                "is accessed {align} bytes at a time, and they are not contiguous"
             ));
         }
     }
     match buffer.swizzle {
-        Some(s) if !s.is_none() && run > 1 && 1i64 << s.base() < align => {
+        Some(s) if !s.is_none() && vector > 1 && 1i64 << s.base() < align => {
             Err(format!("is accessed {align} bytes at a time, and swizzle {s} takes them apart"))
         }
         _ => Ok(()),
