@@ -43,7 +43,7 @@ pub const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 pub struct Name {
     /// Letters, digits and `_`; index names may begin with `@`.
     pub text: String,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -410,7 +410,7 @@ spelled! {
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -569,7 +569,7 @@ pub struct LayoutExpr {
     pub shape: TupleExpr,
     /// Strides, congruent with the shape.
     pub stride: TupleExpr,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -583,7 +583,7 @@ pub struct Dims {
     pub modes: Vec<TupleExpr>,
     /// One entry a mode, each congruent with its mode.
     pub strides: Option<Vec<TupleExpr>>,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -598,7 +598,7 @@ pub struct TensorType {
     pub memory: Option<Memory>,
     /// What stands in braces, in text order.
     pub attrs: Vec<TypeAttr>,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -640,7 +640,7 @@ pub struct ThreadType {
     pub levels: Vec<Dims>,
     /// Threads or blocks.
     pub scalar: ThreadScalar,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -651,7 +651,7 @@ pub struct View {
     pub base: Name,
     /// Applied left to right to the outermost level.
     pub ops: Vec<ViewOp>,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -798,7 +798,7 @@ pub enum Operand {
 pub struct Text {
     /// Without the marks.
     pub text: String,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -807,7 +807,7 @@ pub struct Text {
 pub struct Number {
     /// The text.
     pub text: String,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -853,10 +853,10 @@ spelled! {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
     /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
-    /// output has n stands for all n, the rank being the same.
+    /// output has n is broadcast; both have the same rank.
     Move,
-    /// `Move.add`: the output is itself and the input put together, element by element. Nothing divides the
-    /// step of an element, so that any threads of any blocks may take it on one element, in any order.
+    /// `Move.add`: the output is the sum (the minimum, the maximum) of itself and the input, element by element. The
+    /// update of an element is atomic: any threads of any blocks may update one, in any order.
     Accumulate(AccumulateOp),
     /// `MatMul`: C += A·B.
     MatMul,
@@ -956,7 +956,7 @@ impl BinaryOp {
 }
 
 spelled! {
-    /// How a `Move.add`, `Move.min` or `Move.max` puts the output and the input together.
+    /// What a `Move.add`, `Move.min` or `Move.max` makes of the output and the input.
     AccumulateOp {
         /// Their sum.
         Add = "add",

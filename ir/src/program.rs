@@ -365,7 +365,7 @@ pub struct MeansStep {
     pub inputs: Vec<MeansInput>,
     /// The value that it makes.
     pub output: usize,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
     /// 1-based; 0 where there is no text.
     pub line: u32,
@@ -376,7 +376,7 @@ pub struct MeansStep {
 pub enum MeansOp {
     /// What the spec means; a MatMul sets. Inputs are broadcast along modes of extent 1.
     Spec {
-        /// Which.
+        /// What kind of spec.
         kind: SpecKind,
         /// The modes that a Reduction removes, or along which an Iota counts.
         axes: Vec<usize>,
@@ -419,7 +419,7 @@ pub enum Operand {
 pub struct Stmt {
     /// What it does.
     pub kind: StmtKind,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
     /// 1-based line; 0 where there is no text.
     pub line: u32,

@@ -80,7 +80,7 @@ pub struct ResultType {
     pub memory: Option<Memory>,
     /// What stands in braces. Without any the layout is open.
     pub attrs: Vec<TypeAttr>,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -120,7 +120,7 @@ pub struct Apply {
     pub args: Vec<TensorExpr>,
     /// Its attributes; `to=` of a cast is the type behind the comma.
     pub attrs: Vec<Attr>,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -237,6 +237,6 @@ pub struct Call {
     pub outputs: Vec<View>,
     /// As [`super::Spec::declared`].
     pub declared: Vec<Option<ResultType>>,
-    /// Where.
+    /// Its place in the text.
     pub span: Span,
 }

@@ -202,7 +202,7 @@ pub fn basis_like<L: Leaf>(shape: &IntTuple<L>) -> Result<IntTuple<Basis<L>>, La
     walk(shape, &mut vec![])
 }
 
-/// Sums of steps along several axes: a coordinate as it is put together.
+/// Sums of steps along several axes: a coordinate of several modes.
 pub(crate) enum CoordSum<L> {
     Number(L),
     Modes(Vec<CoordSum<L>>),

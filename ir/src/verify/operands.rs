@@ -217,7 +217,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0208, where operands denote logical tensors. Operands of an atom are compared by its row.
+    /// V0208, where operands denote logical tensors. Operands of an atom are compared by the atom itself.
     fn shapes(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let collective = spec.exec.is_some_and(|e| self.p.threads[e.threads].each.is_none());
@@ -253,8 +253,8 @@ impl Verifier<'_> {
                 SpecKind::MatMul | SpecKind::MatMulSet => matmul_help(&ins[0], &ins[1], &outs[0]),
                 SpecKind::Reduction(_) => self.reduction_help(id, &ins[0]),
                 SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => format!(
-                    "give the inputs the extents {:?}; one of as many modes may have extent 1 where it \
-                     stands for all, and one without modes stands for all",
+                    "give the inputs the extents {:?}; a mode of extent 1 is broadcast, and so is what \
+                     has no modes. A vector takes the place of a mode by a view, `.reshape([1,N]:[0,1])`",
                     outs[0]
                 ),
                 _ => format!("give all operands the same extents, such as {:?}", outs[0]),

@@ -259,18 +259,21 @@ impl Resolver {
     fn means_view(&self, c: &mut Chain, view: &ast::View) -> Fallible<usize> {
         let mut base = self.value_named(c, &view.base)?;
         let mut ops = &view.ops[..];
-        let MeansValue { scalar, extents, .. } = c.means.values[base].clone();
+        let MeansValue { scalar, mut extents, .. } = c.means.values[base].clone();
         let mut scalar = scalar;
-        let shape = IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect());
-        let mut whole = Layout::col_major_in(&self.p.arena, shape.clone())
+        let mut is_whole = true;
+        let shape_of = |extents: &[Dim]| {
+            IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect())
+        };
+        let mut whole = Layout::col_major_in(&self.p.arena, shape_of(&extents))
             .map_err(|e| refused(view.span, &e))?;
         if let [ViewOp::Pick(picks), rest @ ..] = ops
             && let Some(axis) = picks.iter().position(|p| matches!(p, ast::Pick::From(_)))
         {
             (base, ops) =
                 (self.means_gather(c, (base, &extents, scalar), picks, axis, view)?, rest);
-            let shape = c.means.values[base].extents.iter().copied().map(IntTuple::Leaf);
-            whole = Layout::col_major_in(&self.p.arena, IntTuple::Tuple(shape.collect()))
+            extents.clone_from(&c.means.values[base].extents);
+            whole = Layout::col_major_in(&self.p.arena, shape_of(&extents))
                 .map_err(|e| refused(view.span, &e))?;
         }
         if let [ViewOp::Iota(axis), rest @ ..] = ops {
@@ -303,12 +306,14 @@ impl Resolver {
             });
             let stride = (0..extents.len()).map(|i| Dim::Const(i64::from(is_mode(i))));
             let stride = IntTuple::Tuple(stride.map(IntTuple::Leaf).collect());
-            whole =
-                Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(view.span, &e))?;
+            whole = Layout::new_in(&self.p.arena, shape_of(&extents), stride)
+                .map_err(|e| refused(view.span, &e))?;
             (base, scalar, ops) = (counted, Scalar::I32, rest);
+            // Of the shape of the tensor: a reduction along another mode counts each of its elements.
+            is_whole = extents.len() == 1;
         }
         if ops.is_empty() {
-            return Ok(base);
+            return Ok(if is_whole { base } else { self.broadcast(c, base, extents, view.span) });
         }
         let mut levels = if whole.rank() == 0 { vec![] } else { vec![whole] };
         let mut offset = Dim::Const(0);
@@ -386,6 +391,21 @@ impl Resolver {
             line: self.line(view.span),
         });
         Ok(id)
+    }
+
+    /// A value broadcast along its modes of extent 1.
+    fn broadcast(&self, c: &mut Chain, from: usize, extents: Vec<Dim>, span: Span) -> usize {
+        let scalar = c.means.values[from].scalar;
+        let output = c.push(MeansValue { name: None, scalar, extents, operand: None }, span);
+        c.seen[output].1 = true;
+        c.means.steps.push(MeansStep {
+            op: MeansOp::Spec { kind: SpecKind::Move, axes: vec![] },
+            inputs: vec![MeansInput::Value(from)],
+            output,
+            span,
+            line: self.line(span),
+        });
+        output
     }
 
     /// `%A[%rows, _]`: elements whose coordinate along a mode stands in another value.

@@ -11,7 +11,7 @@ use pest::error::{Error, ErrorVariant, InputLocation};
 pub(super) struct Found {
     /// In words: "`foo`", "the end of the text".
     pub(super) words: String,
-    /// Where.
+    /// Its place in the text.
     pub(super) span: Span,
 }
 
