@@ -58,7 +58,9 @@ impl Initial {
     /// The same, of a tensor that states what its integers are from and below.
     pub(crate) fn within(self, (lo, hi): (i64, i64)) -> Self {
         match self {
-            Initial::Random(stream) | Initial::Ints(stream) => Initial::Between(stream, lo, hi),
+            Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
+                Initial::Between(stream, lo, hi)
+            }
             other => other,
         }
     }

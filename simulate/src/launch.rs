@@ -133,7 +133,7 @@ impl Memory {
                 Some((lo, hi)) => {
                     let known =
                         |d| program.arena.eval(d, &value).map_err(|e| unknown(e.to_string()));
-                    Some((known(lo)?, known(hi)?))
+                    Some(within(buffer, (known(lo)?, known(hi)?))?)
                 }
             };
             let initial = match options.arrays.get(&buffer.name) {
@@ -239,7 +239,25 @@ pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
     spec.input_tensors().chain(adds).map(|t| buffer(program, t)).collect()
 }
 
-/// Buffers that the first kernel to touch them reads: inputs, and accumulators.
+/// The integers of a range that the type holds.
+fn within(buffer: &Buffer, (lo, hi): (i64, i64)) -> Checked<(i64, i64)> {
+    let (least, most) = buffer.scalar.int_range().unwrap_or_default();
+    let held = |n: i64, d: i128| i64::try_from(i128::from(n).clamp(least, most + d)).unwrap_or(n);
+    let (from, below) = (held(lo, 0), held(hi, 1));
+    match from < below {
+        true => Ok((from, below)),
+        false => Err(Box::new(
+            Diagnostic::new(
+                Code::BadInput,
+                buffer.span,
+                format!("%{} can hold nothing that is in its range", buffer.name),
+            )
+            .label(format!("from {lo}, and below {hi}, of {}", buffer.scalar))
+            .help("give the symbols of the range other values"),
+        )),
+    }
+}
+
 /// Refuses integers of the caller that are not what the tensor says they are.
 fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()> {
     let number = |bits: &u64| decode(buffer.scalar, *bits);
@@ -257,6 +275,7 @@ fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()>
     ))
 }
 
+/// Buffers that the first kernel to touch them reads: inputs, and accumulators.
 fn read_first(program: &Program) -> HashSet<BufferId> {
     let (mut read, mut touched) = (HashSet::new(), HashSet::new());
     for id in &program.kernels {

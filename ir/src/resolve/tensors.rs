@@ -67,7 +67,7 @@ impl Resolver {
         let buffer = self.p.tensors[id].buffer;
         if let Some((from, to)) = range {
             let range = (self.expr(from)?, self.expr(to)?);
-            if ty.scalar.int_range().is_none() {
+            let Some(held) = ty.scalar.int_range() else {
                 return fail(
                     Diagnostic::new(
                         Code::DataIndex,
@@ -76,6 +76,29 @@ impl Resolver {
                     )
                     .label("only integers have one")
                     .help("remove it, or make the elements integers"),
+                );
+            };
+            let (lo, hi) = (range.0.as_const(), range.1.as_const());
+            let span = Span::new(from.span.start as usize, to.span.end as usize);
+            if let (Some(lo), Some(hi)) = (lo, hi)
+                && lo >= hi
+            {
+                return fail(
+                    Diagnostic::new(Code::DataIndex, span, "no integer is in this range")
+                        .label(format!("from {lo}, and below {hi}"))
+                        .help("write the smallest element and one more than the largest: `in 0..N`"),
+                );
+            }
+            let below = lo.is_some_and(|lo| i128::from(lo) < held.0);
+            if below || hi.is_some_and(|hi| i128::from(hi) - 1 > held.1) {
+                return fail(
+                    Diagnostic::new(
+                        Code::DataIndex,
+                        span,
+                        format!("a range that {} does not hold", ty.scalar),
+                    )
+                    .label(format!("its numbers are from {} to {}", held.0, held.1))
+                    .help("give the tensor a wider type, or narrow the range"),
                 );
             }
             self.p.buffers[buffer].range = Some(range);

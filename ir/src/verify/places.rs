@@ -10,10 +10,22 @@ impl Verifier<'_> {
     pub(super) fn access(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         for t in spec.input_tensors() {
-            // Coordinates and numbers of the caller are everybody's.
+            // Coordinates are everybody's, and numbers of the caller everybody's in a kernel that names them.
             let buffer = self.p.buffer_of(t);
-            if matches!(buffer.memory, Some(Memory::Ix | Memory::Pm)) {
+            if buffer.memory == Some(Memory::Pm) {
+                let number = self.p.tensors[t].buffer;
+                let mut named = self.p.specs[around.kernel].input_tensors();
+                if !named.any(|t| self.p.tensors[t].buffer == number) {
+                    let kernel = Around { spec: around.kernel, ..around.clone() };
+                    self.stray_buffer(number, spec.span, &kernel, "reads");
+                }
                 continue;
+            }
+            if buffer.memory == Some(Memory::Ix) {
+                continue;
+            }
+            if let Some(gather) = buffer.gather {
+                self.written_coordinates(gather.index, spec.span, around);
             }
             let named = around.readable.contains(&self.p.tensors[t].buffer);
             if let Some(gather) = buffer.gather.filter(|_| !named) {
@@ -39,6 +51,25 @@ impl Verifier<'_> {
                 self.stray(id, t, around, "writes", "an output");
             }
         }
+    }
+
+    /// V0239 for coordinates that the kernel itself writes: who checks them, checks them before it.
+    fn written_coordinates(&mut self, index: BufferId, span: Span, around: &Around) {
+        let kernel = &self.p.specs[around.kernel];
+        if !kernel.outputs.iter().any(|t| self.p.tensors[*t].buffer == index) {
+            return;
+        }
+        let name = &self.p.buffers[index].name;
+        self.errors.push(
+            Diagnostic::new(
+                Code::DataIndex,
+                span,
+                format!("`%{name}` is an index here, and the kernel writes it"),
+            )
+            .label(format!("indexed by `%{name}`"))
+            .related(kernel.span, format!("`%{name}` is an output of the kernel"))
+            .help("write it in a kernel before this one: its range is checked between them"),
+        );
     }
 
     /// V0227 for a buffer that is found through another tensor.
