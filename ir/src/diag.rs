@@ -169,7 +169,7 @@ codes! {
     Meaning = "V0232" "A `means` block does not say what its spec computes, or stands where none may.",
     EmptyBody = "V0233" "The body of a spec is empty.",
     Unread = "V0234" "A result is declared that nothing reads.",
-    NumberKind = "V0235" "A number stands where one of another kind is due: an integer, or a constant.",
+    NumberKind = "V0235" "A number stands where one of another kind is due: an integer, a constant, a finite one.",
     Expression = "V0236" "An expression over tensors has no type, or stands where none may.",
     SubSpec = "V0237" "A sub-spec is not used as it is defined, or uses itself.",
     Import = "V0238" "A file cannot be imported.",
@@ -278,6 +278,12 @@ impl Diagnostics {
     /// Those from the one of that number on.
     pub(crate) fn iter_mut_from(&mut self, first: usize) -> impl Iterator<Item = &mut Diagnostic> {
         self.list.iter_mut().skip(first)
+    }
+    /// Leaves out errors of that code where there are others, of which they may be consequences.
+    pub(crate) fn drop_consequences(&mut self, code: Code) {
+        if self.list.iter().any(|d| d.code != code) {
+            self.list.retain(|d| d.code != code);
+        }
     }
     /// In the order found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {

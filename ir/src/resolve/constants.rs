@@ -156,10 +156,13 @@ impl Resolver {
                 None => return Err(self.unknown(Sigil::Index, name, e.span)),
             },
             ExprKind::Neg(a) => -self.real(a)?,
-            ExprKind::Sqrt(a) => self.real(a)?.sqrt(),
+            ExprKind::Sqrt(a) => {
+                let a = self.real(a)?;
+                finite(e.span, a.sqrt(), &[a])?
+            }
             ExprKind::Bin(op, a, b) => {
                 let (a, b) = (self.real(a)?, self.real(b)?);
-                match op {
+                let v = match op {
                     BinOp::Add => a + b,
                     BinOp::Sub => a - b,
                     BinOp::Mul => a * b,
@@ -168,10 +171,24 @@ impl Resolver {
                     BinOp::Min => a.min(b),
                     BinOp::Max => a.max(b),
                     BinOp::CeilDiv => (a / b).ceil(),
-                }
+                };
+                finite(e.span, v, &[a, b])?
             }
         })
     }
+}
+
+/// What is computed of finite numbers is finite: nobody divides by 0 on purpose.
+fn finite(span: Span, v: f64, of: &[f64]) -> Fallible<f64> {
+    if v.is_finite() || of.iter().any(|x| !x.is_finite()) {
+        return Ok(v);
+    }
+    let what = if v.is_nan() { "no number" } else { "beyond binary64" };
+    fail(
+        Diagnostic::new(Code::NumberKind, span, format!("the constant is {what}"))
+            .label(format!("gives {}", literal(v)))
+            .help("correct it, or write `inf`, `-inf` or `nan` where it is meant"),
+    )
 }
 
 /// A number as a literal that reads back to itself.

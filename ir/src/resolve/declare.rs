@@ -374,6 +374,9 @@ impl Resolver {
             return;
         }
         for d in declared {
+            if self.errors.is_full() {
+                break;
+            }
             if self.read.contains(&d.buffer) {
                 continue;
             }

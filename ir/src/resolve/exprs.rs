@@ -145,6 +145,14 @@ impl Resolver {
             format!("`{}{name}` is not defined here", sigil.as_str()),
         )
         .label("unknown name");
+        if let Some(span) = self.scopes.ended_at(sigil, name) {
+            return Box::new(d.related(span, "this one ended with its block").help(match sigil {
+                Sigil::Data => format!(
+                    "declare it before the block, `%{name}:[8,8].f32 = 0`, and write it there"
+                ),
+                _ => "define it outside of the block".to_owned(),
+            }));
+        }
         d.help = Some(match self.scopes.nearest(sigil, name) {
             Some(n) => format!("did you mean `{}{n}`?", sigil.as_str()),
             None if sigil == Sigil::Index && self.depth == 0 => {

@@ -80,6 +80,7 @@ fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Di
         r.taken = names_of(module);
     }
     r.module(module);
+    r.errors.drop_consequences(Code::Unread);
     if r.errors.is_empty() { Ok(r) } else { Err(r.errors) }
 }
 

@@ -65,7 +65,9 @@ impl Resolver {
             counted.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
         }
         let counted = self.joined(&counted, span)?;
-        let name = format!("{}.iota({axis})", self.p.buffers[t.buffer].name);
+        // Coordinates of coordinates count in the same tensor.
+        let name = self.p.buffers[t.buffer].name.split(".iota").next().unwrap_or_default();
+        let name = format!("{name}.iota({axis})");
         let buffer = Buffer {
             name,
             memory: Some(Memory::Ix),

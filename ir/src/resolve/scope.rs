@@ -45,6 +45,8 @@ pub(super) struct Scopes {
     names: HashMap<(Sigil, String), (Span, Binding)>,
     /// Names of each open scope, to be removed when it is left.
     open: Vec<Vec<(Sigil, String)>>,
+    /// Where names were defined that ended with their block, until the outermost block ends.
+    ended: HashMap<(Sigil, String), Span>,
 }
 
 impl Scopes {
@@ -59,8 +61,18 @@ impl Scopes {
 
     pub(super) fn leave(&mut self) {
         for key in self.open.pop().unwrap_or_default() {
-            self.names.remove(&key);
+            if let Some((span, _)) = self.names.remove(&key) {
+                self.ended.insert(key, span);
+            }
         }
+        if self.is_top() {
+            self.ended.clear();
+        }
+    }
+
+    /// Where a name was defined that ended with its block.
+    pub(super) fn ended_at(&self, sigil: Sigil, name: &str) -> Option<Span> {
+        self.ended.get(&(sigil, name.to_owned())).copied()
     }
 
     /// Binds a name; the place of the first definition if there is one.
