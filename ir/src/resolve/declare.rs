@@ -335,7 +335,17 @@ impl Resolver {
                         let chosen = inputs.get(1..).unwrap_or_default().iter().flatten().next();
                         match chosen.map(|s| s.scalar).or(wanted) {
                             Some(scalar) => scalar,
-                            None => return Ok(None),
+                            None => {
+                                return fail(
+                                    Diagnostic::new(
+                                        Code::Expression,
+                                        span,
+                                        "the type of a choice between numbers does not follow",
+                                    )
+                                    .label("chooses between numbers")
+                                    .help("write the type of the result: `%m:f32 = select(%p, 1.0, 0.0)`"),
+                                );
+                            }
                         }
                     }
                     _ => first.scalar,

@@ -80,6 +80,12 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
             }
             match tensors(def.parts().next(Rule::tensors)?)? {
                 TensorExpr::View(view) => {
+                    if ty.as_ref().is_some_and(|ty| ty.levels.is_empty()) {
+                        return Err(stray(
+                            "a view with a part of a type",
+                            "leave the type out, or copy: `%x:SH = move(%A)`",
+                        ));
+                    }
                     StmtKind::DataDef { name, ty: ty.map(full).transpose()?, view }
                 }
                 value => {
