@@ -10,7 +10,7 @@ use crate::ast::{self, Apply, Operand, ResultType, SpecKind, TensorExpr, UnaryOp
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Stmt, StmtKind};
-use crate::scalar::Scalar;
+use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 
 /// A tensor that is written has a type behind its name.
@@ -105,7 +105,10 @@ impl Resolver {
                 self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)?;
             }
             TensorExpr::Apply(apply) => {
-                self.give_to(apply, target, shaped.filter(|_| is_new), stmt, out)?;
+                // Nothing on the way goes through shared memory.
+                let memory = ty.and_then(|t| t.memory);
+                let own = is_new && memory.is_none_or(|m| m == Memory::Rf);
+                self.give_to(apply, target, shaped.filter(|_| own), stmt, out)?;
             }
         }
         // The last operation is the statement; what it needs was made from it.

@@ -86,7 +86,9 @@ impl Resolver {
                 return fail(
                     Diagnostic::new(Code::DataIndex, span, "no integer is in this range")
                         .label(format!("from {lo}, and below {hi}"))
-                        .help("write the smallest element and one more than the largest: `in 0..N`"),
+                        .help(
+                            "write the smallest element and one more than the largest: `in 0..N`",
+                        ),
                 );
             }
             let below = lo.is_some_and(|lo| i128::from(lo) < held.0);

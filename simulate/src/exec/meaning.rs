@@ -117,6 +117,11 @@ impl<'k> Runner<'k> {
             Meaning::Accumulate(op, _) => Some(*op),
             _ => None,
         };
+        if leaf.ordered && results.iter().any(|(.., by)| matches!(by, By::Owners(_))) {
+            // A barrier parts reads from writes, where the solver decomposes a spec of the whole block that needs it.
+            self.synchronize(&Mask::first(self.kernel.n_threads));
+            whos = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
+        }
         for (values, base, by) in &results {
             for e in 0..values.bits.len() {
                 self.store(output, *base, e, values.get(e), by, &mut whos, leaf.site, adds)?;
