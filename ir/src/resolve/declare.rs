@@ -149,8 +149,10 @@ impl Resolver {
         let memory = ty.and_then(|t| t.memory).unwrap_or(Memory::Rf);
         let pinned = attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..) | TypeAttr::Open));
         let strides = levels.iter().any(|l| l.strides.is_some());
+        // Registers that a thread has for itself have no layout to be found.
+        let private = memory == Memory::Rf && self.is_single()?;
         // A layout that nobody wrote is open, in shared memory as in registers.
-        if !pinned && !strides && scalar != Scalar::Mbarrier {
+        if !pinned && !strides && !private && scalar != Scalar::Mbarrier {
             attrs.insert(0, TypeAttr::Open);
         }
         let span = ty.map_or(name.span, |t| t.span);

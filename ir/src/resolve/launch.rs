@@ -5,7 +5,9 @@ use super::{Fallible, Resolver, fail};
 use crate::ast::visit::Walk;
 use crate::ast::{self, Exec as Written, Group, Substitution, ThreadScalar, View};
 use crate::diag::{Code, Diagnostic};
-use crate::program::Stmt;
+use crate::expr::Dim;
+use crate::layout::Layout;
+use crate::program::{Stmt, ThreadsId};
 use crate::span::Span;
 use std::collections::HashSet;
 
@@ -86,6 +88,49 @@ impl Resolver {
             ),
             _ => Ok(None),
         }
+    }
+
+    /// Whether each thread executes the body around by itself.
+    pub(super) fn is_single(&mut self) -> Fallible<bool> {
+        let Some(threads) = self.around.last().map(|a| a.threads.clone()) else { return Ok(false) };
+        let id = self.thread_view(&threads)?;
+        let t = &self.p.threads[id];
+        Ok(t.each.is_some() || t.elect.is_some() || t.levels.is_empty())
+    }
+
+    /// The part of the block that executes the body around, and holds a tensor whose layout is open; none where the
+    /// whole block does.
+    ///
+    /// # Errors
+    /// V0216 where several groups would hold it, each for itself.
+    pub(super) fn one_group(&mut self, name: &ast::Name) -> Fallible<Option<ThreadsId>> {
+        let Some(threads) = self.around.last().map(|a| a.threads.clone()) else { return Ok(None) };
+        let id = self.thread_view(&threads)?;
+        let size = |levels: &[Layout<Dim>]| {
+            levels.iter().try_fold(1i64, |n, level| {
+                let own = level.size_in(&self.p.arena).ok()?.as_const()?;
+                n.checked_mul(own)
+            })
+        };
+        let t = &self.p.threads[id];
+        let [outer @ .., group] = &t.levels[..] else { return Ok(None) };
+        let whole = size(&self.p.threads[t.root].levels);
+        let (groups, threads) = (size(outer), size(std::slice::from_ref(group)));
+        if t.each.is_some() || t.elect.is_some() || threads == whole {
+            return Ok(None);
+        }
+        if self.version > 1 && groups != Some(1) {
+            return fail(
+                Diagnostic::new(
+                    Code::OpenLayout,
+                    name.span,
+                    format!("several groups of threads would hold `%{}`", name.text),
+                )
+                .label("each executes the body for itself")
+                .help("say who holds what, `RF{tv=.. over #w}`, or let one group execute the body"),
+            );
+        }
+        Ok((groups == Some(1)).then_some(id))
     }
 
     /// Declares the threads of a kernel's head. The spec with these named, and the names of coordinates bound in its

@@ -155,7 +155,8 @@ impl Resolver {
             self.attribute(attr, ty, &mut buffer, &mut dist)?;
         }
         if buffer.open && ty.memory == Some(Memory::Rf) {
-            dist = Some(Dist { tv: None, threads: None, ops: vec![] });
+            let threads = self.one_group(name)?;
+            dist = Some(Dist { tv: None, threads, ops: vec![] });
         }
         if buffer.open && ty.memory == Some(Memory::Sh) {
             // Positions in the logical shape, until the solver finds strides.

@@ -7,7 +7,7 @@ use super::{
 };
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{Layout, LayoutError};
-use carbyne_ir::program::{BufferId, TensorId};
+use carbyne_ir::program::{BufferId, TensorId, ThreadsId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 
@@ -43,7 +43,7 @@ impl Lowering<'_, '_> {
                     false => Some((offset.known().unwrap_or(0), &layout)),
                 };
                 let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else {
-                    let dist = self.any_owners(size, tensor.span)?;
+                    let dist = self.any_owners(size, dist.threads, tensor.span)?;
                     self.kernel.dists.push(dist.part(part));
                     let dist = Some(self.kernel.dists.len() - 1);
                     let scalar = program.scalar_of(id);
@@ -148,7 +148,11 @@ impl Lowering<'_, '_> {
         let declared = &self.kernel.program.tensors[buffer.tensor];
         let layout = self.vars.layout(&declared.concat());
         let layout = layout.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
-        let len = if spread { self.shares(layout.size()).1 } else { len };
+        let holders = declared.dist.as_ref().and_then(|d| d.threads);
+        let len = match spread {
+            true => shares(layout.size(), self.holders(holders, span)?.len()).1,
+            false => len,
+        };
         let names = match declared.dist {
             None => Names::new(&buffer.name, &layout),
             Some(_) => Names::numbered(&buffer.name),
@@ -197,24 +201,26 @@ impl Lowering<'_, '_> {
         Ok(space)
     }
 
-    /// Threads that share so many elements evenly, and the elements of each.
-    fn shares(&self, size: i64) -> (i64, i64) {
-        let (mut a, mut b) = (size.max(1), self.kernel.n_threads.max(1) as i64);
-        while b != 0 {
-            (a, b) = (b, a % b);
+    /// Who holds a tensor whose layout is open: a group of threads, or the whole block.
+    fn holders(&self, threads: Option<ThreadsId>, span: Span) -> Checked<Vec<u16>> {
+        let n = self.kernel.n_threads;
+        let Some(threads) = threads else { return Ok((0..n as u16).collect()) };
+        let tensor = ThreadTensor::new(self.kernel.program, &self.vars, threads, n, self.elected)?;
+        match tensor.known().map(|partition| partition.groups.as_slice()) {
+            Some([group]) => Ok(group.clone()),
+            _ => Err(unknown(span, "who holds a tensor", "its threads depend on a loop")),
         }
-        (a, size.max(1) / a)
     }
 
     /// Owners of a register tensor whose thread-value layout is open: any will do, since only the meaning
     /// of specs touches it. As many threads as share it evenly hold it, the others hold copies.
-    fn any_owners(&self, size: i64, span: Span) -> Checked<Dist> {
-        let (holders, each) = self.shares(size);
-        let n = self.kernel.n_threads as i64;
+    fn any_owners(&self, size: i64, threads: Option<ThreadsId>, span: Span) -> Checked<Dist> {
+        let order = self.holders(threads, span)?;
+        let (holders, each) = shares(size, order.len());
+        let n = order.len() as i64;
         let text = format!("(({holders},{}),{each}):((1,0),{holders})", n / holders);
         let tv: Layout =
             text.parse().map_err(|e: LayoutError| unknown(span, "a layout", &e.to_string()))?;
-        let order: Vec<u16> = (0..self.kernel.n_threads as u16).collect();
         Dist::new(&tv, &order, size, Site { line: 0, span })
     }
 
@@ -255,4 +261,13 @@ impl Lowering<'_, '_> {
         shared.buffers.push(SharedBuffer { at, len, scalar, bits, mbarriers, swizzle, names });
         Ok(Space::Shared(shared.buffers.len() - 1))
     }
+}
+
+/// How many of so many threads share so many elements evenly, and the elements of each.
+fn shares(size: i64, threads: usize) -> (i64, i64) {
+    let (mut a, mut b) = (size.max(1), threads.max(1) as i64);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    (a, size.max(1) / a)
 }
