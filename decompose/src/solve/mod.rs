@@ -28,6 +28,7 @@ pub mod exchange;
 pub mod hardware;
 mod leaf;
 pub mod matmul;
+mod offset;
 pub mod ops;
 mod parts;
 pub mod pointwise;
