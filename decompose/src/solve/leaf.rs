@@ -78,12 +78,9 @@ impl Solver<'_> {
                         reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
                             .map_err(refuse)?;
                     if !matmul::agrees(&known, self.p, to, &projection.tv) {
-                        return Err(self.error(
-                            Code::PinsConflict,
-                            id,
-                            "the layout of the output is not that of the reduced input".to_owned(),
-                            "leave one of them open",
-                        ));
+                        detours += matmul::rearranging(self.p, to) * op.trips as f64;
+                        wants.push(Want::Spread(id));
+                        continue;
                     }
                     work.insert(id, cost::reduction(self.table, &plan));
                     out.reductions.insert(id, plan);
