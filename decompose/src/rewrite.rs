@@ -26,6 +26,7 @@ pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names)
         | Want::Converted(id)
         | Want::Broadcast(id)
         | Want::Own(id)
+        | Want::Spread(id)
         | Want::OfShared { spec: id, .. }
         | Want::Single { spec: id, .. }
         | Want::Rearranged { spec: id, .. }) = want;
@@ -76,6 +77,7 @@ impl Rewrite<'_> {
             Want::ThroughRegisters(_) => self.through_registers(id, spec),
             Want::ThroughShared(_) => self.through_shared(id, spec),
             Want::Own(_) => self.own(id, spec),
+            Want::Spread(_) => self.spread(id, spec),
             Want::OfShared { input, .. } => {
                 self.of_shared(id, spec, *input, before);
                 return;
@@ -162,6 +164,26 @@ impl Rewrite<'_> {
         body.push(Stmt::new(StmtKind::Spec(inner)));
         body.push(moved(spec, View::of(&name), to));
         Some(body)
+    }
+
+    /// A Reduction to registers of its own, and from there to the output through shared memory at once: a Move between
+    /// registers would spread the layout that does not fit.
+    fn spread(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
+        let &out = self.p.specs[id].outputs.first()?;
+        let to = spec.outputs.first()?.clone();
+        let scalar = self.p.scalar_of(out);
+        let own = self.names.fresh(&format!("{}_r", to.base.text));
+        let shared = self.names.fresh(&format!("{}_s", to.base.text));
+        let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
+        inner.attrs = attrs(spec);
+        inner.outputs = vec![View::of(&own)];
+        Some(vec![
+            allocate(self.p, out, &own, scalar, Memory::Rf)?,
+            Stmt::new(StmtKind::Spec(inner)),
+            allocate(self.p, out, &shared, scalar, Memory::Sh)?,
+            moved(spec, View::of(&own), View::of(&shared)),
+            moved(spec, View::of(&shared), to),
+        ])
     }
 
     /// A part of a tensor that its threads hold unevenly: all of it to shared memory, and the part from there.

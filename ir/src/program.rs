@@ -11,7 +11,8 @@ pub mod walk;
 
 use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
-use crate::layout::{Layout, Swizzle};
+use crate::layout::{Layout, LayoutError, Swizzle};
+use crate::leaf::Leaf;
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use std::collections::HashMap;
@@ -120,6 +121,68 @@ pub struct Program {
     pub kernels: Vec<SpecId>,
     /// Symbolic sizes in text order.
     pub symbols: Vec<VarId>,
+    /// What views take of shared tensors whose layouts are open, operation by operation.
+    pub taken: Vec<Taken>,
+}
+
+/// What one operation of a view takes of a tensor whose layout is open. A layout that is found for the tensor must have
+/// these parts, too: those of a view that is taken apart further are no tensors of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// Of which.
+    pub buffer: BufferId,
+    /// The levels that are left: positions in the tensor, column-major.
+    pub left: Vec<Layout<Dim>>,
+    /// The ranges among what is taken.
+    pub ranges: Vec<Range>,
+}
+
+/// `first..first + n` of a mode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    /// The mode.
+    pub mode: Layout<Dim>,
+    /// Its first element that is in the range.
+    pub first: Dim,
+    /// How many are.
+    pub n: Dim,
+}
+
+impl Range {
+    /// Whether element `first + i` of the mode, for every `i < n`, lies as far behind element `first` as element `i`
+    /// behind element 0: then `n` elements from 0 on, shifted, are the range.
+    ///
+    /// A coordinate of a nested mode is a number of mixed radix. The sum of `first` and `i` has no carry where all
+    /// digits of `first` below some place are 0, `i` has none above it, and the digits at it stay below the radix.
+    ///
+    /// # Errors
+    /// Overflow.
+    pub fn is_straight(&self, cx: &ExprArena) -> Result<bool, LayoutError> {
+        let (first, n) = (self.first, self.n);
+        let extents = self.mode.coalesce_in(cx)?.shape().flatten();
+        let mut below = Dim::Const(1);
+        for (k, extent) in extents.iter().enumerate() {
+            if !Dim::divides(cx, below, first).is_true() {
+                return Ok(false);
+            }
+            // The range ends within the mode.
+            if k + 1 == extents.len() {
+                return Ok(true);
+            }
+            let above = Dim::mul(cx, below, *extent)?;
+            let in_parts =
+                Dim::divides(cx, n, above).is_true() && Dim::divides(cx, n, first).is_true();
+            let spare = Dim::rem(cx, first, above)
+                .and_then(|first| Dim::add(cx, first, n))
+                .and_then(|end| Dim::sub(cx, above, end));
+            if in_parts || spare.is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0)) {
+                return Ok(true);
+            }
+            below = above;
+        }
+        // A mode of one element.
+        Ok(true)
+    }
 }
 
 /// What a variable stands for.

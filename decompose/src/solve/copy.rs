@@ -1,5 +1,6 @@
 //! Candidates for a copy: every row that could implement it, with the thread-value layouts that follow.
 
+use super::offset;
 use super::ops;
 use super::shared;
 use super::smem::Run;
@@ -329,31 +330,37 @@ fn memory_run(
     };
     let layout = ops::whole(p, t).ok_or_else(|| wrong("symbolic sizes".into()))?;
     let at = layout.compose(inst).map_err(|e| wrong(e.to_string()))?.coalesce();
+    if !buffer.open && n > 1 && (0..n).any(|i| at.at(i) != i) {
+        return Err(wrong(at.to_string()));
+    }
+    let addresses = layout.compose(whole_tv).map_err(|e| wrong(e.to_string()))?;
+    let (tm, vm) = (addresses.mode(0), addresses.mode(1).and_then(|v| v.mode(1)));
+    let steps: Vec<(i64, i64)> =
+        [tm, vm].into_iter().flatten().flat_map(|part| part.leaves().to_vec()).collect();
+    // In bits: elements below a byte may begin within one.
+    let bits = |e: i64| e.saturating_mul(buffer.scalar.bits());
     if buffer.open {
         // A swizzle that is stated keeps only so many bytes together.
         let kept = buffer.swizzle.map_or(align, |sw| 1 << sw.base().min(30));
         if kept < align {
             return Err(Mismatch::Align { operand, want: align, found: kept });
         }
-        return Ok(Some(at.flatten().leaves().iter().copied().filter(|(n, _)| *n > 1).collect()));
+        let run: Run = at.flatten().leaves().iter().copied().filter(|(n, _)| *n > 1).collect();
+        let together = offset::together(&p.arena, p.tensors[t].offset, &steps, &run);
+        if together < n {
+            let found = (bits(together) / 8).max(1).min(align);
+            return Err(Mismatch::Align { operand, want: align, found });
+        }
+        return Ok(Some(run));
     }
-    if n > 1 && (0..n).any(|i| at.at(i) != i) {
-        return Err(wrong(at.to_string()));
-    }
-    let addresses = layout.compose(whole_tv).map_err(|e| wrong(e.to_string()))?;
-    // In bits: elements below a byte may begin within one.
-    let bits = |e: i64| e.saturating_mul(buffer.scalar.bits());
     let mut found = buffer.align.saturating_mul(8);
     let offset = p.arena.divisor(p.tensors[t].offset);
     if offset != 0 {
         found = gcd(found, bits(offset));
     }
-    let (tm, vm) = (addresses.mode(0), addresses.mode(1).and_then(|v| v.mode(1)));
-    for part in [tm, vm].into_iter().flatten() {
-        for &(extent, stride) in part.leaves() {
-            if extent > 1 && stride != 0 {
-                found = gcd(found, bits(stride));
-            }
+    for (extent, stride) in steps {
+        if extent > 1 && stride != 0 {
+            found = gcd(found, bits(stride));
         }
     }
     if let Some(sw) = buffer.swizzle {

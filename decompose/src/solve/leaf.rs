@@ -78,12 +78,9 @@ impl Solver<'_> {
                         reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
                             .map_err(refuse)?;
                     if !matmul::agrees(&known, self.p, to, &projection.tv) {
-                        return Err(self.error(
-                            Code::PinsConflict,
-                            id,
-                            "the layout of the output is not that of the reduced input".to_owned(),
-                            "leave one of them open",
-                        ));
+                        detours += matmul::rearranging(self.p, to) * op.trips as f64;
+                        wants.push(Want::Spread(id));
+                        continue;
                     }
                     work.insert(id, cost::reduction(self.table, &plan));
                     out.reductions.insert(id, plan);
@@ -174,7 +171,10 @@ impl Solver<'_> {
                 detours += t.map_or(0.0, cycles) * trips as f64;
             }
         }
-        self.memory(&copies, &mut out, &mut work)?;
+        for (id, cycles) in self.memory(&copies, &mut out, &mut work)? {
+            wants.push(Want::ThroughRegisters(id));
+            detours += cycles;
+        }
         let mut found = Finished { known, wants, solution: out, work, detours, anchors };
         found.solution.estimate = if self.settled.work.is_empty() {
             self.estimate(&found)
@@ -254,13 +254,15 @@ impl Solver<'_> {
         )
     }
 
-    /// Chooses candidates, shared tensor by shared tensor.
+    /// Chooses candidates, shared tensor by shared tensor. What it returns are copies between memories that take
+    /// narrower instructions by way of registers, where no layout serves those without, and what that costs.
     fn memory(
         &mut self,
         copies: &[(&Op, Rc<Vec<Candidate>>)],
         out: &mut Solution,
         work: &mut BTreeMap<SpecId, cost::Work>,
-    ) -> Fallible<()> {
+    ) -> Fallible<Vec<(SpecId, f64)>> {
+        let mut through = vec![];
         let mut groups: BTreeMap<BufferId, Vec<(&Op, &[Candidate])>> = BTreeMap::new();
         for (op, list) in copies {
             if let Some(b) = shared::open_shared(self.p, op) {
@@ -310,6 +312,17 @@ impl Solver<'_> {
                     out.shared.insert(id, (found.layout.clone(), found.swizzle));
                 }
                 Err(why) => {
+                    let direct = group.iter().filter_map(|(op, _)| {
+                        let (src, dst) = shared::ends(self.p, op)?;
+                        let narrower = self.p.specs[op.spec].atom.is_none() && !self.budget.cut_off;
+                        let cycles = matmul::rearranging(self.p, dst) * op.trips as f64;
+                        (narrower && !self.rf(src) && !self.rf(dst)).then_some((op.spec, cycles))
+                    });
+                    let before = through.len();
+                    through.extend(direct);
+                    if through.len() > before {
+                        continue;
+                    }
                     let buffer = &self.p.buffers[id];
                     let mut d = Diagnostic::new(
                         Code::PinsConflict,
@@ -327,6 +340,6 @@ impl Solver<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(through)
     }
 }

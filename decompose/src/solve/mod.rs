@@ -28,6 +28,7 @@ pub mod exchange;
 pub mod hardware;
 mod leaf;
 pub mod matmul;
+mod offset;
 pub mod ops;
 mod parts;
 pub mod pointwise;
@@ -83,6 +84,8 @@ pub enum Want {
         /// Its input.
         input: usize,
     },
+    /// A body for the Reduction whose result is spread as its input is, and goes from there to the output.
+    Spread(SpecId),
     /// A register of every thread for an input of one element and no modes, which is broadcast.
     Single {
         /// Which.

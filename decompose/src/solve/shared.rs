@@ -5,8 +5,9 @@ use super::copy::Candidate;
 use super::ops::{self, Op};
 use super::smem::{self, Access, Banks};
 use carbyne_atoms::{AtomTable, limits};
+use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
-use carbyne_ir::program::{BufferId, Program, TensorId};
+use carbyne_ir::program::{BufferId, Program, Range, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
@@ -154,7 +155,8 @@ impl Combinations<'_> {
             let as_written = |(i, (op, list)): (&usize, &(&Op, &[Candidate]))| {
                 written(self.p, op, &list[*i], self.id, &layout)
             };
-            each.try_for_each(as_written).map(|()| layout)
+            each.try_for_each(as_written)?;
+            cut(self.p, self.id, &layout).map(|()| layout)
         });
         let layout = match unified {
             Ok(layout) => layout,
@@ -213,6 +215,25 @@ fn written(
     let Some(inside) = ops::whole(p, t) else { return Ok(()) };
     let all = layout.compose(&inside).and_then(|view| view.compose(tv));
     all.map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// Whether every operation of a view of the tensor takes a part that has a layout.
+fn cut(p: &Program, id: BufferId, layout: &Layout) -> Result<(), String> {
+    let (cx, layout) = (&p.arena, Layout::<Dim>::from_fixed(layout));
+    let all = |of: &Layout<Dim>| layout.compose_in(cx, of).map_err(|e| e.to_string());
+    for taken in p.taken.iter().filter(|t| t.buffer == id) {
+        taken.left.iter().try_for_each(|level| all(level).map(drop))?;
+        for range in &taken.ranges {
+            let own = Range { mode: all(&range.mode)?, ..range.clone() };
+            if !own.is_straight(cx).map_err(|e| e.to_string())? {
+                return Err(format!(
+                    "a range of it cuts through the mode {}, of several strides",
+                    own.mode.display_in(cx)
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Wavefronts of one access to a shared tensor of known layout, in all its executions by one block.

@@ -17,6 +17,7 @@ mod nodes;
 mod open;
 mod parts;
 mod pins;
+mod ranges;
 mod refusals;
 mod robust;
 mod strategies;

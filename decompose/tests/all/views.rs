@@ -7,7 +7,7 @@ use carbyne_ir::diag::Code;
 use proptest::prelude::*;
 
 /// Decomposes, and runs the result against the meaning of the kernel and of every spec.
-fn checked_on(src: &str, table: &AtomTable) -> Decomposed {
+pub(crate) fn checked_on(src: &str, table: &AtomTable) -> Decomposed {
     let written = run(&resolved(src), table).unwrap_or_else(|e| panic!("{src}\n{e:?}"));
     let d = decomposed(src, table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
     let reports = [Ok(written), run(&d.program, table), run_random(&d.program, table)];

@@ -150,6 +150,7 @@ impl Resolver {
                 params: vec![],
                 kernels: vec![],
                 symbols: vec![],
+                taken: vec![],
             },
             errors: Diagnostics::default(),
             scopes: Scopes::default(),

@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::{Layout, LayoutError};
 use crate::leaf::Leaf;
-use crate::program::{Buffer, BufferId, Gather, Tensor, TensorId};
+use crate::program::{Buffer, BufferId, Gather, Range, Tensor, TensorId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
@@ -129,6 +129,23 @@ impl Resolver {
         Ok(())
     }
 
+    /// The ranges that entries take of a level.
+    pub(super) fn ranges(
+        &self,
+        level: Option<&Layout<Dim>>,
+        picks: &[ast::Pick],
+    ) -> Fallible<Vec<Range>> {
+        let cx = &self.p.arena;
+        let mut ranges = vec![];
+        for (pick, mode) in picks.iter().zip(level.into_iter().flat_map(Layout::modes)) {
+            let ast::Pick::Range(from, to) = pick else { continue };
+            let (first, last) = (self.expr(from)?, self.expr(to)?);
+            let n = Dim::sub(cx, last, first).map_err(|e| overflow(from.span.to(to.span), &e))?;
+            ranges.push(Range { mode, first, n });
+        }
+        Ok(ranges)
+    }
+
     /// Plain indices and ranges taken of a level; modes that a tensor indexes stay whole.
     pub(super) fn entries<'a>(
         &self,
@@ -185,7 +202,8 @@ impl Resolver {
             .map_err(|e| refused(span, &e))?;
         let part = mode.compose_in(cx, &part).map_err(|e| refused(span, &e))?;
         let at = mode.at_in(cx, first).map_err(|e| refused(span, &e))?;
-        if !self.is_straight(mode, first, n).map_err(e)? {
+        let range = Range { mode: mode.clone(), first, n };
+        if !range.is_straight(cx).map_err(e)? {
             return fail(
                 Diagnostic::new(
                     Code::LayoutRefused,
@@ -197,38 +215,6 @@ impl Resolver {
             );
         }
         Ok((part, at))
-    }
-
-    /// Whether element `first + i` of a mode, for every `i < n`, lies as far behind element `first` as element `i`
-    /// behind element 0: then `n` elements from 0 on, shifted, are the range.
-    ///
-    /// A coordinate of a nested mode is a number of mixed radix. The sum of `first` and `i` has no carry where all
-    /// digits of `first` below some place are 0, `i` has none above it, and the digits at it stay below the radix.
-    fn is_straight(&self, mode: &Layout<Dim>, first: Dim, n: Dim) -> Result<bool, LayoutError> {
-        let cx = &self.p.arena;
-        let extents = mode.coalesce_in(cx)?.shape().flatten();
-        let mut below = Dim::Const(1);
-        for (k, extent) in extents.iter().enumerate() {
-            if !Dim::divides(cx, below, first).is_true() {
-                return Ok(false);
-            }
-            // The range ends within the mode.
-            if k + 1 == extents.len() {
-                return Ok(true);
-            }
-            let above = Dim::mul(cx, below, *extent)?;
-            let in_parts =
-                Dim::divides(cx, n, above).is_true() && Dim::divides(cx, n, first).is_true();
-            let spare = Dim::rem(cx, first, above)
-                .and_then(|first| Dim::add(cx, first, n))
-                .and_then(|end| Dim::sub(cx, above, end));
-            if in_parts || spare.is_ok_and(|d| cx.range(d).0.is_some_and(|lo| lo >= 0)) {
-                return Ok(true);
-            }
-            below = above;
-        }
-        // A mode of one element.
-        Ok(true)
     }
 
     /// Makes mode `i` of `modes` one whose coordinates stand in the tensor `name`.

@@ -9,7 +9,7 @@ use crate::expr::Dim;
 use crate::layout::{Layout, Swizzle};
 use crate::leaf::Leaf;
 use crate::limits;
-use crate::program::{Buffer, BufferId, Dist, Tensor, TensorId};
+use crate::program::{Buffer, BufferId, Dist, Taken, Tensor, TensorId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
@@ -404,7 +404,15 @@ impl Resolver {
         t.name = None;
         t.span = view.span;
         for op in &view.ops {
+            let open = self.p.buffers[t.buffer].open && t.dist.is_none();
+            let ranges = match op {
+                ViewOp::Pick(picks) if open => self.ranges(t.levels.first(), picks)?,
+                _ => vec![],
+            };
             self.apply(&mut t, op, view)?;
+            if open {
+                self.p.taken.push(Taken { buffer: t.buffer, left: t.levels.clone(), ranges });
+            }
         }
         self.check_joined(&t.levels, view.span)?;
         self.is_known_part(&t, view.span)?;
