@@ -53,9 +53,13 @@ impl Resolver {
                 format!("index `{}` can leave its mode", cx.display(i)),
             )
             .label(format!("{range}, the mode has extent {}", cx.display(size)))
-            .help(format!(
-                "bound the loop or the coordinate by the extent, or ask with an `if ({missing}) {{`"
-            )),
+            .help(match (i, size) {
+                (Dim::Const(_), Dim::Const(n)) => format!("write an index from 0 to {}", n - 1),
+                _ => format!(
+                    "bound the loop or the coordinate by the extent, or ask with an \
+                     `if ({missing}) {{`"
+                ),
+            }),
         )
     }
 
