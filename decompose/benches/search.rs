@@ -7,7 +7,7 @@
 mod moves;
 
 use carbyne_atoms::AtomTable;
-use carbyne_decompose::solve::Search;
+use carbyne_decompose::Search;
 use carbyne_decompose::{Decomposed, decompose, decompose_with};
 use carbyne_ir::text;
 use std::fmt::Write as _;

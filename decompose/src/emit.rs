@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use through::Values;
 
 /// What is written into the module.
-pub struct Emit<'a> {
+pub(crate) struct Emit<'a> {
     /// Solutions of all kernels, merged.
     pub solution: &'a Solution,
     /// Atoms of leaves that were matched as they stand.
@@ -85,7 +85,7 @@ impl Rewriter for Emit<'_> {
 
 impl<'a> Emit<'a> {
     /// An emitter for a module with these names, which resolves to `p`.
-    pub fn new(
+    pub(crate) fn new(
         p: &Program,
         solution: &'a Solution,
         atoms: &'a BTreeMap<SpecId, String>,
@@ -111,7 +111,7 @@ impl<'a> Emit<'a> {
     }
 
     /// The module with the solution written in.
-    pub fn module(mut self, mut module: Module) -> Module {
+    pub(crate) fn module(mut self, mut module: Module) -> Module {
         module.items = rewrite(module.items, &mut self);
         module
     }
@@ -491,7 +491,7 @@ fn reshape(modes: &[Layout]) -> ViewOp {
 }
 
 /// A layout as written.
-pub fn layout_expr(l: &Layout) -> LayoutExpr {
+pub(crate) fn layout_expr(l: &Layout) -> LayoutExpr {
     LayoutExpr {
         shape: TupleExpr::constant(&l.shape()),
         stride: TupleExpr::constant(&l.stride()),

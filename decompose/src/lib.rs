@@ -11,22 +11,34 @@
 mod build;
 pub mod certificate;
 pub mod checker;
-pub mod emit;
+mod emit;
 pub mod explain;
 #[cfg(feature = "proptest")]
 pub mod gate;
 mod leaves;
-pub mod matching;
-pub mod mismatch;
-pub mod named;
-pub mod names;
-pub mod pins;
+mod matching;
+mod mismatch;
+mod named;
+mod names;
+mod pins;
 mod places;
-pub mod relation;
+mod relation;
 mod rest;
-pub mod rewrite;
-pub mod solve;
-pub mod strategy;
+mod rewrite;
+mod solve;
+mod strategy;
+
+pub use mismatch::Mismatch;
+pub use named::check as check_named;
+pub use solve::cost::Estimate;
+pub use solve::{Leaf, Search, Searched};
+
+/// What the tests of this package look at. No part of the interface: it changes without notice.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::pins::{list as pins, without as without_pins};
+    pub use crate::solve::{copy, hardware, smem, tv};
+}
 
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::ast::visit::Walk;
@@ -38,7 +50,7 @@ use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
 use names::Names;
 pub use places::{Origin, Origins};
-use solve::{Leaf, Outcome, Search, Searched, Solution};
+use solve::{Outcome, Solution};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

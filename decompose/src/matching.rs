@@ -7,7 +7,7 @@
 //!
 //! Invariant: no decision depends on an atom's name.
 
-pub use crate::mismatch::Mismatch;
+pub(crate) use crate::mismatch::Mismatch;
 
 use crate::relation;
 use carbyne_atoms::bulk::{BulkMismatch, bulk_copy};
@@ -22,7 +22,7 @@ use carbyne_ir::scalar::Memory;
 
 /// An atom that implements a spec, and which tensor fills which operand of its row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Match {
+pub(crate) struct Match {
     /// The row's name.
     pub atom: &'static str,
     /// One entry an operand of the row; none for a literal.
@@ -33,7 +33,7 @@ pub struct Match {
 ///
 /// # Errors
 /// The first difference.
-pub fn match_atom(
+pub(crate) fn match_atom(
     p: &Program,
     id: SpecId,
     enclosing: &[SpecId],
@@ -96,7 +96,7 @@ pub fn match_atom(
 
 /// The best matching row, or every row's mismatch. Among matches the one with the smallest stated error
 /// wins, then the cheapest; the order of the table breaks ties. A faster approximation is named by hand.
-pub fn match_any(
+pub(crate) fn match_any(
     p: &Program,
     id: SpecId,
     enclosing: &[SpecId],
@@ -124,7 +124,7 @@ pub fn match_any(
 }
 
 /// The error for a leaf that no row implements: the two nearest rows, and what would fix the nearest.
-pub fn no_atom(
+pub(crate) fn no_atom(
     p: &Program,
     id: SpecId,
     table: &AtomTable,
@@ -174,7 +174,7 @@ fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
 }
 
 /// The error for a leaf that the row which it names does not implement.
-pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
+pub(crate) fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
     let spec = &p.specs[id];
     let message = format!("`{atom}` does not implement this {}", spec.kind);
     let help = match m {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The names in use, whatever their sigil.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     used: HashSet<String>,
     /// The number that each name was last given.
     last: HashMap<String, u64>,
@@ -14,7 +14,7 @@ pub struct Names {
 
 impl Names {
     /// The names that a module defines.
-    pub fn of(module: &Module) -> Self {
+    pub(crate) fn of(module: &Module) -> Self {
         let mut names = Names::default();
         for stmt in Walk::new(&module.items).stmts() {
             parts(stmt, &mut |part| {
@@ -27,7 +27,7 @@ impl Names {
     }
 
     /// `name` if it is free, else `name_2`, `name_3`, ...; in use from now on.
-    pub fn fresh(&mut self, name: &str) -> String {
+    pub(crate) fn fresh(&mut self, name: &str) -> String {
         let mut candidate = name.to_owned();
         if self.used.insert(candidate.clone()) {
             return candidate;

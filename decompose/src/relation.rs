@@ -30,7 +30,12 @@ const MAX_TURNS: u64 = 64;
 ///
 /// # Errors
 /// [`Mismatch::Relation`] with the first element that would go astray.
-pub fn check(p: &Program, leaf: SpecId, enclosing: &[SpecId], atom: &Atom) -> Result<(), Mismatch> {
+pub(crate) fn check(
+    p: &Program,
+    leaf: SpecId,
+    enclosing: &[SpecId],
+    atom: &Atom,
+) -> Result<(), Mismatch> {
     let found = match p.specs[leaf].kind {
         SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => {
             mapping(p, leaf, enclosing, atom)

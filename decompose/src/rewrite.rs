@@ -17,7 +17,7 @@ use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashMap};
 
 /// The module with every want fulfilled. `p` is what the module resolves to.
-pub fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names) -> Module {
+pub(crate) fn apply(mut module: Module, p: &Program, wants: &[Want], names: &mut Names) -> Module {
     let mut by_spec: BTreeMap<SpecId, Vec<&Want>> = BTreeMap::new();
     for want in wants {
         let (Want::ThroughRegisters(id)

@@ -42,8 +42,8 @@
 pub use carbyne_atoms::{Arch, AtomTable};
 pub use carbyne_codegen::CudaKernel;
 pub use carbyne_decompose::Decomposed;
+pub use carbyne_decompose::Search;
 pub use carbyne_decompose::certificate::{Certificate, Relation};
-pub use carbyne_decompose::solve::Search;
 pub use carbyne_ir::ast::{BinaryOp, CmpOp, Module, ReduceOp, SpecKind};
 pub use carbyne_ir::build;
 pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};

@@ -5,7 +5,7 @@
 
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
-use carbyne_decompose::solve::{Leaf, Searched};
+use carbyne_decompose::{Leaf, Searched};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::LineIndex;

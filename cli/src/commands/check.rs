@@ -7,6 +7,6 @@ use crate::{Io, input, pipeline};
 pub(super) fn run(args: &Check, io: &mut Io<'_>) -> Outcome {
     let source = input::read(&args.file, io)?;
     let (_, program) = pipeline::verified(&source)?;
-    let errors = carbyne_decompose::named::check(&program);
+    let errors = carbyne_decompose::check_named(&program);
     if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
 }

@@ -233,7 +233,7 @@ fn atom(c: &Considered) -> Value {
         "completion_cycles": c.completion,
         "matches": c.mismatch.is_none(),
         "mismatch": c.mismatch.as_ref().map(ToString::to_string),
-        "help": c.mismatch.as_ref().map(carbyne_decompose::matching::Mismatch::help),
+        "help": c.mismatch.as_ref().map(carbyne_decompose::Mismatch::help),
         "fix": c.fix.as_ref().map(fix),
     })
 }

@@ -9,7 +9,7 @@ use carbyne_ir::program::{BufferId, Program};
 use std::collections::BTreeMap;
 
 /// Writes a certificate for every relation of the solution.
-pub fn certify(
+pub(crate) fn certify(
     p: &Program,
     known: &BTreeMap<BufferId, Layout>,
     solution: &mut Solution,

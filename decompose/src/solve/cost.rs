@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// One execution of an operation by one block.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct Work {
+pub(crate) struct Work {
     /// Instructions of all warps together.
     pub instructions: f64,
     /// Their issue cycles, on one scheduler.
@@ -33,7 +33,7 @@ pub struct Work {
 
 impl Work {
     /// Cycles that keep the busiest part busy, four schedulers assumed: for comparing candidates.
-    pub fn busy(&self) -> f64 {
+    pub(crate) fn busy(&self) -> f64 {
         (self.issue / 4.0).max(self.wavefronts).max(self.sectors) + 0.01 * self.issue
     }
 }

@@ -6,7 +6,7 @@ use carbyne_ir::layout::{Layout, LayoutError};
 
 /// A digit of T or V.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Digit {
+pub(crate) struct Digit {
     /// How many threads or values it counts.
     pub extent: i64,
     /// Threads or values from one to the next.
@@ -20,7 +20,7 @@ pub struct Digit {
 ///
 /// # Errors
 /// A sentence, where a leaf leaves its mode at a place that it does not divide.
-pub fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, String> {
+pub(crate) fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, String> {
     let mut out = vec![];
     let mut step = 1;
     for &(n, s) in layout.leaves() {
@@ -54,7 +54,7 @@ pub fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, String> {
 /// Where a value of a tensor that is read again and again lies, and with which threads: what the layout of a
 /// tensor with modes `from` becomes in one with modes `to`, where modes that `keep` leaves out are gone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Projection {
+pub(crate) struct Projection {
     /// The thread-value layout of the smaller tensor.
     pub tv: Layout,
     /// Digits of the threads.
@@ -69,7 +69,11 @@ pub struct Projection {
 ///
 /// # Errors
 /// A sentence where the layout does not come apart into modes.
-pub fn project(layout: &Layout, extents: &[i64], kept: &[bool]) -> Result<Projection, String> {
+pub(crate) fn project(
+    layout: &Layout,
+    extents: &[i64],
+    kept: &[bool],
+) -> Result<Projection, String> {
     let part = |i| layout.mode(i).map_err(|e: LayoutError| e.to_string());
     let (t, v) = (digits(&part(0)?, extents)?, digits(&part(1)?, extents)?);
     let mut units = vec![];
@@ -108,13 +112,13 @@ pub fn project(layout: &Layout, extents: &[i64], kept: &[bool]) -> Result<Projec
 }
 
 /// Whether two layouts are one function.
-pub fn same_function(a: &Layout, b: &Layout) -> bool {
+pub(crate) fn same_function(a: &Layout, b: &Layout) -> bool {
     a.size() == b.size()
         && (a.coalesce() == b.coalesce() || (0..a.size()).all(|i| a.at(i) == b.at(i)))
 }
 
 /// Whether two thread-value layouts are one function.
-pub fn same(a: &Layout, b: &Layout) -> bool {
+pub(crate) fn same(a: &Layout, b: &Layout) -> bool {
     (0..2).all(|i| match (a.mode(i), b.mode(i)) {
         (Ok(a), Ok(b)) => same_function(&a, &b),
         _ => false,
@@ -123,7 +127,7 @@ pub fn same(a: &Layout, b: &Layout) -> bool {
 
 /// Where the values that `wanted` names lie among those that `known` names, if every thread has the same
 /// elements in both: value of `wanted` to value of `known`.
-pub fn reordered(known: &Layout, wanted: &Layout) -> Option<Layout> {
+pub(crate) fn reordered(known: &Layout, wanted: &Layout) -> Option<Layout> {
     let (kt, kv) = (known.mode(0).ok()?, known.mode(1).ok()?);
     let (wt, wv) = (wanted.mode(0).ok()?, wanted.mode(1).ok()?);
     if !same_function(&kt, &wt) || kv.size() != wv.size() {

@@ -15,7 +15,7 @@ use carbyne_ir::scalar::{Memory, Scalar};
 
 /// How a Move between registers is done by exchanges between lanes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The scalar type.
     pub scalar: Scalar,
     /// Values that are exchanged by one instruction, side by side.
@@ -41,7 +41,7 @@ pub struct Choice {
 
 /// Swaps a bit of the lane with a bit of the register.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     /// Threads from a lane to the one that it exchanges with.
     pub mask: i64,
     /// Values from a register to the one that goes the other way.

@@ -14,7 +14,7 @@ use carbyne_ir::scalar::{Memory, Scalar};
 
 /// One way.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The row.
     pub atom: &'static str,
     /// How it tiles the block.

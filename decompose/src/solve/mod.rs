@@ -19,26 +19,26 @@
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
 
-pub mod barriers;
-pub mod certificate;
+pub(crate) mod barriers;
+pub(crate) mod certificate;
 pub mod copy;
-pub mod cost;
-pub mod digits;
-pub mod exchange;
+pub(crate) mod cost;
+pub(crate) mod digits;
+pub(crate) mod exchange;
 pub mod hardware;
 mod leaf;
-pub mod matmul;
+pub(crate) mod matmul;
 mod offset;
-pub mod ops;
+pub(crate) mod ops;
 mod parts;
-pub mod pointwise;
+pub(crate) mod pointwise;
 mod pressure;
-pub mod reduce;
+pub(crate) mod reduce;
 mod shared;
 pub mod smem;
 pub mod tv;
 mod uneven;
-pub mod views;
+pub(crate) mod views;
 
 use crate::certificate::Certificate;
 use crate::matching::{self, Mismatch};
@@ -61,7 +61,7 @@ pub(crate) type Known = BTreeMap<BufferId, Layout>;
 
 /// A change of the module without which it is not solved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Want {
+pub(crate) enum Want {
     /// A body for the spec that takes its operands through register tensors.
     ThroughRegisters(SpecId),
     /// A body for the Move that goes through a shared tensor.
@@ -120,7 +120,7 @@ impl Default for Search {
 
 /// What the solver found for one kernel.
 #[derive(Clone, Debug, Default)]
-pub struct Solution {
+pub(crate) struct Solution {
     /// Thread-value layouts of open register tensors, and the name of the threads they count.
     pub tv: BTreeMap<BufferId, (Layout, String)>,
     /// Layouts and swizzles of open shared tensors.
@@ -183,7 +183,7 @@ impl Searched {
 
 /// What became of a kernel.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Everything is chosen.
     Solved(Box<Solution>),
     /// To be rewritten and solved again.
@@ -195,7 +195,7 @@ pub enum Outcome {
 /// # Errors
 /// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a budget
 /// that was too small.
-pub fn solve(
+pub(crate) fn solve(
     p: &Program,
     kernel: SpecId,
     table: &AtomTable,
@@ -286,7 +286,7 @@ pub fn solve(
 
 impl Solution {
     /// Adds what was found for another kernel.
-    pub fn merge(&mut self, other: Solution) {
+    pub(crate) fn merge(&mut self, other: Solution) {
         self.tv.extend(other.tv);
         self.shared.extend(other.shared);
         self.copies.extend(other.copies);
@@ -315,7 +315,7 @@ impl Solution {
     }
 
     /// Whether it implements the spec.
-    pub fn implements(&self, id: SpecId) -> bool {
+    pub(crate) fn implements(&self, id: SpecId) -> bool {
         self.copies.contains_key(&id)
             || self.pointwise.contains_key(&id)
             || self.reductions.contains_key(&id)

@@ -7,7 +7,7 @@ use carbyne_ir::program::{Program, SpecId, StmtKind, TensorId};
 
 /// A leaf spec of the block, and how often it runs.
 #[derive(Clone, Debug)]
-pub struct Op {
+pub(crate) struct Op {
     /// Which.
     pub spec: SpecId,
     /// Executions in one block; loops of unknown length count once.
@@ -15,7 +15,7 @@ pub struct Op {
 }
 
 /// Leaf specs that the block of `kernel` executes as one group on logical operands, in text order.
-pub fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
+pub(crate) fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
     let mut ops = vec![];
     let n = block_threads(p, kernel);
     // Of the loops around, from the outside in.
@@ -41,7 +41,7 @@ pub fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
 }
 
 /// Threads of a block.
-pub fn block_threads(p: &Program, kernel: SpecId) -> i64 {
+pub(crate) fn block_threads(p: &Program, kernel: SpecId) -> i64 {
     p.specs[kernel]
         .exec
         .and_then(|e| p.threads[e.threads].concat().to_fixed())
@@ -49,7 +49,7 @@ pub fn block_threads(p: &Program, kernel: SpecId) -> i64 {
 }
 
 /// The name of the kernel's threads.
-pub fn block_name(p: &Program, kernel: SpecId) -> String {
+pub(crate) fn block_name(p: &Program, kernel: SpecId) -> String {
     p.specs[kernel]
         .exec
         .and_then(|e| p.threads[p.threads[e.threads].root].name.clone())
@@ -78,11 +78,11 @@ fn is_tile_op(p: &Program, id: SpecId, n: i64) -> bool {
 }
 
 /// All modes of an operand as one layout over its column-major index, if its sizes are known.
-pub fn whole(p: &Program, t: TensorId) -> Option<Layout> {
+pub(crate) fn whole(p: &Program, t: TensorId) -> Option<Layout> {
     p.tensors[t].concat().to_fixed()
 }
 
 /// Constant extents of the operand's modes.
-pub fn extents(p: &Program, t: TensorId) -> Option<Vec<i64>> {
+pub(crate) fn extents(p: &Program, t: TensorId) -> Option<Vec<i64>> {
     Some(whole(p, t)?.modes().iter().map(Layout::size).collect())
 }

@@ -12,7 +12,7 @@ use carbyne_ir::scalar::Memory;
 
 /// How an operation on one thread's values is implemented.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The row.
     pub atom: &'static str,
     /// Scalars of one instruction.

@@ -10,7 +10,7 @@ use carbyne_ir::scalar::Scalar;
 
 /// How a Reduction is done.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The function of two values.
     pub op: BinaryOp,
     /// The scalar type.
@@ -29,7 +29,7 @@ pub struct Choice {
 
 /// An exchange through shared memory, a slot for each thread and value.
 #[derive(Clone, Debug)]
-pub struct Through {
+pub(crate) struct Through {
     /// Threads of the block.
     pub threads: i64,
     /// The thread whose slot a thread reads first.
@@ -42,14 +42,14 @@ pub struct Through {
 
 impl Through {
     /// The exchanges one after the other.
-    pub fn steps(&self) -> impl Iterator<Item = &Through> {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Through> {
         std::iter::successors(Some(self), |t| t.then.as_deref())
     }
 }
 
 impl Choice {
     /// Values of one thread that stay.
-    pub fn n(&self) -> i64 {
+    pub(crate) fn n(&self) -> i64 {
         self.values.0.size()
     }
 }

@@ -15,7 +15,7 @@ const MAX_ELEMENTS: i64 = 1 << 20;
 
 /// The registers of a part of a tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub(crate) struct Part {
     /// The tensor that it is a part of, by name.
     pub of: String,
     /// Values of one thread in all of it.

@@ -43,7 +43,7 @@ type Extents = (i64, i64, i64);
 
 /// What the strategy chose.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// Block tile m, n, k.
     pub tile: Extents,
     /// Groups of threads along m and n.
@@ -70,7 +70,7 @@ struct Problem<'p> {
 ///
 /// # Errors
 /// Why the strategy does not apply, or which pins cannot hold.
-pub fn apply(
+pub(crate) fn apply(
     p: &Program,
     id: SpecId,
     stmt: &Stmt,

@@ -5,9 +5,9 @@
 
 mod blocks;
 mod in_place;
-pub mod matmul;
-pub mod movement;
-pub mod reduction;
+pub(crate) mod matmul;
+pub(crate) mod movement;
+pub(crate) mod reduction;
 mod tiling;
 
 use crate::names::Names;
@@ -18,7 +18,7 @@ use carbyne_ir::program::{Program, SpecId};
 
 /// What replaces a kernel-level spec.
 #[derive(Clone, Debug, Default)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// Declarations, and the spec with its body.
     pub stmts: Vec<Stmt>,
     /// What may not be as wanted.
@@ -29,7 +29,7 @@ pub struct Planned {
 ///
 /// # Errors
 /// That no strategy applies, and why; pins that cannot hold.
-pub fn apply(
+pub(crate) fn apply(
     p: &Program,
     id: SpecId,
     stmt: &Stmt,

@@ -25,7 +25,7 @@ use carbyne_ir::scalar::Memory;
 ///
 /// # Errors
 /// Why the strategy does not apply, or which pins cannot hold.
-pub fn apply(
+pub(crate) fn apply(
     p: &Program,
     id: SpecId,
     stmt: &Stmt,

@@ -2,8 +2,8 @@
 
 use crate::support::{MatMul, sm_80};
 use carbyne_atoms::{Arch, AtomTable};
+use carbyne_decompose::Mismatch;
 use carbyne_decompose::explain::{Considered, Explanation, Fix, Question, explain, matches};
-use carbyne_decompose::matching::Mismatch;
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
 

@@ -2,8 +2,8 @@
 
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::descriptor::{Major, MatrixRule, SwizzleMode, canonical, derive};
-use carbyne_decompose::solve::hardware::{Demand, layouts};
-use carbyne_decompose::solve::smem::{Access, Banks, wavefronts};
+use carbyne_decompose::internals::hardware::{Demand, layouts};
+use carbyne_decompose::internals::smem::{Access, Banks, wavefronts};
 use carbyne_ir::layout::{Layout, Swizzle};
 
 const BOTH: &[Major] = &[Major::K, Major::Mn];

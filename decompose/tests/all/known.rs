@@ -1,9 +1,9 @@
 //! Numbers of the papers.
 
 use crate::support::{decomposed, run, sm_80};
-use carbyne_decompose::solve::smem::{Access, Banks};
-use carbyne_decompose::solve::smem::{best_swizzle, unify, wavefronts};
-use carbyne_decompose::solve::tv::{Gemm, coalesced, other_side, split, tv};
+use carbyne_decompose::internals::smem::{Access, Banks};
+use carbyne_decompose::internals::smem::{best_swizzle, unify, wavefronts};
+use carbyne_decompose::internals::tv::{Gemm, coalesced, other_side, split, tv};
 use carbyne_ir::layout::Layout;
 
 fn l(text: &str) -> Layout {

@@ -2,8 +2,8 @@
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;
-use carbyne_decompose::solve::copy::{Candidate, Side, candidates};
-use carbyne_decompose::solve::smem::{Access, Banks, Run, unify, wavefronts};
+use carbyne_decompose::internals::copy::{Candidate, Side, candidates};
+use carbyne_decompose::internals::smem::{Access, Banks, Run, unify, wavefronts};
 use carbyne_decompose::{Decomposed, checked};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{Program, SpecId, TensorId};
@@ -248,7 +248,7 @@ fn every_move_is_the_widest_and_no_access_conflicts_more_than_it_must() {
 
 #[test]
 fn nothing_cheaper_is_pruned() {
-    use carbyne_decompose::solve::Search;
+    use carbyne_decompose::Search;
     let table = AtomTable::new("sm_80".parse().expect("an architecture"));
     for (name, src) in examples() {
         let module = text::parse(&src).expect("parses");

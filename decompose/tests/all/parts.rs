@@ -1,7 +1,7 @@
 //! Parts of a body that share no open tensor are searched apart, and a search that ends early says so.
 
 use crate::support::{decomposed, run, sm_80};
-use carbyne_decompose::solve::Search;
+use carbyne_decompose::Search;
 use carbyne_decompose::{Decomposed, decompose_with};
 use carbyne_ir::diag::{Code, Severity};
 use carbyne_ir::text;

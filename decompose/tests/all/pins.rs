@@ -1,8 +1,8 @@
 //! Pins that cannot hold together are named, no more of them than it takes.
 
 use crate::support::{MatMul, decomposed, sm_80};
-use carbyne_decompose::pins;
-use carbyne_decompose::{decompose, solve::Search};
+use carbyne_decompose::internals::{pins, without_pins};
+use carbyne_decompose::{Search, decompose};
 use carbyne_ir::diag::Code;
 use carbyne_ir::text;
 use std::collections::BTreeSet;
@@ -32,10 +32,10 @@ fn blamed(src: &str) -> usize {
     assert_eq!(d.code, Code::PinsConflict, "{d:?}");
     let mut spans = vec![d.span];
     spans.extend(d.related.iter().map(|(s, _)| *s));
-    let all = pins::list(&module);
+    let all = pins(&module);
     for span in &spans {
         let i = all.iter().position(|p| p.span.is_at(*span)).expect("a pin of the text");
-        let less = pins::without(&module, &BTreeSet::from([i]));
+        let less = without_pins(&module, &BTreeSet::from([i]));
         let printed = text::print(&less);
         let solved = decompose(&text::parse(&printed).expect("parses"), &printed, &sm_80());
         assert!(solved.is_ok(), "without {}:\n{printed}\n{:?}", all[i].what, solved.err());
@@ -54,7 +54,7 @@ fn a_layout_and_an_instruction_that_are_at_odds() {
 fn pins_that_have_no_part_in_it_are_not_named() {
     let atoms = [" atom=ld.global.b128", " atom=st.shared.b128", ""];
     let src = staged(COLUMNS, BY_ROWS, atoms);
-    assert!(pins::list(&text::parse(&src).expect("parses")).len() > 3);
+    assert!(pins(&text::parse(&src).expect("parses")).len() > 3);
     assert!(blamed(&src) <= 3);
 }
 

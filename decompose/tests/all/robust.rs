@@ -145,8 +145,8 @@ fn damaged_examples_are_answered() {
 
 #[test]
 fn searches_without_end_end_at_the_budget() {
+    use carbyne_decompose::Search;
     use carbyne_decompose::decompose_with;
-    use carbyne_decompose::solve::Search;
     use std::fmt::Write as _;
     // Twelve products, each with six ways to spread the threads or more: 6¹² leaves.
     let mut src =

@@ -40,7 +40,7 @@ use trace::{Need, Trace};
 
 /// What is put at a place.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sync {
+pub(crate) struct Sync {
     /// Before the statement: the asynchronous copies since the last commit are one group.
     pub commit_before: bool,
     /// Before the statement, after that: a wait that leaves so many groups in flight.
@@ -54,13 +54,13 @@ pub struct Sync {
 }
 
 /// Where synchronization is put: at a statement that has specs in it, or that synchronizes.
-pub type Place = NodeKey;
+pub(crate) type Place = NodeKey;
 
 /// The synchronization that the chosen instructions need.
 ///
 /// # Errors
 /// A barrier is needed where not all threads of the block pass.
-pub fn plan(
+pub(crate) fn plan(
     p: &Program,
     kernel: SpecId,
     solution: &Solution,
