@@ -135,6 +135,11 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// What pest generates names the boxes of `alloc`. Its guard of the stack, which needs `std`, is not there: `text::scan`
+// bounds how deep a text may nest.
+#[cfg(feature = "text")]
+extern crate alloc;
+
 pub mod expr;
 #[cfg(any(test, feature = "proptest"))]
 pub mod kit;

@@ -31,7 +31,7 @@ const SILENT: [(Rule, &str); 26] = [
     (Rule::executor, "silent: stands for new_group or thread_view"),
     (Rule::literal, "silent: stands for number"),
     (Rule::output, "silent: stands for data_view and a type"),
-    (Rule::pick, "silent: stands for keep, data_name, range or value"),
+    (Rule::pick, "silent: stands for keep, data_name or value and range"),
     (Rule::exponent, "silent: within real"),
     (Rule::blank, "lexical: looked for behind a word"),
     (Rule::part, "silent: stands for int, call, name or group"),

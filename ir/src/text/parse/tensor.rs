@@ -193,15 +193,19 @@ pub(super) fn view_op(op: Node<'_, '_>) -> Answer<ViewOp> {
 fn index(parts: &mut Parts<'_, '_>) -> Answer<ViewOp> {
     let mut picks = Vec::new();
     while let Some(entry) = parts.any() {
-        picks.push(match entry.rule() {
+        let pick = match entry.rule() {
             Rule::keep => Pick::Keep,
             Rule::data_name => Pick::From(entry.without_sigil()),
             Rule::range => {
-                let mut ends = entry.parts();
-                Pick::Range(expr(ends.next(Rule::value)?)?, expr(ends.next(Rule::value)?)?)
+                let span = entry.span();
+                let Some(Pick::At(from)) = picks.pop() else {
+                    return Err(internal(span, "where a range begins"));
+                };
+                Pick::Range(from, expr(entry.parts().next(Rule::value)?)?)
             }
             _ => Pick::At(expr(entry)?),
-        });
+        };
+        picks.push(pick);
     }
     if picks.iter().any(|p| matches!(p, Pick::Range(..) | Pick::From(_))) {
         return Ok(ViewOp::Pick(picks));

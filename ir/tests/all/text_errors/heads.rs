@@ -127,7 +127,7 @@ fn specs() {
     check(
         "Move <<<#a, #b>> (%a) -> (%b)",
         expect![[r#"
-            P0001 2:15 ">" expected `>>>`, `[`, `:` or `.`, found `>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
+            P0001 2:15 ">" expected `>>>`, `[` or `.`, found `>` (write it as `Move <<<#grid, #cta>>> (%A) -> (%B)`)
         "#]],
     );
     check(
