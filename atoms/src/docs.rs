@@ -163,7 +163,7 @@ fn described_tiles(page: &mut String) {
     {
         let of = |tile: [i64; 2], k_mode| {
             let rule = MatrixRule { k_mode, majors: &[Major::K, Major::Mn] };
-            canonical(&tile, 16, &rule, major, mode).unwrap_or_default()
+            canonical(&tile, 16, &rule, major, mode).map(|c| c.to_string()).unwrap_or_default()
         };
         let _ = writeln!(page, "| {major} | {} | {} |", of([64, 16], 1), of([16, 128], 0));
     }

@@ -6,7 +6,9 @@
 mod exchange;
 mod through;
 
-use crate::build::{self, compact, counted, define, define_threads, leaf, number, plain, word};
+use crate::build::{
+    self, compact, counted, define, define_threads, layout_expr, leaf, number, plain, reshape, word,
+};
 use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::Solution;
@@ -20,7 +22,6 @@ use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
-use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashMap};
 use through::Values;
 
@@ -476,25 +477,4 @@ fn registers(part: &Part) -> View {
 /// `%t[..]`
 fn at(t: &str, index: Vec<Expr>) -> View {
     View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
-}
-
-/// `.reshape([..]:[..])` to these modes.
-fn reshape(modes: &[Layout]) -> ViewOp {
-    let side = |f: fn(&Layout) -> carbyne_ir::tuple::IntTuple<i64>| {
-        TupleExpr::Tuple(modes.iter().map(|m| TupleExpr::constant(&f(m))).collect())
-    };
-    ViewOp::Reshape(LayoutExpr {
-        shape: side(Layout::shape),
-        stride: side(Layout::stride),
-        span: Span::default(),
-    })
-}
-
-/// A layout as written.
-pub(crate) fn layout_expr(l: &Layout) -> LayoutExpr {
-    LayoutExpr {
-        shape: TupleExpr::constant(&l.shape()),
-        stride: TupleExpr::constant(&l.stride()),
-        span: Span::default(),
-    }
 }

@@ -1,8 +1,7 @@
 //! Rewrites a module so that it can be solved: bodies that take operands through registers or shared memory.
 //! What is added stands in the text like what a person writes, and is solved like it.
 
-use crate::build;
-use crate::emit::layout_expr;
+use crate::build::{self, layout_expr};
 use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::tv::mode;

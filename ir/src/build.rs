@@ -234,6 +234,18 @@ impl Tensor {
     }
 }
 
+impl From<Tensor> for View {
+    fn from(t: Tensor) -> Self {
+        t.0
+    }
+}
+
+impl From<&Tensor> for View {
+    fn from(t: &Tensor) -> Self {
+        t.0.clone()
+    }
+}
+
 /// An expression over tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value(TensorExpr);

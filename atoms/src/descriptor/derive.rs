@@ -7,6 +7,8 @@ use super::{
     Descriptor, DescriptorMismatch, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT,
 };
 use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::tuple::IntTuple;
+use std::fmt;
 
 /// The descriptor of a layout: of the view's elements in column-major order over the modes of `tile`,
 /// offsets in elements of `bits` bits, in a buffer of that swizzle of byte addresses.
@@ -39,7 +41,7 @@ pub fn derive(
             return Err(DescriptorMismatch::Scattered {
                 vector: view.of.vector,
                 found: layout.to_string(),
-                canonical: view.of.canonical(major, mode),
+                canonical: view.of.advice(major, mode),
             });
         }
     };
@@ -52,8 +54,7 @@ pub fn derive(
     }
 }
 
-/// The densest layout of a tile that a descriptor with that major and mode names, in elements, and the
-/// swizzle that its tensor needs: `` `((8,8),16):((64,512),1)` with `swizzle=(3,4,3)` ``. Of an MN-major tile
+/// The densest layout of a tile that a descriptor with that major and mode names. Of an MN-major tile
 /// that does not fill rows so wide, with the widest mode whose rows it fills. None for what is no tile of a
 /// descriptor.
 pub fn canonical(
@@ -62,8 +63,24 @@ pub fn canonical(
     rule: &MatrixRule,
     major: Major,
     mode: SwizzleMode,
-) -> Option<String> {
-    Extents::of(tile, bits, rule).map(|e| e.canonical(major, mode))
+) -> Option<Canonical> {
+    Extents::of(tile, bits, rule)?.canonical(major, mode)
+}
+
+/// A layout that a descriptor names. Displayed as messages have it: `` `((8,8),16):((64,512),1)` with
+/// `swizzle=(3,4,3)` ``.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Canonical {
+    /// In elements.
+    pub layout: Layout,
+    /// The swizzle that its tensor needs.
+    pub mode: SwizzleMode,
+}
+
+impl fmt::Display for Canonical {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` with {}", self.layout, self.mode.attribute())
+    }
 }
 
 /// Numbers of elements.
@@ -108,29 +125,30 @@ impl Extents {
         SwizzleMode::ALL.into_iter().rev().find(fills).unwrap_or(SwizzleMode::None)
     }
 
-    /// The densest canonical layout of the tile, in elements: what to write instead.
-    fn canonical(&self, major: Major, mode: SwizzleMode) -> String {
+    /// What to write instead.
+    fn advice(&self, major: Major, mode: SwizzleMode) -> String {
+        self.canonical(major, mode).map(|c| c.to_string()).unwrap_or_default()
+    }
+
+    /// The densest canonical layout of the tile, in elements.
+    fn canonical(&self, major: Major, mode: SwizzleMode) -> Option<Canonical> {
         let mode = if major == Major::Mn { self.filled(mode) } else { mode };
         let (rows, vector, groups) = (mode.width() / self.size, self.vector, self.mn / ROWS);
+        let pair = |a: i64, b: i64| IntTuple::from(vec![a, b]);
+        let one = IntTuple::Leaf;
         let (mn, k) = match (major, mode) {
             (Major::K, SwizzleMode::None) => (
-                format!("(8,{groups}):({vector},{})", vector * ROWS),
-                format!("({vector},{}):(1,{})", self.k / vector, vector * self.mn),
+                (pair(8, groups), pair(vector, vector * ROWS)),
+                (pair(vector, self.k / vector), pair(1, vector * self.mn)),
             ),
-            (Major::K, _) => {
-                (format!("(8,{groups}):({rows},{})", rows * ROWS), format!("{}:1", self.k))
+            (Major::K, _) => ((pair(8, groups), pair(rows, rows * ROWS)), (one(self.k), one(1))),
+            (Major::Mn, _) => {
+                ((pair(rows, self.mn / rows), pair(1, rows * self.k)), (one(self.k), one(rows)))
             }
-            (Major::Mn, _) => (
-                format!("({rows},{}):(1,{})", self.mn / rows, rows * self.k),
-                format!("{}:{rows}", self.k),
-            ),
         };
-        let join = |a: &str, b: &str| -> Option<String> {
-            let ((s, d), (t, e)) = (a.split_once(':')?, b.split_once(':')?);
-            Some(format!("({s},{t}):({d},{e})"))
-        };
-        let joined = if self.k_first { join(&k, &mn) } else { join(&mn, &k) };
-        format!("`{}` with {}", joined.unwrap_or_default(), mode.attribute())
+        let ((s, d), (t, e)) = if self.k_first { (k, mn) } else { (mn, k) };
+        let layout = Layout::new(vec![s, t], vec![d, e]).ok()?;
+        Some(Canonical { layout, mode })
     }
 }
 
@@ -215,7 +233,7 @@ impl View<'_> {
         want: i64,
         found: i64,
     ) -> DescriptorMismatch {
-        let canonical = self.of.canonical(major, mode);
+        let canonical = self.of.advice(major, mode);
         DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, canonical }
     }
 
@@ -229,7 +247,7 @@ impl View<'_> {
         for k in 0..self.of.k {
             for mn in 0..self.of.mn {
                 if self.byte(mn, k) != formula(mn, k) {
-                    let canonical = self.of.canonical(major, mode);
+                    let canonical = self.of.advice(major, mode);
                     let (at, nearest) = ((mn, k), (major, mode));
                     return Err(DescriptorMismatch::Irregular { at, nearest, canonical });
                 }

@@ -22,7 +22,7 @@
 mod derive;
 mod mismatch;
 
-pub use derive::{canonical, derive};
+pub use derive::{Canonical, canonical, derive};
 pub use mismatch::DescriptorMismatch;
 
 use crate::operand::{Addressing, AtomOperand};
@@ -99,12 +99,13 @@ impl SwizzleMode {
     /// The mode that does to byte addresses what `swizzle` does; none for other swizzles.
     pub fn of(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
         let Some(s) = swizzle.filter(|s| !s.is_none()) else { return Some(SwizzleMode::None) };
-        match (s.bits(), s.base(), s.shift()) {
-            (1, 4, 3) => Some(SwizzleMode::B32),
-            (2, 4, 3) => Some(SwizzleMode::B64),
-            (3, 4, 3) => Some(SwizzleMode::B128),
-            _ => None,
-        }
+        SwizzleMode::ALL.into_iter().find(|m| m.swizzle() == s)
+    }
+
+    /// What it does to byte addresses.
+    pub fn swizzle(self) -> Swizzle {
+        let bits = (self.width() / UNIT).trailing_zeros();
+        if bits == 0 { Swizzle::default() } else { Swizzle::new(bits, 4, 3).unwrap_or_default() }
     }
 
     /// Bytes of a row of a period: 16, 32, 64 or 128.

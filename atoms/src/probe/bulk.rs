@@ -5,10 +5,13 @@
 //! in a group that the thread waits for.
 
 use super::operand::{Passing, ProbeOperand};
-use super::writer::Writer;
+use super::writer::{Writer, cta, lanes, on, operands_of, spec, threads, views};
 use super::{Choice, NOT_A_SPEC, Probe, Unobservable, scalars};
 use crate::atom::{Atom, AtomOp, Elem, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
+use carbyne_ir::ast::*;
+use carbyne_ir::build::statements::*;
+use carbyne_ir::build::{Num, Tensor};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
@@ -32,10 +35,6 @@ fn list(n: usize, outer: i64, last: i64) -> Vec<i64> {
     let mut all = vec![outer; n - 1];
     all.push(last);
     all
-}
-
-fn text(list: &[i64]) -> String {
-    list.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
 pub(super) fn probe(
@@ -81,78 +80,76 @@ pub(super) fn probe(
     let one = operand("P", OperandAccess::Read, None, None, &part)?;
     let load = atom.visibility == Visibility::Mbarrier;
     let boxed = matches!(atom.extent, Extent::Box(_));
-    let swizzle = if boxed { ", swizzle=(1,4,3)" } else { "" };
-    let by_atom = if load { "%inS".to_owned() } else { format!("%{into}") };
-    let map = if boxed { "tensormap" } else { "tile" };
-    let indices: Vec<String> = (0..n).map(|i| format!("(part / {}) % 2", 1 << i)).collect();
-    let index = indices.join(", ");
-    let mut attributes = format!(" cache={}", atom.cache);
-    attributes += if load { " bar=%full" } else { "" };
-    attributes += if atom.number("mask").is_some() { " multicast=1" } else { "" };
-    let plain = if load { "%outD" } else { "%inS" };
-    let plain =
-        format!("{plain}.tile([{}])[{index}].reshape([{}]:[1])", text(&part), one.tile_size());
-    let held = format!("%held.reshape([{}]:[1])", one.tile_size());
+    let swizzle = if boxed { Some((1, 4, 3)) } else { None };
+    let tiles =
+        |of: &str| Tensor::of(of).tile(part.iter().map(|n| Num::from(*n)).collect::<Vec<_>>());
+    let by_atom = if load { "inS" } else { into };
+    let map = match boxed {
+        true => {
+            let sizes = part.iter().map(|n| Expr::int(*n)).collect();
+            Tensor::of(by_atom).then(ViewOp::TensorMap { sizes, swizzle })
+        }
+        false => tiles(by_atom),
+    };
+    let counter = Num::of("part");
+    let index: Vec<Num> = (0..n).map(|i| &counter / (1 << i) % 2).collect();
+    let flat = compact(&[one.tile_size()]);
+    let by_plain = tiles(if load { "outD" } else { "inS" }).at(index.clone()).then(flat.clone());
+    let (held, full, first) = (Tensor::of("held"), Tensor::of("full"), Tensor::of("first"));
+    let flat = held.then(flat);
+    let mut type_attrs = vec![TypeAttr::Align(Expr::int(256))];
+    type_attrs.extend(swizzle.map(|(b, m, s)| TypeAttr::Swizzle(b, m, s)));
+
+    let mut attrs = vec![word("cache", atom.cache.as_str())];
+    if load {
+        attrs.push(view("bar", View::of("full")));
+    }
+    if atom.number("mask").is_some() {
+        attrs.push(number("multicast", 1));
+    }
+    attrs.push(word("atom", atom.name));
+    let own = Tensor::of("m").at(index);
+    let (from, to) = if load { (&own, &held) } else { (&held, &own) };
+    let leaf = leaf(kind, &on(&first), vec![from.into()], to.into(), attrs);
 
     let choice = Choice { blocks: 1, threads: THREADS, ..choice };
-    let mut w = Writer {
-        atom,
-        table,
-        choice,
-        threads: THREADS,
-        groups: 1,
-        repeat: None,
-        text: String::new(),
+    let w = Writer { atom, table, choice, threads: THREADS, groups: 1 };
+    let by_first = |inputs: &[&str], output: &str, stmts| {
+        within(&on(&first), views(inputs.iter().copied()), vec![View::of(output)], stmts)
     };
-    w.line(0, "carbyne 1");
-    for o in &operands {
-        o.declarations().for_each(|d| w.line(0, d));
-    }
-    w.line(0, "#grid:[1].block");
-    w.line(0, format_args!("#cta:[{THREADS}].thread"));
-    w.line(0, format_args!("{kind} @{kernel} <<<#grid, #cta>>> (%inS) -> (%{into}) {{"));
-    w.line(1, "#one:[].thread = #cta.scalar()");
-    w.line(1, "#first:[].thread = #cta[0]");
-    w.line(1, "@t = #cta.indices()");
-    w.line(1, format_args!("%m = {by_atom}.{map}([{}]{swizzle})", text(&part)));
-    w.line(1, format_args!("Allocate %held:[{}].{scalar}.SH{{align=256{swizzle}}}", text(&part)));
-    w.line(1, "Allocate %full:[1].mbarrier.SH");
-    w.line(1, "Spec <<<#grid, #first>>> () -> (%full) {");
-    w.line(2, "mbarrier.init(%full, 1)");
-    w.line(2, "fence.async");
-    w.line(1, "}");
-    w.line(1, "barrier");
-    w.line(1, format_args!("for (part = 0; part < {}; part += 1) {{", 1 << n));
-    let name = atom.name;
+    let mut step;
     if load {
-        w.line(1, "Spec <<<#grid, #first>>> (%inS, %full) -> (%held) {");
-        w.line(2, format_args!("mbarrier.expect(%full, {})", one.tile_size() * scalar.bits() / 8));
-        w.line(
-            2,
-            format_args!(
-                "Move <<<#grid, #first>>> (%m[{index}]) -> (%held){attributes} atom={name}"
-            ),
-        );
-        w.line(1, "}");
-        w.line(1, "mbarrier.wait(%full, part % 2)");
-        w.units(&one, &held, &plain, (Memory::Sh, Memory::Gl))?;
+        let bytes = Expr::int(one.tile_size() * scalar.bits() / 8);
+        let expect = sync(SyncOp::MbarrierExpect, Some((&full).into()), Some(bytes));
+        let phase = (counter % 2).into_expr();
+        step = vec![
+            by_first(&["inS", "full"], "held", vec![expect, leaf]),
+            sync(SyncOp::MbarrierWait, Some((&full).into()), Some(phase)),
+        ];
+        step.extend(w.units(&one, &flat, &by_plain, (Memory::Sh, Memory::Gl))?);
     } else {
-        w.units(&one, &plain, &held, (Memory::Gl, Memory::Sh))?;
-        w.line(1, "fence.async");
-        w.line(1, "barrier");
-        w.line(1, format_args!("Spec <<<#grid, #first>>> (%held) -> (%{into}) {{"));
-        w.line(
-            2,
-            format_args!(
-                "{kind} <<<#grid, #first>>> (%held) -> (%m[{index}]){attributes} atom={name}"
-            ),
-        );
-        w.line(2, "bulk.commit");
-        w.line(2, "bulk.wait(0)");
-        w.line(1, "}");
+        let commit = sync(SyncOp::BulkCommit, None, None);
+        let wait = sync(SyncOp::BulkWait, None, Some(Expr::int(0)));
+        step = w.units(&one, &by_plain, &flat, (Memory::Gl, Memory::Sh))?;
+        step.push(sync(SyncOp::FenceAsync, None, None));
+        step.push(barrier(None));
+        step.push(by_first(&["held"], into, vec![leaf, commit, wait]));
     }
-    w.line(1, "barrier");
-    w.line(1, "}");
-    w.line(0, "}");
-    Ok(Probe { text: w.text, kernel, operands, blocks: 1, threads: THREADS, set: false })
+    step.push(barrier(None));
+    let init = sync(SyncOp::MbarrierInit, Some((&full).into()), Some(Expr::int(1)));
+    let body = vec![
+        threads("one", &[], &lanes("cta")),
+        threads("first", &[], &cta().at([0])),
+        indices(&["@t"], View::of("cta")),
+        define("m", map.into()),
+        allocation("held", dims(&part, false), scalar, Memory::Sh, type_attrs),
+        plain("full", &[1], Scalar::Mbarrier, Memory::Sh),
+        by_first(&[], "full", vec![init, sync(SyncOp::FenceAsync, None, None)]),
+        barrier(None),
+        counted("part", (0, 1 << n), Unroll::Default, step),
+    ];
+    let head = spec(kind, &cta(), operands_of(["inS"]), views([into]));
+    let grid = declare("grid", dims(&[1], false), ThreadScalar::Block);
+    let text = w.module(&operands, vec![grid], &kernel, head, body);
+    Ok(Probe { text, kernel, operands, blocks: 1, threads: THREADS, set: false })
 }

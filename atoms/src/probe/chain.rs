@@ -1,10 +1,13 @@
 //! Chains: programs that execute an atom on its own results, to be timed.
 
 use super::operand::ProbeOperand;
-use super::writer::{Writer, own_attributes};
+use super::writer::{Writer, mine, own_attributes, spec};
 use super::{Choice, Probe, Unobservable, written};
 use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
 use crate::table::AtomTable;
+use carbyne_ir::ast::{Operand, Spec, SpecKind, Stmt, StmtKind, Unroll, View, ViewOp};
+use carbyne_ir::build::Tensor;
+use carbyne_ir::build::statements::{counted, word};
 use carbyne_ir::scalar::Memory;
 
 /// How often a [`chain`] executes its atom: in a loop of so many rounds, each of so many executions.
@@ -52,9 +55,8 @@ fn continues(read: &AtomOperand, write: &AtomOperand) -> bool {
 
 impl Writer<'_> {
     /// The atom again and again, on what it gave before.
-    pub(super) fn rounds(&mut self, operands: &[ProbeOperand], repeat: Repeat) {
-        let mine = |o: &ProbeOperand| format!("%{}.mine", o.name);
-        let mut reads: Vec<String> =
+    pub(super) fn rounds(&self, operands: &[ProbeOperand], repeat: Repeat) -> Stmt {
+        let mut reads: Vec<Tensor> =
             operands.iter().filter(|o| o.access == OperandAccess::Read).map(mine).collect();
         // Three registers of one bank would be read one after the other: factors that are alike share one.
         if let (1, [a, b]) = (self.atom.group, &mut reads[..])
@@ -66,20 +68,16 @@ impl Writer<'_> {
         let next = |r: &&AtomOperand| self.atom.writes().any(|w| continues(r, w));
         // The last: the reciprocal of a divisor that stays the same would be made once.
         let continued = self.atom.reads().filter(next).last();
-        let write = accumulator.or(continued.map(|o| format!("%{}.mine", o.name)));
-        let leaf = format!(
-            "{} <<<#grid, {}>>> ({}) -> ({}){} atom={}",
-            self.atom.op.spec_kind().map_or(String::new(), |k| k.to_string()),
-            self.who(),
-            reads.join(", "),
-            write.unwrap_or_default(),
-            own_attributes(self.atom.op),
-            self.atom.name
-        );
-        self.line(1, format_args!("for (r = 0; r < {}; r += 1) nounroll {{", repeat.rounds));
-        for _ in 0..repeat.times {
-            self.line(2, &leaf);
-        }
-        self.line(1, "}");
+        let own = |o: &AtomOperand| Tensor::of(o.name).then(ViewOp::Mine);
+        let write = accumulator.or(continued.map(own));
+        let kind = self.atom.op.spec_kind().unwrap_or(SpecKind::Generic);
+        let leaf = |_| {
+            let reads = reads.iter().map(|t| Operand::View(t.into())).collect();
+            let writes = write.iter().map(View::from).collect();
+            let mut attrs = own_attributes(self.atom.op);
+            attrs.push(word("atom", self.atom.name));
+            Stmt::new(StmtKind::Spec(Spec { attrs, ..spec(kind, &self.who(), reads, writes) }))
+        };
+        counted("r", (0, repeat.rounds), Unroll::Never, (0..repeat.times).map(leaf).collect())
     }
 }

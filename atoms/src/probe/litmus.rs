@@ -7,14 +7,15 @@
 //! Of what acts on time, registers or hints alone nothing can be seen: [`Unobservable::Statement`].
 
 use super::operand::{Passing, ProbeOperand};
-use super::writer::Writer;
-use super::{Choice, Probe, Unobservable, probe};
+use super::writer::{Writer, copy, cta, lanes, on, one, operands_of, spec, threads, views};
+use super::{Choice, Probe, Unobservable, written};
 use crate::atom::{Atom, AtomOp, BarrierScope, Elem, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
-use carbyne_ir::ast::{AccumulateOp, CacheHint, SyncOp};
+use carbyne_ir::ast::*;
+use carbyne_ir::build::statements::*;
+use carbyne_ir::build::{Num, Tensor};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
-use std::fmt;
 
 /// Elements of the caller's tensors: one for each thread that takes part.
 const N: i64 = 32;
@@ -34,10 +35,10 @@ pub(super) fn litmus(
     is_chosen(atom, table)?;
     let l = |threads| Litmus::new(atom, table, choice, threads);
     match atom.op {
-        AtomOp::Barrier(BarrierScope::Block) => l(128).hand_over("#cta", 128, &kernel),
-        AtomOp::Barrier(BarrierScope::Warp) => l(64).hand_over("#cta.tile([32])[1]", 32, &kernel),
-        AtomOp::Barrier(BarrierScope::Lanes) => l(64).hand_over("#cta.tile([8])[1]", 8, &kernel),
-        AtomOp::Barrier(BarrierScope::Warps) => l(128).hand_over("#cta.tile([64])[1]", 64, &kernel),
+        AtomOp::Barrier(BarrierScope::Block) => l(128).hand_over(&cta(), 128, &kernel),
+        AtomOp::Barrier(BarrierScope::Warp) => l(64).hand_over(&part(32, 1), 32, &kernel),
+        AtomOp::Barrier(BarrierScope::Lanes) => l(64).hand_over(&part(8, 1), 8, &kernel),
+        AtomOp::Barrier(BarrierScope::Warps) => l(128).hand_over(&part(64, 1), 64, &kernel),
         AtomOp::Elect => l(64).elect(&kernel),
         AtomOp::Sync(op) => match op {
             SyncOp::MbarrierInit | SyncOp::MbarrierArrive | SyncOp::MbarrierWait
@@ -52,19 +53,19 @@ pub(super) fn litmus(
             | SyncOp::MbarrierExpect
             | SyncOp::FenceMbarrierInit
             | SyncOp::ClusterArrive
-            | SyncOp::ClusterWait => l(32).in_cluster("cluster.arrive", &kernel),
-            SyncOp::ClusterArriveRelaxed => l(32).in_cluster("cluster.arrive_relaxed", &kernel),
+            | SyncOp::ClusterWait => l(32).in_cluster(SyncOp::ClusterArrive, &kernel),
+            SyncOp::ClusterArriveRelaxed => l(32).in_cluster(op, &kernel),
             SyncOp::AsyncCommit | SyncOp::AsyncWait => l(64).two_groups(&kernel),
             SyncOp::BulkCommit | SyncOp::BulkWait | SyncOp::FenceAsync => {
-                l(64).bulk("bulk.wait(0)", &kernel)
+                l(64).bulk(SyncOp::BulkWait, &kernel)
             }
-            SyncOp::BulkWaitRead => l(64).bulk("bulk.wait_read(0)", &kernel),
+            SyncOp::BulkWaitRead => l(64).bulk(op, &kernel),
             SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => {
                 let waits = |r: &&Atom| r.visibility == Visibility::WgmmaGroup;
                 let found = table.atoms().iter().find(waits).ok_or(Unobservable::Statement(
                     "no atom of the architecture is waited for by it",
                 ))?;
-                probe(found, table, choice).map(|p| renamed(p, kernel))
+                written(found, table, choice, kernel, None)
             }
             SyncOp::RegistersInc | SyncOp::RegistersDec => Err(Unobservable::Statement(
                 "how many registers a thread may use shows in no result",
@@ -100,9 +101,54 @@ fn is_chosen(atom: &Atom, table: &AtomTable) -> Result<(), Unobservable> {
     }
 }
 
-fn renamed(made: Probe, kernel: String) -> Probe {
-    let text = made.text.replace(&format!("@{} ", made.kernel), &format!("@{kernel} "));
-    Probe { text, kernel, ..made }
+/// `#cta.tile([n])[i]`
+fn part(n: i64, i: i64) -> Tensor {
+    cta().tile([n]).at([i])
+}
+
+/// `%name.tile([1])[at]`
+fn element(name: &str, at: &Num) -> Tensor {
+    Tensor::of(name).tile([1]).at([at])
+}
+
+/// Numbers of the block, in 128-byte lines of shared memory where bulk copies take them.
+fn shared(n: i64, aligned: bool) -> Stmt {
+    let attrs = if aligned { vec![TypeAttr::Align(Expr::int(128))] } else { vec![] };
+    allocation("x", dims(&[n], false), Scalar::U32, Memory::Sh, attrs)
+}
+
+/// The register that a thread takes numbers through.
+fn register() -> Stmt {
+    plain("r", &[1], Scalar::U32, Memory::Rf)
+}
+
+fn mbarrier(name: &str) -> Stmt {
+    plain(name, &[1], Scalar::Mbarrier, Memory::Sh)
+}
+
+/// `Spec <<<#grid, #threads>>> (..) -> (..) { .. }`
+fn by<const R: usize, const W: usize>(
+    threads: &str,
+    reads: [&str; R],
+    writes: [&str; W],
+    stmts: Vec<Stmt>,
+) -> Stmt {
+    within(&on(&Tensor::of(threads)), views(reads), views(writes), stmts)
+}
+
+/// A statement without operands.
+fn bare(op: SyncOp) -> Stmt {
+    sync(op, None, None)
+}
+
+/// A statement with a number.
+fn with(op: SyncOp, n: i64) -> Stmt {
+    sync(op, None, Some(Expr::int(n)))
+}
+
+/// A statement on an mbarrier.
+fn at_barrier(op: SyncOp, name: &str, n: i64) -> Stmt {
+    sync(op, Some(View::of(name)), Some(Expr::int(n)))
 }
 
 struct Litmus<'a> {
@@ -114,36 +160,12 @@ struct Litmus<'a> {
 
 impl<'a> Litmus<'a> {
     fn new(atom: &'a Atom, table: &'a AtomTable, choice: Choice, threads: i64) -> Self {
-        let text = String::new();
         let choice = Choice { blocks: 1, threads, ..choice };
-        let w = Writer { atom, table, choice, threads, groups: 1, repeat: None, text };
-        Litmus { w, blocks: 1, len: (N, N) }
+        Litmus { w: Writer { atom, table, choice, threads, groups: 1 }, blocks: 1, len: (N, N) }
     }
 
-    fn line(&mut self, depth: usize, text: impl fmt::Display) {
-        self.w.line(depth, text);
-    }
-
-    /// The head of the kernel.
-    fn begin(&mut self, kernel: &str) {
-        let ((n, m), threads) = (self.len, self.w.threads);
-        self.line(0, "carbyne 1");
-        self.line(0, format_args!("%inS:[{n}].u32.GL"));
-        self.line(0, format_args!("%outD:[{m}].u32.GL"));
-        match self.blocks {
-            1 => self.line(0, "#grid:[1].block"),
-            n => {
-                self.line(0, format_args!("#all:[{n}].block"));
-                self.line(0, format_args!("#grid:[1].[{n}].block = #all.tile([{n}])"));
-            }
-        }
-        self.line(0, format_args!("#cta:[{threads}].thread"));
-        self.line(0, format_args!("Spec @{kernel} <<<#grid, #cta>>> (%inS) -> (%outD) {{"));
-        self.line(1, "#first:[].thread = #cta[0]");
-    }
-
-    fn end(mut self, kernel: &str) -> Result<Probe, Unobservable> {
-        self.line(0, "}");
+    /// The kernel of these statements.
+    fn kernel(self, kernel: &str, stmts: Vec<Stmt>) -> Result<Probe, Unobservable> {
         let operand = |name, access, tensor: &str, n: i64| {
             let tv = Layout::col_major(vec![n]).map_err(|e| Unobservable::Layout(e.to_string()))?;
             let named = Some(tensor.to_owned());
@@ -156,8 +178,21 @@ impl<'a> Litmus<'a> {
             operand("S", OperandAccess::Read, "inS", self.len.0)?,
             operand("D", OperandAccess::Write, "outD", self.len.1)?,
         ];
-        let (kernel, text) = (kernel.to_owned(), self.w.text);
-        let (blocks, threads) = (self.blocks, self.w.threads);
+        let blocks = |name, n| declare(name, dims(&[n], false), ThreadScalar::Block);
+        let grid = match self.blocks {
+            1 => vec![blocks("grid", 1)],
+            n => {
+                let cluster = Tensor::of("all").tile([n]);
+                let levels: [&[i64]; 2] = [&[1], &[n]];
+                let cluster = stated_threads("grid", &levels, ThreadScalar::Block, cluster.into());
+                vec![blocks("all", n), cluster]
+            }
+        };
+        let mut body = vec![threads("first", &[], &cta().at([0]))];
+        body.extend(stmts);
+        let head = spec(SpecKind::Generic, &cta(), operands_of(["inS"]), views(["outD"]));
+        let text = self.w.module(&operands, grid, kernel, head, body);
+        let (kernel, blocks, threads) = (kernel.to_owned(), self.blocks, self.w.threads);
         Ok(Probe { text, kernel, operands, blocks, threads, set: false })
     }
 
@@ -166,10 +201,8 @@ impl<'a> Litmus<'a> {
         self.w.plain_move(from, to, 32)
     }
 
-    /// Brings the thread's number to its place, slowly.
-    fn produce(&mut self, depth: usize, who: &str, at: &str) -> Result<(), Unobservable> {
-        let (load, store) =
-            (self.word(Memory::Gl, Memory::Rf)?, self.word(Memory::Rf, Memory::Sh)?);
+    /// `Move.add <<<#grid, #threads>>> (%r) -> (%x.tile([1])[at])`
+    fn add(&self, threads: &Tensor, at: &Num) -> Result<Stmt, Unobservable> {
         let adds = |r: &&Atom| {
             let one = r.operands.iter().all(|o| o.elem == Elem::Scalar(Scalar::U32));
             r.op == AtomOp::Accumulate(AccumulateOp::Add)
@@ -179,95 +212,84 @@ impl<'a> Litmus<'a> {
         };
         let add = self.w.table.atoms().iter().find(adds).map(|r| r.name);
         let add = add.ok_or(Unobservable::NoMove(Memory::Rf, Memory::Sh, 32))?;
-        let number = format!("%inS.tile([1])[{at}]");
-        let place = format!("%x.tile([1])[{at}]");
-        self.line(depth, format_args!("Move <<<#grid, {who}>>> ({number}) -> (%r) atom={load}"));
-        self.line(depth, format_args!("Move <<<#grid, {who}>>> (%r) -> ({place}) atom={store}"));
-        self.line(depth, format_args!("for (k = 1; k < {TIMES}; k += 1) nounroll {{"));
-        self.line(
-            depth + 1,
-            format_args!("Move.add <<<#grid, {who}>>> (%r) -> ({place}) atom={add}"),
-        );
-        self.line(depth, "}");
-        Ok(())
+        let (kind, place) = (SpecKind::Accumulate(AccumulateOp::Add), element("x", at).into());
+        Ok(leaf(kind, &on(threads), vec![View::of("r")], place, vec![word("atom", add)]))
+    }
+
+    /// Brings the thread's number to its place, slowly.
+    fn produce(&self, who: &str, at: &Num) -> Result<Vec<Stmt>, Unobservable> {
+        let (who, r) = (Tensor::of(who), Tensor::of("r"));
+        let (load, store) =
+            (self.word(Memory::Gl, Memory::Rf)?, self.word(Memory::Rf, Memory::Sh)?);
+        Ok(vec![
+            copy(&who, &element("inS", at), &r, load),
+            copy(&who, &r, &element("x", at), store),
+            counted("k", (1, TIMES), Unroll::Never, vec![self.add(&who, at)?]),
+        ])
     }
 
     /// Takes what stands at a place.
-    fn consume(
-        &mut self,
-        depth: usize,
-        who: &str,
-        from: &str,
-        to: &str,
-    ) -> Result<(), Unobservable> {
+    fn consume(&self, who: &str, from: &Num, to: &Num) -> Result<[Stmt; 2], Unobservable> {
+        let (who, r) = (Tensor::of(who), Tensor::of("r"));
         let (load, store) =
             (self.word(Memory::Sh, Memory::Rf)?, self.word(Memory::Rf, Memory::Gl)?);
-        let (from, to) = (format!("%x.tile([1])[{from}]"), format!("%outD.tile([1])[{to}]"));
-        self.line(depth, format_args!("Move <<<#grid, {who}>>> ({from}) -> (%r) atom={load}"));
-        self.line(depth, format_args!("Move <<<#grid, {who}>>> (%r) -> ({to}) atom={store}"));
-        Ok(())
+        Ok([copy(&who, &element("x", from), &r, load), copy(&who, &r, &element("outD", to), store)])
     }
 
     /// Each of `n` threads takes what the one opposite brought, behind a barrier of them all.
-    fn hand_over(mut self, group: &str, n: i64, kernel: &str) -> Result<Probe, Unobservable> {
+    fn hand_over(mut self, group: &Tensor, n: i64, kernel: &str) -> Result<Probe, Unobservable> {
         self.len = (n, n);
-        self.begin(kernel);
-        self.line(1, format_args!("#g:[{n}].thread = {group}"));
-        self.line(1, "#g1:[].thread = #g.scalar()");
-        self.line(1, "@i = #g.indices()");
-        self.line(1, format_args!("Allocate %x:[{n}].u32.SH"));
-        self.line(1, "Allocate %r:[1].u32.RF");
-        let whole = group == "#cta";
-        let (depth, barrier) = if whole { (1, "barrier") } else { (2, "barrier(#g)") };
-        if !whole {
-            self.line(1, "Spec <<<#grid, #g>>> (%inS) -> (%x, %r, %outD) {");
+        let mut stmts = vec![
+            threads("g", &[n], group),
+            threads("g1", &[], &lanes("g")),
+            indices(&["@i"], View::of("g")),
+            shared(n, false),
+            register(),
+        ];
+        let (i, whole) = (Num::of("@i"), *group == cta());
+        let mut steps = self.produce("g1", &i)?;
+        steps.push(barrier((!whole).then(|| View::of("g"))));
+        steps.extend(self.consume("g1", &(Num::from(n - 1) - &i), &i)?);
+        match whole {
+            true => stmts.extend(steps),
+            false => stmts.push(by("g", ["inS"], ["x", "r", "outD"], steps)),
         }
-        self.produce(depth, "#g1", "@i")?;
-        self.line(depth, barrier);
-        self.consume(depth, "#g1", &format!("{} - @i", n - 1), "@i")?;
-        if !whole {
-            self.line(1, "}");
-        }
-        self.end(kernel)
+        self.kernel(kernel, stmts)
     }
 
     /// One warp brings, the other takes, when all of the first have arrived; `copies`: by asynchronous copies
     /// that arrive for it.
-    fn through_mbarrier(mut self, copies: bool, kernel: &str) -> Result<Probe, Unobservable> {
-        self.begin(kernel);
-        for (name, warp) in [("p", 0), ("c", 1)] {
-            self.line(1, format_args!("#{name}:[32].thread = #cta.tile([32])[{warp}]"));
-            self.line(1, format_args!("#{name}1:[].thread = #{name}.scalar()"));
-        }
-        self.line(1, "@i = #p.indices()");
-        self.line(1, "@j = #c.indices()");
-        self.line(1, format_args!("Allocate %x:[{N}].u32.SH"));
-        self.line(1, "Allocate %r:[1].u32.RF");
-        self.line(1, "Allocate %b:[1].mbarrier.SH");
-        self.line(1, "Spec <<<#grid, #first>>> () -> (%b) {");
-        self.line(2, format_args!("mbarrier.init(%b, {N})"));
-        self.line(1, "}");
-        self.line(1, "barrier");
-        self.line(1, "Spec <<<#grid, #p>>> (%inS, %b) -> (%x, %r) {");
-        if copies {
-            let copy = self.async_copy()?;
-            self.line(
-                2,
-                format_args!(
-                    "Move <<<#grid, #p1>>> (%inS.tile([1])[@i]) -> (%x.tile([1])[@i]) atom={copy}"
-                ),
-            );
-            self.line(2, "mbarrier.async_arrive(%b)");
-        } else {
-            self.produce(2, "#p1", "@i")?;
-            self.line(2, "mbarrier.arrive(%b, 1)");
-        }
-        self.line(1, "}");
-        self.line(1, "Spec <<<#grid, #c>>> (%x, %b) -> (%r, %outD) {");
-        self.line(2, "mbarrier.wait(%b, 0)");
-        self.consume(2, "#c1", &format!("{} - @j", N - 1), "@j")?;
-        self.line(1, "}");
-        self.end(kernel)
+    fn through_mbarrier(self, copies: bool, kernel: &str) -> Result<Probe, Unobservable> {
+        let (i, j) = (Num::of("@i"), Num::of("@j"));
+        let produced = match copies {
+            true => vec![
+                copy(&Tensor::of("p1"), &element("inS", &i), &element("x", &i), self.async_copy()?),
+                sync(SyncOp::MbarrierAsyncArrive, Some(View::of("b")), None),
+            ],
+            false => {
+                let mut steps = self.produce("p1", &i)?;
+                steps.push(at_barrier(SyncOp::MbarrierArrive, "b", 1));
+                steps
+            }
+        };
+        let mut consumed = vec![at_barrier(SyncOp::MbarrierWait, "b", 0)];
+        consumed.extend(self.consume("c1", &(Num::from(N - 1) - &j), &j)?);
+        let stmts = vec![
+            threads("p", &[32], &part(32, 0)),
+            threads("p1", &[], &lanes("p")),
+            threads("c", &[32], &part(32, 1)),
+            threads("c1", &[], &lanes("c")),
+            indices(&["@i"], View::of("p")),
+            indices(&["@j"], View::of("c")),
+            shared(N, false),
+            register(),
+            mbarrier("b"),
+            by("first", [], ["b"], vec![at_barrier(SyncOp::MbarrierInit, "b", N)]),
+            barrier(None),
+            by("p", ["inS", "b"], ["x", "r"], produced),
+            by("c", ["x", "b"], ["r", "outD"], consumed),
+        ];
+        self.kernel(kernel, stmts)
     }
 
     fn async_copy(&self) -> Result<&'static str, Unobservable> {
@@ -293,126 +315,123 @@ impl<'a> Litmus<'a> {
 
     /// A thread has two groups of copies under way, and waits for the first, then for the other.
     fn two_groups(mut self, kernel: &str) -> Result<Probe, Unobservable> {
-        let (copy, n) = (self.async_copy()?, self.w.threads);
+        let (atom, n) = (self.async_copy()?, self.w.threads);
         self.len = (2 * n, 2 * n);
-        self.begin(kernel);
-        self.line(1, "#one:[].thread = #cta.scalar()");
-        self.line(1, "@t = #cta.indices()");
-        self.line(1, format_args!("Allocate %x:[{}].u32.SH", 2 * n));
-        self.line(1, "Allocate %r:[1].u32.RF");
-        let places = ["@t".to_owned(), format!("{n} + @t")];
+        let mut stmts = vec![
+            threads("one", &[], &lanes("cta")),
+            indices(&["@t"], View::of("cta")),
+            shared(2 * n, false),
+            register(),
+        ];
+        let places = [Num::of("@t"), Num::from(n) + Num::of("@t")];
         for at in &places {
-            self.line(
-                1,
-                format_args!("Move <<<#grid, #one>>> (%inS.tile([1])[{at}]) -> (%x.tile([1])[{at}]) atom={copy}"),
-            );
-            self.line(1, "async.commit");
+            stmts.push(copy(&one(), &element("inS", at), &element("x", at), atom));
+            stmts.push(bare(SyncOp::AsyncCommit));
         }
         for (left, at) in [1, 0].into_iter().zip(&places) {
-            self.line(1, format_args!("async.wait({left})"));
-            self.consume(1, "#one", at, at)?;
+            stmts.push(with(SyncOp::AsyncWait, left));
+            stmts.extend(self.consume("one", at, at)?);
         }
-        self.end(kernel)
+        self.kernel(kernel, stmts)
     }
 
     /// One warp brings a row, a bulk copy takes it away behind fence and barrier; what its source or its target
     /// is used for after the wait shows that it was waited for.
-    fn bulk(mut self, wait: &str, kernel: &str) -> Result<Probe, Unobservable> {
-        let copy = self.bulk_copy(false, false)?;
+    fn bulk(mut self, wait: SyncOp, kernel: &str) -> Result<Probe, Unobservable> {
+        let atom = self.bulk_copy(false, false)?;
         let (n, store) = (self.w.threads, self.word(Memory::Rf, Memory::Sh)?);
         self.len = (n, n);
-        self.begin(kernel);
-        self.line(1, "#one:[].thread = #cta.scalar()");
-        self.line(1, "@t = #cta.indices()");
-        self.line(1, format_args!("Allocate %x:[{n}].u32.SH{{align=128}}"));
-        self.line(1, "Allocate %r:[1].u32.RF");
-        self.produce(1, "#one", "@t")?;
-        self.line(1, "fence.async");
-        self.line(1, "barrier");
-        self.line(1, "Spec <<<#grid, #first>>> (%x) -> (%outD) {");
-        self.line(2, format_args!("Move <<<#grid, #first>>> (%x) -> (%outD) atom={copy}"));
-        self.line(2, "bulk.commit");
-        self.line(2, wait);
-        self.line(1, "}");
-        self.line(1, "barrier");
-        // What it read may be overwritten now.
-        self.line(
-            1,
-            format_args!("Move <<<#grid, #one>>> (%r) -> (%x.tile([1])[@t]) atom={store}"),
-        );
-        if wait.contains("read") {
-            self.line(1, "Spec <<<#grid, #first>>> (%x) -> (%x) {");
-            self.line(2, "bulk.wait(0)");
-            self.line(1, "}");
+        let (t, x, first) = (Num::of("@t"), Tensor::of("x"), Tensor::of("first"));
+        let mut stmts = vec![
+            threads("one", &[], &lanes("cta")),
+            indices(&["@t"], View::of("cta")),
+            shared(n, true),
+            register(),
+        ];
+        stmts.extend(self.produce("one", &t)?);
+        let away = copy(&first, &x, &Tensor::of("outD"), atom);
+        stmts.extend([
+            bare(SyncOp::FenceAsync),
+            barrier(None),
+            by("first", ["x"], ["outD"], vec![away, bare(SyncOp::BulkCommit), with(wait, 0)]),
+            barrier(None),
+            // What it read may be overwritten now.
+            copy(&one(), &Tensor::of("r"), &element("x", &t), store),
+        ]);
+        if wait == SyncOp::BulkWaitRead {
+            stmts.push(by("first", ["x"], ["x"], vec![with(SyncOp::BulkWait, 0)]));
         }
-        self.end(kernel)
+        self.kernel(kernel, stmts)
     }
 
     /// Two blocks, each of which copies half of what both take, and arrives at both.
-    fn in_cluster(mut self, last: &str, kernel: &str) -> Result<Probe, Unobservable> {
-        let copy = self.bulk_copy(true, true)?;
+    fn in_cluster(mut self, last: SyncOp, kernel: &str) -> Result<Probe, Unobservable> {
+        let atom = self.bulk_copy(true, true)?;
         (self.blocks, self.len) = (2, (N, 2 * N));
-        let half = N / 2;
-        self.begin(kernel);
-        self.line(1, "#one:[].thread = #cta.scalar()");
-        self.line(1, "@r = #all.indices()");
-        self.line(1, "@t = #cta.indices()");
-        self.line(1, format_args!("Allocate %x:[{N}].u32.SH{{align=128}}"));
-        self.line(1, "Allocate %r:[1].u32.RF");
-        self.line(1, "Allocate %full:[1].mbarrier.SH");
-        self.line(1, "Allocate %done:[1].mbarrier.SH");
-        self.line(1, "Spec <<<#grid, #first>>> () -> (%full, %done) {");
-        self.line(2, "mbarrier.init(%full, 1)");
-        self.line(2, "mbarrier.init(%done, 2)");
-        self.line(2, "fence.mbarrier_init");
-        self.line(1, "}");
-        self.line(1, "cluster.arrive");
-        self.line(1, "cluster.wait");
-        self.line(1, "Spec <<<#grid, #first>>> (%inS, %full, %done) -> (%x) {");
-        self.line(2, format_args!("mbarrier.expect(%full, {})", 4 * N));
-        self.line(
-            2,
-            format_args!("Move <<<#grid, #first>>> (%inS.tile([{half}])[@r]) -> (%x.tile([{half}])[@r]) bar=%full multicast=3 atom={copy}"),
-        );
-        self.line(2, "for (p = 0; p < 2; p += 1) {");
-        self.line(3, "mbarrier.arrive(%done.peer(p), 1)");
-        self.line(2, "}");
-        self.line(1, "}");
-        self.line(1, "mbarrier.wait(%full, 0)");
-        self.line(1, "mbarrier.wait(%done, 0)");
-        self.consume(1, "#one", "@t", &format!("{N} * @r + @t"))?;
+        let (r, t) = (Num::of("@r"), Num::of("@t"));
+        let half = |of: &str| Tensor::of(of).tile([N / 2]).at([&r]).into();
+        let attrs = vec![view("bar", View::of("full")), number("multicast", 3), word("atom", atom)];
+        let first = on(&Tensor::of("first"));
+        let peer = Tensor::of("done").then(ViewOp::Peer(Expr::name("p")));
+        let arrive = sync(SyncOp::MbarrierArrive, Some(peer.into()), Some(Expr::int(1)));
+        let mut stmts = vec![
+            threads("one", &[], &lanes("cta")),
+            indices(&["@r"], View::of("all")),
+            indices(&["@t"], View::of("cta")),
+            shared(N, true),
+            register(),
+            mbarrier("full"),
+            mbarrier("done"),
+            by(
+                "first",
+                [],
+                ["full", "done"],
+                vec![
+                    at_barrier(SyncOp::MbarrierInit, "full", 1),
+                    at_barrier(SyncOp::MbarrierInit, "done", 2),
+                    bare(SyncOp::FenceMbarrierInit),
+                ],
+            ),
+            bare(SyncOp::ClusterArrive),
+            bare(SyncOp::ClusterWait),
+            by(
+                "first",
+                ["inS", "full", "done"],
+                ["x"],
+                vec![
+                    at_barrier(SyncOp::MbarrierExpect, "full", 4 * N),
+                    leaf(SpecKind::Move, &first, vec![half("inS")], half("x"), attrs),
+                    counted("p", (0, 2), Unroll::Default, vec![arrive]),
+                ],
+            ),
+            at_barrier(SyncOp::MbarrierWait, "full", 0),
+            at_barrier(SyncOp::MbarrierWait, "done", 0),
+        ];
+        stmts.extend(self.consume("one", &t, &(Num::from(N) * &r + &t))?);
         // A block whose shared memory others still reach must not end.
-        self.line(1, last);
-        self.line(1, "cluster.wait");
-        self.end(kernel)
+        stmts.extend([bare(last), bare(SyncOp::ClusterWait)]);
+        self.kernel(kernel, stmts)
     }
 
     /// One lane of a warp is elected: what only it adds is there once.
-    fn elect(mut self, kernel: &str) -> Result<Probe, Unobservable> {
-        self.begin(kernel);
-        self.line(1, "#w:[32].thread = #cta.tile([32])[1]");
-        self.line(1, "#w1:[].thread = #w.scalar()");
-        self.line(1, "#e:[].thread = #w.elect()");
-        self.line(1, "@i = #w.indices()");
-        self.line(1, format_args!("Allocate %x:[{N}].u32.SH"));
-        self.line(1, "Allocate %r:[1].u32.RF");
-        self.line(1, "Spec <<<#grid, #w>>> (%inS) -> (%x, %r) {");
-        self.produce(2, "#w1", "@i")?;
-        self.line(1, "}");
-        self.line(1, "barrier");
-        let add = self.w.text.rsplit("atom=").next().unwrap_or_default();
-        let add = add.split_whitespace().next().unwrap_or_default().to_owned();
+    fn elect(self, kernel: &str) -> Result<Probe, Unobservable> {
+        let (i, k, e) = (Num::of("@i"), Num::of("k"), Tensor::of("e"));
         let load = self.word(Memory::Gl, Memory::Rf)?;
-        self.line(1, "Spec <<<#grid, #e>>> (%inS) -> (%x, %r) {");
-        self.line(2, format_args!("for (k = 0; k < {N}; k += 1) nounroll {{"));
-        self.line(3, format_args!("Move <<<#grid, #e>>> (%inS.tile([1])[k]) -> (%r) atom={load}"));
-        self.line(3, format_args!("Move.add <<<#grid, #e>>> (%r) -> (%x.tile([1])[k]) atom={add}"));
-        self.line(2, "}");
-        self.line(1, "}");
-        self.line(1, "barrier");
-        self.line(1, "Spec <<<#grid, #w>>> (%x) -> (%r, %outD) {");
-        self.consume(2, "#w1", &format!("{} - @i", N - 1), "@i")?;
-        self.line(1, "}");
-        self.end(kernel)
+        let added = vec![copy(&e, &element("inS", &k), &Tensor::of("r"), load), self.add(&e, &k)?];
+        let consumed = self.consume("w1", &(Num::from(N - 1) - &i), &i)?;
+        let stmts = vec![
+            threads("w", &[32], &part(32, 1)),
+            threads("w1", &[], &lanes("w")),
+            threads("e", &[], &Tensor::of("w").then(ViewOp::Elect)),
+            indices(&["@i"], View::of("w")),
+            shared(N, false),
+            register(),
+            by("w", ["inS"], ["x", "r"], self.produce("w1", &i)?),
+            barrier(None),
+            by("e", ["inS"], ["x", "r"], vec![counted("k", (0, N), Unroll::Never, added)]),
+            barrier(None),
+            by("w", ["x"], ["r", "outD"], consumed.into()),
+        ];
+        self.kernel(kernel, stmts)
     }
 }

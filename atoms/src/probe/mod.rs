@@ -177,9 +177,9 @@ fn written(
         let made = ProbeOperand::new(atom, o, choice, threads, groups);
         operands.push(made.map_err(|e| Unobservable::Layout(e.to_string()))?);
     }
-    let mut writer = Writer { atom, table, choice, threads, groups, repeat, text: String::new() };
-    writer.program(&kernel, &operands)?;
-    let (text, blocks, set) = (writer.text, choice.blocks, choice.set);
+    let writer = Writer { atom, table, choice, threads, groups };
+    let text = writer.program(&kernel, &operands, repeat)?;
+    let (blocks, set) = (choice.blocks, choice.set);
     Ok(Probe { text, kernel, operands, blocks, threads, set })
 }
 

@@ -2,7 +2,9 @@
 
 use super::{Choice, scalars};
 use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess};
-use crate::descriptor::{SwizzleMode, canonical};
+use crate::descriptor::{Canonical, SwizzleMode, canonical};
+use carbyne_ir::ast::Stmt;
+use carbyne_ir::build::statements::tensor;
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::fmt;
@@ -60,27 +62,23 @@ pub enum Passing {
     Described {
         /// From the column-major index in the tile to the offset in shared memory.
         layout: Layout,
-        /// `swizzle=(3,4,3)`; empty without a swizzle.
-        swizzle: String,
+        /// That of the tensor in shared memory.
+        swizzle: SwizzleMode,
     },
 }
 
 /// The dense layouts in which a descriptor names the operand's tile, with the swizzle for each; none for an
 /// operand whose threads give addresses.
 #[must_use]
-pub fn described(o: &AtomOperand) -> Vec<(Layout, String)> {
+pub fn described(o: &AtomOperand) -> Vec<Canonical> {
     let Some(rule) = o.matrix_rule() else { return vec![] };
-    let mut found: Vec<(Layout, String)> = vec![];
+    let mut found: Vec<Canonical> = vec![];
     for major in rule.majors {
         for mode in SwizzleMode::ALL {
-            // The text as a message has it: a layout in backticks, and an attribute in backticks or none.
-            let Some(text) = canonical(&o.tile, o.elem.bits(), &rule, *major, mode) else {
+            let Some(one) = canonical(&o.tile, o.elem.bits(), &rule, *major, mode) else {
                 continue;
             };
-            let mut quoted = text.split('`').skip(1).step_by(2);
-            let Some(Ok(layout)) = quoted.next().map(str::parse) else { continue };
-            let one: (Layout, String) = (layout, quoted.next().unwrap_or_default().to_owned());
-            let dense = one.0.cosize() == o.tile_size();
+            let dense = one.layout.cosize() == o.tile_size();
             if dense && !found.contains(&one) {
                 found.push(one);
             }
@@ -152,7 +150,7 @@ impl ProbeOperand {
             }
             Memory::Rf => Passing::Registers { threads },
             _ if !named.is_empty() => {
-                let (layout, swizzle) = named[last(named.len())].clone();
+                let Canonical { layout, mode: swizzle } = named[last(named.len())].clone();
                 Passing::Described { layout, swizzle }
             }
             memory => Passing::Memory { memory, layout: modes },
@@ -266,13 +264,11 @@ impl ProbeOperand {
     }
 
     /// The caller's tensors, as statements.
-    pub(super) fn declarations(&self) -> impl Iterator<Item = String> {
-        let extents = format!("{:?}", self.extents()).replace(' ', "");
+    pub(super) fn declarations(&self) -> impl Iterator<Item = Stmt> {
         let second = self.output.as_ref().filter(|o| Some(*o) != self.input.as_ref());
-        let names: Vec<String> = self.input.iter().chain(second).cloned().collect();
-        let scalar = self.scalar;
-        let memory = if self.passing == Passing::Number { "" } else { ".GL" };
-        names.into_iter().map(move |name| format!("%{name}:{extents}.{scalar}{memory}"))
+        let memory = (self.passing != Passing::Number).then_some(Memory::Gl);
+        let declared = move |name: &String| tensor(name, &self.extents(), self.scalar, memory);
+        self.input.iter().chain(second).map(declared)
     }
 }
 

@@ -1,306 +1,251 @@
-//! The text of a probe.
+//! The statements of a probe.
 
 use super::operand::{Passing, ProbeOperand};
 use super::protocol::Protocol;
 use super::{Choice, NOT_A_SPEC, Repeat, Unobservable};
 use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
 use crate::table::AtomTable;
-use carbyne_ir::ast::SpecKind;
-use carbyne_ir::layout::Layout;
-use carbyne_ir::scalar::Memory;
-use std::fmt::{self, Write};
+use carbyne_ir::ast::*;
+use carbyne_ir::build::statements::*;
+use carbyne_ir::build::{Num, Tensor};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::text;
 
-/// Writes a program; statements are indented by the depth of bodies.
+/// Writes the statements of a program.
 pub(super) struct Writer<'a> {
     pub(super) atom: &'a Atom,
     pub(super) table: &'a AtomTable,
     pub(super) choice: Choice,
     pub(super) threads: i64,
     pub(super) groups: i64,
-    pub(super) repeat: Option<Repeat>,
-    pub(super) text: String,
 }
 
 impl Writer<'_> {
-    pub(super) fn line(&mut self, depth: usize, text: impl fmt::Display) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "{:1$}{text}", "", 2 * depth);
-    }
-
+    /// The text of a program that executes the atom.
     pub(super) fn program(
-        &mut self,
+        &self,
         kernel: &str,
         operands: &[ProbeOperand],
-    ) -> Result<(), Unobservable> {
-        let protocol = Protocol::of(self.atom);
-        let newer =
-            |o: &ProbeOperand| matches!(o.passing, Passing::Number | Passing::Coordinate { .. });
-        self.line(0, if operands.iter().any(newer) { "carbyne 2" } else { "carbyne 1" });
-        for tensor in operands.iter().flat_map(ProbeOperand::declarations) {
-            self.line(0, tensor);
+        repeat: Option<Repeat>,
+    ) -> Result<String, Unobservable> {
+        let mut protocol = Protocol::of(self.atom);
+        let warps = (self.threads + 31) / 32;
+        let cycles = repeat.map(|_| "cycles");
+        let cycles_of = |name| tensor(name, &[warps, 2], Scalar::I64, Some(Memory::Gl));
+        let mut more: Vec<Stmt> = cycles.map(cycles_of).into_iter().collect();
+        more.push(declare("grid", dims(&[self.choice.blocks], false), ThreadScalar::Block));
+
+        let mut body = vec![
+            threads("one", &[], &lanes("cta")),
+            indices(&["@b"], View::of("grid")),
+            indices(&["@t"], View::of("cta")),
+        ];
+        for o in operands {
+            body.extend(allocated(o));
+            body.extend(self.bring(o)?);
         }
-        let (blocks, threads) = (self.choice.blocks, self.threads);
-        if self.repeat.is_some() {
-            self.line(0, format_args!("%cycles:[{},2].i64.GL", (threads + 31) / 32));
+        body.append(&mut protocol.brought);
+        body.push(barrier(None));
+        match repeat {
+            None => body.extend(self.spec(operands, protocol)?),
+            Some(repeat) => body.push(self.rounds(operands, repeat)),
         }
-        self.line(0, format_args!("#grid:[{blocks}].block"));
-        self.line(0, format_args!("#cta:[{threads}].thread"));
-        let list =
-            |names: Vec<&str>| names.iter().map(|n| format!("%{n}")).collect::<Vec<_>>().join(", ");
-        let inputs = list(operands.iter().filter_map(|o| o.input.as_deref()).collect());
-        let cycles = self.repeat.map(|_| "cycles");
+        body.push(barrier(None));
+        for o in operands {
+            body.extend(self.take(o)?);
+        }
+        let inputs = operands.iter().filter_map(|o| o.input.as_deref());
         let outputs = operands.iter().filter_map(|o| o.output.as_deref()).chain(cycles);
-        let outputs = list(outputs.collect());
-        self.line(0, format_args!("Spec @{kernel} <<<#grid, #cta>>> ({inputs}) -> ({outputs}) {{"));
-        self.line(1, "#one:[].thread = #cta.scalar()");
-        self.line(1, "@b = #grid.indices()");
-        self.line(1, "@t = #cta.indices()");
-        for o in operands {
-            self.allocate(o);
-            if o.input.is_some() {
-                self.bring(o)?;
-            }
-        }
-        for statement in protocol.brought {
-            self.line(1, statement);
-        }
-        self.line(1, "barrier");
-        match self.repeat {
-            None => self.spec(operands, &protocol)?,
-            Some(repeat) => self.rounds(operands, repeat),
-        }
-        self.line(1, "barrier");
-        for o in operands {
-            self.take(o)?;
-        }
-        self.line(0, "}");
-        Ok(())
+        let head = spec(SpecKind::Generic, &cta(), operands_of(inputs), views(outputs));
+        Ok(self.module(operands, more, kernel, head, body))
     }
 
-    /// Where the operand is while the atom executes.
-    fn allocate(&mut self, o: &ProbeOperand) {
-        let (name, scalar) = (o.name, o.scalar);
-        match o.passing {
-            Passing::Whole | Passing::Number => {}
-            Passing::Coordinate { ref of } => {
-                self.line(1, format_args!("%{name} = %{of}.iota(1)[@b, _, _]"));
-            }
-            Passing::Registers { .. } => {
-                let tile = format!("{:?}", o.tile).replace(' ', "");
-                let tv = &o.tv;
-                self.line(
-                    1,
-                    format_args!("Allocate %{name}:{tile}.{scalar}.RF{{tv={tv} over #cta}}"),
-                );
-            }
-            Passing::Memory { memory: Memory::Sh, ref layout } => {
-                let (n, modes) = (o.tile_size(), reshape(layout));
-                self.line(1, format_args!("Allocate %{name}_all:[{n}].{scalar}.SH{{align=128}}"));
-                self.line(1, format_args!("%{name} = %{name}_all.reshape({modes})"));
-            }
-            Passing::Described { ref layout, ref swizzle } => {
-                let attributes =
-                    if swizzle.is_empty() { "align=128".to_owned() } else { swizzle.clone() };
-                self.line(
-                    1,
-                    format_args!("Allocate %{name}:[{layout}].{scalar}.SH{{{attributes}}}"),
-                );
-            }
-            Passing::Memory { ref layout, .. } => {
-                let (n, modes) = (o.tile_size(), reshape(layout));
-                let from = o.output.as_ref().or(o.input.as_ref());
-                let from = from.map_or("", String::as_str);
-                self.line(1, format_args!("%{name} = %{from}.tile([{n}])[@b].reshape({modes})"));
-            }
-        }
+    /// The text of a module: the caller's tensors, `more`, which declares the grid, the block, and the kernel.
+    pub(super) fn module(
+        &self,
+        operands: &[ProbeOperand],
+        more: Vec<Stmt>,
+        kernel: &str,
+        head: Spec,
+        body: Vec<Stmt>,
+    ) -> String {
+        let newer =
+            |o: &ProbeOperand| matches!(o.passing, Passing::Number | Passing::Coordinate { .. });
+        let version = if operands.iter().any(newer) { 2 } else { 1 };
+        let mut items: Vec<Stmt> = operands.iter().flat_map(ProbeOperand::declarations).collect();
+        items.extend(more);
+        items.push(declare("cta", dims(&[self.threads], false), ThreadScalar::Thread));
+        let (name, body) = (Some(Name::new(kernel)), Some(block(body)));
+        items.push(Stmt::new(StmtKind::Spec(Spec { name, body, ..head })));
+        text::print(&Module { header: vec![], version, items, footer: vec![] })
     }
 
     /// From the caller to where the atom reads.
-    fn bring(&mut self, o: &ProbeOperand) -> Result<(), Unobservable> {
-        let (name, Some(input)) = (o.name, &o.input) else { return Ok(()) };
-        match o.passing {
-            Passing::Registers { .. } => self.words(o, input, true),
+    fn bring(&self, o: &ProbeOperand) -> Result<Vec<Stmt>, Unobservable> {
+        let Some(input) = &o.input else { return Ok(vec![]) };
+        let to = match o.passing {
+            Passing::Registers { .. } => return Ok(vec![self.words(o, input, true)?]),
             Passing::Memory { memory: Memory::Gl, .. }
             | Passing::Whole
             | Passing::Number
-            | Passing::Coordinate { .. } => Ok(()),
-            Passing::Described { .. } => {
-                let n = o.tile_size();
-                let tile = format!("%{input}.tile([{n}])[@b]");
-                let held = format!("%{name}.reshape([{n}]:[1])");
-                self.units(o, &tile, &held, (Memory::Gl, Memory::Sh))
-            }
-            Passing::Memory { .. } => {
-                let tile = format!("%{input}.tile([{}])[@b]", o.tile_size());
-                self.units(o, &tile, &format!("%{name}_all"), (Memory::Gl, Memory::Sh))
-            }
-        }
+            | Passing::Coordinate { .. } => return Ok(vec![]),
+            Passing::Described { .. } => Tensor::of(o.name).then(compact(&[o.tile_size()])),
+            Passing::Memory { .. } => Tensor::of(all(o)),
+        };
+        self.units(o, &tile(input, o), &to, (Memory::Gl, Memory::Sh))
     }
 
     /// From where the atom wrote to the caller.
-    fn take(&mut self, o: &ProbeOperand) -> Result<(), Unobservable> {
-        let (name, Some(output)) = (o.name, &o.output) else { return Ok(()) };
+    fn take(&self, o: &ProbeOperand) -> Result<Vec<Stmt>, Unobservable> {
+        let Some(output) = &o.output else { return Ok(vec![]) };
         match o.passing {
-            Passing::Registers { .. } => self.words(o, output, false),
+            Passing::Registers { .. } => Ok(vec![self.words(o, output, false)?]),
             Passing::Memory { memory: Memory::Gl, .. }
             | Passing::Described { .. }
             | Passing::Whole
             | Passing::Number
-            | Passing::Coordinate { .. } => Ok(()),
+            | Passing::Coordinate { .. } => Ok(vec![]),
             Passing::Memory { .. } => {
-                let tile = format!("%{output}.tile([{}])[@b]", o.tile_size());
-                self.units(o, &format!("%{name}_all"), &tile, (Memory::Sh, Memory::Gl))
+                let from = Tensor::of(all(o));
+                self.units(o, &from, &tile(output, o), (Memory::Sh, Memory::Gl))
             }
         }
     }
 
     /// Moves what a thread holds, in words as wide as there are.
-    fn words(&mut self, o: &ProbeOperand, global: &str, load: bool) -> Result<(), Unobservable> {
-        let (name, n, bits) = (o.name, o.n_values(), o.scalar.bits());
+    fn words(&self, o: &ProbeOperand, global: &str, load: bool) -> Result<Stmt, Unobservable> {
+        let (n, bits) = (o.n_values(), o.scalar.bits());
         let all = n * bits;
         let word = [64, 32, 16].into_iter().find(|w| all % w == 0).unwrap_or(8);
         let (per, steps) = (word / bits, all / word);
-        let thread = format!("%{global}[@b, @t, _].tile([{per}])");
-        let own = format!("%{name}.mine.reshape([{n}]:[1]).tile([{per}])");
-        let i = if steps == 1 { "0" } else { "i" };
+        let i = if steps == 1 { Num::from(0) } else { Num::of("i") };
+        let of_thread = index(&[Some("@b"), Some("@t"), None]);
+        let thread = Tensor::of(global).then(of_thread).tile([per]).at([&i]);
+        let own = mine(o).then(compact(&[n])).tile([per]).at([&i]);
         let (from, to, memories) = match load {
             true => (&thread, &own, (Memory::Gl, Memory::Rf)),
             false => (&own, &thread, (Memory::Rf, Memory::Gl)),
         };
         let atom = self.plain_move(memories.0, memories.1, word)?;
-        let depth = if steps == 1 { 1 } else { 2 };
-        if steps > 1 {
-            self.line(1, format_args!("for (i = 0; i < {steps}; i += 1) unroll {{"));
-        }
-        self.line(
-            depth,
-            format_args!("Move <<<#grid, #one>>> ({from}[{i}]) -> ({to}[{i}]) atom={atom}"),
-        );
-        if steps > 1 {
-            self.line(1, "}");
-        }
-        Ok(())
+        let step = copy(&one(), from, to, atom);
+        Ok(match steps {
+            1 => step,
+            _ => counted("i", (0, steps), Unroll::Full, vec![step]),
+        })
     }
 
     /// Moves a tile through registers, one scalar (or one byte of narrower ones) a thread and step.
     pub(super) fn units(
-        &mut self,
+        &self,
         o: &ProbeOperand,
-        from: &str,
-        to: &str,
+        from: &Tensor,
+        to: &Tensor,
         (source, target): (Memory, Memory),
-    ) -> Result<(), Unobservable> {
+    ) -> Result<Vec<Stmt>, Unobservable> {
         let bits = o.scalar.bits().max(8);
         let per = bits / o.scalar.bits();
         let units = o.tile_size() / per;
         let load = self.plain_move(source, Memory::Rf, bits)?;
         let store = self.plain_move(Memory::Rf, target, bits)?;
-        let (name, scalar, threads) = (o.name, o.scalar, self.threads);
-        let (rounds, rest) = (units / threads, units % threads);
-        let unit = if source == Memory::Gl { "in" } else { "out" };
-        self.line(1, format_args!("Allocate %{name}_{unit}:[{per}].{scalar}.RF"));
-        let step = |writer: &mut Self, at: &str| {
-            writer.line(2, format_args!("Move <<<#grid, #one>>> ({from}.tile([{per}])[{at}]) -> (%{name}_{unit}) atom={load}"));
-            writer.line(2, format_args!("Move <<<#grid, #one>>> (%{name}_{unit}) -> ({to}.tile([{per}])[{at}]) atom={store}"));
-            writer.line(1, "}");
+        let (rounds, rest) = (units / self.threads, units % self.threads);
+        let unit = format!("{}_{}", o.name, if source == Memory::Gl { "in" } else { "out" });
+        let mut stmts = vec![plain(&unit, &[per], o.scalar, Memory::Rf)];
+        let (unit, t) = (Tensor::of(unit), Num::of("@t"));
+        let step = |at: Num| {
+            let (from, to) = (from.tile([per]).at([&at]), to.tile([per]).at([&at]));
+            vec![copy(&one(), &from, &unit, load), copy(&one(), &unit, &to, store)]
         };
         if rounds > 0 {
-            self.line(1, format_args!("for (i = 0; i < {rounds}; i += 1) {{"));
-            step(self, &format!("i * {threads} + @t"));
+            let at = Num::of("i") * self.threads + &t;
+            stmts.push(counted("i", (0, rounds), Unroll::Default, step(at)));
         }
         if rest > 0 {
-            self.line(1, format_args!("if (@t < {rest}) {{"));
             // The condition does not bound what the index is known to be.
-            step(self, &format!("{} + min(@t, {})", rounds * threads, rest - 1));
+            let at = Num::from(rounds * self.threads) + t.clone().min(rest - 1);
+            stmts.push(when(t.into_expr(), CmpOp::Lt, Expr::int(rest), step(at)));
         }
-        Ok(())
+        Ok(stmts)
     }
 
     /// The threads that execute the atom.
-    pub(super) fn who(&self) -> String {
+    pub(super) fn who(&self) -> Tensor {
         match (self.atom.group, self.groups) {
-            (1, _) => "#one".to_owned(),
-            (_, 1) => "#cta".to_owned(),
-            _ => format!("#cta.tile([{}])", self.atom.thread_layout),
+            (1, _) => one(),
+            (_, 1) => cta(),
+            _ => {
+                let group = layout_expr(&self.atom.thread_layout);
+                cta().then(ViewOp::Tile(Tiler::Modes(vec![Some(group)])))
+            }
         }
     }
 
     /// The spec that the atom implements, with the atom as its body.
-    fn spec(&mut self, operands: &[ProbeOperand], protocol: &Protocol) -> Result<(), Unobservable> {
+    fn spec(
+        &self,
+        operands: &[ProbeOperand],
+        protocol: Protocol,
+    ) -> Result<Vec<Stmt>, Unobservable> {
         let kind = match self.choice.set {
             true => SpecKind::MatMulSet,
             false => self.atom.op.spec_kind().ok_or(NOT_A_SPEC)?,
         };
-        let (mut whole, mut parts) = ((vec![], vec![]), (vec![], vec![]));
+        // Whole operands, and those of a thread.
+        let (mut reads, mut writes) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
         for o in &self.atom.operands {
             if is_literal(self.atom, o) {
-                whole.0.push(LITERAL.to_owned());
-                parts.0.push(LITERAL.to_owned());
+                // A number of every scalar type.
+                reads.0.push(literal("1"));
+                reads.1.push(literal("1"));
                 continue;
             }
             let Some(p) = made.next() else { continue };
-            let part = match p.passing {
-                Passing::Registers { .. } => format!("%{}.mine", p.name),
-                Passing::Memory { .. } | Passing::Coordinate { .. } => {
-                    format!("%{}.tv({} over #cta)", p.name, p.tv)
-                }
-                Passing::Number => format!("%{}", p.input.as_deref().unwrap_or_default()),
-                Passing::Described { .. } | Passing::Whole => format!("%{}", p.name),
-            };
-            let (whole, parts) = match o.access {
-                OperandAccess::Read => (&mut whole.0, &mut parts.0),
-                _ => (&mut whole.1, &mut parts.1),
-            };
-            whole.push(match p.passing {
-                Passing::Number => part.clone(),
-                _ => format!("%{}", p.name),
+            let whole = Tensor::of(match p.passing {
+                Passing::Number => p.input.as_deref().unwrap_or_default(),
+                _ => p.name,
             });
-            parts.push(part);
+            let part = match p.passing {
+                Passing::Registers { .. } => mine(p),
+                Passing::Memory { .. } | Passing::Coordinate { .. } => {
+                    whole.then(ViewOp::Tv(layout_expr(&p.tv), Name::new("cta")))
+                }
+                Passing::Number | Passing::Described { .. } | Passing::Whole => whole.clone(),
+            };
+            if o.access == OperandAccess::Read {
+                reads.0.push(Operand::View(whole.into()));
+                reads.1.push(Operand::View(part.into()));
+            } else {
+                writes.0.push(whole.into());
+                writes.1.push(part.into());
+            }
         }
-        let attributes = match self.atom.op {
-            AtomOp::Reduction(_) if self.groups > 1 => " axis=1".to_owned(),
-            AtomOp::Reduction(_) => " axis=0".to_owned(),
-            AtomOp::MatMul { .. } => operands
-                .iter()
-                .find(|o| o.access != OperandAccess::Read)
-                .map_or(String::new(), |o| format!(" acc={}", o.scalar)),
-            _ => String::new(),
+        let attrs = match self.atom.op {
+            AtomOp::Reduction(_) => vec![number("axis", i64::from(self.groups > 1))],
+            AtomOp::MatMul { .. } => {
+                let acc = operands.iter().find(|o| o.access != OperandAccess::Read);
+                acc.map(|o| word("acc", o.scalar.as_str())).into_iter().collect()
+            }
+            _ => vec![],
         };
-        let who = self.who();
-        let (reads, writes) = (parts.0.join(", "), parts.1.join(", "));
         let valid = match (self.atom.number("valid"), operands.first()) {
             // Every number of elements, by neighboring threads.
-            (Some(_), Some(o)) => format!(" valid=@t % {}", o.n_values() + 1),
-            _ => String::new(),
+            (Some(_), Some(o)) => Some(Num::of("@t") % (o.n_values() + 1)),
+            _ => None,
         };
-        let leaf = format!(
-            "{kind} <<<#grid, {who}>>> ({reads}) -> ({writes}){}{valid} atom={}",
-            own_attributes(self.atom.op),
-            self.atom.name
-        );
-        if matches!(self.atom.op, AtomOp::Shfl(_)) || !valid.is_empty() {
-            // They mean no more than themselves.
-            let around = [protocol.before, &[&leaf], protocol.after];
-            for statement in around.into_iter().flatten() {
-                self.line(1, statement);
-            }
-            return Ok(());
+        // They mean no more than themselves.
+        let alone = matches!(self.atom.op, AtomOp::Shfl(_)) || valid.is_some();
+        let mut own = own_attributes(self.atom.op);
+        own.extend(valid.map(|n| value("valid", n.into_expr())));
+        own.push(word("atom", self.atom.name));
+        let leaf = Spec { attrs: own, ..spec(kind, &self.who(), reads.1, writes.1) };
+        let mut body = protocol.before;
+        body.push(Stmt::new(StmtKind::Spec(leaf)));
+        body.extend(protocol.after);
+        if alone {
+            return Ok(body);
         }
-        let (reads, writes) = (whole.0.join(", "), whole.1.join(", "));
-        self.line(
-            1,
-            format_args!("{kind} <<<#grid, #cta>>> ({reads}) -> ({writes}){attributes} {{"),
-        );
-        for statement in protocol.before {
-            self.line(2, statement);
-        }
-        self.line(2, leaf);
-        for statement in protocol.after {
-            self.line(2, statement);
-        }
-        self.line(1, "}");
-        Ok(())
+        let head = spec(kind, &cta(), reads.0, writes.0);
+        Ok(vec![Stmt::new(StmtKind::Spec(Spec { attrs, body: Some(block(body)), ..head }))])
     }
 
     /// The atom that moves so many bits of one thread at once.
@@ -323,22 +268,111 @@ impl Writer<'_> {
     }
 }
 
-/// The literal of an Init: a number of every scalar type.
-const LITERAL: &str = "1";
-
-/// Attributes that the leaf needs to be complete.
-pub(super) fn own_attributes(op: AtomOp) -> &'static str {
-    match op {
-        AtomOp::Shfl(_) => " lane=3",
-        _ => "",
+/// Where the operand is while the atom executes.
+fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
+    let align = || TypeAttr::Align(Expr::int(128));
+    let allocation =
+        |name: &str, level, memory, attr| allocation(name, level, o.scalar, memory, vec![attr]);
+    match &o.passing {
+        Passing::Whole | Passing::Number => vec![],
+        Passing::Coordinate { of } => {
+            let of_block = Tensor::of(of).iota(1).then(index(&[Some("@b"), None, None]));
+            vec![define(o.name, of_block.into())]
+        }
+        Passing::Registers { .. } => {
+            let tv = TypeAttr::Tv(layout_expr(&o.tv), Name::new("cta"));
+            vec![allocation(o.name, dims(&o.tile, false), Memory::Rf, tv)]
+        }
+        Passing::Memory { memory: Memory::Sh, layout } => vec![
+            allocation(&all(o), dims(&[o.tile_size()], false), Memory::Sh, align()),
+            define(o.name, Tensor::of(all(o)).then(reshape(&layout.modes())).into()),
+        ],
+        Passing::Described { layout, swizzle } => {
+            let s = swizzle.swizzle();
+            let attr = match s.is_none() {
+                true => align(),
+                false => TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()),
+            };
+            vec![allocation(o.name, laid_out(layout), Memory::Sh, attr)]
+        }
+        Passing::Memory { layout, .. } => {
+            let from = o.output.as_ref().or(o.input.as_ref()).map_or("", String::as_str);
+            vec![define(o.name, tile(from, o).then(reshape(&layout.modes())).into())]
+        }
     }
 }
 
-/// `[(4,8),2]:[(2,8),1]`, a layout as the argument of `reshape`.
-fn reshape(layout: &Layout) -> String {
-    let modes: Vec<Layout> = (0..layout.rank()).filter_map(|i| layout.mode(i).ok()).collect();
-    let list = |of: &dyn Fn(&Layout) -> String| modes.iter().map(of).collect::<Vec<_>>().join(",");
-    format!("[{}]:[{}]", list(&|m| m.shape().to_string()), list(&|m| m.stride().to_string()))
+/// The shared memory of an operand whose tile is a view of it.
+fn all(o: &ProbeOperand) -> String {
+    format!("{}_all", o.name)
+}
+
+/// The block's part of a tensor of the caller.
+fn tile(of: &str, o: &ProbeOperand) -> Tensor {
+    Tensor::of(of).tile([o.tile_size()]).at([Num::of("@b")])
+}
+
+/// `%D.mine`
+pub(super) fn mine(o: &ProbeOperand) -> Tensor {
+    Tensor::of(o.name).then(ViewOp::Mine)
+}
+
+/// `#cta`, the block.
+pub(super) fn cta() -> Tensor {
+    Tensor::of("cta")
+}
+
+/// `#one`, each thread of the block for itself.
+pub(super) fn one() -> Tensor {
+    Tensor::of("one")
+}
+
+/// `#name.scalar()`, each thread for itself.
+pub(super) fn lanes(name: &str) -> Tensor {
+    Tensor::of(name).then(ViewOp::Scalar)
+}
+
+/// `#name:[..].thread = of`
+pub(super) fn threads(name: &str, shape: &[i64], of: &Tensor) -> Stmt {
+    stated_threads(name, &[shape], ThreadScalar::Thread, of.into())
+}
+
+/// `<<<#grid, #threads>>>`
+pub(super) fn on(threads: &Tensor) -> (View, View) {
+    (View::of("grid"), threads.into())
+}
+
+/// `kind <<<#grid, #threads>>> (..) -> (..)`
+pub(super) fn spec(
+    kind: SpecKind,
+    threads: &Tensor,
+    inputs: Vec<Operand>,
+    outputs: Vec<View>,
+) -> Spec {
+    Spec { exec: Some(both(&on(threads))), inputs, outputs, ..Spec::new(kind) }
+}
+
+/// `Move <<<#grid, #threads>>> (from) -> (to) atom=atom`
+pub(super) fn copy(threads: &Tensor, from: &Tensor, to: &Tensor, atom: &str) -> Stmt {
+    leaf(SpecKind::Move, &on(threads), vec![from.into()], to.into(), vec![word("atom", atom)])
+}
+
+/// The tensors of these names.
+pub(super) fn views<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<View> {
+    names.into_iter().map(View::of).collect()
+}
+
+/// The same as operands.
+pub(super) fn operands_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Operand> {
+    views(names).into_iter().map(Operand::View).collect()
+}
+
+/// Attributes that the leaf needs to be complete.
+pub(super) fn own_attributes(op: AtomOp) -> Vec<Attr> {
+    match op {
+        AtomOp::Shfl(_) => vec![number("lane", 3)],
+        _ => vec![],
+    }
 }
 
 /// Whether the operand is written into the program.

@@ -8,9 +8,12 @@ use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, BarrierScope, docs};
 use carbyne_codegen::nvrtc::{Compiled, Emit, Options, n_instructions};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_codegen::{CudaKernel, print_clocked, print_kernels};
+use carbyne_ir::ast::visit::{Rewriter, rewrite};
+use carbyne_ir::ast::{Expr, Name, Stmt, StmtKind};
+use carbyne_ir::build::statements::word;
 use carbyne_ir::program::Program;
 use carbyne_ir::scalar::Memory;
-use carbyne_ir::testing;
+use carbyne_ir::{testing, text};
 use std::sync::Arc;
 
 /// A program that executes the atom, of a kernel that is numbered where the atom has no probe.
@@ -127,12 +130,20 @@ fn kept(atom: &Atom, table: &AtomTable) -> String {
 
 /// The program without the atom: its operands come and go.
 fn idle(atom: &Atom, table: &AtomTable) -> String {
-    let leaf = format!(" atom={}", atom.name);
+    struct Idle<'a>(&'a Atom);
+    impl Rewriter for Idle<'_> {
+        fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
+            let atom = word("atom", self.0.name);
+            let is = matches!(&stmt.kind, StmtKind::Spec(s) if s.attrs.iter().any(|a| a.value == atom.value));
+            // Bodies are not left empty.
+            let idle = || Stmt::new(StmtKind::Let(vec![(Name::new("idle"), Expr::int(0))]));
+            out.push(if is { idle() } else { stmt });
+        }
+    }
     let text = kept(atom, table).replace("@probe", "@idle");
-    // Bodies are not left empty.
-    let line =
-        |l: &str| if l.ends_with(&leaf) { "let idle = 0\n".to_owned() } else { format!("{l}\n") };
-    text.lines().map(line).collect()
+    let mut module = text::parse(&text).unwrap_or_else(|e| panic!("{e:#?}"));
+    module.items = rewrite(std::mem::take(&mut module.items), &mut Idle(atom));
+    text::print(&module)
 }
 
 #[test]

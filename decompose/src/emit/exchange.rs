@@ -1,7 +1,7 @@
 //! Bodies of Moves between registers by exchanges between lanes.
 
 use super::*;
-use crate::build::{compact, define, leaf, number, plain};
+use crate::build::{block, compact, define, indices, leaf, number, plain, when};
 use crate::solve::exchange::{Choice, Step};
 
 impl Emit<'_> {
@@ -19,8 +19,7 @@ impl Emit<'_> {
         let thread = format!("@{}", self.local.lane);
         let units = c.values / c.unit;
         if !c.steps.is_empty() {
-            let names = vec![Name::new(&thread)];
-            body.push(Stmt::new(StmtKind::Indices { names, threads: View::of(&all) }));
+            body.push(indices(&[&thread], View::of(&all)));
         }
         body.push(define(&s, src.clone().then(ViewOp::Mine).then(reshape(&c.map.modes()))));
         body.push(define(&d, dst.clone().then(ViewOp::Mine).then(compact(&[c.unit, units]))));
@@ -50,11 +49,7 @@ impl Emit<'_> {
                     mask => Expr::bin(BinOp::Div, Expr::name(&thread), Expr::int(mask)),
                 };
                 let lhs = Expr::bin(BinOp::Mod, bit, Expr::int(2));
-                Stmt::new(StmtKind::If {
-                    cond: vec![Compare { lhs, op: CmpOp::Eq, rhs: Expr::int(is) }],
-                    then: Block { stmts: vec![stmt], footer: vec![] },
-                    otherwise: None,
-                })
+                when(lhs, CmpOp::Eq, Expr::int(is), vec![stmt])
             };
             let (x, y) = (View::of(&send), View::of(&receive));
             let bfly = SpecKind::Shfl(ShflOp::Bfly);
@@ -68,7 +63,7 @@ impl Emit<'_> {
             ]));
         }
         body.extend(nest.around(vec![copy(of(&work, i.clone()), of(&d, i))]));
-        Block { stmts: body, footer: vec![] }
+        block(body)
     }
 }
 

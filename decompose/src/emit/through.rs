@@ -1,8 +1,8 @@
 //! Values that several threads hold parts of, through shared memory: what a Reduction has left when its lanes are
 //! done, and partial sums of a MatMul whose K is spread over warps.
 
-use super::{Emit, Nest, at, layout_expr, reshape, unrolled};
-use crate::build::{define, leaf, plain, spec, zero};
+use super::{Emit, Nest, at, unrolled};
+use crate::build::{barrier, define, layout_expr, leaf, plain, reshape, spec, zero};
 use crate::solve::matmul;
 use crate::solve::reduce::Through;
 use crate::solve::tv::mode;
@@ -84,7 +84,7 @@ impl Emit<'_> {
         let to = at(&put, vec![i.clone()]);
         steps.push(leaf(SpecKind::Move, &v.each, vec![(v.own)()], to, vec![]));
         body.extend(nest.clone().around(steps));
-        body.push(Stmt::new(StmtKind::Barrier(None)));
+        body.push(barrier(None));
         let from = at(&get, vec![i.clone(), Expr::int(0)]);
         let mut steps = vec![leaf(SpecKind::Move, &v.each, vec![from], (v.own)(), vec![])];
         let from = at(&get, vec![i.clone(), Expr::name(j)]);

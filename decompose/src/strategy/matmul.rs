@@ -14,7 +14,7 @@
 mod refusal;
 
 use super::Planned;
-use crate::build::{Writer, allocate, counted, declare, define, dims, index};
+use crate::build::{Writer, allocate, counted, declare, define, dims, index, indices};
 use crate::names::Names;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
@@ -344,10 +344,7 @@ impl<'p> Problem<'p> {
         let (ra, rb, racc) = (f("rA"), f("rB"), f("acc"));
         let (kk, jj) = (f("k"), f("j"));
         let mut body = vec![
-            Stmt::new(StmtKind::Indices {
-                names: vec![Name::new(ib.clone()), Name::new(jb.clone())],
-                threads: grid,
-            }),
+            indices(&[&ib, &jb], grid),
             define(&ta, tile(a, bm, bk).then(index(&[Some(&ib), None]))),
             define(&tb, tile(b, bk, bn).then(index(&[None, Some(&jb)]))),
             define(&tc, tile(out, bm, bn).then(index(&[Some(&ib), Some(&jb)]))),

@@ -1,8 +1,10 @@
 //! Statements of version 1, which say all that they mean: what generates programs writes these.
 
 use crate::ast::*;
+use crate::layout::Layout;
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
+use crate::tuple::IntTuple;
 
 /// A spec of one output without a body.
 pub fn spec(
@@ -38,9 +40,35 @@ pub fn leaf(
     spec(kind, Some(both(exec)), inputs, output, attrs)
 }
 
+/// `Spec <<<#grid, #cta>>> (%a) -> (%b) { .. }`: statements that these threads execute.
+pub fn within(
+    exec: &(View, View),
+    inputs: Vec<View>,
+    outputs: Vec<View>,
+    stmts: Vec<Stmt>,
+) -> Stmt {
+    Stmt::new(StmtKind::Spec(Spec {
+        exec: Some(both(exec)),
+        inputs: inputs.into_iter().map(Operand::View).collect(),
+        outputs,
+        body: Some(block(stmts)),
+        ..Spec::new(SpecKind::Generic)
+    }))
+}
+
+/// Statements between braces.
+pub fn block(stmts: Vec<Stmt>) -> Block {
+    Block { stmts, footer: vec![] }
+}
+
+/// A literal, `0` or `-1.5`.
+pub fn literal(text: &str) -> Operand {
+    Operand::Number(Number { text: text.to_owned(), span: Span::default() })
+}
+
 /// The literal `0`.
 pub fn zero() -> Operand {
-    Operand::Number(Number { text: "0".into(), span: Span::default() })
+    literal("0")
 }
 
 /// `key=value`
@@ -50,7 +78,17 @@ pub fn word(key: &str, value: &str) -> Attr {
 
 /// `key=n`
 pub fn number(key: &str, n: i64) -> Attr {
-    Attr { key: Name::new(key), value: AttrValue::Tuple(TupleExpr::Leaf(Expr::int(n))) }
+    value(key, Expr::int(n))
+}
+
+/// `key=@t % 8`
+pub fn value(key: &str, e: Expr) -> Attr {
+    Attr { key: Name::new(key), value: AttrValue::Tuple(TupleExpr::Leaf(e)) }
+}
+
+/// `key=%tensor`
+pub fn view(key: &str, view: View) -> Attr {
+    Attr { key: Name::new(key), value: AttrValue::View(view) }
 }
 
 fn extents(list: &[i64]) -> Vec<TupleExpr> {
@@ -73,6 +111,13 @@ pub fn dims(shape: &[i64], stated: bool) -> Dims {
     Dims { modes: extents(shape), strides: stated.then(|| strides(shape)), span: Span::default() }
 }
 
+/// One level that lies so.
+pub fn laid_out(l: &Layout) -> Dims {
+    let modes = l.modes();
+    let (shape, stride) = (each(&modes, Layout::shape), each(&modes, Layout::stride));
+    Dims { modes: shape, strides: Some(stride), span: Span::default() }
+}
+
 /// `.reshape(shape : compact column-major strides)`
 pub fn compact(shape: &[i64]) -> ViewOp {
     ViewOp::Reshape(LayoutExpr {
@@ -80,6 +125,35 @@ pub fn compact(shape: &[i64]) -> ViewOp {
         stride: TupleExpr::Tuple(strides(shape)),
         span: Span::default(),
     })
+}
+
+/// A layout as written, `((4,8),2):((2,8),1)`.
+pub fn layout_expr(l: &Layout) -> LayoutExpr {
+    LayoutExpr {
+        shape: TupleExpr::constant(&l.shape()),
+        stride: TupleExpr::constant(&l.stride()),
+        span: Span::default(),
+    }
+}
+
+/// `.reshape([..]:[..])` to these modes.
+pub fn reshape(modes: &[Layout]) -> ViewOp {
+    ViewOp::Reshape(LayoutExpr {
+        shape: TupleExpr::Tuple(each(modes, Layout::shape)),
+        stride: TupleExpr::Tuple(each(modes, Layout::stride)),
+        span: Span::default(),
+    })
+}
+
+fn each(modes: &[Layout], of: fn(&Layout) -> IntTuple<i64>) -> Vec<TupleExpr> {
+    modes.iter().map(|m| TupleExpr::constant(&of(m))).collect()
+}
+
+/// `%name:[..].scalar.GL`: a tensor of the caller; without a memory, a number.
+pub fn tensor(name: &str, shape: &[i64], scalar: Scalar, memory: Option<Memory>) -> Stmt {
+    let (levels, attrs, span) = (vec![dims(shape, false)], vec![], Span::default());
+    let ty = TensorType { levels, scalar, memory, attrs, span };
+    Stmt::new(StmtKind::DataDecl { name: Name::new(name), ty, range: None })
 }
 
 /// `#name:[..].thread` or `.block`
@@ -98,7 +172,8 @@ pub fn plain(name: &str, shape: &[i64], scalar: Scalar, memory: Memory) -> Stmt 
     allocation(name, dims(shape, shape.len() > 1), scalar, memory, vec![])
 }
 
-fn allocation(
+/// `Allocate %name:level.scalar.memory{attrs}`
+pub fn allocation(
     name: &str,
     level: Dims,
     scalar: Scalar,
@@ -125,6 +200,19 @@ pub fn define_threads(name: &str, view: View) -> Stmt {
     Stmt::new(StmtKind::ThreadDef { name: Name::new(name), ty: None, view })
 }
 
+/// `#name:[..].[..].thread = view`, the levels stated.
+pub fn stated_threads(name: &str, levels: &[&[i64]], scalar: ThreadScalar, view: View) -> Stmt {
+    let levels = levels.iter().map(|shape| dims(shape, false)).collect();
+    let ty = Some(ThreadType { levels, scalar, span: Span::default() });
+    Stmt::new(StmtKind::ThreadDef { name: Name::new(name), ty, view })
+}
+
+/// `@i, @j = #threads.indices()`
+pub fn indices(names: &[&str], threads: View) -> Stmt {
+    let names = names.iter().map(|n| Name::new(*n)).collect();
+    Stmt::new(StmtKind::Indices { names, threads })
+}
+
 /// Names index; `0` is the literal.
 pub fn index(at: &[Option<&str>]) -> ViewOp {
     ViewOp::Index(
@@ -141,6 +229,23 @@ pub fn counted(var: &str, (start, end): (i64, i64), unroll: Unroll, stmts: Vec<S
         step: Expr::int(1),
         unroll,
         stages: None,
-        body: Block { stmts, footer: vec![] },
+        body: block(stmts),
     })
+}
+
+/// `if (lhs < rhs) { .. }`
+pub fn when(lhs: Expr, op: CmpOp, rhs: Expr, stmts: Vec<Stmt>) -> Stmt {
+    let (cond, then) = (vec![Compare { lhs, op, rhs }], block(stmts));
+    Stmt::new(StmtKind::If { cond, then, otherwise: None })
+}
+
+/// `barrier`, of the block or of these threads.
+pub fn barrier(threads: Option<View>) -> Stmt {
+    Stmt::new(StmtKind::Barrier(threads))
+}
+
+/// `mbarrier.arrive(%full, 1)`, `async.commit`: with the operands of [`SyncOp::signature`].
+pub fn sync(op: SyncOp, tensor: Option<View>, number: Option<Expr>) -> Stmt {
+    let (tensor, number) = (tensor.map(SyncArg::View), number.map(SyncArg::Number));
+    Stmt::new(StmtKind::Sync { op, args: tensor.into_iter().chain(number).collect() })
 }

@@ -24,10 +24,10 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
             let reduce = (select(ReduceOp::ALL), inner.clone(), vec(attr(), 0..2));
             // `axis=` tells a reduction from what has the same name.
             let plain = vec(attr().prop_filter("of a reduction", |a| a.key.text != "axis"), 1..3);
-            let attrs = prop_oneof![3 => Just(vec![]), 1 => plain].boxed();
+            let attrs = prop_oneof![12 => Just(vec![]), 1 => plain].boxed();
             let cast = (select(Scalar::ALL), inner.clone());
             prop_oneof![
-                4 => (select(BinaryOp::ALL), two, attrs.clone())
+                8 => (select(BinaryOp::ALL), two, attrs.clone())
                     .prop_map(|(op, args, attrs)| applied(SpecKind::Binary(op), args, attrs)),
                 2 => (unary, inner.clone(), attrs.clone())
                     .prop_map(|(op, a, attrs)| applied(SpecKind::Unary(op), vec![a], attrs)),

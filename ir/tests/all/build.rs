@@ -1,9 +1,13 @@
 //! Programs built in memory.
 
-use carbyne_ir::ast::{BinaryOp, CmpOp, ReduceOp, SpecKind};
-use carbyne_ir::build::statements::word;
+use carbyne_ir::ast::{
+    BinaryOp, CmpOp, Expr, Module, Name, ReduceOp, Spec, SpecKind, Stmt, StmtKind, SyncOp,
+    ThreadScalar, TypeAttr, View, ViewOp,
+};
+use carbyne_ir::build::statements::*;
 use carbyne_ir::build::{Builder, Compute, Num, Tensor, Value, exp};
 use carbyne_ir::diag::{Code, Diagnostics};
+use carbyne_ir::layout::Layout;
 use carbyne_ir::resolve::elaborate;
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::text;
@@ -123,4 +127,109 @@ fn what_cannot_be_written_is_an_error() {
     let unknown =
         Builder::new().kernel("f", [("i", i64::MIN)], 32, &[&Tensor::of("x")], &[], |_, _| {});
     assert!(unknown.is_err());
+}
+
+/// Statements that write out everything print as themselves and are read as the same tree.
+#[test]
+fn statements_of_version_1_say_all_that_they_mean() {
+    let exec = |threads: &str| (View::of("grid"), View::of(threads));
+    let (t, gl) = (|| Num::of("@t"), Some(Memory::Gl));
+    let line = Layout::new(16, 1).unwrap();
+    let pairs: Layout = "(4,8):(8,1)".parse().unwrap();
+    let full = || View::of("full");
+    let one = |e: i64| Some(Expr::int(e));
+    let own = Tensor::of("x").then(ViewOp::Tv(layout_expr(&line), Name::new("cta")));
+    let waits = sync(SyncOp::MbarrierWait, Some(full()), one(0));
+    let body = vec![
+        stated_threads("one", &[&[]], ThreadScalar::Thread, View::of("cta").then(ViewOp::Scalar)),
+        stated_threads(
+            "w",
+            &[&[2], &[16]],
+            ThreadScalar::Thread,
+            Tensor::of("cta").tile([16]).into(),
+        ),
+        indices(&["@t"], View::of("cta")),
+        allocation(
+            "x",
+            laid_out(&pairs),
+            Scalar::F16,
+            Memory::Sh,
+            vec![TypeAttr::Align(Expr::int(128))],
+        ),
+        allocation("y", laid_out(&line), Scalar::F16, Memory::Sh, vec![TypeAttr::Swizzle(1, 4, 3)]),
+        plain("r", &[1], Scalar::F16, Memory::Rf),
+        plain("full", &[1], Scalar::Mbarrier, Memory::Sh),
+        define("z", View::of("x").then(reshape(&pairs.modes()))),
+        within(
+            &exec("one"),
+            vec![View::of("A")],
+            vec![full()],
+            vec![
+                sync(SyncOp::MbarrierInit, Some(full()), one(32)),
+                sync(SyncOp::FenceAsync, None, None),
+            ],
+        ),
+        barrier(None),
+        barrier(Some(Tensor::of("w").at([0]).into())),
+        when((t() % 2).into_expr(), CmpOp::Lt, Expr::int(1), vec![waits]),
+        spec(SpecKind::Init, Some(both(&exec("one"))), vec![literal("1.5")], View::of("r"), vec![]),
+        leaf(
+            SpecKind::Move,
+            &exec("one"),
+            vec![View::of("A")],
+            own.into(),
+            vec![
+                view("bar", full()),
+                value("valid", (t() % 3).into_expr()),
+                number("multicast", 3),
+                word("cache", "normal"),
+            ],
+        ),
+    ];
+    let items = vec![
+        tensor("A", &[4, 8], Scalar::F16, gl),
+        tensor("alpha", &[], Scalar::F32, None),
+        declare("grid", dims(&[1], false), ThreadScalar::Block),
+        declare("cta", dims(&[32], false), ThreadScalar::Thread),
+        Stmt::new(StmtKind::Spec(Spec {
+            name: Some(Name::new("all")),
+            exec: Some(both(&exec("cta"))),
+            body: Some(block(body)),
+            ..Spec::new(SpecKind::Generic)
+        })),
+    ];
+    let module = Module { header: vec![], version: 2, items, footer: vec![] };
+    let src = text::print(&module);
+    expect_test::expect![[r#"
+        carbyne 2
+        %A:[4,8].f16.GL
+        %alpha:[].f32
+        #grid:[1].block
+        #cta:[32].thread
+        Spec @all <<<#grid, #cta>>> () -> () {
+          #one:[].thread = #cta.scalar()
+          #w:[2].[16].thread = #cta.tile([16])
+          @t = #cta.indices()
+          Allocate %x:[(4,8):(8,1)].f16.SH{align=128}
+          Allocate %y:[16:1].f16.SH{swizzle=(1,4,3)}
+          Allocate %r:[1].f16.RF
+          Allocate %full:[1].mbarrier.SH
+          %z = %x.reshape([4,8]:[8,1])
+          Spec <<<#grid, #one>>> (%A) -> (%full) {
+            mbarrier.init(%full, 32)
+            fence.async
+          }
+          barrier
+          barrier(#w[0])
+          if (@t % 2 < 1) {
+            mbarrier.wait(%full, 0)
+          }
+          Init <<<#grid, #one>>> (1.5) -> (%r)
+          Move <<<#grid, #one>>>
+              (%A)
+              -> (%x.tv(16:1 over #cta)) bar=%full valid=@t % 3 multicast=3 cache=normal
+        }
+    "#]]
+    .assert_eq(&src);
+    assert_eq!(text::parse(&src).unwrap(), module);
 }
