@@ -131,6 +131,7 @@ fn attempt(
     let module = &*module;
     known_atoms(&program, table)?;
     no_stages(&program)?;
+    no_tiles(&program)?;
     let mut names = Names::of(module);
     let (mut planned, mut warnings) = plan(module, &program, table, &mut names)?;
     let generated = Generated { module, src };
@@ -230,6 +231,21 @@ fn no_stages(p: &Program) -> Result<(), Diagnostics> {
                     "remove `stages=`, or write the ring of buffers and its waits, as \
                      examples/tile/gemm_staged.cby does",
                 )
+        })
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says nothing.
+fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
+    let leaves = p.specs.iter().filter(|(id, s)| s.body.is_none() && !p.kernels.contains(id));
+    let errors: Diagnostics = leaves
+        .filter(|(_, spec)| spec.ints("tile").is_some())
+        .map(|(_, spec)| {
+            let message = format!("`tile=` of a {} inside a body", spec.kind);
+            Diagnostic::new(Code::PinsConflict, spec.span, message)
+                .label("its operands are what a block computes")
+                .help("remove it, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }

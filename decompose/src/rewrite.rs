@@ -126,6 +126,17 @@ impl Rewrite<'_> {
             }
         };
         if let Some(stmts) = body {
+            // What is said to an instruction stands at the leaf that has it.
+            let leaves = |key: &str| {
+                stmts.iter().any(|stmt| match &stmt.kind {
+                    StmtKind::Spec(leaf) => leaf.attrs.iter().any(|a| a.key.text == key),
+                    _ => false,
+                })
+            };
+            spec.attrs.retain(|a| {
+                let of_leaf = ["atom", "bar", "multicast", "cache"].contains(&a.key.text.as_str());
+                !of_leaf || !leaves(&a.key.text)
+            });
             spec.body = Some(Block { stmts, footer: vec![] });
         }
     }

@@ -244,6 +244,7 @@ mod tests {
         let buffer = BufferId(0);
         let kernel = CudaKernel {
             name: "k".to_owned(),
+            spec: None,
             source: String::new(),
             smem_bytes: 0,
             grid: Dim::from(1),
@@ -284,6 +285,7 @@ mod tests {
         };
         let kernel = CudaKernel {
             name: "k".to_owned(),
+            spec: None,
             source: String::new(),
             smem_bytes: 0,
             grid: Dim::from(1),
@@ -322,6 +324,7 @@ mod tests {
         let var = arena.var(info).ok().and_then(|d| arena.var_id(d)).unwrap();
         let kernel = |params| CudaKernel {
             name: "k".to_owned(),
+            spec: None,
             source: String::new(),
             smem_bytes: 0,
             grid: Dim::from(1),

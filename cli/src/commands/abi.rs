@@ -137,6 +137,7 @@ fn object(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> Value {
     };
     json!({
         "kernel": kernel.name,
+        "spec": kernel.spec,
         "arch": table.arch.as_str(),
         "grid": number(&kernel.grid),
         "block": kernel.block,

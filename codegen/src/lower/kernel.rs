@@ -21,8 +21,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// A printed kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CudaKernel {
-    /// Its name in the object file.
+    /// Its name in the object file: that of its spec, or near it where C++ or CUDA has the name already.
     pub name: String,
+    /// The name of its spec, if it has one.
+    pub spec: Option<String>,
     /// One self-contained file; empty for a kernel of [`print_kernels`].
     pub source: String,
     /// Dynamic shared memory to launch with, in bytes.
@@ -311,8 +313,9 @@ impl Lowering<'_> {
             body,
         });
         let (source, smem_bytes) = (String::new(), self.arena.bytes);
+        let spec = self.p.specs[id].name.clone();
         Ok(Parts {
-            kernel: CudaKernel { name, source, smem_bytes, grid, block, cluster, params },
+            kernel: CudaKernel { name, spec, source, smem_bytes, grid, block, cluster, params },
             head: Item::Comment(head),
             function,
             headers: self.headers.clone(),

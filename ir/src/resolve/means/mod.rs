@@ -434,12 +434,12 @@ impl Resolver {
         }
         let ast::Pick::From(name) = &picks[axis] else { return Ok(from) };
         let index = self.value_named(c, name)?;
-        let MeansValue { scalar: of, extents: own, operand, .. } = c.means.values[index].clone();
+        let MeansValue { scalar: of, extents: own, .. } = c.means.values[index].clone();
         if of.is_float() || of == Scalar::Bool || own.len() > 1 {
             let message = format!("`%{}` is no tensor of coordinates", name.text);
             return refuse(message, "take integers of one mode, or of none");
         }
-        let range = operand.and_then(|t| self.p.buffer_of(t).range);
+        let range = self.range_of(c, index);
         let cx = &self.p.arena;
         if !self.is_within(range, extents[axis]) {
             let n = cx.display(extents[axis]);
@@ -463,6 +463,25 @@ impl Resolver {
             line: self.line(view.span),
         });
         Ok(id)
+    }
+
+    /// What a value's integers are from and below: of a view, a copy or rows of an operand that of the operand.
+    fn range_of(&self, c: &Chain, value: usize) -> Option<(Dim, Dim)> {
+        let mut value = value;
+        for step in c.means.steps.iter().rev() {
+            if step.output != value {
+                continue;
+            }
+            let keeps = match step.op {
+                MeansOp::View { .. } | MeansOp::Gather { .. } => true,
+                MeansOp::Spec { kind, .. } => kind == SpecKind::Move,
+            };
+            match step.inputs.first() {
+                Some(MeansInput::Value(from)) if keeps => value = *from,
+                _ => return None,
+            }
+        }
+        self.p.buffer_of(c.means.values[value].operand?).range
     }
 
     fn extents(&self, modes: &[Layout<Dim>], span: Span) -> Fallible<Vec<Dim>> {

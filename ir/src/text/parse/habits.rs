@@ -53,10 +53,13 @@ pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Optio
     if rest.starts_with('*') && before.ends_with('*') {
         return said("write a power as a product, `%x * %x`");
     }
-    let digits = before.ends_with(|c: char| c.is_ascii_digit()) && step.len() == before.len();
-    let fraction =
-        rest.strip_prefix('.').map_or(rest, |r| r.trim_start_matches(|c: char| c.is_ascii_digit()));
-    if digits && fraction.starts_with(|c: char| c.is_ascii_alphabetic()) {
+    // The whole number, or the rest of one.
+    let number = rest.starts_with(|c: char| c.is_ascii_digit())
+        || step.ends_with(|c: char| c.is_ascii_digit()) && rest.starts_with('.');
+    let digit = |c: char| c.is_ascii_digit();
+    let tail = rest.trim_start_matches(digit);
+    let tail = tail.strip_prefix('.').unwrap_or(tail).trim_start_matches(digit);
+    if number && tail.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return said("a number has no suffix: its type follows from the tensors that it goes with");
     }
     let value = step.split_once('=').map(|(_, value)| value.trim_start());
