@@ -2,7 +2,7 @@
 //! coordinates and `if`s around them say so.
 
 use super::{Fallible, Resolver, fail};
-use crate::ast::CmpOp;
+use crate::ast::{self, CmpOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{Dim, ExprArena};
 use crate::leaf::Leaf;
@@ -10,6 +10,8 @@ use crate::span::Span;
 
 /// Conditions that are looked at for one index, the innermost first.
 const MAX_LOOKED_AT: usize = 256;
+/// Of these two are added up.
+const MAX_SUMMED: usize = 8;
 
 impl Resolver {
     /// An index must be proven to lie in its mode.
@@ -26,7 +28,15 @@ impl Resolver {
         let below =
             |n: i64| Dim::sub(cx, size, i).and_then(|room| Dim::sub(cx, room, Dim::Const(n)));
         let near = self.holds.iter().rev().take(MAX_LOOKED_AT);
-        let holds = |d: Dim| near.clone().any(|h| at_least(cx, d, *h));
+        // Or at least the sum of two: `t < @i + 1` where `@i < n`.
+        let nearest = self.holds.iter().rev().take(MAX_SUMMED);
+        let sums = |d: Dim| {
+            nearest.clone().any(|h| {
+                let rest = Dim::sub(cx, d, *h);
+                rest.is_ok_and(|rest| nearest.clone().any(|h| at_least(cx, rest, *h)))
+            })
+        };
+        let holds = |d: Dim| near.clone().any(|h| at_least(cx, d, *h)) || sums(d);
         let from_zero = lo.is_some_and(|l| l >= 0) || holds(i);
         let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
             || below(1).is_ok_and(holds);
@@ -61,6 +71,20 @@ impl Resolver {
                 ),
             }),
         )
+    }
+
+    /// Notes that a loop variable stays below its end, and where that is a minimum below both of its numbers.
+    pub(super) fn stays_below_end(&mut self, i: Dim, end: &ast::Expr) -> Fallible<()> {
+        let mut ends = vec![end];
+        while let Some(end) = ends.pop() {
+            if let ast::ExprKind::Bin(ast::BinOp::Min, a, b) = &end.kind {
+                ends.extend([&**a, &**b]);
+            } else {
+                let end = self.expr(end)?;
+                self.stays_below(i, end);
+            }
+        }
+        Ok(())
     }
 
     /// Notes that a coordinate or a loop variable stays below an extent of which only the name is known.

@@ -470,11 +470,12 @@ impl Resolver {
         self.scopes.enter();
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
         let outside = self.holds.len();
-        self.stays_below(dim, end);
+        let below = self.stays_below_end(dim, bounds.1);
         let (body, block) = self.block(body);
         self.holds.truncate(outside);
         self.scopes.leave();
         bound?;
+        below?;
         if self.written.is_some()
             && let ast::StmtKind::For { var, start, end, step, unroll, stages, .. } = kind
         {

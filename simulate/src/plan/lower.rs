@@ -341,7 +341,10 @@ impl Lowering<'_, '_> {
                             format!("`{}` does not implement this {}", atom.name, spec.kind),
                         )
                         .label(format!("needs {want}, found {found}"))
-                        .help(format!("run the spec on {want}")),
+                        .help(format!(
+                            "run the spec on {want}; a pin for a whole tile is taken by the solver: pass \
+                             `--arch`"
+                        )),
                     )
                 },
             )?;
