@@ -537,7 +537,7 @@ impl Resolver {
         if !to.ops.is_empty() {
             return fail(
                 Diagnostic::new(Code::Meaning, to.span, "a part of a tensor is assigned")
-                    .help("give the whole result a name"),
+                    .help("assign it whole: `select(%X.iota(0) < 4, %first, %second)` puts parts together"),
             );
         }
         let output = c.outputs.get(&to.base.text).copied();
