@@ -2,6 +2,8 @@
 
 use crate::process::{Run, Step, cargo, say};
 use crate::{setup, tidy};
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A step and its name.
@@ -85,6 +87,7 @@ impl Build {
                 .done("packaged, but not built from the packages: Cargo is offline");
         }
         let target = setup::target()?.join("publish");
+        forget_packages();
         let (ok, log) = cargo(&["publish", "--dry-run"])
             .args(&publish)
             .env("CARGO_TARGET_DIR", &target.to_string_lossy())
@@ -123,6 +126,29 @@ impl Build {
             .args(&["--features", "carbyne-ir/proptest,carbyne-decompose/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
             .done("the documentation has no warnings")
+    }
+}
+
+/// Removes what Cargo unpacked of our own packages when they were checked before: versions are the same, and Cargo
+/// would build the others from sources that are old. Registries of folders have names that begin with `-`.
+fn forget_packages() {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))) else {
+        return;
+    };
+    let named = |folder: &Path, start: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_named = |e: &DirEntry| e.file_name().to_string_lossy().starts_with(start);
+        entries.filter(is_named).map(|e| e.path()).collect()
+    };
+    for folder in [home.join("registry/src"), home.join("registry/cache")] {
+        for package in named(&folder, "-").iter().flat_map(|registry| named(registry, "carbyne")) {
+            // What cannot be removed is said by the build, if it matters.
+            let _ = match package.is_dir() {
+                true => std::fs::remove_dir_all(&package),
+                false => std::fs::remove_file(&package),
+            };
+        }
     }
 }
 
