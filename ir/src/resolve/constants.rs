@@ -133,7 +133,7 @@ impl Resolver {
         };
         Ok(match &e.kind {
             ExprKind::Int(v) => *v as f64,
-            ExprKind::Real(text) => of(text, e.span)?,
+            ExprKind::Real(text) => finite(e.span, of(text, e.span)?, &[])?,
             ExprKind::Name(name) => match self.scopes.get(Sigil::Index, name) {
                 Some(Binding::Index(Dim::Const(v))) => v as f64,
                 Some(Binding::Index(Dim::Expr(_))) => {
@@ -180,7 +180,8 @@ impl Resolver {
 
 /// What is computed of finite numbers is finite: nobody divides by 0 on purpose.
 fn finite(span: Span, v: f64, of: &[f64]) -> Fallible<f64> {
-    if v.is_finite() || of.iter().any(|x| !x.is_finite()) {
+    let meant = |x: &f64| if v.is_nan() { x.is_nan() } else { !x.is_finite() };
+    if v.is_finite() || of.iter().any(meant) {
         return Ok(v);
     }
     let what = if v.is_nan() { "no number" } else { "beyond binary64" };

@@ -552,3 +552,21 @@ fn built_trees_are_no_longer_than_texts() {
     let comment = Module { footer: vec![long + "a"], ..module(vec![]) };
     assert_eq!(well_formed(&comment).into_vec()[0].code, Code::TextTooLong);
 }
+
+#[test]
+fn signs_nest_nothing() {
+    let declared = "%B:[8].f32.GL\n";
+    let around = [
+        ("let A = ".to_owned(), "3"),
+        ("let A = 2 * ".to_owned(), "3"),
+        (format!("{declared}%A = %B["), "3]"),
+        (format!("{declared}%A = "), "%B"),
+    ];
+    for (head, tail) in around {
+        for sign in ["-", "- "] {
+            let text = format!("carbyne 2\n{head}{}{tail}\n", sign.repeat(200_000));
+            let errors = parse(&text).expect_err("too many operators");
+            assert!(errors.iter().any(|d| d.code == Code::ExprTooLong), "{head}: {errors}");
+        }
+    }
+}

@@ -335,7 +335,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::compare_op => "a comparison such as `<`",
         Rule::and => "`&&`",
         Rule::store | Rule::tensor_part | Rule::tensors => "a tensor such as `%A`",
-        Rule::tensor_neg | Rule::neg => "`-`",
+        Rule::tensor_neg | Rule::neg | Rule::minus => "`-`",
         Rule::tensor_call | Rule::tensor_function => "a function such as `exp`",
         Rule::tensor_group => "`(`",
         Rule::tensor_arg => "an operand",

@@ -107,6 +107,16 @@ impl Operators {
         Ok(())
     }
 
+    /// Where the minus signs before an operand stand; each is an operator.
+    pub(super) fn signs(&mut self, parts: &mut Parts<'_, '_>) -> Answer<Vec<Span>> {
+        let mut signs = vec![];
+        while let Some(sign) = parts.take(Rule::minus) {
+            self.one_more()?;
+            signs.push(sign.span());
+        }
+        Ok(signs)
+    }
+
     /// Operators of the same rank group from the left; at most two ranks wait on the stack.
     fn value(&mut self, first: Node<'_, '_>, rest: &mut Parts<'_, '_>) -> Answer<Expr> {
         let mut stack = vec![];
@@ -138,10 +148,14 @@ impl Operators {
         match node.rule() {
             Rule::int | Rule::real | Rule::name => leaf(&node),
             Rule::neg => {
-                self.one_more()?;
-                let span = node.span();
-                let a = self.part(node.parts().some()?)?;
-                Ok(Expr { kind: ExprKind::Neg(Box::new(a)), span })
+                let mut parts = node.parts();
+                let signs = self.signs(&mut parts)?;
+                let mut a = self.part(parts.some()?)?;
+                for sign in signs.into_iter().rev() {
+                    let span = sign.to(a.span);
+                    a = Expr { kind: ExprKind::Neg(Box::new(a)), span };
+                }
+                Ok(a)
             }
             Rule::root => {
                 self.one_more()?;

@@ -140,22 +140,23 @@ impl Operators {
             Rule::data_view => view(node).map(TensorExpr::View),
             Rule::int | Rule::real | Rule::name => leaf(&node).map(TensorExpr::Number),
             Rule::tensor_neg => {
-                self.one_more()?;
-                let span = node.span();
-                Ok(match self.tensor_part(node.parts().some()?)? {
-                    TensorExpr::Number(a) => {
-                        TensorExpr::Number(Expr { kind: ExprKind::Neg(Box::new(a)), span })
-                    }
-                    a => {
-                        let kind = SpecKind::Unary(UnaryOp::Neg);
-                        TensorExpr::Apply(Box::new(Apply {
-                            kind,
-                            args: vec![a],
-                            attrs: vec![],
-                            span,
-                        }))
-                    }
-                })
+                let mut parts = node.parts();
+                let signs = self.signs(&mut parts)?;
+                let mut operand = self.tensor_part(parts.some()?)?;
+                for sign in signs.into_iter().rev() {
+                    let span = sign.to(operand.span());
+                    operand = match operand {
+                        TensorExpr::Number(a) => {
+                            TensorExpr::Number(Expr { kind: ExprKind::Neg(Box::new(a)), span })
+                        }
+                        a => {
+                            let kind = SpecKind::Unary(UnaryOp::Neg);
+                            let (args, attrs) = (vec![a], vec![]);
+                            TensorExpr::Apply(Box::new(Apply { kind, args, attrs, span }))
+                        }
+                    };
+                }
+                Ok(operand)
             }
             Rule::tensor_group => {
                 let span = node.span();
