@@ -25,6 +25,7 @@ mod places;
 mod relation;
 mod rest;
 mod rewrite;
+mod schedule;
 mod solve;
 mod strategy;
 
@@ -130,13 +131,17 @@ fn attempt(
     let (module, mut program) = separated(module, src)?;
     let module = &*module;
     known_atoms(&program, table)?;
-    no_stages(&program)?;
     no_tiles(&program)?;
     let mut names = Names::of(module);
     let (mut planned, mut warnings) = plan(module, &program, table, &mut names)?;
     let generated = Generated { module, src };
     if planned != *module {
         program = generated.checked(&planned)?;
+    }
+    if let Some((staged, more)) = schedule::pipeline::apply(&planned, &program, table, &mut names) {
+        planned = staged;
+        program = generated.checked(&planned)?;
+        warnings.extend(more);
     }
     let mut solution = Solution::default();
     for round in 0.. {
@@ -214,26 +219,6 @@ fn attempt(
         warnings,
         origins,
     })
-}
-
-/// Refuses loops with stages: rings, prologues and waits are not derived yet.
-fn no_stages(p: &Program) -> Result<(), Diagnostics> {
-    use carbyne_ir::program::{Stmt, StmtKind};
-    let staged = |stmt: &&Stmt| matches!(stmt.kind, StmtKind::For { stages: 2.., .. });
-    let stmts = p.kernels.iter().flat_map(|k| p.walk_body(*k).stmts());
-    let errors: Diagnostics = stmts
-        .filter(staged)
-        .map(|stmt| {
-            let span = stmt.span;
-            Diagnostic::new(Code::Stages, span, "the stages of this loop are not derived yet")
-                .label("says how far ahead copies may run")
-                .help(
-                    "remove `stages=`, or write the ring of buffers and its waits, as \
-                     examples/tile/gemm_staged.cby does",
-                )
-        })
-        .collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says nothing.

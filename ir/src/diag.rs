@@ -207,7 +207,7 @@ codes! {
     Budget = "D0309" "The search ended at its budget.",
     Uneven = "D0310" "Threads of a block cannot share a tensor evenly: they repeat each other's work, or idle.",
     Unused = "D0311" "Nobody uses a tensor whose layout is open.",
-    Stages = "D0312" "A loop says how many of its iterations may be under way, which is not decomposed yet.",
+    Stages = "D0312" "No copy of a loop with `stages=` can run ahead.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

@@ -1,0 +1,543 @@
+//! Loops with `stages=S`: copies from global to shared memory run S - 1 iterations ahead of what reads them.
+//!
+//! A tensor in shared memory that each iteration fills anew becomes a ring of S stages; iteration `i` uses stage
+//! `i % S`. The copies of the first S - 1 iterations stand before the loop, and an iteration begins with the copies for
+//! the one that comes S - 1 later, where there is one: its stage was read last in the iteration before, so that one
+//! barrier at the beginning of an iteration orders both what it reads and what it overwrites. Where the architecture
+//! has no asynchronous copy, what is on its way is on its way in registers: an iteration begins with loads and ends with
+//! stores.
+//!
+//! A copy may run ahead if nothing in the loop writes what it reads, if all that fills its tensor are copies at the top
+//! level of the loop, before all that reads it, and if where it reads depends on the loop and on what is known before it
+//! alone. The law: the loop computes what it computed, in the same order but for the copies.
+
+use crate::names::Names;
+use crate::places::inherit;
+use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
+use carbyne_ir::ast::*;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::{self, BufferId, Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use carbyne_ir::span::Span;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What a loop may be written out to, in names and statements.
+const BUDGET: usize = 1 << 20;
+
+/// The module with its staged loops written out, and what could not run ahead; none where no loop has stages. `p` is
+/// what the module resolves to.
+pub(crate) fn apply(
+    module: &Module,
+    p: &Program,
+    table: &AtomTable,
+    names: &mut Names,
+) -> Option<(Module, Vec<Diagnostic>)> {
+    let mut loops = HashMap::new();
+    let ops = crate::leaves::of_blocks(p);
+    for kernel in &p.kernels {
+        for stmt in p.walk_body(*kernel).stmts() {
+            if let program::StmtKind::For { stages: 2.., .. } = stmt.kind {
+                loops.insert(stmt.node.key(), Loop::of(p, stmt, &ops));
+            }
+        }
+    }
+    if loops.is_empty() {
+        return None;
+    }
+    let mut defined: HashMap<String, usize> = HashMap::new();
+    for stmt in Walk::new(&module.items).stmts() {
+        parts(stmt, &mut |part| {
+            if let Part::Defined(name, _) = part {
+                *defined.entry(name.text.clone()).or_default() += 1;
+            }
+        });
+    }
+    let asynchronous = table.atoms().iter().any(|a| {
+        a.visibility == Visibility::AsyncGroup && a.writes().any(|o| o.allows(Memory::Sh))
+    });
+    let mut by = Stages { loops, defined, asynchronous, names, warnings: vec![] };
+    let mut module = module.clone();
+    module.items = visit::rewrite(module.items, &mut by);
+    Some((module, by.warnings))
+}
+
+/// A loop with stages.
+struct Loop {
+    stages: i64,
+    step: i64,
+    /// How many iterations it has, if that is known.
+    trips: Option<i64>,
+    /// Tensors that can be rings, by their allocations, with the copies that fill them.
+    rings: BTreeMap<NodeKey, Vec<NodeKey>>,
+    /// Why other tensors cannot: where they are filled, and what is in the way.
+    kept: Vec<(Span, &'static str)>,
+}
+
+impl Loop {
+    fn of(p: &Program, stmt: &program::Stmt, ops: &BTreeSet<SpecId>) -> Self {
+        let program::StmtKind::For { start, end, step, stages, body, .. } = &stmt.kind else {
+            return Loop { stages: 1, step: 1, trips: None, rings: BTreeMap::new(), kept: vec![] };
+        };
+        let trips = match (start, end) {
+            (Dim::Const(from), Dim::Const(to)) => {
+                Some((to.saturating_sub(*from).max(0) as u64).div_ceil(*step as u64) as i64)
+            }
+            _ => None,
+        };
+        let mut out =
+            Loop { stages: *stages, step: *step, trips, rings: BTreeMap::new(), kept: vec![] };
+        for own in body {
+            let program::StmtKind::Allocate(t) = own.kind else { continue };
+            let buffer = p.tensors[t].buffer;
+            if p.buffers[buffer].memory != Some(Memory::Sh) {
+                continue;
+            }
+            match fills(p, body, buffer, ops) {
+                Ok(fills) if !fills.is_empty() => drop(out.rings.insert(own.node.key(), fills)),
+                Ok(_) => {}
+                Err(why) => out.kept.push(why),
+            }
+        }
+        out
+    }
+}
+
+/// The copies that fill a tensor; none where nothing from global memory does.
+fn fills(
+    p: &Program,
+    body: &[program::Stmt],
+    buffer: BufferId,
+    ops: &BTreeSet<SpecId>,
+) -> Result<Vec<NodeKey>, (Span, &'static str)> {
+    let of = |t: program::TensorId| p.tensors[t].buffer;
+    let written: BTreeSet<BufferId> = p
+        .walk(body)
+        .specs()
+        .flat_map(|id| p.specs[id].outputs.iter().map(|t| of(*t)))
+        .collect();
+    let fill = |stmt: &program::Stmt| -> Option<SpecId> {
+        let program::StmtKind::Spec(id) = stmt.kind else { return None };
+        let spec = &p.specs[id];
+        let from = spec.input_tensors().next().map(|t| p.buffer_of(t));
+        let is = spec.kind == SpecKind::Move
+            && spec.outputs.iter().any(|t| of(*t) == buffer)
+            && from.is_some_and(|b| b.memory == Some(Memory::Gl));
+        is.then_some(id)
+    };
+    let tops: Vec<SpecId> = body.iter().filter_map(fill).collect();
+    let Some(first) = tops.first() else { return Ok(vec![]) };
+    let here = p.specs[*first].span;
+    let b = &p.buffers[buffer];
+    if b.reuses.is_some() || b.at.is_some() {
+        return Err((here, "where it lies is stated"));
+    }
+    let mut used = false;
+    let mut out = vec![];
+    for stmt in body {
+        let touches = |id: &SpecId| {
+            let spec = &p.specs[*id];
+            spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| of(t) == buffer)
+        };
+        match fill(stmt) {
+            Some(id) => {
+                let spec = &p.specs[id];
+                if used {
+                    return Err((spec.span, "it is filled again after it was read"));
+                }
+                if spec.body.is_some() || !ops.contains(&id) {
+                    return Err((spec.span, "the Move is not one of the whole block"));
+                }
+                if spec.input_tensors().any(|t| written.contains(&of(t))) {
+                    return Err((spec.span, "the loop writes what it reads"));
+                }
+                out.push(stmt.node.key());
+            }
+            None => {
+                let mut inner = p.walk(std::slice::from_ref(stmt)).specs().filter(touches);
+                if let Some(id) = inner.next() {
+                    let leaf = |id: &SpecId| p.specs[*id].body.is_none();
+                    let writes = |id: SpecId| p.specs[id].outputs.iter().any(|t| of(*t) == buffer);
+                    let mut all = std::iter::once(id).chain(inner).filter(leaf);
+                    if let Some(id) = all.find(|id| writes(*id)) {
+                        return Err((p.specs[id].span, "something else writes it, too"));
+                    }
+                    used = true;
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+struct Stages<'a> {
+    loops: HashMap<NodeKey, Loop>,
+    /// How often each name is defined in the module.
+    defined: HashMap<String, usize>,
+    /// Whether copies to shared memory can be asynchronous.
+    asynchronous: bool,
+    names: &'a mut Names,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Rewriter for Stages<'_> {
+    fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
+        let Some(facts) = self.loops.remove(&stmt.id.key()) else {
+            if let StmtKind::For { stages, .. } = &mut stmt.kind {
+                // One at a time is what a loop says without.
+                *stages = None;
+            }
+            return out.push(stmt);
+        };
+        match self.written(&facts, &stmt) {
+            Ok(mut stmts) => {
+                inherit(&mut stmts, stmt.id, stmt.span);
+                if let Some(first) = stmts.first_mut() {
+                    first.blank_above = stmt.blank_above;
+                    first.leading = std::mem::take(&mut stmt.leading);
+                }
+                out.append(&mut stmts);
+            }
+            Err(why) => {
+                if let StmtKind::For { stages, .. } = &mut stmt.kind {
+                    *stages = None;
+                }
+                let message = "nothing in this loop runs ahead";
+                let mut d = Diagnostic::warning(Code::Stages, stmt.span, message).label(why);
+                for (span, why) in &facts.kept {
+                    d = d.related(*span, format!("this copy waits for its turn: {why}"));
+                }
+                self.warnings.push(d.help(
+                    "copy from GL to a tensor in SH that is declared in the loop, or remove `stages=`",
+                ));
+                out.push(stmt);
+            }
+        }
+    }
+}
+
+/// The parts of a staged loop.
+struct Parts {
+    var: Name,
+    start: Expr,
+    end: Expr,
+    unroll: Unroll,
+    /// Allocations of the rings, each with the tensor's name and that of the ring.
+    rings: Vec<(Stmt, String, String)>,
+    /// The copies that run ahead, with the views that they need.
+    ahead: Vec<Stmt>,
+    /// All else.
+    rest: Block,
+}
+
+impl Stages<'_> {
+    /// The statements that take the place of a loop.
+    fn written(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, &'static str> {
+        let mut parts = self.parts(facts, stmt)?;
+        let depth = facts.trips.map_or(facts.stages, |n| n.min(facts.stages));
+        if depth < 2 {
+            return Err("it has one iteration");
+        }
+        let many = "the loop is too large to be written out";
+        let mut out: Vec<Stmt> = vec![];
+        for (allocation, _, ring) in &mut parts.rings {
+            if let StmtKind::Allocate { name, ty } = &mut allocation.kind {
+                name.text.clone_from(ring);
+                ty.levels.insert(0, carbyne_ir::build::statements::dims(&[depth], false));
+            }
+            out.push(allocation.clone());
+        }
+        out.extend(self.prologue(facts, &parts, depth).ok_or(many)?);
+        // The iteration that the copies are for.
+        let step = facts.step;
+        let later = plus(Expr::name(&parts.var.text), (depth - 1).saturating_mul(step));
+        let turn = turns(&parts, Expr::name(&parts.var.text), step);
+        let next = modulo(plus(turn.clone(), depth - 1), depth);
+        let now = modulo(turn, depth);
+        let more = vec![Compare { lhs: later.clone(), op: CmpOp::Lt, rhs: parts.end.clone() }];
+        let guarded = |stmts: Vec<Stmt>| {
+            let then = Block { stmts, footer: vec![] };
+            Stmt::new(StmtKind::If { cond: more.clone(), then, otherwise: None })
+        };
+        let mut body = Block { stmts: vec![], footer: std::mem::take(&mut parts.rest.footer) };
+        let mut last = vec![];
+        if self.asynchronous {
+            body.stmts.push(guarded(self.copies(&parts, &later, &next).ok_or(many)?));
+        } else {
+            let (loads, stores) = self.by_registers(&parts, &later, &next).ok_or(many)?;
+            let (allocations, loads): (Vec<Stmt>, Vec<Stmt>) =
+                loads.into_iter().partition(|s| matches!(s.kind, StmtKind::Allocate { .. }));
+            body.stmts.extend(allocations);
+            body.stmts.push(guarded(loads));
+            last.push(guarded(stores));
+        }
+        let mut uses = Substitution { budget: BUDGET, ..Substitution::default() };
+        for (_, name, ring) in &parts.rings {
+            uses.data.insert(name.clone(), Given::View(staged(ring, &now)));
+        }
+        uses.in_place(&mut parts.rest.stmts).map_err(|_| many)?;
+        body.stmts.append(&mut parts.rest.stmts);
+        body.stmts.append(&mut last);
+        let kind = StmtKind::For {
+            var: parts.var,
+            start: parts.start,
+            end: parts.end,
+            step: Expr::int(step),
+            unroll: parts.unroll,
+            stages: None,
+            body,
+        };
+        let trailing = stmt.trailing.clone();
+        out.push(Stmt { id: stmt.id, from: stmt.from, trailing, ..Stmt::derived(kind, stmt) });
+        Ok(out)
+    }
+
+    fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, &'static str> {
+        let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else {
+            return Err("it is no loop");
+        };
+        let counts = count(&body.stmts);
+        if counts.contains_key(var.text.as_str()) {
+            return Err("its variable is defined again inside of it");
+        }
+        let mut rings = vec![];
+        let mut fills: BTreeSet<NodeKey> = BTreeSet::new();
+        let mut views: BTreeSet<usize> = BTreeSet::new();
+        let mut computed = false;
+        for (i, own) in body.stmts.iter().enumerate() {
+            let StmtKind::Allocate { name, ty } = &own.kind else { continue };
+            let Some(copies) = facts.rings.get(&own.id.key()) else { continue };
+            if ty.levels.len() != 1 || counts.get(name.text.as_str()) != Some(&1) {
+                continue;
+            }
+            let Some(more) = needed(&body.stmts, i, copies) else {
+                computed = true;
+                continue;
+            };
+            // It now stands beside what is around the loop.
+            let ring = match self.defined.get(&name.text) {
+                Some(1) => name.text.clone(),
+                _ => self.names.fresh(&name.text),
+            };
+            rings.push((own.clone(), name.text.clone(), ring));
+            fills.extend(copies);
+            views.extend(more);
+        }
+        if rings.is_empty() {
+            return Err(match computed {
+                true => "where its copies read is computed in the loop",
+                false => "says how far ahead copies may run",
+            });
+        }
+        let mut ahead = vec![];
+        let mut rest = Block { stmts: vec![], footer: body.footer.clone() };
+        for (i, own) in body.stmts.iter().enumerate() {
+            let is_ring = rings.iter().any(|(ring, ..)| ring.id.same(own.id));
+            let fill = fills.contains(&own.id.key());
+            if views.contains(&i) || fill {
+                ahead.push(own.clone());
+            }
+            if !is_ring && !fill {
+                rest.stmts.push(own.clone());
+            }
+        }
+        Ok(Parts {
+            var: var.clone(),
+            start: start.clone(),
+            end: end.clone(),
+            unroll: *unroll,
+            rings,
+            ahead,
+            rest,
+        })
+    }
+
+    /// The copies of the first iterations, before the loop.
+    fn prologue(&mut self, facts: &Loop, parts: &Parts, depth: i64) -> Option<Vec<Stmt>> {
+        let known = facts.trips.is_some();
+        if depth == 2 && known {
+            return self.copies(parts, &parts.start, &Expr::int(0));
+        }
+        let turn = self.names.fresh("s");
+        let at = sum(parts.start.clone(), times(Expr::name(&turn), facts.step));
+        let mut stmts = self.copies(parts, &at, &Expr::name(&turn))?;
+        if !known {
+            let cond = vec![Compare { lhs: at, op: CmpOp::Lt, rhs: parts.end.clone() }];
+            let then = Block { stmts, footer: vec![] };
+            stmts = vec![Stmt::new(StmtKind::If { cond, then, otherwise: None })];
+        }
+        let range = (0, depth - 1);
+        let unroll = Unroll::Full;
+        Some(vec![carbyne_ir::build::statements::counted(&turn, range, unroll, stmts)])
+    }
+
+    /// The copies for an iteration into a stage.
+    fn copies(&mut self, parts: &Parts, at: &Expr, stage: &Expr) -> Option<Vec<Stmt>> {
+        let mut by = self.iteration(parts, at);
+        for (_, name, ring) in &parts.rings {
+            by.data.insert(name.clone(), Given::View(staged(ring, stage)));
+        }
+        let block = Block { stmts: parts.ahead.clone(), footer: vec![] };
+        Some(std::mem::take(&mut by.block(&block).ok()?.stmts))
+    }
+
+    /// The same in two halves, through registers: allocations and loads, and stores.
+    fn by_registers(
+        &mut self,
+        parts: &Parts,
+        at: &Expr,
+        stage: &Expr,
+    ) -> Option<(Vec<Stmt>, Vec<Stmt>)> {
+        let mut loads = vec![];
+        let mut stores = vec![];
+        let mut by = self.iteration(parts, at);
+        for (allocation, name, ring) in &parts.rings {
+            let own = self.names.fresh(&format!("{name}_r"));
+            by.data.insert(name.clone(), Given::View(View::of(&own)));
+            let mut allocation = Stmt::derived(allocation.kind.clone(), allocation);
+            if let StmtKind::Allocate { name, ty } = &mut allocation.kind {
+                *name = Name::new(&own);
+                // The level of the stages, and how the tensor lies.
+                ty.levels.remove(0);
+                ty.levels.iter_mut().for_each(|l| l.strides = None);
+                ty.memory = Some(Memory::Rf);
+                ty.attrs = vec![TypeAttr::Open];
+            }
+            loads.push(allocation);
+            let of = parts.ahead.iter().filter_map(|s| match &s.kind {
+                StmtKind::Spec(spec) => Some(spec),
+                _ => None,
+            });
+            let filled = of.filter(|s| s.outputs.iter().any(|v| v.base.text == *name));
+            let Some(exec) = filled.map(|s| s.exec.clone()).next() else { continue };
+            let mut store = Spec::new(SpecKind::Move);
+            store.exec = exec;
+            store.inputs = vec![Operand::View(View::of(&own))];
+            store.outputs = vec![staged(ring, stage)];
+            stores.push(Stmt::new(StmtKind::Spec(store)));
+        }
+        let block = Block { stmts: parts.ahead.clone(), footer: vec![] };
+        let mut copies = std::mem::take(&mut by.block(&block).ok()?.stmts);
+        for copy in &mut copies {
+            if let StmtKind::Spec(spec) = &mut copy.kind {
+                // What is said of an instruction to shared memory is not said of one to registers.
+                spec.attrs.retain(|a| a.key.text != "atom");
+            }
+        }
+        loads.append(&mut copies);
+        Some((loads, stores))
+    }
+
+    /// The loop's variable at another iteration, and names of their own for the views that are copied.
+    fn iteration(&mut self, parts: &Parts, at: &Expr) -> Substitution {
+        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+        by.numbers.insert(parts.var.text.clone(), at.clone());
+        for stmt in &parts.ahead {
+            visit::parts(stmt, &mut |part| match part {
+                Part::Defined(name, Of::Data) => {
+                    by.rename_data(&name.text, &self.names.fresh(&name.text));
+                }
+                Part::Defined(name, Of::Number) => {
+                    by.rename_number(&name.text, &self.names.fresh(&name.text));
+                }
+                Part::Defined(name, Of::Threads) => {
+                    by.threads.insert(name.text.clone(), self.names.fresh(&name.text));
+                }
+                _ => {}
+            });
+        }
+        by
+    }
+}
+
+/// How often each name is defined in statements and their bodies.
+fn count(stmts: &[Stmt]) -> HashMap<&str, usize> {
+    let mut out: HashMap<&str, usize> = HashMap::new();
+    for stmt in Walk::new(stmts).stmts() {
+        parts(stmt, &mut |part| {
+            if let Part::Defined(name, _) = part {
+                *out.entry(name.text.as_str()).or_default() += 1;
+            }
+        });
+    }
+    out
+}
+
+/// The statements that define views and numbers by which copies into a tensor, which statement `into` allocates, find
+/// what they read; none where one of them does more.
+fn needed(stmts: &[Stmt], into: usize, copies: &[NodeKey]) -> Option<BTreeSet<usize>> {
+    let mut by_name: HashMap<(&str, Of), usize> = HashMap::new();
+    for (i, stmt) in stmts.iter().enumerate() {
+        parts(stmt, &mut |part| {
+            if let Part::Defined(name, of) = part {
+                by_name.insert((name.text.as_str(), *of), i);
+            }
+        });
+    }
+    let mut out = BTreeSet::new();
+    let mut todo: Vec<usize> =
+        (0..stmts.len()).filter(|i| copies.contains(&stmts[*i].id.key())).collect();
+    while let Some(i) = todo.pop() {
+        let mut more: Vec<usize> = vec![];
+        parts(&stmts[i], &mut |part| match part {
+            Part::View(view, of) => more.extend(by_name.get(&(view.base.text.as_str(), *of))),
+            Part::Referred(name, of) => more.extend(by_name.get(&(name.text.as_str(), *of))),
+            Part::Expr(expr) => {
+                if let ExprKind::Name(name) = &expr.kind {
+                    more.extend(by_name.get(&(name.as_str(), Of::Number)));
+                }
+            }
+            _ => {}
+        });
+        for j in more {
+            match &stmts[j].kind {
+                _ if j == into => {}
+                StmtKind::DataDef { .. }
+                | StmtKind::ThreadDef { .. }
+                | StmtKind::Indices { .. }
+                | StmtKind::Let(_) => {
+                    if out.insert(j) {
+                        todo.push(j);
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+    Some(out)
+}
+
+/// `%ring[stage]`
+fn staged(ring: &str, stage: &Expr) -> View {
+    View::of(ring).then(ViewOp::Index(vec![Some(stage.clone())]))
+}
+
+/// How many iterations come before this one.
+fn turns(parts: &Parts, at: Expr, step: i64) -> Expr {
+    let from = match &parts.start.kind {
+        ExprKind::Int(0) => at,
+        _ => Expr::bin(BinOp::Sub, at, parts.start.clone()),
+    };
+    if step == 1 { from } else { Expr::bin(BinOp::Div, from, Expr::int(step)) }
+}
+
+fn sum(a: Expr, b: Expr) -> Expr {
+    match (&a.kind, &b.kind) {
+        (ExprKind::Int(0), _) => b,
+        (_, ExprKind::Int(0)) => a,
+        _ => Expr::bin(BinOp::Add, a, b),
+    }
+}
+
+fn plus(a: Expr, n: i64) -> Expr {
+    sum(a, Expr::int(n))
+}
+
+fn times(a: Expr, n: i64) -> Expr {
+    if n == 1 { a } else { Expr::bin(BinOp::Mul, a, Expr::int(n)) }
+}
+
+fn modulo(a: Expr, n: i64) -> Expr {
+    Expr::bin(BinOp::Mod, a, Expr::int(n))
+}
