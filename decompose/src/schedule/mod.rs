@@ -1,7 +1,41 @@
 //! Between the text of tiles and the search: when what happens may happen.
 //!
 //! A text says what happens, in order. [`pipeline`] writes loops with `stages=` as loops in which copies of later
-//! iterations run ahead, through rings of buffers; the meaning stays that of the order. What must be ordered then is
-//! planned from dependences, like in any other text.
+//! iterations run ahead, through rings of buffers; the meaning stays that of the order. Once instructions and layouts
+//! are known, [`order`] derives from dependences what must stand between accesses.
+//!
+//! The model of a body: [`tree`] numbers its statements and knows loops and conditions around them; [`access`] and
+//! [`drift`] say which elements a leaf touches in which iterations; [`depend`] compares accesses; [`paths`] says what is
+//! passed between two of them; [`cover`] finds the cheapest places.
 
+mod access;
+mod cover;
+mod depend;
+mod drift;
+mod facts;
+mod order;
+mod paths;
 pub(crate) mod pipeline;
+mod tree;
+
+use carbyne_ir::ast::NodeKey;
+
+pub(crate) use order::plan;
+
+/// What is put at a place.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sync {
+    /// Before the statement: the asynchronous copies since the last commit are one group.
+    pub commit_before: bool,
+    /// Before the statement, after that: a wait that leaves so many groups in flight.
+    pub wait: Option<i64>,
+    /// Before the statement, after the wait: a barrier.
+    pub barrier: bool,
+    /// After the statement: the asynchronous copies since the last commit are one group.
+    pub commit: bool,
+    /// After the statement, after that: a wait for all groups.
+    pub drain: bool,
+}
+
+/// Where synchronization is put: at a statement that has specs in it, or that synchronizes.
+pub(crate) type Place = NodeKey;

@@ -112,11 +112,8 @@ fn fills(
     ops: &BTreeSet<SpecId>,
 ) -> Result<Vec<NodeKey>, (Span, &'static str)> {
     let of = |t: program::TensorId| p.tensors[t].buffer;
-    let written: BTreeSet<BufferId> = p
-        .walk(body)
-        .specs()
-        .flat_map(|id| p.specs[id].outputs.iter().map(|t| of(*t)))
-        .collect();
+    let written: BTreeSet<BufferId> =
+        p.walk(body).specs().flat_map(|id| p.specs[id].outputs.iter().map(|t| of(*t))).collect();
     let fill = |stmt: &program::Stmt| -> Option<SpecId> {
         let program::StmtKind::Spec(id) = stmt.kind else { return None };
         let spec = &p.specs[id];

@@ -19,7 +19,6 @@
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
 
-pub(crate) mod barriers;
 pub(crate) mod certificate;
 pub mod copy;
 pub(crate) mod cost;
@@ -136,7 +135,7 @@ pub(crate) struct Solution {
     /// How each MatMul is implemented.
     pub matmuls: BTreeMap<SpecId, matmul::Choice>,
     /// Barriers and waits, and where they are put.
-    pub before: BTreeMap<barriers::Place, barriers::Sync>,
+    pub before: BTreeMap<crate::schedule::Place, crate::schedule::Sync>,
     /// One per relation.
     pub certificates: Vec<Certificate>,
     /// What it costs.
@@ -204,7 +203,7 @@ pub(crate) fn solve(
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
         let mut out = Solution::default();
-        out.before = barriers::plan(p, kernel, &out, table)?;
+        out.before = crate::schedule::plan(p, kernel, &out, table)?;
         return Ok(Outcome::Solved(Box::new(out)));
     }
     let parts = parts::split(p, &ops);
@@ -279,7 +278,7 @@ pub(crate) fn solve(
                 .help("raise `--budget`, or pin an atom or a layout in the text"),
         );
     }
-    out.before = barriers::plan(p, kernel, &out, table)?;
+    out.before = crate::schedule::plan(p, kernel, &out, table)?;
     certificate::certify(p, &best.known, &mut out, table);
     Ok(Outcome::Solved(Box::new(out)))
 }

@@ -34,9 +34,9 @@ fn none_of_the_examples_can_be_left_out() {
     assert!(needed > 20, "{needed} barriers, waits and commits");
 }
 
-/// A body that takes too long to follow waits for everything, and that is enough.
+/// Loops that nobody could follow turn by turn: what stands in them is what stands in short ones.
 #[test]
-fn long_bodies_wait_for_everything() {
+fn long_bodies_take_no_more_than_short_ones() {
     let src = "carbyne 1
 %A:[32,32].f16.GL
 %B:[32,32].f16.GL
@@ -66,11 +66,11 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {
 ";
     let table = sm_80();
     let text = decomposed(src, &table).expect("decomposes").text;
-    let count = |what: &str| text.lines().filter(|l| l.trim() == what).count();
-    assert!(count("barrier") >= 6 && count("async.wait(0)") >= 6, "{text}");
-    // So many turns take long to run, too.
-    let short = text.replace(" < 100;", " < 2;");
-    run(&resolved(&short), &table).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+    let long = text.replace(" < 100;", " < 2;");
+    let short = decomposed(&src.replace(" < 100;", " < 2;"), &table).expect("decomposes").text;
+    assert_eq!(long, short);
+    run(&resolved(&short), &table).unwrap_or_else(|e| panic!("{e:?}\n{short}"));
+    assert_eq!(each_is_needed("the case", &short), 4, "{short}");
 }
 
 /// Leaves out one after the other; how many there are.

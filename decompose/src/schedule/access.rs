@@ -4,8 +4,8 @@
 //! evaluates it: two accesses with the same such terms are compared by the rest, any others may meet
 //! anywhere. The rest is evaluated for the loops around and for each thread.
 
-use super::Place;
-use super::body::Planner;
+use super::facts::Facts;
+use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId, ThreadsId, VarKind};
@@ -35,38 +35,18 @@ pub(super) struct Elements {
     list: Vec<(i64, u32)>,
 }
 
-/// An access.
-#[derive(Clone, Debug)]
-pub(super) struct Touch {
-    pub(super) target: Target,
-    /// None where they are not known.
-    pub(super) elements: Option<Rc<Elements>>,
-    pub(super) write: bool,
-    /// For a leaf of the text, how many operations of the block came before it.
-    pub(super) by_hand: Option<usize>,
-    /// Of an asynchronous copy: the statements around it, from the outside in, and itself.
-    pub(super) issuer: Option<Rc<[Place]>>,
-}
-
-impl Touch {
-    fn id(&self) -> Option<usize> {
-        self.elements.as_ref().map(|e| e.id)
-    }
-
-    /// Whether it is the same access once more, or one that is settled by whatever settles the other.
-    pub(super) fn repeats(&self, earlier: &Touch) -> bool {
-        (self.target, self.id(), self.write) == (earlier.target, earlier.id(), earlier.write)
-            && self.by_hand.is_some() == earlier.by_hand.is_some()
-    }
-}
-
 /// How two accesses of elements that are known relate.
-#[derive(Copy, Clone, Debug)]
-struct Relation {
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Relation {
     /// They have an element in common.
-    meet: bool,
+    pub(super) meet: bool,
     /// They have one that two threads touch.
-    threads: bool,
+    pub(super) threads: bool,
+}
+
+impl Relation {
+    pub(super) const NONE: Relation = Relation { meet: false, threads: false };
+    pub(super) const ALL: Relation = Relation { meet: true, threads: true };
 }
 
 /// An operand of a leaf, whether it is written, and the values on which its elements depend.
@@ -83,15 +63,16 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn relation(&mut self, a: &Elements, b: &Elements) -> Relation {
+    /// How accesses of these elements of one buffer relate.
+    pub(super) fn relation(&mut self, a: &Elements, b: &Elements) -> Relation {
         if a.block != b.block {
-            return Relation { meet: true, threads: true };
+            return Relation::ALL;
         }
         let key = (a.id, b.id);
         if let Some(known) = self.relations.get(&key) {
             return *known;
         }
-        let mut found = Relation { meet: false, threads: false };
+        let mut found = Relation::NONE;
         let (mut i, mut j) = (0, 0);
         while let (Some(x), Some(y)) = (a.list.get(i), b.list.get(j)) {
             if x.0 == y.0 {
@@ -109,50 +90,15 @@ impl Found {
         found
     }
 
-    fn relate(&mut self, planner: &Planner<'_>, a: &Touch, b: &Touch) -> Relation {
-        const NONE: Relation = Relation { meet: false, threads: false };
-        const ALL: Relation = Relation { meet: true, threads: true };
-        if !a.write && !b.write {
-            return NONE;
-        }
-        match (a.target, b.target) {
-            (x, y) if x == y => match (&a.elements, &b.elements) {
-                (Some(x), Some(y)) => self.relation(x, y),
-                _ => ALL,
-            },
-            (Target::Buffer(x), Target::Buffer(y)) if planner.share(x, y) => ALL,
-            (Target::Exchange(_), Target::Buffer(b)) | (Target::Buffer(b), Target::Exchange(_))
-                if planner.anywhere.contains(&b) =>
-            {
-                ALL
-            }
-            _ => NONE,
-        }
-    }
-
-    /// Whether both access an element that one of them writes.
-    pub(super) fn meet(&mut self, planner: &Planner<'_>, a: &Touch, b: &Touch) -> bool {
-        self.relate(planner, a, b).meet
-    }
-
-    /// Whether they do by two threads that nothing in the text orders: what one thread does is in order.
-    pub(super) fn conflict(&mut self, planner: &Planner<'_>, a: &Touch, b: &Touch) -> bool {
-        // With no operation of the block between them leaves of the text are ordered by the text.
-        if a.by_hand.is_some() && a.by_hand == b.by_hand {
-            return false;
-        }
-        self.relate(planner, a, b).threads
-    }
-
     /// The elements of an operand, where they can be known.
     pub(super) fn of(
         &mut self,
-        planner: &Planner<'_>,
+        facts: &Facts<'_>,
         (id, t, write): (SpecId, TensorId, bool),
         env: &HashMap<VarId, i64>,
         mask: &Mask,
     ) -> Option<Rc<Elements>> {
-        let p = planner.p;
+        let p = facts.p;
         self.work += 1;
         let tensor = &p.tensors[t];
         if tensor.map.is_some() || tensor.peer.is_some() {
@@ -161,7 +107,7 @@ impl Found {
         let offset = Offset::of(p, tensor.offset)?;
         let loops: Option<Vec<i64>> = offset.loops(p).iter().map(|v| env.get(v).copied()).collect();
         let mut key = loops?;
-        let by_hand = !planner.solution.implements(id);
+        let by_hand = !facts.solution.implements(id);
         if by_hand {
             key.extend(mask.key());
         }
@@ -171,8 +117,8 @@ impl Found {
         }
         let layout = p.tensors[t].concat().to_fixed().filter(|l| l.size() <= MOST);
         let list = layout.and_then(|l| match by_hand {
-            false => operation(planner, id, write, &l, offset.at(p, env, None)?),
-            true => self.leaf(planner, id, &l, &offset, env, mask),
+            false => operation(facts, id, write, &l, offset.at(p, env, None)?),
+            true => self.leaf(facts, id, &l, &offset, env, mask),
         });
         self.made += 1;
         let made = self.made;
@@ -195,14 +141,14 @@ impl Found {
     /// Of a leaf of the text.
     fn leaf(
         &mut self,
-        planner: &Planner<'_>,
+        facts: &Facts<'_>,
         id: SpecId,
         layout: &Layout,
         offset: &Offset,
         env: &HashMap<VarId, i64>,
         mask: &Mask,
     ) -> Option<Vec<(i64, u32)>> {
-        let p = planner.p;
+        let p = facts.p;
         let exec = p.specs[id].exec?;
         let threads = &p.threads[exec.threads];
         let single = threads.each.is_some() || threads.levels.is_empty();
@@ -224,14 +170,14 @@ impl Found {
 
 /// Of a copy of the block: the thread that accesses each element of the layout from the offset on.
 fn operation(
-    planner: &Planner<'_>,
+    facts: &Facts<'_>,
     id: SpecId,
     write: bool,
     layout: &Layout,
     offset: i64,
 ) -> Option<Vec<(i64, u32)>> {
     let everybody = || (0..layout.size()).map(|i| (offset + layout.at(i), MANY)).collect();
-    let copy = planner.solution.copies.get(&id)?;
+    let copy = facts.solution.copies.get(&id)?;
     if copy.group != 1 {
         return Some(everybody());
     }
@@ -374,10 +320,6 @@ impl Mask {
         Mask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    pub(super) fn without(&self, other: &Mask) -> Mask {
-        Mask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
-    }
-
     /// Those for which something holds.
     pub(super) fn filter(&self, holds: impl Fn(u32) -> bool) -> Mask {
         let mut out = Mask([0; 16]);
@@ -409,4 +351,32 @@ pub(super) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> 
     let mut out = Mask([0; 16]);
     (0..layout.size()).for_each(|i| out.insert(offset + layout.at(i)));
     Some(out)
+}
+
+/// Whether a condition holds, blocks and symbols unknown; without a thread where it depends on none.
+pub(super) fn holds(
+    p: &Program,
+    cond: &[(Dim, CmpOp, Dim)],
+    env: &HashMap<VarId, i64>,
+    thread: Option<u32>,
+) -> Option<bool> {
+    let mut all = Some(true);
+    for (a, op, b) in cond {
+        let (Some(a), Some(b)) = (value(p, *a, env, thread), value(p, *b, env, thread)) else {
+            all = None;
+            continue;
+        };
+        let one = match op {
+            CmpOp::Lt => a < b,
+            CmpOp::Le => a <= b,
+            CmpOp::Gt => a > b,
+            CmpOp::Ge => a >= b,
+            CmpOp::Eq => a == b,
+            CmpOp::Ne => a != b,
+        };
+        if !one {
+            return Some(false);
+        }
+    }
+    all
 }

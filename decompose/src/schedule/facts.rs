@@ -1,17 +1,13 @@
-//! What is known of a kernel's body before it is followed: what is tracked, which leaves copy asynchronously, and
-//! where each statement stands.
+//! What is known of a kernel's leaves: which memory is tracked, which buffers share addresses, which copies are
+//! asynchronous.
 
-use super::touch::{Mask, depends, members};
-use super::{Place, synchronizes};
 use crate::matching;
 use crate::solve::{Solution, ops};
 use carbyne_atoms::{AtomTable, Visibility};
-use carbyne_ir::ast::{NodeKey, SyncOp};
-use carbyne_ir::expr::Dim;
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
 
 /// Whether a leaf of the text copies asynchronously.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -22,27 +18,8 @@ pub(super) enum Asynchronous {
     Unsaid,
 }
 
-/// What is known of a statement of the body wherever the block is.
-#[derive(Clone, Debug)]
-pub(super) struct Info {
-    /// Where something is put before and after it; none for one that has neither specs nor synchronizes.
-    pub(super) place: Option<Place>,
-    /// The places of the statements around it, from the outside in, and its own.
-    pub(super) path: Rc<[Place]>,
-    /// Whether all threads of the block come to it, as far as the text says.
-    pub(super) converged: bool,
-    /// Whether an operation of the block is in it.
-    pub(super) operation: bool,
-    /// Whether a leaf is in it that touches what is tracked, or that exchanges.
-    pub(super) matters: bool,
-    /// The outermost statement around it, or itself, that has no operation of the block in it, and whether all
-    /// threads come to that.
-    pub(super) by_hand: Option<(Place, bool)>,
-}
-
-pub(super) struct Planner<'p> {
+pub(super) struct Facts<'p> {
     pub(super) p: &'p Program,
-    pub(super) kernel: SpecId,
     pub(super) solution: &'p Solution,
     /// Buffers in memory that threads share and in which accesses may conflict.
     pub(super) tracked: BTreeSet<BufferId>,
@@ -55,26 +32,19 @@ pub(super) struct Planner<'p> {
     pub(super) copies: BTreeSet<SpecId>,
     /// Whether someone wrote commits.
     pub(super) by_hand: bool,
-    /// Of every statement.
-    pub(super) infos: HashMap<NodeKey, Info>,
     /// Threads of the block.
     pub(super) threads: i64,
-    /// Statements inside of which groups are committed, and not after them.
-    pub(super) inside: BTreeSet<Place>,
-    /// Statements after which a group ends.
-    pub(super) ends: BTreeSet<Place>,
 }
 
-impl<'p> Planner<'p> {
+impl<'p> Facts<'p> {
     pub(super) fn new(
         p: &'p Program,
         kernel: SpecId,
         solution: &'p Solution,
         table: &AtomTable,
     ) -> Self {
-        let mut planner = Planner {
+        let mut facts = Facts {
             p,
-            kernel,
             solution,
             tracked: BTreeSet::new(),
             aliases: BTreeSet::new(),
@@ -82,12 +52,9 @@ impl<'p> Planner<'p> {
             asynchronous: HashMap::new(),
             copies: BTreeSet::new(),
             by_hand: false,
-            infos: HashMap::new(),
             threads: ops::block_threads(p, kernel),
-            inside: BTreeSet::new(),
-            ends: BTreeSet::new(),
         };
-        let Some(body) = &p.specs[kernel].body else { return planner };
+        let Some(body) = &p.specs[kernel].body else { return facts };
         let leaves = p.leaves(kernel);
         let in_group =
             |name: &str| table.get(name).is_some_and(|a| a.visibility == Visibility::AsyncGroup);
@@ -95,12 +62,12 @@ impl<'p> Planner<'p> {
             let spec = &p.specs[*id];
             for t in spec.outputs.iter() {
                 if p.buffer_of(*t).memory == Some(Memory::Gl) {
-                    planner.tracked.insert(p.tensors[*t].buffer);
+                    facts.tracked.insert(p.tensors[*t].buffer);
                 }
             }
             if let Some(c) = solution.copies.get(id) {
                 if in_group(c.atom) {
-                    planner.copies.insert(*id);
+                    facts.copies.insert(*id);
                 }
             } else if !solution.implements(*id) {
                 let kind = match &spec.atom {
@@ -120,54 +87,23 @@ impl<'p> Planner<'p> {
                         unsaid.then_some(Asynchronous::Unsaid)
                     }
                 };
-                planner.asynchronous.extend(kind.map(|k| (*id, k)));
+                facts.asynchronous.extend(kind.map(|k| (*id, k)));
             }
         }
         for stmt in p.walk(body).stmts() {
             match &stmt.kind {
-                StmtKind::Sync(s) => planner.by_hand |= s.op == SyncOp::AsyncCommit,
+                StmtKind::Sync(s) => facts.by_hand |= s.op == SyncOp::AsyncCommit,
                 StmtKind::Allocate(t) => {
                     let buffer = &p.buffers[p.tensors[*t].buffer];
                     if buffer.memory == Some(Memory::Sh) && buffer.scalar != Scalar::Mbarrier {
-                        planner.tracked.insert(p.tensors[*t].buffer);
+                        facts.tracked.insert(p.tensors[*t].buffer);
                     }
                 }
                 _ => {}
             }
         }
-        planner.addresses();
-        planner.describe(body, &[], (true, None));
-        planner
-    }
-
-    /// Notes what is known of statements, in others, to which all threads come or not.
-    fn describe(
-        &mut self,
-        stmts: &[Stmt],
-        around: &[Place],
-        (converged, by_hand): (bool, Option<(Place, bool)>),
-    ) {
-        for stmt in stmts {
-            let put = synchronizes(stmt) || self.first(stmt).is_some();
-            let place = put.then(|| stmt.node.key());
-            let path: Vec<Place> = around.iter().copied().chain(place).collect();
-            let operation = self.has_operation(stmt);
-            let own = place.filter(|_| !operation).map(|p| (p, converged));
-            let by_hand = by_hand.or(own);
-            let matters = self.matters(stmt);
-            let inner = (converged && self.converges(stmt), by_hand);
-            let info =
-                Info { place, path: Rc::from(&*path), converged, operation, matters, by_hand };
-            self.infos.insert(stmt.node.key(), info);
-            let p = self.p;
-            let (first, second) = p.inside(stmt);
-            self.describe(first, &path, inner);
-            self.describe(second, &path, inner);
-        }
-    }
-
-    pub(super) fn info(&self, stmt: &Stmt) -> &Info {
-        &self.infos[&stmt.node.key()]
+        facts.addresses();
+        facts
     }
 
     /// Which shared buffers have addresses in common. Where they lie is not decided here, so that one which
@@ -220,23 +156,16 @@ impl<'p> Planner<'p> {
                 || self.aliases.contains(&if a < b { (a, b) } else { (b, a) }))
     }
 
+    /// Whether a buffer may share addresses with any other.
+    pub(super) fn shares(&self, b: BufferId) -> bool {
+        let listed = || self.aliases.iter().any(|(x, y)| *x == b || *y == b);
+        self.p.buffers[b].memory == Some(Memory::Sh) && (!self.anywhere.is_empty() || listed())
+    }
+
     /// Whether a statement has an operation of the block in it.
     pub(super) fn has_operation(&self, stmt: &Stmt) -> bool {
         let mut specs = self.p.walk(std::slice::from_ref(stmt)).specs();
         specs.any(|id| self.solution.implements(id))
-    }
-
-    /// Whether a statement has a leaf that touches what is tracked, or one that exchanges.
-    fn matters(&self, stmt: &Stmt) -> bool {
-        let mut specs = self.p.walk(std::slice::from_ref(stmt)).specs();
-        specs.any(|id| {
-            self.p.specs[id].body.is_none()
-                && (self.exchanges(id) || self.operands(id).next().is_some())
-        })
-    }
-
-    pub(super) fn copies_asynchronously(&self) -> bool {
-        !self.copies.is_empty() || !self.asynchronous.is_empty()
     }
 
     /// Whether a leaf issues a copy that somebody here must wait for.
@@ -247,11 +176,6 @@ impl<'p> Planner<'p> {
     /// The first spec in a statement, which may be the statement.
     pub(super) fn first(&self, stmt: &Stmt) -> Option<SpecId> {
         self.p.walk(std::slice::from_ref(stmt)).specs().next()
-    }
-
-    /// The last of these statements that has specs, with its first.
-    pub(super) fn last<'s>(&self, stmts: &'s [Stmt]) -> Option<(&'s Stmt, SpecId)> {
-        stmts.iter().rev().find_map(|s| Some((s, self.first(s)?)))
     }
 
     /// Tracked operands, and whether they are written.
@@ -267,20 +191,5 @@ impl<'p> Planner<'p> {
     pub(super) fn exchanges(&self, id: SpecId) -> bool {
         let reduced = self.solution.reductions.get(&id).is_some_and(|r| r.shared.is_some());
         reduced || self.solution.matmuls.get(&id).is_some_and(|m| m.gemm.groups.2 > 1)
-    }
-
-    /// Whether all threads of the block that come to a statement go on inside of it, as far as the text says.
-    fn converges(&self, stmt: &Stmt) -> bool {
-        let p = self.p;
-        let same = |d: &Dim| !depends(p, *d).thread;
-        match &stmt.kind {
-            StmtKind::Spec(id) => {
-                let own = p.specs[*id].exec.and_then(|e| members(p, e.threads, &HashMap::new()));
-                p.specs[*id].body.is_none() || own == Some(Mask::first(self.threads))
-            }
-            StmtKind::For { start, end, .. } => same(start) && same(end),
-            StmtKind::If { cond, .. } => cond.iter().all(|(a, _, b)| same(a) && same(b)),
-            _ => true,
-        }
     }
 }

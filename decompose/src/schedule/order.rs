@@ -1,0 +1,535 @@
+//! Barriers, commits and waits from dependences.
+//!
+//! Between two accesses that depend on each other, by different threads, stands a barrier: on every way from one to the
+//! other, where all threads of the block pass. Barriers are put where the fewest are executed: one serves every
+//! dependence whose ways it is on ([`cover`]). What an asynchronous copy writes is there once its group is waited for
+//! and a barrier has passed the news on; till then nothing else may touch it, and nobody may write what the copy reads.
+//! The wait stands before the barrier and leaves in flight what every iteration allows.
+//!
+//! Groups are committed where a run of copies ends, outside of an `if` around them, so that every iteration of a loop
+//! commits one; where that is too late, because the copy is needed before, the group ends there. Nothing is in flight
+//! when the block ends.
+//!
+//! Leaves that a person wrote for single threads are ordered as they are written, by barriers of the text and by
+//! operations of the block between them, which come after everything before them: the latter are gone once the operation
+//! is decomposed, so that a barrier takes their place where one is needed. No statement is put inside of what has no
+//! operation of the block in it, save waits for copies that the text does not call asynchronous; and a barrier stands
+//! only where all threads of the block pass. Where that is impossible the operation is refused.
+
+use super::access::{Mask, members};
+use super::cover;
+use super::depend::{Access, Dependence, Dependences};
+use super::facts::{Asynchronous, Facts};
+use super::paths::{Commits, Passed, Side, Step};
+use super::tree::{At, Tree, Turns};
+use super::{Place, Sync};
+use crate::solve::Solution;
+use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::SyncOp;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Program, SpecId, StmtKind};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The synchronization that the chosen instructions need.
+///
+/// # Errors
+/// A barrier is needed where not all threads of the block pass.
+pub(crate) fn plan(
+    p: &Program,
+    kernel: SpecId,
+    solution: &Solution,
+    table: &AtomTable,
+) -> Result<BTreeMap<Place, Sync>, Box<Diagnostic>> {
+    let Some(body) = &p.specs[kernel].body else { return Ok(BTreeMap::new()) };
+    let facts = Facts::new(p, kernel, solution, table);
+    // Where no operation of the block has been taken apart, the text orders all but what it does not call
+    // asynchronous.
+    let unsaid = facts.asynchronous.values().any(|a| *a == Asynchronous::Unsaid);
+    if !unsaid && !body.iter().any(|s| facts.has_operation(s)) {
+        return Ok(BTreeMap::new());
+    }
+    let tree = Tree::new(&facts, body);
+    // Barriers inside of operations stand wherever these do.
+    for at in 0..tree.nodes.len() {
+        if tree.spec(at).is_some_and(|id| facts.exchanges(id)) && !tree.node(at).converged {
+            return Err(diverged(&facts, &tree, at));
+        }
+    }
+    let mut found = Dependences { facts: &facts, tree: &tree, found: Default::default() };
+    let accesses = found.accesses();
+    let dependences = found.all(&accesses);
+    let mut planner = Planner {
+        facts: &facts,
+        tree: &tree,
+        accesses: &accesses,
+        dependences: &dependences,
+        inside: BTreeSet::new(),
+        ends: BTreeSet::new(),
+    };
+    // Every round ends a group earlier, or is the last.
+    loop {
+        if let Some(plan) = planner.settle()? {
+            return Ok(plan);
+        }
+    }
+}
+
+struct Planner<'a, 'p> {
+    facts: &'a Facts<'p>,
+    tree: &'a Tree<'p>,
+    accesses: &'a [Access],
+    dependences: &'a [Dependence],
+    /// Statements inside of which groups are committed, and not after them.
+    inside: BTreeSet<At>,
+    /// Statements after which a group ends.
+    ends: BTreeSet<At>,
+}
+
+/// A place where a wait may stand, and how many groups it may leave in flight.
+type Wait = (At, i64);
+
+/// What a dependence takes.
+enum Taken {
+    /// What stands there already.
+    Nothing,
+    /// A barrier at one of these, with a wait before it for an asynchronous access.
+    Barrier(Vec<At>, Vec<Wait>),
+    /// A wait alone at one of these, in the order of the way.
+    Wait(Vec<Wait>),
+}
+
+impl Planner<'_, '_> {
+    /// A plan; none where a group must end earlier, which is noted.
+    fn settle(&mut self) -> Result<Option<BTreeMap<Place, Sync>>, Box<Diagnostic>> {
+        let mut plan = BTreeMap::new();
+        self.commits(&self.tree.roots, &mut plan);
+        let mut commits = Commits::new(self.tree, &plan);
+        let mut barriers = vec![];
+        let mut waits = vec![];
+        for d in self.dependences {
+            let taken = match self.taken(d, &commits)? {
+                Some(taken) => taken,
+                None if self.end_group(d) => return Ok(None),
+                // The group ends where it is needed.
+                None => {
+                    let Some(at) = self.last_gap(d) else {
+                        return Err(diverged(self.facts, self.tree, d.to));
+                    };
+                    plan.entry(self.tree.key(at)).or_insert_with(Sync::default).commit_before =
+                        true;
+                    commits = Commits::new(self.tree, &plan);
+                    if d.threads {
+                        Taken::Barrier(vec![at], vec![(at, 0)])
+                    } else {
+                        Taken::Wait(vec![(at, 0)])
+                    }
+                }
+            };
+            match taken {
+                Taken::Nothing => {}
+                Taken::Barrier(gaps, at) => {
+                    waits.extend((!at.is_empty()).then_some((at, true)));
+                    barriers.push(gaps);
+                }
+                Taken::Wait(at) => waits.push((at, false)),
+            }
+        }
+        let chosen = cover::cheapest(&barriers, |at| self.tree.times(at));
+        for at in &chosen {
+            plan.entry(self.tree.key(*at)).or_insert_with(Sync::default).barrier = true;
+        }
+        waits.extend(self.told(&commits, &mut plan).into_iter().map(|wait| (vec![wait], false)));
+        // A wait for an access is followed by the last barrier that orders it.
+        for (places, barrier) in &mut waits {
+            if *barrier && let Some(last) = places.iter().rposition(|(at, _)| chosen.contains(at)) {
+                places.truncate(last + 1);
+            }
+        }
+        let sets: Vec<Vec<At>> =
+            waits.iter().map(|(places, _)| places.iter().map(|(at, _)| *at).collect()).collect();
+        let stand = cover::cheapest(&sets, |at| self.tree.times(at));
+        let mut left: BTreeMap<At, i64> = BTreeMap::new();
+        for (places, _) in &waits {
+            let here = places.iter().filter(|(at, _)| stand.contains(at));
+            if let Some((at, n)) = here.max_by_key(|(_, n)| *n) {
+                let known = left.entry(*at).or_insert(*n);
+                *known = (*known).min(*n);
+            }
+        }
+        for (at, n) in &left {
+            plan.entry(self.tree.key(*at)).or_insert_with(Sync::default).wait = Some(*n);
+        }
+        self.end(&left, &mut plan);
+        Ok(Some(plan))
+    }
+
+    /// Whether a barrier of the text, or in the body of an operation, stands there for all threads.
+    fn is_barrier(&self, at: At) -> bool {
+        let node = self.tree.node(at);
+        let all = Mask::first(self.facts.threads);
+        match &node.stmt.kind {
+            StmtKind::Barrier(threads) => {
+                let here = threads
+                    .map_or(Some(all.clone()), |t| members(self.facts.p, t, &HashMap::new()));
+                node.converged && here == Some(all)
+            }
+            StmtKind::Spec(id) => self.facts.exchanges(*id),
+            StmtKind::Allocate(_)
+            | StmtKind::Indices(_)
+            | StmtKind::For { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Sync(_) => false,
+        }
+    }
+
+    /// Whether a barrier may be put before a statement.
+    fn takes_barrier(&self, at: At) -> bool {
+        let node = self.tree.node(at);
+        node.place && node.converged && node.by_hand.is_none_or(|outermost| outermost == at)
+    }
+
+    /// Whether a wait for a copy may be: also inside of what a person wrote, for a copy in there.
+    fn takes_wait(&self, d: &Dependence, at: At) -> bool {
+        let node = self.tree.node(at);
+        let beside = || {
+            node.by_hand.is_some_and(|outermost| self.tree.holds(outermost, d.from)) && at == d.to
+        };
+        self.takes_barrier(at) || node.place && beside()
+    }
+
+    /// How many groups are committed after that of an access, where it has one by then.
+    fn flying(&self, d: &Dependence, step: Step, commits: &Commits) -> Option<i64> {
+        let waits = d.waits.as_ref()?;
+        let of = |(x, y): &(Turns, Turns)| {
+            let there = self.tree.turns_at(d, step, (x, y));
+            commits.between(self.tree, (d.from, x), (step.at, &there))
+        };
+        let n = waits.iter().map(of).min()? - 1;
+        (n >= 0).then_some(n)
+    }
+
+    /// What a dependence takes; none where its copy has no group in time.
+    fn taken(&self, d: &Dependence, commits: &Commits) -> Result<Option<Taken>, Box<Diagnostic>> {
+        let way = self.tree.way(d);
+        let barrier = |p: &Passed| matches!(p, Passed::Whole(s) if self.is_barrier(s.at));
+        let gaps = || {
+            way.iter().filter_map(|p| match p {
+                Passed::Gap(step) => Some(*step),
+                Passed::Whole(_) => None,
+            })
+        };
+        let open: Vec<At> = gaps().map(|s| s.at).filter(|at| self.takes_barrier(*at)).collect();
+        if d.waits.is_none() {
+            if way.iter().any(barrier) {
+                return Ok(Some(Taken::Nothing));
+            }
+            if open.is_empty() {
+                return Err(diverged(self.facts, self.tree, d.to));
+            }
+            return Ok(Some(Taken::Barrier(open, vec![])));
+        }
+        // Where the text waits for it.
+        let waited = way.iter().position(|p| {
+            let Passed::Whole(step) = p else { return false };
+            let StmtKind::Sync(s) = &self.tree.node(step.at).stmt.kind else { return false };
+            let n = s.number.map_or(Some(i64::MAX), |n| n.as_const());
+            s.op == SyncOp::AsyncWait
+                && self.tree.node(step.at).converged
+                && self.flying(d, *step, commits).zip(n).is_some_and(|(all, n)| n <= all)
+        });
+        if let Some(i) = waited {
+            if !d.threads || way[i..].iter().any(barrier) {
+                return Ok(Some(Taken::Nothing));
+            }
+            let later = way[i..].iter().filter_map(|p| match p {
+                Passed::Gap(s) if self.takes_barrier(s.at) => Some(s.at),
+                _ => None,
+            });
+            let later: Vec<At> = later.collect();
+            return match later.is_empty() {
+                true => Err(diverged(self.facts, self.tree, d.to)),
+                false => Ok(Some(Taken::Barrier(later, vec![]))),
+            };
+        }
+        let in_time = |s: Step| Some((s.at, self.flying(d, s, commits)?));
+        if !d.threads {
+            let waits: Vec<Wait> =
+                gaps().filter(|s| self.takes_wait(d, s.at)).filter_map(in_time).collect();
+            if waits.is_empty() && !gaps().any(|s| self.takes_wait(d, s.at)) {
+                return Err(diverged(self.facts, self.tree, d.to));
+            }
+            return Ok((!waits.is_empty()).then_some(Taken::Wait(waits)));
+        }
+        // Before a barrier that stands there.
+        if let Some(last) = way.iter().rposition(barrier) {
+            let places = way[..last].iter().filter_map(|p| match p {
+                Passed::Gap(s) if self.takes_wait(d, s.at) => in_time(*s),
+                _ => None,
+            });
+            let places: Vec<Wait> = places.collect();
+            if !places.is_empty() {
+                return Ok(Some(Taken::Wait(places)));
+            }
+        }
+        if open.is_empty() {
+            return Err(diverged(self.facts, self.tree, d.to));
+        }
+        let waits: Vec<Wait> =
+            gaps().filter(|s| self.takes_barrier(s.at)).filter_map(in_time).collect();
+        let gaps = waits.iter().map(|(at, _)| *at).collect();
+        Ok((!waits.is_empty()).then_some(Taken::Barrier(gaps, waits)))
+    }
+
+    /// The last place for a wait before the second access.
+    fn last_gap(&self, d: &Dependence) -> Option<At> {
+        let gaps = self.tree.way(d).into_iter().filter_map(|p| match p {
+            Passed::Gap(step) => Some(step.at),
+            Passed::Whole(_) => None,
+        });
+        let fits = |at: &At| match d.threads {
+            true => self.takes_barrier(*at),
+            false => self.takes_wait(d, *at),
+        };
+        gaps.filter(fits).next_back()
+    }
+
+    /// Ends the group of a copy before a statement that needs it; whether that is news.
+    fn end_group(&mut self, d: &Dependence) -> bool {
+        if self.facts.by_hand {
+            return false;
+        }
+        let path = |at: At| {
+            let mut out: Vec<At> =
+                self.tree.chain(at).filter(|a| self.tree.node(*a).place).collect();
+            out.reverse();
+            out
+        };
+        let (issuer, needs) = (path(d.from), path(d.to));
+        let common = issuer.iter().zip(&needs).take_while(|(a, b)| a == b).count();
+        let mut news = false;
+        for at in &issuer[..common.min(issuer.len().saturating_sub(1))] {
+            news |= self.inside.insert(*at);
+        }
+        if let Some(own) = issuer.get(common) {
+            news |= self.ends.insert(*own);
+        }
+        news
+    }
+
+    /// Whether a statement issues asynchronous copies, other than in loops of its own.
+    fn issues(&self, at: At) -> bool {
+        if self.inside.contains(&at) {
+            return false;
+        }
+        let node = self.tree.node(at);
+        match &node.stmt.kind {
+            StmtKind::Spec(id) if self.facts.p.specs[*id].body.is_none() => {
+                self.facts.issues_copy(*id)
+            }
+            StmtKind::For { .. } if node.operation => false,
+            _ => node.lists.iter().flatten().any(|s| self.issues(*s)),
+        }
+    }
+
+    /// Commits after every run of statements that issue asynchronous copies.
+    fn commits(&self, list: &[At], plan: &mut BTreeMap<Place, Sync>) {
+        if self.facts.by_hand {
+            return;
+        }
+        for (i, &at) in list.iter().enumerate() {
+            let node = self.tree.node(at);
+            if node.place && self.issues(at) {
+                // An allocation does nothing.
+                let mut rest = list[i + 1..].iter();
+                let next =
+                    rest.find(|s| !matches!(self.tree.node(**s).stmt.kind, StmtKind::Allocate(_)));
+                let goes_on = next.is_some_and(|next| self.issues(*next));
+                if !goes_on || self.ends.contains(&at) {
+                    plan.entry(self.tree.key(at)).or_default().commit = true;
+                }
+                continue;
+            }
+            node.lists.iter().for_each(|list| self.commits(list, plan));
+        }
+    }
+
+    /// Waits where threads tell others of what they have done: what the text does not call asynchronous is done there.
+    fn told(&self, commits: &Commits, plan: &mut BTreeMap<Place, Sync>) -> Vec<Wait> {
+        let mut out = vec![];
+        for at in 0..self.tree.nodes.len() {
+            let tells = match &self.tree.node(at).stmt.kind {
+                StmtKind::Barrier(_) => true,
+                StmtKind::Sync(s) => !matches!(
+                    s.op,
+                    SyncOp::AsyncCommit
+                        | SyncOp::AsyncWait
+                        | SyncOp::BulkWait
+                        | SyncOp::BulkWaitRead
+                        | SyncOp::WgmmaWait
+                        | SyncOp::MbarrierWait
+                ),
+                _ => false,
+            };
+            if !tells {
+                continue;
+            }
+            let unsaid = self.accesses.iter().filter(|a| a.asynchronous && a.by_hand && a.write);
+            for a in unsaid {
+                let loops = self.tree.loops(at);
+                let of = self.tree.loops(a.leaf);
+                let both = of.iter().zip(&loops).take_while(|(x, y)| x == y).map(|(x, _)| *x);
+                let same = self.tree.common(a.leaf, at).filter(|(x, y)| x < y).map(|_| None);
+                for carried in both.map(Some).chain(same) {
+                    let d = Dependence {
+                        from: a.leaf,
+                        to: at,
+                        carried,
+                        wraps: false,
+                        threads: false,
+                        waits: Some(vec![self.nearest(a.leaf, at, carried)]),
+                    };
+                    let step = Step { at, side: Side::Second };
+                    let n = self.flying(&d, step, commits);
+                    if n.is_none() {
+                        plan.entry(self.tree.key(at)).or_default().commit_before = true;
+                    }
+                    out.push((at, n.unwrap_or(0)));
+                }
+            }
+        }
+        out
+    }
+
+    /// The nearest iterations of two statements.
+    fn nearest(&self, from: At, to: At, carried: Option<At>) -> (Turns, Turns) {
+        let last = |l: &At| self.tree.node(*l).of_loop.and_then(|l| l.trips).map_or(0, |n| n - 1);
+        let second = self.tree.loops(to);
+        let mut inner = false;
+        let mut x = Turns::new();
+        for l in self.tree.loops(from) {
+            let both = second.contains(&l) && !inner;
+            x.insert(l, if both { 0 } else { last(&l).max(0) });
+            inner |= carried == Some(l);
+        }
+        let y = second.iter().map(|l| (*l, i64::from(carried == Some(*l)))).collect();
+        (x, y)
+    }
+
+    /// Nothing is in flight when the block ends: after the last statement a wait, unless every copy has been waited for.
+    fn end(&self, waits: &BTreeMap<At, i64>, plan: &mut BTreeMap<Place, Sync>) {
+        let commits = Commits::new(self.tree, plan);
+        let copies: BTreeSet<At> =
+            self.accesses.iter().filter(|a| a.asynchronous).map(|a| a.leaf).collect();
+        if copies.iter().all(|at| self.is_done(*at, waits, &commits)) {
+            return;
+        }
+        let last = self
+            .tree
+            .roots
+            .iter()
+            .rev()
+            .find(|at| self.facts.first(self.tree.node(**at).stmt).is_some());
+        let Some(&last) = last else { return };
+        let open = copies.iter().any(|at| !self.is_committed(*at, &commits));
+        let put: &mut Sync = plan.entry(self.tree.key(last)).or_default();
+        put.drain = true;
+        put.commit |= open;
+    }
+
+    /// Whether a copy belongs to a group when the block ends.
+    fn is_committed(&self, at: At, commits: &Commits) -> bool {
+        let turns = self.last_turns(at);
+        turns.is_none_or(|turns| commits.to_end(self.tree, (at, &turns)) > 0)
+    }
+
+    /// The last iterations in which a copy is issued, as far as they are known; none where it never is.
+    fn last_turns(&self, at: At) -> Option<Turns> {
+        /// Iterations that are looked at from the end of a loop.
+        const LOOK: i64 = 64;
+        let loops = self.tree.loops(at);
+        let mut turns: Turns = HashMap::new();
+        for l in &loops {
+            let n = self.tree.node(*l).of_loop.and_then(|l| l.trips).unwrap_or(1);
+            turns.insert(*l, (n - 1).max(0));
+        }
+        // Conditions mostly depend on the innermost loop.
+        let Some(inner) = loops.last() else {
+            let env = self.tree.values(&turns);
+            return self.tree.mask(self.facts, at, &env).map(|_| turns);
+        };
+        let from = turns[inner];
+        for turn in (0..=from).rev().take(LOOK as usize) {
+            turns.insert(*inner, turn);
+            let env = self.tree.values(&turns);
+            if self.tree.mask(self.facts, at, &env).is_some() {
+                return Some(turns);
+            }
+        }
+        turns.insert(*inner, from);
+        Some(turns)
+    }
+
+    /// Whether a copy is waited for on every way to the end of the block.
+    fn is_done(&self, at: At, waits: &BTreeMap<At, i64>, commits: &Commits) -> bool {
+        let Some(turns) = self.last_turns(at) else { return true };
+        let of_text = |at: At| match &self.tree.node(at).stmt.kind {
+            StmtKind::Sync(s) if s.op == SyncOp::AsyncWait && self.tree.node(at).converged => {
+                Some(s.number.map_or(Some(0), |n| n.as_const()).unwrap_or(i64::MAX))
+            }
+            _ => None,
+        };
+        let all = (0..self.tree.nodes.len()).filter_map(|w| {
+            let own = waits.get(&w).copied();
+            let text = of_text(w);
+            own.into_iter().chain(text).min().map(|n| (w, n))
+        });
+        all.into_iter().any(|(w, n)| {
+            [true, false]
+                .into_iter()
+                .filter_map(|last| self.passes(at, &turns, w, last))
+                .any(|there| commits.between(self.tree, (at, &turns), (w, &there)) > n)
+        })
+    }
+
+    /// The iterations in which a statement is passed for certain after a copy in these: the last of loops, or the same.
+    fn passes(&self, from: At, turns: &Turns, to: At, last: bool) -> Option<Turns> {
+        let mut there = Turns::new();
+        let mut after = false;
+        for l in self.tree.loops(to) {
+            let own = turns.get(&l).filter(|_| self.tree.holds(l, from));
+            let turn = match (self.tree.node(l).of_loop?.trips, own) {
+                (Some(n), Some(_)) if n > 0 && last => n - 1,
+                (Some(n), None) if n > 0 => n - 1,
+                (_, Some(turn)) => *turn,
+                _ => return None,
+            };
+            after |= own.is_some_and(|t| *t < turn);
+            there.insert(l, turn);
+        }
+        // Under no condition but those that the copy stands under, in the same iteration.
+        let certain = self.tree.chain(to).skip(1).all(|a| {
+            let is_if = matches!(self.tree.node(a).stmt.kind, StmtKind::If { .. });
+            let same = || self.tree.loops(a).iter().all(|l| there.get(l) == turns.get(l));
+            !is_if || self.tree.holds(a, from) && same()
+        });
+        let later = self.tree.common(from, to).is_some_and(|(x, y)| x < y);
+        (certain && (after || later)).then_some(there)
+    }
+}
+
+fn diverged(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> Box<Diagnostic> {
+    let stmt = tree.node(at).stmt;
+    let id = tree.spec(at).or_else(|| facts.first(stmt));
+    let (span, kind) = match id {
+        Some(id) => (facts.p.specs[id].span, facts.p.specs[id].kind.to_string()),
+        None => (stmt.span, "statement".to_owned()),
+    };
+    let message = format!(
+        "this {kind} needs a barrier, which may not stand inside of a condition on threads"
+    );
+    Box::new(
+        Diagnostic::new(Code::NotDecomposed, span, message)
+            .label("the whole block executes it")
+            .help("take it out of the condition, which holds for all threads or for none"),
+    )
+}

@@ -1,0 +1,243 @@
+//! The statements of a kernel's body, numbered in text order, and where something can be put between them.
+
+use super::access::{Mask, depends, members};
+use super::facts::Facts;
+use carbyne_ir::ast::NodeKey;
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::program::{SpecId, Stmt, StmtKind};
+use std::collections::HashMap;
+
+/// A statement of the body, by its place in text order.
+pub(super) type At = usize;
+
+/// Iterations of loops, counted from 0, by the statements that are these loops.
+pub(super) type Turns = HashMap<At, i64>;
+
+/// A loop.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Loop {
+    pub(super) var: VarId,
+    /// Its first value, if it is known.
+    start: Option<i64>,
+    step: i64,
+    /// How many iterations it has, if that is known.
+    pub(super) trips: Option<i64>,
+}
+
+/// A statement.
+pub(super) struct Node<'p> {
+    pub(super) stmt: &'p Stmt,
+    /// The statement that it is in.
+    pub(super) parent: Option<At>,
+    /// In which of that one's lists, and where in it.
+    pub(super) list: usize,
+    pub(super) index: usize,
+    /// What is in it.
+    pub(super) lists: [Vec<At>; 2],
+    /// Its number after all that is in it.
+    pub(super) end: At,
+    pub(super) of_loop: Option<Loop>,
+    /// Whether all threads of the block come to it, as far as the text says.
+    pub(super) converged: bool,
+    /// Whether an operation of the block is in it.
+    pub(super) operation: bool,
+    /// The outermost statement around it, or itself, that has no operation of the block in it.
+    pub(super) by_hand: Option<At>,
+    /// Whether something is put before and after it: whether it has specs in it, or synchronizes.
+    pub(super) place: bool,
+}
+
+/// The body of a kernel.
+pub(super) struct Tree<'p> {
+    pub(super) nodes: Vec<Node<'p>>,
+    /// The outermost list.
+    pub(super) roots: Vec<At>,
+}
+
+impl<'p> Tree<'p> {
+    pub(super) fn new(facts: &Facts<'p>, body: &'p [Stmt]) -> Self {
+        let mut tree = Tree { nodes: vec![], roots: vec![] };
+        tree.roots = tree.list(facts, body, (None, 0), true, None);
+        tree
+    }
+
+    fn list(
+        &mut self,
+        facts: &Facts<'p>,
+        stmts: &'p [Stmt],
+        (parent, list): (Option<At>, usize),
+        converged: bool,
+        by_hand: Option<At>,
+    ) -> Vec<At> {
+        let mut out = vec![];
+        for (index, stmt) in stmts.iter().enumerate() {
+            let at = self.nodes.len();
+            out.push(at);
+            let operation = facts.has_operation(stmt);
+            let place = synchronizes(stmt) || facts.first(stmt).is_some();
+            let by_hand = by_hand.or((place && !operation).then_some(at));
+            self.nodes.push(Node {
+                stmt,
+                parent,
+                list,
+                index,
+                lists: [vec![], vec![]],
+                end: at + 1,
+                of_loop: of_loop(stmt),
+                converged,
+                operation,
+                by_hand,
+                place,
+            });
+            let (first, second) = facts.p.inside(stmt);
+            let inner = converged && converges(facts, stmt);
+            let first = self.list(facts, first, (Some(at), 0), inner, by_hand);
+            let second = self.list(facts, second, (Some(at), 1), inner, by_hand);
+            self.nodes[at].lists = [first, second];
+            self.nodes[at].end = self.nodes.len();
+        }
+        out
+    }
+
+    pub(super) fn node(&self, at: At) -> &Node<'p> {
+        &self.nodes[at]
+    }
+
+    pub(super) fn key(&self, at: At) -> NodeKey {
+        self.nodes[at].stmt.node.key()
+    }
+
+    /// The spec that a statement is.
+    pub(super) fn spec(&self, at: At) -> Option<SpecId> {
+        match self.nodes[at].stmt.kind {
+            StmtKind::Spec(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The list that a statement stands in.
+    pub(super) fn siblings(&self, at: At) -> &[At] {
+        let node = self.node(at);
+        node.parent.map_or(&self.roots, |p| &self.nodes[p].lists[node.list])
+    }
+
+    /// A statement and those around it, from the inside out.
+    pub(super) fn chain(&self, at: At) -> impl Iterator<Item = At> + '_ {
+        std::iter::successors(Some(at), |at| self.nodes[*at].parent)
+    }
+
+    /// The loops around a statement, itself not among them, from the outside in.
+    pub(super) fn loops(&self, at: At) -> Vec<At> {
+        let mut out: Vec<At> =
+            self.chain(at).skip(1).filter(|a| self.nodes[*a].of_loop.is_some()).collect();
+        out.reverse();
+        out
+    }
+
+    /// Whether a statement is in another, or is that one.
+    pub(super) fn holds(&self, outer: At, at: At) -> bool {
+        (outer..self.nodes[outer].end).contains(&at)
+    }
+
+    /// The statements of one list that two statements are in or are: the innermost such list.
+    pub(super) fn common(&self, a: At, b: At) -> Option<(At, At)> {
+        let of_a: Vec<At> = self.chain(a).collect();
+        self.chain(b).find_map(|y| {
+            let (parent, list) = (self.nodes[y].parent, self.nodes[y].list);
+            let x = of_a
+                .iter()
+                .find(|x| (self.nodes[**x].parent, self.nodes[**x].list) == (parent, list))?;
+            Some((*x, y))
+        })
+    }
+
+    /// The values of loop variables in these iterations, where they are known.
+    pub(super) fn values(&self, turns: &Turns) -> HashMap<VarId, i64> {
+        let value = |(at, turn): (&At, &i64)| {
+            let l = self.nodes[*at].of_loop?;
+            Some((l.var, l.start?.checked_add(turn.checked_mul(l.step)?)?))
+        };
+        turns.iter().filter_map(value).collect()
+    }
+
+    /// How often a statement is executed, about.
+    pub(super) fn times(&self, at: At) -> f64 {
+        /// Turns of a loop of unknown length.
+        const SOME: i64 = 32;
+        let trips = |l: &At| self.nodes[*l].of_loop.and_then(|l| l.trips).unwrap_or(SOME) as f64;
+        self.loops(at).iter().map(trips).product()
+    }
+
+    /// The threads that come to a leaf in these iterations; none where nobody does.
+    pub(super) fn mask(
+        &self,
+        facts: &Facts<'_>,
+        at: At,
+        env: &HashMap<VarId, i64>,
+    ) -> Option<Mask> {
+        let mut mask = Mask::first(facts.threads);
+        let mut inner = at;
+        for outer in self.chain(at).skip(1) {
+            let list = self.nodes[inner].list;
+            inner = outer;
+            match &self.nodes[outer].stmt.kind {
+                StmtKind::Spec(id) => {
+                    let exec = facts.p.specs[*id].exec;
+                    if let Some(own) = exec.and_then(|e| members(facts.p, e.threads, env)) {
+                        mask = mask.and(&own);
+                    }
+                }
+                StmtKind::If { cond, .. } => {
+                    let of_threads = cond
+                        .iter()
+                        .any(|(a, _, b)| [a, b].iter().any(|d| depends(facts.p, **d).thread));
+                    // The first list where it may hold, the second where it may not.
+                    let comes = |t: Option<u32>| {
+                        super::access::holds(facts.p, cond, env, t) != Some(list == 1)
+                    };
+                    if of_threads {
+                        mask = mask.filter(|t| comes(Some(t)));
+                    } else if !comes(None) {
+                        return None;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(mask)
+    }
+}
+
+fn of_loop(stmt: &Stmt) -> Option<Loop> {
+    let StmtKind::For { var, start, end, step, .. } = &stmt.kind else { return None };
+    let known = match (*start, *end) {
+        (Dim::Const(from), Dim::Const(to)) => {
+            let span = u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+            Some(span.div_ceil(u64::try_from(*step).unwrap_or(1).max(1)) as i64)
+        }
+        _ => None,
+    };
+    Some(Loop { var: *var, start: start.as_const(), step: *step, trips: known })
+}
+
+/// Whether a statement is a barrier or another synchronization of the text.
+pub(super) fn synchronizes(stmt: &Stmt) -> bool {
+    matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_))
+}
+
+/// Whether all threads of the block that come to a statement go on inside of it, as far as the text says.
+fn converges(facts: &Facts<'_>, stmt: &Stmt) -> bool {
+    let p = facts.p;
+    let same = |d: &Dim| !depends(p, *d).thread;
+    match &stmt.kind {
+        StmtKind::Spec(id) => {
+            let own = p.specs[*id].exec.and_then(|e| members(p, e.threads, &HashMap::new()));
+            p.specs[*id].body.is_none() || own == Some(Mask::first(facts.threads))
+        }
+        StmtKind::For { start, end, .. } => same(start) && same(end),
+        StmtKind::If { cond, .. } => cond.iter().all(|(a, _, b)| same(a) && same(b)),
+        StmtKind::Allocate(_) | StmtKind::Indices(_) | StmtKind::Barrier(_) | StmtKind::Sync(_) => {
+            true
+        }
+    }
+}
