@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn offsets_of_rings_repeat() {
-        let mut p = Program::default();
+        let src = "carbyne 1\n";
+        let module = carbyne_ir::text::parse(src).expect("parses");
+        let p = crate::checked(&module, src).expect("is well-formed");
         let k = p.arena.var(VarInfo::size("k")).expect("a variable");
         let v = p.vars_in(k)[0];
         let at = |c: i64, s: i64| {

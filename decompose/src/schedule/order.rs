@@ -282,7 +282,7 @@ impl Planner<'_, '_> {
 
     /// The last place for a wait before the second access.
     fn last_gap(&self, d: &Dependence) -> Option<At> {
-        let gaps = self.tree.way(d).into_iter().filter_map(|p| match p {
+        let mut gaps = self.tree.way(d).into_iter().filter_map(|p| match p {
             Passed::Gap(step) => Some(step.at),
             Passed::Whole(_) => None,
         });
@@ -290,7 +290,7 @@ impl Planner<'_, '_> {
             true => self.takes_barrier(*at),
             false => self.takes_wait(d, *at),
         };
-        gaps.filter(fits).next_back()
+        gaps.rfind(fits)
     }
 
     /// Ends the group of a copy before a statement that needs it; whether that is news.
