@@ -223,9 +223,9 @@ impl AtomTable {
         if !name.is_empty() && self.atoms.list.iter().any(|r| begins(&r)) {
             return self.atoms.list.iter().filter(begins).map(|r| r.name).take(3).collect();
         }
-        let name: Vec<char> = name.chars().take(MAX_COMPARED).collect();
+        let name: String = name.chars().take(MAX_COMPARED).collect();
         let mut ranked: Vec<(usize, &'static str)> =
-            self.atoms.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();
+            self.atoms.list.iter().map(|r| (strsim::levenshtein(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
         ranked.into_iter().take(3).map(|(_, n)| n).collect()
     }
@@ -319,33 +319,9 @@ impl std::error::Error for NoSync {}
 /// Characters of an unknown name that are looked at: it may be as long as a file.
 const MAX_COMPARED: usize = 64;
 
-/// Insertions, deletions and replacements that turn `a` into `b`.
-fn distance(a: &[char], b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (i, cb) in b.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, ca) in a.iter().enumerate() {
-            let replaced = diagonal + usize::from(*ca != cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[a.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances() {
-        let d = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), b);
-        assert_eq!(d("kitten", "sitting"), 3);
-        assert_eq!(d("", "abc"), 3);
-        assert_eq!(d("abc", ""), 3);
-        assert_eq!(d("abc", "abc"), 0);
-    }
 
     #[test]
     fn names_are_found_and_guessed() {

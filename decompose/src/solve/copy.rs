@@ -12,6 +12,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
+use num_integer::gcd;
 
 /// One way to implement a copy (or another operation with one source and one destination).
 #[derive(Clone, Debug)]
@@ -336,7 +337,7 @@ fn memory_run(
     }
     for (extent, stride) in steps {
         if extent > 1 && stride != 0 {
-            found = gcd(found, bits(stride));
+            found = gcd(found, bits(stride).saturating_abs());
         }
     }
     if let Some(sw) = buffer.swizzle {
@@ -346,14 +347,6 @@ fn memory_run(
         return Err(Mismatch::Align { operand: operand.name, want: align, found: found / 8 });
     }
     Ok(None)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// The rows that multiply matrices of these types in registers, most multiply-adds per cycle first.

@@ -10,6 +10,7 @@ use carbyne_atoms::{Atom, AtomOperand, AtomTable, OperandAccess};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
+use num_integer::gcd;
 
 /// How an operation on one thread's values is implemented.
 #[derive(Clone, Debug)]
@@ -249,12 +250,4 @@ fn fits(
         }
     }
     Ok((n, loops, steps))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
