@@ -89,22 +89,34 @@ impl Atom {
 
     pub(crate) fn operands(mut self, operands: impl IntoIterator<Item = AtomOperand>) -> Self {
         self.operands = operands.into_iter().collect();
+        self.in_registers()
+    }
+
+    /// States how the values of operands share registers, which depends on how the atom is written.
+    fn in_registers(mut self) -> Self {
+        for operand in &mut self.operands {
+            operand.register_bits = match (operand.cxx, operand.elem, &self.template) {
+                (Some(_), ..) => operand.bits_per_thread(),
+                (None, Elem::Bits(unit), Template::Cuda(_)) => unit,
+                _ => operand.asm_class().bits(),
+            };
+        }
         self
     }
 
     pub(crate) fn cuda(mut self, text: &'static str) -> Self {
         self.template = Template::Cuda(text);
-        self
+        self.in_registers()
     }
 
     pub(crate) fn ptx(mut self, text: &'static str) -> Self {
         self.template = Template::Ptx(text);
-        self
+        self.in_registers()
     }
 
     pub(crate) fn ptx_scalar(mut self, text: &'static str) -> Self {
         self.template = Template::PtxScalar(text);
-        self
+        self.in_registers()
     }
 
     pub(crate) fn in_async_group(mut self) -> Self {
@@ -182,6 +194,7 @@ fn operand(access: OperandAccess, (name, elem, memory, tile, tv): OperandParts<'
         tile: tile.to_vec(),
         addressing: Addressing::Thread,
         align: 1,
+        register_bits: 1,
         cxx: None,
     };
     if memory.iter().any(|m| *m != Memory::Rf) {

@@ -1,6 +1,7 @@
 //! What each GPU architecture can do, as data: one atom per instruction variant.
 //!
-//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family; [`descriptor`] for what
+//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family; [`bind`] says which leaf
+//! an atom implements; [`descriptor`] for what
 //! is found by one; [`mod@probe`] makes programs that execute an atom.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
@@ -14,6 +15,7 @@ pub mod arch;
 pub mod atom;
 pub mod banks;
 mod binary;
+pub mod bind;
 pub mod bound;
 pub mod bulk;
 mod compare;
@@ -60,5 +62,5 @@ pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use costs::{CostError, Costs};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
-pub use table::{AtomTable, NoSync};
+pub use table::{AtomTable, NoAtom, NoSync};
 pub use template::{Part, Template};

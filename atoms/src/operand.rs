@@ -27,6 +27,9 @@ pub struct AtomOperand {
     /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
     /// registers. Operands that may be either have to keep it where they lie in memory.
     pub align: i64,
+    /// Bits of a thread's values that lie side by side where the operand is in registers: those of one register,
+    /// or all that are accessed as one value.
+    pub register_bits: i64,
     /// The C++ type through which a CUDA template accesses the operand's values of one thread
     /// together: `uint4`, `__half2`. None where the template is PTX.
     pub cxx: Option<&'static str>,
@@ -63,6 +66,20 @@ impl AtomOperand {
         self.memory.contains(&memory)
     }
 
+    /// Whether a scalar of this type is one unit.
+    pub fn is_of(&self, scalar: Scalar) -> bool {
+        self.elem.scalars_per_unit(scalar) == Some(1)
+    }
+
+    /// How many consecutive scalars of this type, of the `n` that a thread has, each access covers in `memory`.
+    pub fn side_by_side(&self, memory: Memory, scalar: Scalar, n: i64) -> i64 {
+        match memory {
+            Memory::Rf => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
+            // All that an address covers.
+            Memory::Gl | Memory::Sh | Memory::Pm | Memory::Ix => n,
+        }
+    }
+
     /// What the instruction's descriptor demands, where it takes one.
     pub fn matrix_rule(&self) -> Option<MatrixRule> {
         match self.addressing {
@@ -96,6 +113,11 @@ impl AtomOperand {
         let bits = self.asm_class().bits();
         (self.bits_per_thread() + bits - 1) / bits
     }
+}
+
+/// `GL or SH`
+pub(crate) fn places(memory: &[Memory]) -> String {
+    memory.iter().map(|m| m.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
 /// How an instruction finds an operand.

@@ -97,6 +97,18 @@ impl AtomTable {
         self.atoms.by_name.get(name).map(|i| &self.atoms.list[*i])
     }
 
+    /// The atom of that name.
+    ///
+    /// # Errors
+    /// None has it: what to write instead.
+    pub fn find(&self, name: &str) -> Result<&Atom, NoAtom> {
+        self.get(name).ok_or_else(|| NoAtom {
+            arch: self.arch,
+            name: name.chars().take(MAX_COMPARED).collect(),
+            instead: self.instead_of(name),
+        })
+    }
+
     /// Every atom, by family.
     pub fn atoms(&self) -> &[Atom] {
         &self.atoms.list
@@ -190,7 +202,7 @@ impl AtomTable {
     }
 
     /// What to write for a name that the table does not have: where others have it, or names that are near.
-    pub fn instead_of(&self, name: &str) -> String {
+    fn instead_of(&self, name: &str) -> String {
         let archs = archs_with(&|atom| atom.name == name);
         if !archs.is_empty() {
             let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
@@ -211,9 +223,9 @@ impl AtomTable {
         if !name.is_empty() && self.atoms.list.iter().any(|r| begins(&r)) {
             return self.atoms.list.iter().filter(begins).map(|r| r.name).take(3).collect();
         }
-        let name: Vec<char> = name.chars().take(MAX_COMPARED).collect();
+        let name: String = name.chars().take(MAX_COMPARED).collect();
         let mut ranked: Vec<(usize, &'static str)> =
-            self.atoms.list.iter().map(|r| (distance(&name, r.name), r.name)).collect();
+            self.atoms.list.iter().map(|r| (strsim::levenshtein(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
         ranked.into_iter().take(3).map(|(_, n)| n).collect()
     }
@@ -224,6 +236,37 @@ fn archs_with(has: &dyn Fn(&Atom) -> bool) -> Vec<Arch> {
     let one = |arch: &&Arch| AtomTable::new(**arch).atoms().iter().any(has);
     Arch::ALL.iter().filter(one).copied().collect()
 }
+
+/// A name that no atom of an architecture has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAtom {
+    /// Where it was sought.
+    pub arch: Arch,
+    /// The name, or as much of it as a message holds.
+    pub name: String,
+    /// What to do instead.
+    instead: String,
+}
+
+impl NoAtom {
+    /// What to do instead: an action.
+    pub fn help(&self) -> &str {
+        &self.instead
+    }
+
+    /// The error about a spec at `span` that names it.
+    pub fn diagnostic(&self, span: Span) -> Diagnostic {
+        Diagnostic::new(Code::UnknownAtom, span, self.to_string()).help(&self.instead)
+    }
+}
+
+impl fmt::Display for NoAtom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no atom `{}`", self.arch, self.name)
+    }
+}
+
+impl std::error::Error for NoAtom {}
 
 /// A synchronization statement that an architecture does not have, or not with this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -276,33 +319,9 @@ impl std::error::Error for NoSync {}
 /// Characters of an unknown name that are looked at: it may be as long as a file.
 const MAX_COMPARED: usize = 64;
 
-/// Insertions, deletions and replacements that turn `a` into `b`.
-fn distance(a: &[char], b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (i, cb) in b.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, ca) in a.iter().enumerate() {
-            let replaced = diagonal + usize::from(*ca != cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[a.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances() {
-        let d = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), b);
-        assert_eq!(d("kitten", "sitting"), 3);
-        assert_eq!(d("", "abc"), 3);
-        assert_eq!(d("abc", ""), 3);
-        assert_eq!(d("abc", "abc"), 0);
-    }
 
     #[test]
     fn names_are_found_and_guessed() {

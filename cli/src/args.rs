@@ -58,6 +58,9 @@ pub(crate) enum Command {
 pub(crate) struct Check {
     /// The program.
     pub(crate) file: PathBuf,
+    /// The architecture whose instructions the program names; without it, that of any is taken.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
 }
 
 #[derive(Debug, Group)]

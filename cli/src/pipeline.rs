@@ -87,11 +87,9 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
         if table.atoms().iter().any(|r| is(r.name, pattern)) {
             continue;
         }
-        let shown: String = pattern.chars().take(64).collect();
-        return Err(Failure::usage_help(
-            format!("{}: {} has no atom `{shown}`", Code::UnknownAtom, table.arch),
-            table.instead_of(pattern),
-        ));
+        if let Err(e) = table.find(pattern) {
+            return Err(Failure::usage_help(format!("{}: {e}", Code::UnknownAtom), e.help()));
+        }
     }
     match forbidden {
         [] => Ok(table),

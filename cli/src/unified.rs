@@ -1,111 +1,44 @@
 //! The difference of two texts, as `diff -u` prints it.
 
+use similar::TextDiff;
+
 /// Lines around a change that are shown.
 const CONTEXT: usize = 3;
-/// Most cells of the table that finds the shortest difference; beyond it the middle is one change.
-const MAX_CELLS: usize = 1 << 24;
-
-/// One line of a difference.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Edit {
-    Keep,
-    Remove,
-    Add,
-}
+/// Most pairs of lines that are compared; of texts that differ in more all lines are shown.
+const MAX_PAIRS: usize = 1 << 26;
 
 /// The unified difference from `old` to `new`; empty where they are equal.
 #[must_use]
 pub fn diff(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
-    if old == new {
-        return String::new();
+    let (n, m) = different(old, new);
+    if n.saturating_mul(m) > MAX_PAIRS {
+        return whole(old_name, new_name, old, new);
     }
-    let (a, b): (Vec<&str>, Vec<&str>) = (lines(old), lines(new));
-    let edits = edits(&a, &b);
-    let mut out = format!("--- {old_name}\n+++ {new_name}\n");
-    let mut at = 0;
-    while let Some(first) = (at..edits.len()).find(|&i| edits[i] != Edit::Keep) {
-        // A hunk ends where more than twice the context is unchanged.
-        let mut last = first;
-        while let Some(next) =
-            (last + 1..edits.len().min(last + 2 + 2 * CONTEXT)).find(|&i| edits[i] != Edit::Keep)
-        {
-            last = next;
-        }
-        let (start, end) =
-            (first.saturating_sub(CONTEXT).max(at), (last + 1 + CONTEXT).min(edits.len()));
-        hunk(&mut out, &a, &b, &edits, start, end);
-        at = end;
-    }
-    out
+    let diff = TextDiff::from_lines(old, new);
+    diff.unified_diff().context_radius(CONTEXT).header(old_name, new_name).to_string()
 }
 
-/// Lines with their line breaks.
-fn lines(text: &str) -> Vec<&str> {
-    text.split_inclusive('\n').collect()
+/// How many lines each has between the first and the last that differ.
+fn different(old: &str, new: &str) -> (usize, usize) {
+    let head = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
+    let rest = |text: &str| text.lines().count() - head;
+    let (n, m) = (rest(old), rest(new));
+    let ends = old.lines().rev().zip(new.lines().rev()).take(n.min(m));
+    let tail = ends.take_while(|(a, b)| a == b).count();
+    (n - tail, m - tail)
 }
 
-fn hunk(out: &mut String, a: &[&str], b: &[&str], edits: &[Edit], start: usize, end: usize) {
-    let count = |upto: &[Edit], skip: Edit| upto.iter().filter(|e| **e != skip).count();
-    let (mut i, mut j) = (count(&edits[..start], Edit::Add), count(&edits[..start], Edit::Remove));
-    let body = &edits[start..end];
-    let (n, m) = (count(body, Edit::Add), count(body, Edit::Remove));
-    let first = |at: usize, n: usize| if n == 0 { at } else { at + 1 };
-    out.push_str(&format!("@@ -{},{n} +{},{m} @@\n", first(i, n), first(j, m)));
-    for edit in body {
-        let (sign, line) = match edit {
-            Edit::Keep => (' ', a[i]),
-            Edit::Remove => ('-', a[i]),
-            Edit::Add => ('+', b[j]),
-        };
-        i += usize::from(*edit != Edit::Add);
-        j += usize::from(*edit != Edit::Remove);
-        out.push(sign);
-        out.push_str(line);
-        if !line.ends_with('\n') {
-            out.push_str("\n\\ No newline at end of file\n");
+/// Every line of `old` removed, every line of `new` added.
+fn whole(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
+    let (n, m) = (old.lines().count(), new.lines().count());
+    let mut out = format!("--- {old_name}\n+++ {new_name}\n@@ -1,{n} +1,{m} @@\n");
+    for (sign, text) in [('-', old), ('+', new)] {
+        for line in text.lines() {
+            out.push(sign);
+            out.push_str(line);
+            out.push('\n');
         }
     }
-}
-
-/// The shortest list of edits, by the longest common subsequence of the part that differs.
-fn edits(a: &[&str], b: &[&str]) -> Vec<Edit> {
-    let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[head..], &b[head..]);
-    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
-    let mut out = vec![Edit::Keep; head];
-    let (n, m) = (a.len(), b.len());
-    if (n + 1).saturating_mul(m + 1) > MAX_CELLS {
-        out.extend(std::iter::repeat_n(Edit::Remove, n));
-        out.extend(std::iter::repeat_n(Edit::Add, m));
-    } else {
-        // table[i][j]: the longest common subsequence of a[i..] and b[j..].
-        let width = m + 1;
-        let mut table = vec![0u32; (n + 1) * width];
-        for i in (0..n).rev() {
-            for j in (0..m).rev() {
-                table[i * width + j] = if a[i] == b[j] {
-                    table[(i + 1) * width + j + 1] + 1
-                } else {
-                    table[(i + 1) * width + j].max(table[i * width + j + 1])
-                };
-            }
-        }
-        let (mut i, mut j) = (0, 0);
-        while i < n || j < m {
-            let edit = if i < n && j < m && a[i] == b[j] {
-                Edit::Keep
-            } else if j == m || (i < n && table[(i + 1) * width + j] >= table[i * width + j + 1]) {
-                Edit::Remove
-            } else {
-                Edit::Add
-            };
-            i += usize::from(edit != Edit::Add);
-            j += usize::from(edit != Edit::Remove);
-            out.push(edit);
-        }
-    }
-    out.extend(std::iter::repeat_n(Edit::Keep, tail));
     out
 }
 
@@ -133,6 +66,16 @@ mod tests {
         let old: String = (0..30).map(|i| format!("{i}\n")).collect();
         let new = old.replace("3\n", "three\n").replace("27\n", "");
         assert!(diff("a", "b", &old, &new).matches("@@ -").count() >= 2);
-        assert_eq!(diff("a", "b", "", "x\n"), "--- a\n+++ b\n@@ -0,0 +1,1 @@\n+x\n");
+        assert_eq!(diff("a", "b", "", "x\n"), "--- a\n+++ b\n@@ -0,0 +1 @@\n+x\n");
+    }
+
+    #[test]
+    fn texts_that_differ_everywhere_are_shown_whole() {
+        let old = "x\n".repeat(10_000);
+        let new: String = (0..10_000).map(|i| format!("{i}\n")).collect();
+        let all = diff("a", "b", &old, &new);
+        assert!(all.starts_with("--- a\n+++ b\n@@ -1,10000 +1,10000 @@\n-x\n"));
+        assert!(all.ends_with("\n+9999\n"));
+        assert_eq!(diff("a", "b", &old, &old), "");
     }
 }

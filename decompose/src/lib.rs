@@ -17,7 +17,6 @@ pub mod explain;
 pub mod gate;
 mod leaves;
 mod matching;
-mod mismatch;
 mod named;
 mod names;
 mod pins;
@@ -29,7 +28,7 @@ mod schedule;
 mod solve;
 mod strategy;
 
-pub use mismatch::Mismatch;
+pub use carbyne_atoms::bind::Mismatch;
 pub use named::check as check_named;
 pub use solve::cost::Estimate;
 pub use solve::{Leaf, Search, Searched};
@@ -240,12 +239,8 @@ fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
 fn known_atoms(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::default();
     for (_, spec) in p.specs.iter().filter(|(_, s)| s.body.is_none()) {
-        let Some(pinned) = spec.atom.as_deref().filter(|name| table.get(name).is_none()) else {
-            continue;
-        };
-        let message = format!("{} has no atom `{pinned}`", table.arch);
-        let d = Diagnostic::new(Code::UnknownAtom, spec.span, message);
-        errors.push(d.help(table.instead_of(pinned)));
+        let unknown = spec.atom.as_deref().and_then(|name| table.find(name).err());
+        unknown.into_iter().for_each(|e| errors.push(e.diagnostic(spec.span)));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

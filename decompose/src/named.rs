@@ -1,36 +1,39 @@
-//! Leaves that name their rows, compared with these, whatever the architecture.
+//! Leaves that name their rows, compared with these.
 
 use crate::explain::{leaves, of_blocks};
 use crate::matching;
-use carbyne_atoms::{Arch, Atom, AtomTable};
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::program::Program;
+use std::sync::OnceLock;
 
-/// The leaves that name a row which does not implement them, on any architecture that has it. Names that none
-/// has are not looked at: which are known depends on the architecture.
-pub fn check(p: &Program) -> Diagnostics {
+/// The leaves that name a row which does not implement them: of this table, or, without one, of any architecture
+/// that has it. Names that no row of the table has are refused; without a table they are not looked at, as
+/// which are known depends on the architecture.
+pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
     let mut errors = Diagnostics::default();
-    let mut tables: Vec<Option<AtomTable>> = vec![None; Arch::ALL.len()];
+    let all: Vec<OnceLock<AtomTable>> = Arch::ALL.iter().map(|_| OnceLock::new()).collect();
+    let any =
+        || Arch::ALL.iter().zip(&all).map(|(arch, t)| t.get_or_init(|| AtomTable::new(*arch)));
     let solved = of_blocks(p);
     for (id, around) in leaves(p) {
-        let Some(name) = p.specs[id].atom.as_deref() else { continue };
+        let spec = &p.specs[id];
+        let Some(name) = spec.atom.as_deref() else { continue };
+        if let Some(unknown) = table.and_then(|table| table.find(name).err()) {
+            errors.push(p.noted(unknown.diagnostic(spec.span)));
+            continue;
+        }
         if solved.contains(&id) {
             continue;
         }
-        let mut first = None;
-        let fits = Arch::ALL.iter().zip(&mut tables).any(|(arch, table)| {
-            let table = table.get_or_insert_with(|| AtomTable::new(*arch));
-            let row: Option<&Atom> = table.get(name);
-            row.is_some_and(|row| match matching::match_atom(p, id, &around, row) {
-                Ok(_) => true,
-                Err(m) => {
-                    first.get_or_insert(m);
-                    false
-                }
-            })
-        });
-        if let (false, Some(m)) = (fits, first) {
-            errors.push(p.noted(matching::not_by(p, id, name, &m)));
+        let fit = |table: &AtomTable| Some(matching::match_atom(p, id, &around, table.get(name)?));
+        let mut results: Box<dyn Iterator<Item = _>> = match table {
+            Some(table) => Box::new(fit(table).into_iter()),
+            None => Box::new(any().filter_map(fit)),
+        };
+        let Some(Err(first)) = results.next() else { continue };
+        if !results.any(|other| other.is_ok()) {
+            errors.push(p.noted(matching::not_by(p, id, name, &first)));
         }
     }
     errors

@@ -17,7 +17,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId, VarKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId};
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
@@ -349,7 +349,7 @@ impl<'p> Side<'p> {
 
     /// The first `n` values of a thread.
     fn elements(&self, p: &Program, thread: i64, turn: &Turn, n: usize) -> Option<Vec<i64>> {
-        let at = |d: Dim| eval_in(p, d, thread, turn);
+        let at = |d: Dim| p.value_at(d, thread, turn);
         let offset = at(self.tensor.offset)?;
         match &self.tv {
             Some((tv, index)) => {
@@ -365,21 +365,4 @@ impl<'p> Side<'p> {
             }
         }
     }
-}
-
-/// The value of an index expression for a thread, loops and blocks at their first values.
-pub(crate) fn eval(p: &Program, d: Dim, thread: i64) -> Option<i64> {
-    eval_in(p, d, thread, &Turn::new())
-}
-
-/// The same, in a turn of some loops.
-fn eval_in(p: &Program, d: Dim, thread: i64, turn: &Turn) -> Option<i64> {
-    let value = |v: VarId| match p.vars.get(&v)? {
-        VarKind::Thread(_) => Some(thread),
-        VarKind::Block(_) => Some(0),
-        VarKind::Loop => Some(turn.get(&v).copied().unwrap_or(p.arena.var_info(v).lo)),
-        VarKind::Index(def) => eval_in(p, *def, thread, turn),
-        VarKind::Symbol => None,
-    };
-    p.arena.eval(d, &value).ok()
 }

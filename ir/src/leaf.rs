@@ -208,3 +208,9 @@ fn is_power(v: i64) -> bool {
 fn positive(divisor: i64) -> Result<(), LayoutError> {
     if divisor > 0 { Ok(()) } else { Err(LayoutError::Divisor { divisor: divisor.to_string() }) }
 }
+
+/// The greatest common divisor, never negative. Of two numbers that only 2⁶³ divides, 2⁶².
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+    let common = num_integer::gcd(a.unsigned_abs(), b.unsigned_abs());
+    i64::try_from(common).unwrap_or(1 << 62)
+}

@@ -590,6 +590,22 @@ impl Program {
             None => format!("view of %{}", self.buffer_of(t).name),
         }
     }
+    /// The value of an index for a thread, loops and blocks at their first values; none where it depends on a
+    /// symbol.
+    pub fn first_value(&self, d: Dim, thread: i64) -> Option<i64> {
+        self.value_at(d, thread, &HashMap::new())
+    }
+    /// The same, where these loop variables have these values.
+    pub fn value_at(&self, d: Dim, thread: i64, loops: &HashMap<VarId, i64>) -> Option<i64> {
+        let value = |v: VarId| match self.vars.get(&v)? {
+            VarKind::Thread(_) => Some(thread),
+            VarKind::Block(_) => Some(0),
+            VarKind::Loop => Some(loops.get(&v).copied().unwrap_or(self.arena.var_info(v).lo)),
+            VarKind::Index(def) => self.value_at(*def, thread, loops),
+            VarKind::Symbol => None,
+        };
+        self.arena.eval(d, &value).ok()
+    }
     /// Whether the tensor is one thread's own registers.
     pub fn is_private(&self, t: TensorId) -> bool {
         self.buffer_of(t).memory == Some(Memory::Rf) && self.tensors[t].dist.is_none()

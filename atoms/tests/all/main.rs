@@ -1,5 +1,6 @@
 //! Tests of the atom table, one program so that they link once.
 
+mod bind;
 mod descriptors;
 mod fragments;
 mod golden;

@@ -215,6 +215,11 @@ fn operand_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)
     {
         say("the C++ type does not cover a thread's values");
     }
+    if operand.bits_per_thread() % operand.register_bits != 0
+        && operand.register_bits % operand.bits_per_thread() != 0
+    {
+        say("its values do not fill registers");
+    }
     if operand.allows(Memory::Rf)
         && operand.n_asm_registers() * operand.asm_class().bits() < operand.bits_per_thread()
     {

@@ -1,7 +1,8 @@
 //! Views to elements: where the values of an operand lie, and how C++ names them.
 //!
 //! An operand's value `v` is element `v` of its view in column-major order, outermost level first;
-//! that is the order in which the atom counts the values of a thread.
+//! that is the order in which the atom counts the values of a thread. That values which one access covers lie
+//! side by side, aligned, is what [`carbyne_atoms::bind`] has judged.
 
 use super::Lowering;
 use super::kernel::Helper;
@@ -9,16 +10,12 @@ use super::storage::{Stored, Through};
 use crate::cpp::ast::{Binary, Expr, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomOperand;
-use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Gather, TensorId};
 use carbyne_ir::scalar::Memory;
 
 /// Most values of one operand of one thread.
 const MAX_VALUES: i64 = 1024;
-
-/// What mends operands that do not fit.
-const FIT: &str = "choose an atom that fits, or change the view";
 
 /// The values that the executing thread gives to an operand.
 #[derive(Clone, Debug)]
@@ -31,38 +28,8 @@ pub(super) struct Values {
 }
 
 impl Lowering<'_> {
-    /// The values of a tensor that fills `operand`.
-    pub(super) fn values(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
-        let values = self.elements(t, operand)?;
-        if self.p.tensors[t].peer.is_some() {
-            let (name, text) = (operand.name, &values.text);
-            let message = format!("{text} lies in another block, operand {name} in the own");
-            return Err(errors::new(Code::AtomMismatch, self.p.tensors[t].span, message, FIT));
-        }
-        let per_unit = operand.elem.scalars_per_unit(values.stored.scalar).unwrap_or(1);
-        let want = operand.n_values().saturating_mul(per_unit);
-        if values.at.len() as i64 != want {
-            let (name, found) = (operand.name, values.at.len());
-            return Err(errors::new(
-                Code::AtomMismatch,
-                self.p.tensors[t].span,
-                format!(
-                    "operand {name} has {want} values a thread; those of {} are {found}",
-                    values.text
-                ),
-                FIT,
-            ));
-        }
-        Ok(values)
-    }
-
-    /// The storage of a tensor that has the type and the memory of `operand`, and the tensor as the text
-    /// names it.
-    pub(super) fn stored_for(
-        &self,
-        t: TensorId,
-        operand: &AtomOperand,
-    ) -> Fallible<(Stored, String)> {
+    /// The storage of a tensor, and the tensor as the text names it.
+    pub(super) fn storage_of(&self, t: TensorId) -> Fallible<(Stored, String)> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
         let buffer = &self.p.buffers[tensor.buffer];
@@ -71,22 +38,10 @@ impl Lowering<'_> {
             (_, Some(gather)) => self.through(gather),
             _ => self.buffers.get(&tensor.buffer).cloned(),
         };
-        let Some(stored) = stored else { return Err(errors::undeclared(&text)) };
-        let name = operand.name;
-        if tensor.map.is_some() {
-            let message = format!("{text} is a box of a tensor map, operand {name} an address");
-            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
+        match stored {
+            Some(stored) => Ok((stored, text)),
+            None => Err(errors::undeclared(&text)),
         }
-        if !operand.allows(stored.memory) {
-            let message = format!("operand {name} cannot lie in {}, as {text} does", stored.memory);
-            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
-        }
-        if operand.elem.scalars_per_unit(stored.scalar).is_none() {
-            let message =
-                format!("operand {name} is {}, {text} is {}", operand.elem, stored.scalar);
-            return Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
-        }
-        Ok((stored, text))
     }
 
     /// A buffer whose elements are found through coordinates.
@@ -100,21 +55,16 @@ impl Lowering<'_> {
         Some(Stored { gather: Some(through), ..source.clone() })
     }
 
-    /// All elements of a tensor that has the type and the memory of `operand`.
-    pub(super) fn elements(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Values> {
+    /// All elements of a tensor.
+    pub(super) fn values(&self, t: TensorId) -> Fallible<Values> {
         let tensor = &self.p.tensors[t];
-        let (stored, text) = self.stored_for(t, operand)?;
-        let mismatch =
-            |message: String| Err(errors::new(Code::AtomMismatch, tensor.span, message, FIT));
-        let name = operand.name;
-        if tensor.dist.is_some() {
-            return mismatch(format!("{text} is spread over threads; an atom takes `.mine` of it"));
-        }
+        let (stored, text) = self.storage_of(t)?;
         let layout = tensor.concat();
         let n = layout.size_in(&self.p.arena).map_err(errors::layout)?.as_const();
         let Some(n) = n.filter(|n| *n <= MAX_VALUES) else {
             let found = n.map_or("not known".to_owned(), |n| n.to_string());
-            return mismatch(format!("the elements of {text} for operand {name} are {found}"));
+            let message = format!("the elements of {text} are {found}, named at once");
+            return Err(errors::unprintable(message, "name fewer elements, of a known number"));
         };
         let at = |v| {
             let inside = layout.at_in(&self.p.arena, Dim::Const(v))?;
@@ -122,44 +72,6 @@ impl Lowering<'_> {
         };
         let at = (0..n).map(at).collect::<Result<_, _>>().map_err(errors::layout)?;
         Ok(Values { stored, at, text })
-    }
-
-    /// Demands that values `from..from + n` are neighbors, begin at a multiple of `align` bytes, and
-    /// stay neighbors under the buffer's swizzle.
-    pub(super) fn contiguous(&self, v: &Values, from: usize, n: usize, align: i64) -> Fallible<()> {
-        let bits = v.stored.scalar.bits();
-        let first = v.at[from];
-        let unprintable = |message: String| {
-            let help = "change the layout or the atom, so that one access finds them";
-            Err(errors::unprintable(message, help))
-        };
-        for (i, &at) in v.at[from..from + n].iter().enumerate() {
-            let apart = self.p.arena.sub(at, first).map_err(errors::layout)?;
-            if apart != Dim::Const(i as i64) {
-                return unprintable(format!(
-                    "values {from} and {} of {} are {} elements apart, accessed together",
-                    from + i,
-                    v.text,
-                    self.p.arena.display(apart)
-                ));
-            }
-        }
-        let known = self.p.arena.divisor(first);
-        if i128::from(known) * i128::from(bits) % (i128::from(align) * 8) != 0 {
-            return unprintable(format!(
-                "{} is accessed {align} bytes at a time and not known to be so aligned",
-                v.text
-            ));
-        }
-        let run = 1i64 << v.stored.swizzle.base().min(62);
-        let elements = (n as i64 + v.stored.storage.packed - 1) / v.stored.storage.packed;
-        if !v.stored.swizzle.is_none() && elements > run {
-            return unprintable(format!(
-                "the swizzle of {} keeps {run} neighbors together, {elements} are accessed at once",
-                v.text
-            ));
-        }
-        Ok(())
     }
 
     /// The array element that holds the scalar at `offset`.
@@ -235,13 +147,6 @@ impl Lowering<'_> {
         let Some(&first) = v.at.first() else {
             return Err(errors::valueless(&v.text));
         };
-        let bytes = (v.at.len() as i64 * v.stored.scalar.bits() + 7) / 8;
-        let align = match v.stored.memory {
-            // Arrays are aligned to their size; the widest vector has 16 bytes.
-            Memory::Rf => bytes.clamp(1, 16),
-            Memory::Gl | Memory::Sh | Memory::Ix | Memory::Pm => o.align.max(1),
-        };
-        self.contiguous(v, 0, v.at.len(), align)?;
         if cxx == own && v.at.len() == 1 {
             return self.element(&v.stored, first);
         }

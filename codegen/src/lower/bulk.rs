@@ -5,26 +5,14 @@ use super::access::Values;
 use super::storage::Stored;
 use crate::cpp::ast::{Expr, Stmt};
 use crate::{Fallible, errors};
-use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
+use carbyne_atoms::bulk::BulkCopy;
 use carbyne_atoms::{Atom, OperandAccess};
-use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
-use carbyne_ir::program::{MapId, Spec, TensorId};
+use carbyne_ir::program::{MapId, TensorId};
 
 impl Lowering<'_> {
-    pub(super) fn bulk(&mut self, spec: &Spec, atom: &Atom) -> Fallible<Stmt> {
-        let copy = bulk_copy(self.p, spec, atom).map_err(|mismatch| {
-            Box::new(
-                Diagnostic::new(
-                    Code::AtomMismatch,
-                    spec.span,
-                    format!("`{}` does not implement this {}", atom.name, spec.kind),
-                )
-                .label(mismatch.to_string())
-                .help(mismatch.help()),
-            )
-        })?;
+    pub(super) fn bulk(&mut self, atom: &Atom, copy: BulkCopy) -> Fallible<Stmt> {
         let BulkCopy { source, target, bytes, boxed, bar, mask } = copy;
         let mut given = vec![];
         for operand in &atom.operands {

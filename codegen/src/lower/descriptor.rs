@@ -6,10 +6,9 @@
 use super::Lowering;
 use super::kernel::Helper;
 use super::storage::Stored;
-use crate::Fallible;
 use crate::cpp::ast::Expr;
+use crate::{Fallible, errors};
 use carbyne_atoms::{AtomOperand, Descriptor, descriptor};
-use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::TensorId;
@@ -27,11 +26,9 @@ pub(super) struct Described {
 impl Lowering<'_> {
     pub(super) fn described(&self, t: TensorId, operand: &AtomOperand) -> Fallible<Described> {
         let tensor = &self.p.tensors[t];
-        let (stored, text) = self.stored_for(t, operand)?;
-        let descriptor = descriptor::of_operand(self.p, t, operand).map_err(|e| {
-            let message = format!("operand {} cannot be {text}: {e}", operand.name);
-            Box::new(Diagnostic::new(Code::AtomMismatch, tensor.span, message).help(e.help()))
-        })?;
+        let (stored, text) = self.storage_of(t)?;
+        let descriptor = descriptor::of_operand(self.p, t, operand)
+            .map_err(|e| errors::unprintable(format!("{text} has no descriptor: {e}"), e.help()))?;
         let stored = Stored { swizzle: Swizzle::none(), ..stored };
         Ok(Described { stored, at: tensor.offset, descriptor })
     }

@@ -7,7 +7,7 @@ use super::stmts::line_comment;
 use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Extent, OperandAccess, Part, Template};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template, bind};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
@@ -32,21 +32,15 @@ impl Lowering<'_> {
                 "write `atom=`, or decompose the program first",
             ));
         };
-        let Some(atom) = self.atoms.get(name) else {
-            return Err(errors::new(
-                Code::UnknownAtom,
-                spec.span,
-                format!("{} has no atom `{name}`", self.atoms.arch),
-                &self.atoms.instead_of(name),
-            ));
-        };
-        if atom.extent != Extent::Tile {
-            let mut stmt = self.bulk(spec, atom).map_err(errors::at(spec.span))?;
+        let atom = self.atoms.find(name).map_err(|e| Box::new(e.diagnostic(spec.span)))?;
+        let bound = bind::bind(self.p, id, atom)
+            .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
+        if let Some(copy) = bound.bulk {
+            let mut stmt = self.bulk(atom, copy).map_err(errors::at(spec.span))?;
             stmt.comment = line_comment(spec.line, atom.name);
             return Ok(stmt);
         }
-        plain_copy(spec, atom)?;
-        let filled = self.fill(spec, atom).map_err(errors::at(spec.span))?;
+        let filled = self.fill(atom, &bound.operands).map_err(errors::at(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
@@ -62,30 +56,16 @@ impl Lowering<'_> {
         Ok(stmt)
     }
 
-    /// Inputs fill the operands that are only read, in order; outputs those that are written.
-    fn fill(&self, spec: &Spec, atom: &Atom) -> Fallible<Vec<Filled>> {
-        let (mut inputs, mut outputs) = (spec.inputs.iter(), spec.outputs.iter());
-        let mut filled = vec![];
-        for operand in &atom.operands {
-            let next = match operand.access {
-                OperandAccess::Read => inputs.next().cloned(),
-                OperandAccess::Write | OperandAccess::ReadWrite => {
-                    outputs.next().map(|t| Operand::Tensor(*t))
-                }
-            };
-            filled.push(match next {
-                Some(Operand::Tensor(t)) if operand.matrix_rule().is_some() => {
-                    Filled::Described(self.described(t, operand)?)
-                }
-                Some(Operand::Tensor(t)) => Filled::Values(self.values(t, operand)?),
-                Some(Operand::Number(n)) => Filled::Number(n),
-                None => return Err(arity(spec, atom)),
-            });
-        }
-        if inputs.next().is_some() || outputs.next().is_some() {
-            return Err(arity(spec, atom));
-        }
-        Ok(filled)
+    /// What is given to each operand.
+    fn fill(&self, atom: &Atom, given: &[Operand]) -> Fallible<Vec<Filled>> {
+        let one = |(operand, given): (&AtomOperand, &Operand)| match given {
+            Operand::Tensor(t) if operand.matrix_rule().is_some() => {
+                self.described(*t, operand).map(Filled::Described)
+            }
+            Operand::Tensor(t) => self.values(*t).map(Filled::Values),
+            Operand::Number(n) => Ok(Filled::Number(*n)),
+        };
+        atom.operands.iter().zip(given).map(one).collect()
     }
 
     /// How many bytes `valid=` says.
@@ -149,31 +129,6 @@ impl Lowering<'_> {
     }
 }
 
-/// What only bulk atoms do must not be asked of others.
-fn plain_copy(spec: &Spec, atom: &Atom) -> Fallible<()> {
-    let asked = [
-        ("bar", spec.bar.is_some()),
-        ("multicast", spec.multicast.is_some()),
-        ("cache", spec.cache != atom.cache),
-        ("valid", spec.valid.is_some() && atom.number("valid").is_none()),
-    ];
-    match asked.into_iter().find(|(_, given)| *given) {
-        None if atom.number("valid").is_some() && spec.valid.is_none() => Err(errors::new(
-            Code::AtomMismatch,
-            spec.span,
-            format!("`{}` takes a number of elements", atom.name),
-            "add `valid=`, or choose another atom",
-        )),
-        None => Ok(()),
-        Some((key, _)) => Err(errors::new(
-            Code::AtomMismatch,
-            spec.span,
-            format!("`{}` knows no `{key}=`", atom.name),
-            "choose a bulk copy, or remove it",
-        )),
-    }
-}
-
 /// Whether an atom that moves bits of any type moves one value of one C++ type, which then needs no
 /// other type to be seen through.
 fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
@@ -228,21 +183,4 @@ fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
             "write a number of the type, or take a wider type",
         )
     })
-}
-
-fn arity(spec: &Spec, atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
-    let (reads, writes) = atom.operands.iter().fold((0, 0), |(r, w), o| {
-        if o.access == OperandAccess::Read { (r + 1, w) } else { (r, w + 1) }
-    });
-    errors::new(
-        Code::AtomMismatch,
-        spec.span,
-        format!(
-            "inputs and outputs of `{}` are {reads} and {writes}, those of the spec {} and {}",
-            atom.name,
-            spec.inputs.len(),
-            spec.outputs.len()
-        ),
-        "choose an atom that fits",
-    )
 }

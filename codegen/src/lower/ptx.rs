@@ -67,7 +67,7 @@ impl Lowering<'_> {
                 Filled::Values(v) if v.stored.memory == Memory::Rf => {
                     self.registers_of(v, operand)?
                 }
-                Filled::Values(v) => vec![self.address_of(v, operand)?],
+                Filled::Values(v) => vec![self.address_register(v)?],
                 Filled::Described(d) => {
                     let class = operand.asm_class().letter().to_string();
                     vec![(class, self.descriptor_of(d)?)]
@@ -157,7 +157,6 @@ impl Lowering<'_> {
         };
         let mut out = vec![];
         for from in (0..v.at.len()).step_by(per as usize) {
-            self.contiguous(v, from, per as usize, class.bits() / 8)?;
             let e = self.register(v, class, v.at[from], per)?;
             out.push((constraint(class.letter()), e));
         }
@@ -181,11 +180,6 @@ impl Lowering<'_> {
     }
 
     /// The register that holds the address of the first value.
-    pub(super) fn address_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<(String, Expr)> {
-        self.contiguous(v, 0, v.at.len(), o.align.max(1))?;
-        self.address_register(v)
-    }
-
     pub(super) fn address_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
         let Some(&first) = v.at.first() else {
             return Err(errors::valueless(&v.text));

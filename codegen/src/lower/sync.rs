@@ -45,8 +45,8 @@ impl Lowering<'_> {
             return Ok(vec![stmt]);
         }
         let all = match (atom.operands.first(), sync.tensor) {
-            (Some(operand), Some(t)) => {
-                let Values { stored, at, text } = self.elements(t, operand)?;
+            (Some(_), Some(t)) => {
+                let Values { stored, at, text } = self.values(t)?;
                 let one = |at| Values { stored: stored.clone(), at: vec![at], text: text.clone() };
                 at.into_iter().map(|at| vec![Filled::Values(one(at))]).collect()
             }

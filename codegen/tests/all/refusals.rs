@@ -27,7 +27,8 @@ fn show(errors: &Diagnostics, text: &str) -> String {
         let place = text.get(d.span.start as usize..d.span.end as usize).unwrap_or("");
         assert!(!place.is_empty(), "{d:?} has no place");
         assert!(d.help.is_some(), "{d:?} shows no way out");
-        format!("{place}\n  {d}\n")
+        let label = if d.label.is_empty() { String::new() } else { format!("; {}", d.label) };
+        format!("{place}\n  {d}{label}\n")
     };
     errors.iter().map(one).collect()
 }
@@ -56,14 +57,14 @@ fn atoms_must_fit() {
         Init <<<#grid.scalar(), #cta.scalar()>>> (1.0) -> (%f[0]) atom=init.f16
         Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16",
         expect![[r#"
-            %A[@t]
-              D0302: operand S cannot lie in GL, as view of %A does
-            %A.tile([8])[@t]
-              D0302: operand S has 4 values a thread; those of view of %A are 8
-            %f[0]
-              D0302: operand D is f16, view of %f is f32
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=mov.b16
+              D0302: `mov.b16` does not implement this Move; operand S lies in RF, found GL
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([8])[@t]) -> (%r) atom=ld.global.b64
+              D0302: `ld.global.b64` does not implement this Move; operand S has 4 values a thread, found 8
+            Init <<<#grid.scalar(), #cta.scalar()>>> (1.0) -> (%f[0]) atom=init.f16
+              D0302: `init.f16` does not implement this Init; operand D is f16, found f32
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16
-              D0302: inputs and outputs of `fma.f16` are 2 and 1, those of the spec 1 and 1
+              D0302: `fma.f16` does not implement this Move; computes MatMul 1x1x1
         "#]],
     );
 }
@@ -78,9 +79,9 @@ fn vectors_must_be_aligned_neighbors() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r) atom=ld.global.b128
-              C0401: values 0 and 1 of view of %A are 512 elements apart, accessed together
+              D0302: `ld.global.b128` does not implement this Move; values of operand S are runs of 8 consecutive elements, `8:1`, found (8):(512)
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32
-              C0401: view of %A is accessed 4 bytes at a time and not known to be so aligned
+              D0302: `ld.global.b32` does not implement this Move; operand S is aligned to 4 bytes, known are 2
         "#]],
     );
 }
@@ -93,7 +94,7 @@ fn swizzles_must_keep_vectors_together() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128
-              C0401: the swizzle of view of %s keeps 4 neighbors together, 8 are accessed at once
+              D0302: `ld.shared.b128` does not implement this Move; operand S is aligned to 16 bytes, known are 8
         "#]],
     );
 }
@@ -106,7 +107,7 @@ fn shared_memory_has_a_limit() {
         Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%t[@t]) atom=init.f16",
         expect![[r#"
             [65536].f16.SH
-              X0004: the block needs 262144 bytes of shared memory, and one of sm_80 has at most 166912
+              X0004: the block needs 262144 bytes of shared memory, and one of sm_80 has at most 166912; `%s` takes 131072
         "#]],
     );
 }

@@ -158,6 +158,7 @@ fn changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Cha
         }
         Mismatch::Bulk(BulkMismatch::Cache(want)) => cache(site, want.as_str()),
         Mismatch::Op { .. }
+        | Mismatch::Arity { .. }
         | Mismatch::FromMemory { .. }
         | Mismatch::Literal { .. }
         | Mismatch::Descriptor { .. }

@@ -14,6 +14,7 @@ pub use edit::{Edit, Fix};
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
 use crate::{Decomposed, decompose_with, separated};
+use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind, StmtKind};
@@ -271,7 +272,7 @@ impl Ask<'_> {
         let asked = |a: &&Atom| self.question.why.as_ref().is_none_or(|why| matches(why, a.name));
         let mut considered: Vec<Considered> = self
             .table
-            .implementing(matching::compared(spec.kind))
+            .implementing(bind::compared(spec.kind))
             .filter(asked)
             .map(|row| {
                 let mismatch = match tile_op {

@@ -6,12 +6,13 @@ use super::shared;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
-use carbyne_atoms::bulk::BulkMismatch;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Extent};
+use carbyne_atoms::bind;
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Extent};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
+use num_integer::gcd;
 
 /// One way to implement a copy (or another operation with one source and one destination).
 #[derive(Clone, Debug)]
@@ -99,8 +100,8 @@ pub fn candidates(
             continue;
         }
         // What a thread reads of its part does not follow from what the block reads of a tensor.
-        if atom.number("valid").is_some() {
-            rejected.push((atom.name, Mismatch::Bulk(BulkMismatch::Valid(true))));
+        if let Err(m) = bind::whole(atom) {
+            rejected.push((atom.name, m));
             continue;
         }
         let mut crosses = false;
@@ -136,33 +137,16 @@ fn candidate(
     way: Way,
 ) -> Result<Candidate, Mismatch> {
     let spec = &p.specs[id];
-    if atom.op.spec_kind() != Some(spec.kind) {
-        return Err(Mismatch::Op { want: atom.op.to_string() });
-    }
-    let (Some(s), Some(d)) = (atom.operands.first(), atom.operands.get(1)) else {
-        return Err(Mismatch::Op { want: atom.op.to_string() });
-    };
+    bind::operation(spec.kind, atom)?;
+    let wrong = || Mismatch::Op { want: atom.op.to_string() };
+    let [s, d] = &atom.operands[..] else { return Err(wrong()) };
     let (Some(from), Some(&to)) = (spec.input_tensors().next(), spec.outputs.first()) else {
-        return Err(Mismatch::Op { want: atom.op.to_string() });
+        return Err(wrong());
     };
     let mut per = [1, 1];
     for (i, (operand, t)) in [(s, from), (d, to)].into_iter().enumerate() {
-        let scalar = p.scalar_of(t);
-        per[i] = operand.elem.scalars_per_unit(scalar).ok_or_else(|| Mismatch::Scalar {
-            operand: operand.name,
-            want: operand.elem.to_string(),
-            found: scalar.to_string(),
-            apart: (operand.elem.bits() - scalar.bits()).abs(),
-        })?;
-        let memory = p.buffer_of(t).memory;
-        if !memory.is_some_and(|m| operand.allows(m)) {
-            let want: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
-            return Err(Mismatch::Memory {
-                operand: operand.name,
-                want: want.join(" or "),
-                found: memory.map_or("no memory", Memory::as_str).to_owned(),
-            });
-        }
+        per[i] = bind::unit(p.scalar_of(t), operand)?;
+        bind::place(p.buffer_of(t).memory, operand)?;
     }
     // More values a thread than a register row holds come with more instructions.
     let refused = |operand: &'static str, want: String, found: String| Mismatch::Order {
@@ -175,12 +159,7 @@ fn candidate(
     let row_q = tv::in_scalars(&d.tv, per[1])
         .map_err(|e| refused(d.name, "a layout".into(), e.to_string()))?;
     let group = atom.group;
-    if threads % group != 0 {
-        return Err(Mismatch::Threads {
-            want: format!("groups of {group} threads"),
-            found: format!("{threads} threads"),
-        });
-    }
+    bind::groups(threads, atom)?;
     let values = |l: &Layout| l.mode(1).map_or(1, |v| v.size());
     // The known side and what follows for the other; letters as in the module header of `tv`.
     let (mut part, mut crosses) = (None, false);
@@ -263,8 +242,8 @@ fn candidate(
         part = Some(tv::mode(taking, 1));
     }
     let (lanes_p, lanes_q) = if is_src { (inst.clone(), ov) } else { (ov, inst.clone()) };
-    let src_run = memory_run(p, from, &lanes_p, &f, s.name, s.align)?;
-    let dst_run = memory_run(p, to, &lanes_q, &g, d.name, d.align)?;
+    let src_run = memory_run(p, from, &lanes_p, &f, s)?;
+    let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
     let sectors = shared::sectors(p, &[(from, &f), (to, &g)]);
@@ -315,16 +294,16 @@ fn memory_run(
     t: TensorId,
     inst: &Layout,
     whole_tv: &Layout,
-    operand: &'static str,
-    align: i64,
+    operand: &AtomOperand,
 ) -> Result<Option<Run>, Mismatch> {
+    let align = operand.align;
     let buffer = p.buffer_of(t);
     if buffer.memory == Some(Memory::Rf) {
         return Ok(None);
     }
     let n = inst.size();
     let wrong = |found: String| Mismatch::Order {
-        operand,
+        operand: operand.name,
         want: format!("{n} consecutive elements, `{n}:1`"),
         found,
     };
@@ -342,14 +321,12 @@ fn memory_run(
     if buffer.open {
         // A swizzle that is stated keeps only so many bytes together.
         let kept = buffer.swizzle.map_or(align, |sw| 1 << sw.base().min(30));
-        if kept < align {
-            return Err(Mismatch::Align { operand, want: align, found: kept });
-        }
+        bind::aligned(kept, operand)?;
         let run: Run = at.flatten().leaves().iter().copied().filter(|(n, _)| *n > 1).collect();
         let together = offset::together(&p.arena, p.tensors[t].offset, &steps, &run);
         if together < n {
             let found = (bits(together) / 8).max(1).min(align);
-            return Err(Mismatch::Align { operand, want: align, found });
+            return Err(Mismatch::Align { operand: operand.name, want: align, found });
         }
         return Ok(Some(run));
     }
@@ -360,24 +337,16 @@ fn memory_run(
     }
     for (extent, stride) in steps {
         if extent > 1 && stride != 0 {
-            found = gcd(found, bits(stride));
+            found = gcd(found, bits(stride).saturating_abs());
         }
     }
     if let Some(sw) = buffer.swizzle {
         found = found.min(8 << sw.base().min(30));
     }
     if found % (8 * align) != 0 {
-        return Err(Mismatch::Align { operand, want: align, found: found / 8 });
+        return Err(Mismatch::Align { operand: operand.name, want: align, found: found / 8 });
     }
     Ok(None)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// The rows that multiply matrices of these types in registers, most multiply-adds per cycle first.
@@ -393,7 +362,7 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
                 .operands
                 .iter()
                 .zip(scalars)
-                .all(|(o, s)| o.elem.scalars_per_unit(s) == Some(1) && o.allows(Memory::Rf))
+                .all(|(o, s)| o.is_of(s) && o.allows(Memory::Rf))
     };
     let speed = |atom: &Atom| match atom.op {
         AtomOp::MatMul { l, m, n, k } => {

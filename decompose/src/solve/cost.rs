@@ -111,9 +111,7 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
     let of = |kind: SpecKind| -> (f64, f64) {
         let takes = |a: &&Atom| {
             a.operands.iter().all(|o| o.elem.scalars_per_unit(c.scalar) == Some(o.n_values()))
-                || a.operands
-                    .iter()
-                    .all(|o| o.n_values() == 1 && o.elem.scalars_per_unit(c.scalar) == Some(1))
+                || a.operands.iter().all(|o| o.n_values() == 1 && o.is_of(c.scalar))
         };
         table
             .implementing(kind)

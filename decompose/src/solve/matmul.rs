@@ -111,7 +111,7 @@ pub(super) fn options(
                 && atom.group == 32
                 && table
                     .implementing(SpecKind::Binary(BinaryOp::Add))
-                    .any(|a| a.operands.iter().all(|o| o.elem.scalars_per_unit(sc) == Some(1)));
+                    .any(|a| a.operands.iter().all(|o| o.is_of(sc)));
             if pin.is_some_and(|w| w != spread) || (spread.2 > 1 && !sums) {
                 continue;
             }

@@ -4,11 +4,13 @@
 use super::digits::{Projection, project};
 use super::views::{self, Part};
 use super::{Known, ops, tv};
-use crate::matching::{self, Mismatch};
+use crate::matching::Mismatch;
+use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomOperand, AtomTable, OperandAccess};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
+use num_integer::gcd;
 
 /// How an operation on one thread's values is implemented.
 #[derive(Clone, Debug)]
@@ -137,7 +139,7 @@ pub(super) fn choose(
                 }),
             }
         });
-        match fit.and_then(|fit| matching::literals_fit(spec, atom).map(|()| fit)) {
+        match fit.and_then(|fit| bind::literals(spec, atom).map(|()| fit)) {
             Ok((n, loops, steps)) => {
                 let total: i64 = loops.iter().product();
                 let cost = total as f64 * atom.cost.issue_cycles;
@@ -178,21 +180,8 @@ fn fits(
     let rows: Vec<_> = read.take(tensors.len() - 1).chain(written.take(1)).collect();
     let mut n = 1;
     for (row, t) in rows.iter().zip(tensors) {
-        let scalar = p.scalar_of(*t);
-        let per = row.elem.scalars_per_unit(scalar).ok_or_else(|| Mismatch::Scalar {
-            operand: row.name,
-            want: row.elem.to_string(),
-            found: scalar.to_string(),
-            apart: (row.elem.bits() - scalar.bits()).abs(),
-        })?;
-        if !row.allows(Memory::Rf) {
-            let want: Vec<&str> = row.memory.iter().map(|m| m.as_str()).collect();
-            return Err(Mismatch::Memory {
-                operand: row.name,
-                want: want.join(" or "),
-                found: "RF".into(),
-            });
-        }
+        let per = bind::unit(p.scalar_of(*t), row)?;
+        bind::place(Some(Memory::Rf), row)?;
         // Registers must start where a register of that width starts.
         n = n.max(row.n_values() * per);
     }
@@ -261,12 +250,4 @@ fn fits(
         }
     }
     Ok((n, loops, steps))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

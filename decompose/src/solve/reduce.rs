@@ -75,8 +75,7 @@ pub(super) fn plan(
     let threads = input.mode(0).map_or(1, |t| t.size());
     let shuffles = threads % 32 == 0
         && table.atoms().iter().any(|a| {
-            a.op == AtomOp::Shfl(ShflOp::Bfly)
-                && a.operands.iter().all(|o| o.elem.scalars_per_unit(scalar) == Some(1))
+            a.op == AtomOp::Shfl(ShflOp::Bfly) && a.operands.iter().all(|o| o.is_of(scalar))
         });
     let in_warp = |d: &Digit| {
         shuffles && d.step * d.extent <= 32 && d.extent & (d.extent - 1) == 0 && 32 % d.step == 0

@@ -6,6 +6,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
+use num_integer::gcd;
 
 /// Elements that are compared one by one.
 const MOST: i64 = 1 << 22;
@@ -74,8 +75,4 @@ fn meet(p: &Program, a: TensorId, b: TensorId) -> bool {
     }
     let mut others = (0..b.size()).filter_map(|i| at(second, &b, i));
     others.any(|i| elements.get(i).copied().unwrap_or(true))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

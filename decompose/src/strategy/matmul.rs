@@ -18,6 +18,7 @@ use crate::build::{Writer, allocate, counted, declare, define, dims, index, indi
 use crate::names::Names;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
+use carbyne_atoms::bind::{self, Mismatch};
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -136,7 +137,7 @@ impl<'p> Problem<'p> {
             let wrong = |acc: Scalar| -> Vec<_> {
                 let in_registers = |a: &&Atom| a.operands.iter().all(|o| o.allows(Memory::Rf));
                 let rows = table.implementing(SpecKind::MatMul).filter(in_registers);
-                rows.filter(|a| a.writes().all(|o| o.elem.scalars_per_unit(acc) == Some(1)))
+                rows.filter(|a| a.writes().all(|o| o.is_of(acc)))
                     .filter_map(|a| Some((a.name, self.scalar_mismatch(a)?)))
                     .collect()
             };
@@ -146,7 +147,7 @@ impl<'p> Problem<'p> {
             }
             // The most multiply-adds first among equals.
             rejected.reverse();
-            return Err(Box::new(crate::matching::no_atom(self.p, self.id, table, &rejected)));
+            return Err(Box::new(bind::no_atom(self.p, self.id, table, &rejected)));
         }
         if let Some(name) = &spec.atom {
             if !rows.iter().any(|r| r.name == *name) {
@@ -191,16 +192,9 @@ impl<'p> Problem<'p> {
     }
 
     /// The scalar in which a row differs: nearer than the rest when no row takes the types.
-    fn scalar_mismatch(&self, atom: &Atom) -> Option<crate::matching::Mismatch> {
+    fn scalar_mismatch(&self, atom: &Atom) -> Option<Mismatch> {
         let scalars = [self.scalars.0, self.scalars.1, self.acc];
-        atom.operands.iter().zip(scalars).find(|(o, s)| o.elem.scalars_per_unit(*s) != Some(1)).map(
-            |(o, s)| crate::matching::Mismatch::Scalar {
-                operand: o.name,
-                want: o.elem.to_string(),
-                found: s.to_string(),
-                apart: (o.elem.bits() - s.bits()).abs(),
-            },
-        )
+        atom.operands.iter().zip(scalars).find_map(|(o, s)| bind::scalar(s, o).err())
     }
 
     /// Block tiles to consider: the pinned one, or divisors of the problem near the usual sizes.

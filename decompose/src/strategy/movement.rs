@@ -15,6 +15,7 @@ use super::tiling::Problem;
 use crate::build::allocate;
 use crate::names::Names;
 use crate::solve::ops;
+use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomOperand, AtomTable, Extent};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -99,11 +100,10 @@ fn pinned(
     let Some(name) = &spec.atom else { return Ok(vec![false; memories.len()]) };
     let scalar = spec.outputs.first().map(|t| p.scalar_of(*t));
     let fits = |atom: &Atom, from: Memory, to: Memory| {
-        let takes = |o: &AtomOperand, m| {
-            o.allows(m) && scalar.is_some_and(|s| o.elem.scalars_per_unit(s).is_some())
-        };
-        let plain = atom.extent == Extent::Tile && atom.number("valid").is_none();
-        let by = atom.op.spec_kind() == Some(SpecKind::Move);
+        let takes =
+            |o: &AtomOperand, m| o.allows(m) && scalar.is_some_and(|s| bind::unit(s, o).is_ok());
+        let plain = atom.extent == Extent::Tile && bind::whole(atom).is_ok();
+        let by = bind::operation(SpecKind::Move, atom).is_ok();
         by && plain && matches!(&atom.operands[..], [s, d] if takes(s, from) && takes(d, to))
     };
     let steps = || [Memory::Gl].iter().chain(memories).copied().zip(memories.iter().copied());

@@ -10,6 +10,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
+use num_integer::gcd;
 
 /// Bits of the widest access.
 const WIDEST: i64 = 128;
@@ -397,12 +398,4 @@ fn elements(tile: &[i64]) -> i64 {
 /// `512x1024`
 fn by(extents: &[i64]) -> String {
     extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -8,11 +8,10 @@
 //! - `(y/a + c) / n = (y + a*c) / (a*n)`, `(y % (n*m)) / n = (y/n) % m`;
 //! - where `n` divides `c*m`: `(c*(y%m) + b) % n = (c*y + b) % n`.
 
-use super::facts::gcd;
 use super::linear::{Sum, times};
 use super::{Dim, ExprArena, ExprId, Node};
 use crate::layout::LayoutError;
-use crate::leaf::Leaf;
+use crate::leaf::{Leaf, gcd};
 use std::cell::Cell;
 
 /// Rewriting nests no deeper; what is left then is exact, if not simplest.

@@ -4,6 +4,7 @@
 //! A bound that does not fit in 64 bits is no bound.
 
 use super::{Dim, Node, VarInfo};
+use crate::leaf::gcd;
 
 /// Bounds, both inclusive, and a divisor (0 only for the constant zero).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -79,15 +80,6 @@ pub(super) fn facts_of(node: &Node, facts: &dyn Fn(Dim) -> Facts) -> Facts {
             Facts { lo: a.lo.max(b.lo), hi, div: gcd(a.div, b.div).max(1) }
         }
     }
-}
-
-/// The greatest common divisor of the absolute values; `gcd(0, b) == |b|`.
-pub(super) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1) // |i64::MIN| only; 1 divides all.
 }
 
 fn product(a: Facts, b: Facts) -> Facts {

@@ -7,9 +7,9 @@
 //! Each law is exact for every integer `y` and positive `a`, `b`. Each leaves fewer divisions, so
 //! the rewriting ends; products distribute over short sums only, so it does not grow either.
 
-use super::facts::gcd;
 use super::{Dim, ExprArena, ExprId, Node};
 use crate::layout::LayoutError;
+use crate::leaf::gcd;
 
 /// Sums with at most this many products after distributing are multiplied out.
 const MAX_DISTRIBUTED: usize = 16;

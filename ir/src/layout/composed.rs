@@ -300,7 +300,7 @@ impl ComposedLayout<i64> {
                 most = most.min(1 << swizzle.base());
             }
         }
-        Ok(super::shapes::gcd(n, most).max(1))
+        Ok(crate::leaf::gcd(n, most).max(1))
     }
 
     /// The length of a run and the coordinates of its elements, from 0 on.

@@ -150,7 +150,7 @@ impl Layout<i64> {
     /// the largest `n` by which the layout can be [upcast](Layout::upcast).
     #[must_use]
     pub fn max_alignment(&self) -> i64 {
-        use super::shapes::gcd;
+        use crate::leaf::gcd;
         let mut run = 1i64; // How many indices from 0 on are taken by whole modes.
         let flat = self.coalesce();
         let mut leaves: Leaves<i64> =

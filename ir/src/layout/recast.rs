@@ -5,9 +5,8 @@
 //! the narrow one. `downcast(n)` names the `n` narrow elements of each wide one: the digit of the mode
 //! of stride 1 is multiplied by `n`. Widths are bits, so that elements below a byte are elements as well.
 
-use super::shapes::gcd;
 use super::{Layout, LayoutError, Leaves};
-use crate::leaf::Leaf;
+use crate::leaf::{Leaf, gcd};
 
 impl<L: Leaf> Layout<L> {
     /// The layout of elements `n` times as wide.

@@ -4,7 +4,7 @@
 //! divisor as it can. `ceil_div` rounds up in every mode; `shape_div` wants exact quotients.
 
 use super::{Layout, LayoutError, Leaves, Tiler};
-use crate::leaf::{Decision, Leaf};
+use crate::leaf::{Decision, Leaf, gcd};
 use crate::tuple::IntTuple;
 
 /// `shape / divisor` with every quotient rounded up: `(10,7) / 3 = (4,7)`.
@@ -210,13 +210,4 @@ pub fn domain_distribute(shape: &IntTuple, n: i64) -> Result<Layout, LayoutError
             .ok_or(LayoutError::Overflow { what: "the size of a shape" })?;
     }
     Layout::from_leaves(&leaves).map(|l| l.coalesce())
-}
-
-/// The greatest common divisor, never negative.
-pub(crate) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(i64::MAX)
 }

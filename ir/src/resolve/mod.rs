@@ -462,7 +462,7 @@ impl Resolver {
         let hi = self.p.arena.range(end).1.map(|h| h.saturating_sub(1).max(lo));
         // Every value is start + i·step.
         let div = match start {
-            Dim::Const(s) => gcd(s, step),
+            Dim::Const(s) => crate::leaf::gcd(s, step),
             Dim::Expr(_) => 1,
         };
         let info = VarInfo { name: var.text.clone(), lo, hi, div: div.max(1) };
@@ -550,12 +550,4 @@ fn names_of(module: &ast::Module) -> HashSet<String> {
         });
     }
     names
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a.saturating_abs()
 }

@@ -8,7 +8,7 @@
 
 use super::constants::literal;
 use super::expressions::declared_again;
-use super::scope::{Binding, Sigil, distance};
+use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::visit::{Of, Part as Piece, Step, Walk, parts};
 use crate::ast::{
@@ -373,7 +373,7 @@ impl Resolver {
             .help("move the definition above; sub-specs cannot use each other in a circle");
         }
         let near = self.parts.all.keys().filter(|n| n.len() <= 64 && name.len() <= 64);
-        let near = near.map(|n| (distance(name, n), n)).min().filter(|(d, _)| *d <= 2);
+        let near = near.map(|n| (strsim::levenshtein(name, n), n)).min().filter(|(d, _)| *d <= 2);
         Diagnostic::new(Code::SubSpec, call.span, format!("no sub-spec is named `@{name}`"))
             .label("unknown name")
             .help(match near {

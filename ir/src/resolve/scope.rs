@@ -130,27 +130,11 @@ impl Scopes {
             {
                 continue;
             }
-            let d = distance(name, candidate);
+            let d = strsim::levenshtein(name, candidate);
             if d <= 2 && d < name.len() && best.is_none_or(|(b, _)| d < b) {
                 best = Some((d, candidate));
             }
         }
         best.map(|(_, n)| n.clone())
     }
-}
-
-/// Levenshtein distance of two short names.
-pub(super) fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let change = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

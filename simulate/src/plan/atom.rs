@@ -1,19 +1,24 @@
 //! Atoms bound to a leaf's operands: which lane's which element goes where.
 //!
-//! An atom names each operand's elements by their place in a tile, for every thread and value. Binding turns
+//! Whether an atom implements a leaf is judged by [`carbyne_atoms::bind`], which is told what symbols stand for.
+//! An atom names each operand's elements by their place in a tile, for every thread and value. Placing turns
 //! that into lists over (lane, element) slots: for each place of a read tile the first slot that holds it,
 //! so that the addresses of idle lanes are never used; so it is for a written tile in memory, and every
 //! slot for one in registers.
 //!
 //! Nothing here or in [`crate::exec`] looks at an atom's name.
 
-use super::{Checked, Site, Source, Space, View};
-use crate::index::Index;
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, OperandAccess, Rounding, Visibility, descriptor};
+use super::{Checked, Source, Space, View};
+use crate::index::{Index, Variables};
+use carbyne_atoms::bind::Facts;
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, OperandAccess, Rounding, Visibility};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{Buffer, Program};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, TensorId};
+use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
 
 /// A lane of a group and an element of its view.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -108,7 +113,7 @@ pub(crate) enum BoundOp {
 /// Threads that execute an atom together, in its order.
 pub(crate) type Instance = Vec<u16>;
 
-/// Everything about the leaf that binding needs.
+/// Everything about the leaf that is needed to place an atom's values.
 pub(crate) struct Operands<'a> {
     /// Read operands.
     pub inputs: &'a [Source],
@@ -116,93 +121,124 @@ pub(crate) struct Operands<'a> {
     pub outputs: &'a [usize],
     /// The kernel's views so far.
     pub views: &'a [View],
-    /// The kernel's distributed tensors so far.
-    pub dists: &'a [super::Dist],
     /// `lane=` of a Shfl, where it is a constant.
     pub lane: Option<i64>,
-    /// Whether the leaf asks for what only bulk atoms do.
-    pub bulk: bool,
     /// `valid=` of a Move.
     pub valid: Option<Index>,
+    /// Where the spec is.
+    pub span: Span,
+}
+
+/// What is known of the operands of a leaf once symbols have values. Addresses are looked at where they are
+/// accessed.
+pub(crate) struct Given<'a> {
     /// The program.
     pub program: &'a Program,
-    /// Where the spec is.
-    pub site: Site,
+    /// The values.
+    pub vars: &'a Variables<'a>,
+}
+
+impl Facts for Given<'_> {
+    fn layout(&self, t: TensorId) -> Layout<Dim> {
+        let stated = self.program.tensors[t].concat();
+        self.vars.layout(&stated).map_or(stated, |known| Layout::from_fixed(&known))
+    }
+
+    fn divisor(&self, t: TensorId) -> i64 {
+        match self.program.is_private(t) {
+            true => self.program.arena.divisor(self.program.tensors[t].offset),
+            false => 0,
+        }
+    }
+}
+
+/// Why an atom cannot be executed as the table states it, whatever it is bound to.
+#[derive(Debug, thiserror::Error)]
+enum Defect {
+    #[error("its threads cannot be placed")]
+    Threads,
+    #[error("groups of its threads do not fill a warp")]
+    Window,
+    #[error("it implements no spec")]
+    NoSpec,
+    #[error("it writes nothing")]
+    NoOutput,
+    #[error("only copies to shared memory complete later")]
+    Asynchronous,
+    #[error("its operands have tiles of different sizes")]
+    Sizes,
+    #[error("its tiles are not A[m,k], B[k,n], D[m,n]")]
+    Tiles,
+    #[error("it reduces a tile to more than one element")]
+    Reduction,
+    #[error("its types are not those of its operation")]
+    Types,
+    #[error("ties of {0} to {1} away from zero are not known")]
+    Ties(Scalar, Scalar),
+    #[error("its tile is not one value a lane")]
+    Lanes,
+    #[error("its lane is not a constant")]
+    Lane,
+    #[error("operand {0} has no thread-value layout of its threads")]
+    Layout(&'static str),
+    #[error("operand {operand} names unit {unit} of a tile of {of}")]
+    Outside { operand: &'static str, unit: i64, of: i64 },
+    #[error("operand {0} leaves part of its tile to no thread")]
+    Untouched(&'static str),
 }
 
 impl BoundAtom {
-    /// Binds an atom to the operands of a spec.
+    /// Places the values of an atom that is bound to the operands of a spec.
     ///
     /// # Errors
-    /// `D0302`, saying which operand does not fit and why.
+    /// `D0302` for an atom that is stated so that it cannot be executed.
     pub(crate) fn new(atom: &Atom, kind: SpecKind, operands: &Operands<'_>) -> Checked<Self> {
-        let refuse = |why: String| mismatch(operands.site, atom, why);
-        if !atom.implements(kind) {
-            return Err(refuse(format!("it computes {}, the spec is {kind}", atom.op)));
-        }
-        if operands.bulk {
-            return Err(refuse("it knows no `bar=`, `multicast=` or `cache=`".to_owned()));
-        }
-        let read: Vec<&AtomOperand> =
-            atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
-        let written: Vec<&AtomOperand> = atom.writes().collect();
-        if read.len() != operands.inputs.len() || written.len() != operands.outputs.len() {
-            return Err(refuse(format!(
-                "it reads {} and writes {} operands, the spec {} and {}",
-                read.len(),
-                written.len(),
-                operands.inputs.len(),
-                operands.outputs.len()
-            )));
-        }
+        Self::placed(atom, kind, operands).map_err(|why| {
+            let message = format!("`{}` cannot be executed as the table states it", atom.name);
+            Box::new(
+                Diagnostic::new(Code::AtomMismatch, operands.span, message)
+                    .label(why.to_string())
+                    .help("choose another atom"),
+            )
+        })
+    }
+
+    fn placed(atom: &Atom, kind: SpecKind, operands: &Operands<'_>) -> Result<Self, Defect> {
         let layout = &atom.thread_layout;
         let lanes: Option<Vec<u16>> =
             (0..layout.size()).map(|t| u16::try_from(layout.at(t)).ok()).collect();
         let lanes = lanes
             .filter(|l| l.len() as i64 == atom.group && (1..=128).contains(&atom.group))
-            .ok_or_else(|| refuse("its threads cannot be placed".to_owned()))?;
-        let bind = |o: &AtomOperand, source: Source| {
-            bind_operand(o, source, operands, lanes.len())
-                .map_err(|why| refuse(format!("operand {} {why}", o.name)))
-        };
-        let reads: Vec<BoundOperand> = read
-            .iter()
-            .zip(operands.inputs)
-            .map(|(o, source)| bind(o, *source))
-            .collect::<Checked<_>>()?;
-        let writes: Vec<BoundOperand> = written
-            .iter()
+            .ok_or(Defect::Threads)?;
+        let bind =
+            |o: &AtomOperand, source: Source| bind_operand(o, source, operands.views, lanes.len());
+        let read = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
+        let reads: Vec<BoundOperand> =
+            read.zip(operands.inputs).map(|(o, s)| bind(o, *s)).collect::<Result<_, _>>()?;
+        let mut writes: Vec<BoundOperand> = atom
+            .writes()
             .zip(operands.outputs)
             .map(|(o, view)| bind(o, Source::View(*view)))
-            .collect::<Checked<_>>()?;
-        let mut writes = writes;
+            .collect::<Result<_, _>>()?;
         if kind == SpecKind::MatMulSet {
             // What D held before does not matter.
             writes.iter_mut().for_each(|w| w.reads.clear());
         }
-        let op = bound_op(atom, &reads, &writes, operands).map_err(refuse)?;
+        let op = bound_op(atom, &reads, &writes, operands)?;
         let asynchronous = atom.visibility == Visibility::AsyncGroup;
         let into_shared = |w: &BoundOperand| match w.source {
             Source::View(v) => matches!(operands.views[v].space, Space::Shared(_)),
             Source::Number(_) => false,
         };
         if asynchronous && !writes.iter().all(into_shared) {
-            return Err(refuse("only copies to shared memory complete later".to_owned()));
+            return Err(Defect::Asynchronous);
         }
-        let (window, instances) = instances(&lanes)
-            .ok_or_else(|| refuse("groups of its threads do not fill a warp".to_owned()))?;
+        let (window, instances) = instances(&lanes).ok_or(Defect::Window)?;
         let in_flight = atom.visibility == Visibility::WgmmaGroup;
         let group = lanes.len();
         let valid = operands.valid.clone();
-        if valid.is_some() != atom.number("valid").is_some() {
-            let what = if valid.is_some() { "knows no" } else { "takes a number of elements," };
-            return Err(refuse(format!("it {what} `valid=`")));
-        }
         let own = |o: &BoundOperand| match o.source {
-            Source::View(v) => {
-                let view = &operands.views[v];
-                matches!(view.space, Space::Registers(_)) && view.dist.is_none()
-            }
+            Source::View(v) => matches!(operands.views[v].space, Space::Registers(_)),
             Source::Number(_) => true,
         };
         let own = reads.iter().chain(&writes).all(own) && valid.is_none();
@@ -252,58 +288,46 @@ fn instances(lanes: &[u16]) -> Option<(usize, Vec<Instance>)> {
     Some((window, instances))
 }
 
-fn mismatch(site: Site, atom: &Atom, why: String) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            Code::AtomMismatch,
-            site.span,
-            format!("`{}` does not implement the spec", atom.name),
-        )
-        .label(why)
-        .help("choose another atom, or change the operands to what it states"),
-    )
-}
-
 fn bound_op(
     atom: &Atom,
     reads: &[BoundOperand],
     writes: &[BoundOperand],
     cx: &Operands<'_>,
-) -> Result<BoundOp, String> {
+) -> Result<BoundOp, Defect> {
     let views = cx.views;
     let scalar = |o: &BoundOperand| match o.source {
         Source::View(v) => Some(views[v].scalar),
         Source::Number(_) => None,
     };
     let from: Vec<Scalar> = reads.iter().filter_map(scalar).collect();
-    let to = writes.first().and_then(scalar).ok_or("it writes nothing")?;
+    let to = writes.first().and_then(scalar).ok_or(Defect::NoOutput)?;
     let places = |o: &BoundOperand| o.reads.len();
     let written: usize = writes
         .first()
         .map_or(0, |w| w.writes.iter().map(|(_, place)| *place as usize + 1).max().unwrap_or(0));
     let same = |n: usize| match reads.iter().all(|r| places(r) == written) && from.len() == n {
         true => Ok(()),
-        false => Err("its operands have tiles of different sizes".to_owned()),
+        false => Err(Defect::Sizes),
     };
     match atom.op {
         AtomOp::Move => {
             same(1)?;
             if from[0].bits() != to.bits() {
-                return Err(format!("it keeps bits, from {} to {to}", from[0]));
+                return Err(Defect::Types);
             }
             Ok(BoundOp::Move)
         }
         AtomOp::Accumulate(op) => {
             same(1)?;
             if from[0] != to {
-                return Err(format!("it puts {} to {to}", from[0]));
+                return Err(Defect::Types);
             }
             Ok(BoundOp::Accumulate(op))
         }
         AtomOp::Select => {
             same(3)?;
             if from[0] != Scalar::Bool || from[1] != from[2] || from[1] != to {
-                return Err("it chooses between values of one type by a bool".to_owned());
+                return Err(Defect::Types);
             }
             Ok(BoundOp::Select)
         }
@@ -311,7 +335,7 @@ fn bound_op(
             same(1)?;
             match (from[0], to) {
                 (Scalar::F32, Scalar::Tf32) => Ok(BoundOp::Tf32Away),
-                (from, _) => Err(format!("ties of {from} to {to} away from zero are not known")),
+                (from, to) => Err(Defect::Ties(from, to)),
             }
         }
         AtomOp::Unary(op) => same(1).map(|()| BoundOp::Unary(op, from[0], to)),
@@ -321,83 +345,56 @@ fn bound_op(
             _ => same(2).map(|()| BoundOp::Binary(op, from[0], to)),
         },
         AtomOp::Init => Ok(BoundOp::Init(to)),
-        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => {
-            Err("it implements no spec".to_owned())
-        }
+        AtomOp::Sync(_) | AtomOp::Barrier(_) | AtomOp::Elect => Err(Defect::NoSpec),
         AtomOp::MatMul { l, m, n, k } => {
             let [l, m, n, k] = [l, m, n, k].map(|x| x.max(0) as usize);
             let (&[a, b], true) = (&from[..], reads.len() == 2) else {
-                return Err("it multiplies two tensors".to_owned());
+                return Err(Defect::Tiles);
             };
             let fit = places(&reads[0]) == l * m * k && places(&reads[1]) == l * k * n;
             if !fit || written != l * m * n {
-                return Err("its tiles are not A[m,k], B[k,n], D[m,n]".to_owned());
+                return Err(Defect::Tiles);
             }
             Ok(BoundOp::MatMul { extents: [l, m, n, k], from: [a, b], to })
         }
         AtomOp::Reduction(op) => match (&from[..], written) {
             ([from], 1) if *from == to => Ok(BoundOp::Reduction(op, to)),
-            _ => Err("it reduces its tile to one element of the same type".to_owned()),
+            _ => Err(Defect::Reduction),
         },
         AtomOp::Shfl(op) => {
             same(1)?;
-            let lane = cx.lane.ok_or("its lane is not a constant")?;
+            let lane = cx.lane.ok_or(Defect::Lane)?;
             let per_unit = atom.operands[0].elem.scalars_per_unit(to).unwrap_or(1);
             let (n_lanes, per_unit) = (atom.group.max(1) as usize, per_unit.max(1) as usize);
             if !written.is_multiple_of(n_lanes * per_unit) {
-                return Err("its tile is not one value a lane".to_owned());
+                return Err(Defect::Lanes);
             }
             Ok(BoundOp::Shuffle { op, lane, n_lanes, per_unit })
         }
     }
 }
 
-/// The slots of one operand; an error says what does not fit.
+/// The slots of one operand.
 fn bind_operand(
     operand: &AtomOperand,
     source: Source,
-    cx: &Operands<'_>,
+    views: &[View],
     group: usize,
-) -> Result<BoundOperand, String> {
+) -> Result<BoundOperand, Defect> {
     let view = match source {
-        Source::View(v) => &cx.views[v],
-        Source::Number(_) if operand.access == OperandAccess::Read => {
+        Source::View(v) => &views[v],
+        Source::Number(_) => {
             let (reads, writes) = (Vec::new(), Vec::new());
-            return Ok(BoundOperand {
-                source,
-                reads,
-                writes,
-                align: 1,
-                bytes: 0,
-                described: false,
-            });
+            let described = false;
+            return Ok(BoundOperand { source, reads, writes, align: 1, bytes: 0, described });
         }
-        Source::Number(_) => return Err("is written and cannot be a literal".to_owned()),
     };
-    if cx.program.tensors[view.tensor].map.is_some() {
-        return Err("is a box of a tensor map".to_owned());
-    }
-    if cx.program.tensors[view.tensor].peer.is_some() {
-        return Err("lies in another block's shared memory".to_owned());
-    }
-    let memory = match view.space {
-        Space::Global(_) => Memory::Gl,
-        Space::Shared(_) => Memory::Sh,
-        Space::Registers(_) => Memory::Rf,
-        Space::Gathered(_) => Memory::Gl,
-        Space::Index => Memory::Ix,
-        Space::Param(_) => Memory::Pm,
-    };
-    if !operand.allows(memory) {
-        let may: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
-        return Err(format!("lies in {memory}, it may lie in {}", may.join(", ")));
-    }
-    let Some(per_unit) = operand.elem.scalars_per_unit(view.scalar) else {
-        return Err(format!("consists of {}, the atom takes {}", view.scalar, operand.elem));
-    };
+    let in_registers = matches!(view.space, Space::Registers(_));
+    let per_unit = operand.elem.scalars_per_unit(view.scalar).unwrap_or(1);
+    let layout = Defect::Layout(operand.name);
     let (t_mode, v_mode) = match (operand.tv.mode(0), operand.tv.mode(1)) {
         (Ok(t), Ok(v)) if operand.tv.rank() == 2 => (t, v),
-        _ => return Err("has no thread-value layout of two modes".to_owned()),
+        _ => return Err(layout),
     };
     let (n_threads, n_values, n_units) = (t_mode.size(), v_mode.size(), operand.tile_size());
     let wanted = n_values.saturating_mul(per_unit);
@@ -406,26 +403,11 @@ fn bind_operand(
         && wanted <= i64::from(u16::MAX)
         && (1..=1024).contains(&n_threads);
     if !fits_limits || n_threads != group as i64 {
-        return Err(format!("is spread over {n_threads} threads of {group}"));
-    }
-    let part = |d: &carbyne_ir::program::Dist| !d.ops.is_empty();
-    if cx.program.tensors[view.tensor].dist.as_ref().is_some_and(part) {
-        return Err("is a part of a tensor that is spread over threads".to_owned());
-    }
-    let held = match view.dist {
-        None => view.size,
-        Some(d) => cx.dists[d].by_thread.first().map_or(0, |(_, regs)| regs.len() as i64),
-    };
-    if held != wanted {
-        return Err(format!("holds {held} elements a thread, the atom takes {wanted}"));
+        return Err(layout);
     }
     let described = operand.matrix_rule().is_some();
-    if described {
-        descriptor::of_operand(cx.program, view.tensor, operand)
-            .map_err(|why| format!("has no descriptor: {why}"))?;
-    }
     // In memory, of several threads that name one element the first alone writes it.
-    let copies = memory == Memory::Rf;
+    let copies = in_registers;
     let mut reads: Vec<Option<Slot>> = vec![None; (n_units * per_unit) as usize];
     let mut writes = Vec::new();
     // A descriptor names the whole tile, for the first thread as for all.
@@ -433,7 +415,7 @@ fn bind_operand(
         for v in 0..n_values {
             let unit = t_mode.at(t).saturating_add(v_mode.at(v));
             if !(0..n_units).contains(&unit) {
-                return Err(format!("names unit {unit} of a tile of {n_units}"));
+                return Err(Defect::Outside { operand: operand.name, unit, of: n_units });
             }
             for j in 0..per_unit {
                 let slot = Slot { lane: t as u16, element: (v * per_unit + j) as u16 };
@@ -446,50 +428,10 @@ fn bind_operand(
         }
     }
     let all: Option<Vec<Slot>> = reads.into_iter().collect();
-    let reads = all.ok_or("leaves part of its tile to no thread")?;
-    if let Some(d) = view.dist {
-        spread_alike(&cx.dists[d], t_mode.size(), &writes)?;
-    }
-    let bits = view.scalar.bits();
-    let align = if memory == Memory::Rf { 1 } else { operand.align };
-    if align > 1 && !described {
-        contiguous(view, align * 8 / bits, cx.program.buffer_of(view.tensor), align)?;
-    }
+    let reads = all.ok_or(Defect::Untouched(operand.name))?;
+    let align = if in_registers { 1 } else { operand.align };
     let writes = if operand.access == OperandAccess::Read { Vec::new() } else { writes };
     let reads = if operand.access == OperandAccess::Write { Vec::new() } else { reads };
-    let bytes = (wanted * bits + 7) / 8;
+    let bytes = (wanted * view.scalar.bits() + 7) / 8;
     Ok(BoundOperand { source, reads, writes, align, bytes, described })
-}
-
-/// A distributed operand must be spread as the atom spreads its tile.
-fn spread_alike(dist: &super::Dist, group: i64, slots: &[(Slot, u32)]) -> Result<(), String> {
-    for (slot, place) in slots {
-        let thread = dist.by_thread.get(usize::from(slot.lane));
-        if thread.and_then(|(_, regs)| regs.get(usize::from(slot.element))) != Some(place) {
-            return Err("is spread over threads in another way than the atom states".to_owned());
-        }
-    }
-    match dist.by_thread.len() as i64 == group {
-        true => Ok(()),
-        false => Err(format!("is spread over {} threads of {group}", dist.by_thread.len())),
-    }
-}
-
-/// Checks that what one thread accesses at once is a contiguous vector.
-fn contiguous(view: &View, vector: i64, buffer: &Buffer, align: i64) -> Result<(), String> {
-    let vector = vector.max(1) as usize;
-    for e in 0..view.size as usize {
-        let first = e - e % vector;
-        if view.element(e) != view.element(first).saturating_add((e - first) as i64) {
-            return Err(format!(
-                "is accessed {align} bytes at a time, and they are not contiguous"
-            ));
-        }
-    }
-    match buffer.swizzle {
-        Some(s) if !s.is_none() && vector > 1 && 1i64 << s.base() < align => {
-            Err(format!("is accessed {align} bytes at a time, and swizzle {s} takes them apart"))
-        }
-        _ => Ok(()),
-    }
 }

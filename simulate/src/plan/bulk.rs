@@ -1,14 +1,14 @@
 //! Bulk copies bound to a leaf's operands.
 
 use super::lower::{Lowering, unknown};
-use super::{Checked, Site, Source};
+use super::{Checked, Source};
 use crate::index::Index;
-use carbyne_atoms::bulk::bulk_copy;
+use carbyne_atoms::bulk::BulkCopy;
 use carbyne_atoms::{Atom, AtomOp};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
-use carbyne_ir::program::SpecId;
+use carbyne_ir::span::Span;
 
 /// A copy of all that the operands hold, by one thread.
 pub(crate) struct BoundBulk {
@@ -39,42 +39,30 @@ pub(crate) struct BoxPlace {
 }
 
 impl Lowering<'_, '_> {
-    /// Binds a bulk atom.
+    /// Places what a bulk atom copies.
     ///
     /// # Errors
-    /// `D0302`, saying in what the atom and the spec differ.
+    /// `D0302` for operands of different sizes; a symbol without a value.
     pub(super) fn bulk(
         &mut self,
-        id: SpecId,
         atom: &Atom,
-        site: Site,
+        copy: BulkCopy,
+        span: Span,
         inputs: &[Source],
         outputs: &[usize],
     ) -> Checked<BoundBulk> {
         let program = self.kernel.program;
-        let spec = &program.specs[id];
-        let refuse = |label: String, help: String| {
-            Box::new(
-                Diagnostic::new(
-                    Code::AtomMismatch,
-                    site.span,
-                    format!("`{}` does not implement the spec", atom.name),
-                )
-                .label(label)
-                .help(help),
-            )
+        let sides = match (inputs, outputs) {
+            (&[Source::View(source)], &[target]) => Some((source, target)),
+            _ => None,
         };
-        let (&[Source::View(source)], &[target], true) =
-            (inputs, outputs, atom.op.spec_kind() == Some(spec.kind))
-        else {
-            let label = format!("it computes {}, the spec is {}", atom.op, spec.kind);
-            return Err(refuse(label, "choose another atom".to_owned()));
+        let views = &self.kernel.views;
+        let same = |(source, target): &(usize, usize)| views[*source].size == views[*target].size;
+        let Some((source, target)) = sides.filter(same) else {
+            let message = format!("`{}` copies one tensor to another of its size", atom.name);
+            let d = Diagnostic::new(Code::AtomMismatch, span, message);
+            return Err(Box::new(d.help("give source and target one shape")));
         };
-        let copy = bulk_copy(program, spec, atom).map_err(|m| refuse(m.to_string(), m.help()))?;
-        if self.kernel.views[source].size != self.kernel.views[target].size {
-            let label = "source and target hold different numbers of elements".to_owned();
-            return Err(refuse(label, "give them one shape".to_owned()));
-        }
         let boxed = match copy.boxed {
             None => None,
             Some((id, mut at)) => {
@@ -84,17 +72,16 @@ impl Lowering<'_, '_> {
                     at.reverse();
                     extents.reverse();
                 }
-                let at =
-                    at.into_iter().map(|d| self.index(d, site.span)).collect::<Checked<_>>()?;
+                let at = at.into_iter().map(|d| self.index(d, span)).collect::<Checked<_>>()?;
                 let known =
-                    |d: Dim| self.vars.constant(d).map_err(|e| unknown(site.span, "an extent", &e));
+                    |d: Dim| self.vars.constant(d).map_err(|e| unknown(span, "an extent", &e));
                 let extents = extents.into_iter().map(known).collect::<Checked<_>>()?;
                 let of_source = program.tensors[copy.source].map.is_some();
                 Some(BoxPlace { of_source, at, extents })
             }
         };
-        let bar = copy.bar.map(|t| self.view(t, site.span)).transpose()?;
-        let mask = copy.mask.map(|m| self.index(m, site.span)).transpose()?;
+        let bar = copy.bar.map(|t| self.view(t, span)).transpose()?;
+        let mask = copy.mask.map(|m| self.index(m, span)).transpose()?;
         let adds = match atom.op {
             AtomOp::Accumulate(op) => Some(op),
             _ => None,

@@ -1,6 +1,6 @@
 //! From a kernel of the program to a [`Kernel`] ready to run.
 
-use super::atom::Operands;
+use super::atom::{Given, Operands};
 use super::{
     BoundAtom, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
     SharedPlan, Site, Source, Space, ThreadTensor,
@@ -9,8 +9,8 @@ use crate::denote::{Chain, Input, Meaning, Shape, Step, StepOp};
 use crate::index::{Compare, Index, Variables};
 use crate::num::{decode, encode};
 use crate::state::RegisterPool;
-use carbyne_atoms::threads::{ThreadsMismatch, executed_by};
-use carbyne_atoms::{AtomTable, ErrorBound, Extent};
+use carbyne_atoms::bind::{self, Mismatch};
+use carbyne_atoms::{AtomTable, ErrorBound};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
@@ -302,7 +302,7 @@ impl Lowering<'_, '_> {
                 self.kernel.globals[i].written = true;
             }
         }
-        let how = self.how(id, site, threads, &inputs, &outputs)?;
+        let how = self.how(id, threads, &inputs, &outputs)?;
         let spread = |v: usize| self.kernel.views[v].dist.is_some();
         let alone = self.kernel.thread_tensors[threads].group_size() == 1
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
@@ -317,52 +317,35 @@ impl Lowering<'_, '_> {
     fn how(
         &mut self,
         id: SpecId,
-        site: u32,
         threads: usize,
         inputs: &[Source],
         outputs: &[usize],
     ) -> Checked<How> {
         let spec = &self.kernel.program.specs[id];
         if let Some(name) = &spec.atom {
-            let Some(atom) = self.atoms.get(name) else {
-                let d = Diagnostic::new(
-                    Code::UnknownAtom,
-                    spec.span,
-                    format!("{} has no atom `{name}`", self.atoms.arch),
-                );
-                return Err(Box::new(d.help(self.atoms.instead_of(name))));
-            };
-            executed_by(self.kernel.program, spec, atom).map_err(
-                |ThreadsMismatch { want, found }| {
-                    Box::new(
-                        Diagnostic::new(
-                            Code::AtomMismatch,
-                            spec.span,
-                            format!("`{}` does not implement this {}", atom.name, spec.kind),
-                        )
-                        .label(format!("needs {want}, found {found}"))
-                        .help(format!(
-                            "run the spec on {want}; a pin for a whole tile is taken by the solver: pass \
-                             `--arch`"
-                        )),
-                    )
-                },
-            )?;
-            if atom.extent != Extent::Tile {
-                let site = self.kernel.sites[site as usize];
-                return self.bulk(id, atom, site, inputs, outputs).map(How::Bulk);
+            let atom = self.atoms.find(name).map_err(|e| Box::new(e.diagnostic(spec.span)))?;
+            let given = Given { program: self.kernel.program, vars: &self.vars };
+            let bound = bind::bind_with(self.kernel.program, id, atom, &given);
+            let bound = bound.map_err(|m| {
+                let d = bind::not_by(self.kernel.program, id, atom.name, &m);
+                Box::new(match m {
+                    Mismatch::Threads { .. } => d.help(format!(
+                        "{}; a pin for a whole tile is taken by the solver: pass `--arch`",
+                        m.help()
+                    )),
+                    _ => d,
+                })
+            })?;
+            if let Some(copy) = bound.bulk {
+                return self.bulk(atom, copy, spec.span, inputs, outputs).map(How::Bulk);
             }
-            let valid = spec.valid.map(|v| self.index(v, spec.span)).transpose()?;
             let operands = Operands {
-                valid,
-                bulk: spec.bar.is_some() || spec.multicast.is_some() || spec.cache != atom.cache,
+                valid: spec.valid.map(|v| self.index(v, spec.span)).transpose()?,
                 inputs,
                 outputs,
                 views: &self.kernel.views,
-                dists: &self.kernel.dists,
                 lane: spec.lane(),
-                program: self.kernel.program,
-                site: self.kernel.sites[site as usize],
+                span: spec.span,
             };
             let bound = BoundAtom::new(atom, spec.kind, &operands)?;
             self.kernel.has_flights |= bound.in_flight;

@@ -265,9 +265,6 @@ impl Lowering<'_, '_> {
 
 /// How many of so many threads share so many elements evenly, and the elements of each.
 fn shares(size: i64, threads: usize) -> (i64, i64) {
-    let (mut a, mut b) = (size.max(1), threads.max(1) as i64);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    (a, size.max(1) / a)
+    let holders = num_integer::gcd(size.max(1), threads.max(1) as i64);
+    (holders, size.max(1) / holders)
 }

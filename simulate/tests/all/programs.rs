@@ -480,7 +480,11 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
     good(&text.replace("(3,1)", "(4,1)"), &Options::default());
     // Elements that a vector access cannot reach.
     let e = bad(&text.replace("(3,1)", "(1,32)"), Code::AtomMismatch);
-    assert!(e.label.contains("operand S is accessed 8 bytes at a time"), "{}", e.label);
+    assert!(
+        e.label.contains("values of operand S are runs of 2 consecutive elements"),
+        "{}",
+        e.label
+    );
 }
 
 #[test]

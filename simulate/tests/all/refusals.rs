@@ -47,14 +47,10 @@ fn groups_without_common_operands_have_no_meaning() {
 #[test]
 fn atoms_must_fit() {
     for (atom, code, label) in [
-        ("ld.shared.b32", Code::AtomMismatch, "operand S lies in GL, it may lie in SH"),
-        (
-            "ld.global.b64",
-            Code::AtomMismatch,
-            "operand S holds 1 elements a thread, the atom takes 2",
-        ),
-        ("fma.f32", Code::AtomMismatch, "it computes MatMul"),
-        ("ldmatrix.x4.b16", Code::AtomMismatch, "needs groups of 32 threads"),
+        ("ld.shared.b32", Code::AtomMismatch, "operand S lies in SH, found GL"),
+        ("ld.global.b64", Code::AtomMismatch, "operand S has 2 values a thread, found 1"),
+        ("fma.f32", Code::AtomMismatch, "computes MatMul"),
+        ("ldmatrix.x4.b16", Code::AtomMismatch, "operand S is b16, found f32"),
         ("ld.golbal.b32", Code::UnknownAtom, ""),
     ] {
         let text = kernel(&format!(

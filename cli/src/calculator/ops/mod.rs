@@ -207,24 +207,9 @@ pub(super) fn nearest<'a>(name: &str, bound: impl Iterator<Item = &'a String>) -
     let own = all().flat_map(|op| std::iter::once(op.name).chain(op.aliases.iter().copied()));
     let (near, steps) = own
         .chain(bound.map(String::as_str))
-        .map(|known| (known, distance(name, known)))
+        .map(|known| (known, strsim::levenshtein(name, known)))
         .min_by_key(|(_, steps)| *steps)?;
     (steps <= 1 + name.len() / 4 && steps < name.len().min(near.len())).then_some(near)
-}
-
-/// Insertions, deletions and replacements of bytes that lead from one name to the other. Names are short.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -248,11 +248,10 @@ impl Resolver {
                 .help("name it among the inputs of the spec"),
             );
         }
-        let mut near: Vec<&String> =
-            c.names.keys().filter(|n| super::scope::distance(n, &name.text) <= 2).collect();
-        near.sort_by_key(|n| (super::scope::distance(n, &name.text), n.as_str()));
+        let steps = |n: &String| strsim::levenshtein(n, &name.text);
+        let near = c.names.keys().map(|n| (steps(n), n)).filter(|(d, _)| *d <= 2).min();
         let mut d = self.unknown(Sigil::Data, &name.text, name.span);
-        if let Some(near) = near.first() {
+        if let Some((_, near)) = near {
             d.help = Some(format!("did you mean `%{near}`?"));
         }
         Err(d)

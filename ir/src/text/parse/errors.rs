@@ -73,28 +73,11 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     if word.len() > 32 {
         return None;
     }
-    let near = known.map(|k| (distance(word, k), k)).min_by_key(|(d, _)| *d)?;
+    // Letters to insert, delete, replace or swap with the next.
+    let word = word.to_ascii_lowercase();
+    let steps = |k: &str| strsim::osa_distance(&word, &k.to_ascii_lowercase());
+    let near = known.map(|k| (steps(k), k)).min_by_key(|(d, _)| *d)?;
     (near.0 <= 2 && 2 * near.0 < word.len()).then_some(near.1)
-}
-
-/// The number of letters to insert, delete, replace or swap with the next.
-fn distance(a: &str, b: &str) -> usize {
-    let fold = |s: &str| s.chars().map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
-    let (a, b) = (fold(a), fold(b));
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let replaced = rows[i][j] + usize::from(x != y);
-            let mut best = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                best = best.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 /// Words that begin a statement.

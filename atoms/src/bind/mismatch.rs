@@ -1,7 +1,9 @@
 //! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
 
-use carbyne_atoms::bulk::BulkMismatch;
-use carbyne_atoms::{AtomOperand, DescriptorMismatch};
+use crate::bulk::BulkMismatch;
+use crate::descriptor::DescriptorMismatch;
+use crate::operand::{AtomOperand, places};
+use crate::threads::ThreadsMismatch;
 use std::fmt;
 
 /// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
@@ -12,6 +14,13 @@ pub enum Mismatch {
     Op {
         /// What the row computes.
         want: String,
+    },
+    /// It has another number of operands.
+    Arity {
+        /// How many the row reads and writes.
+        want: (usize, usize),
+        /// How many the spec reads and writes.
+        found: (usize, usize),
     },
     /// An operand has another scalar type.
     Scalar {
@@ -33,7 +42,8 @@ pub enum Mismatch {
         /// Where the tensor lies.
         found: String,
     },
-    /// An operand is read from memory by the row, and what decomposes MatMuls brings it to registers.
+    /// An operand is read from memory by the row, and what decomposes MatMuls brings it to registers. Not
+    /// found by [`super::bind`], which asks for no body.
     FromMemory {
         /// The row's operand.
         operand: &'static str,
@@ -97,7 +107,8 @@ pub enum Mismatch {
     },
     /// It moves another amount, or completes otherwise.
     Bulk(BulkMismatch),
-    /// Elements would end in other places than the enclosing Move says.
+    /// Elements would end in other places than the enclosing Move says. Not found by [`super::bind`], which
+    /// looks at no other spec.
     Relation {
         /// What goes wrong first.
         detail: String,
@@ -108,9 +119,8 @@ pub enum Mismatch {
 
 impl Mismatch {
     /// Of a row that reads this operand from memory.
-    pub(crate) fn from_memory(operand: &AtomOperand) -> Self {
-        let want: Vec<&str> = operand.memory.iter().map(|m| m.as_str()).collect();
-        Mismatch::FromMemory { operand: operand.name, want: want.join(" or ") }
+    pub fn from_memory(operand: &AtomOperand) -> Self {
+        Mismatch::FromMemory { operand: operand.name, want: places(operand.memory) }
     }
 
     /// Larger came nearer.
@@ -126,7 +136,7 @@ impl Mismatch {
 
     fn rank(&self) -> u32 {
         match self {
-            Mismatch::Op { .. } => 0,
+            Mismatch::Op { .. } | Mismatch::Arity { .. } => 0,
             Mismatch::Scalar { .. } => 1,
             Mismatch::Memory { .. } | Mismatch::FromMemory { .. } => 2,
             Mismatch::Threads { .. } => 3,
@@ -142,6 +152,9 @@ impl Mismatch {
     pub fn help(&self) -> String {
         match self {
             Mismatch::Op { want } => format!("write the spec as {want}"),
+            Mismatch::Arity { want: (reads, writes), .. } => {
+                format!("give it {reads} inputs and {writes} outputs")
+            }
             Mismatch::Scalar { operand, want, .. } => {
                 format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
             }
@@ -185,6 +198,11 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mismatch::Op { want } => write!(f, "computes {want}"),
+            Mismatch::Arity { want, found } => write!(
+                f,
+                "reads {} and writes {} operands, found {} and {}",
+                want.0, want.1, found.0, found.1
+            ),
             Mismatch::Scalar { operand, want, found, .. } => {
                 write!(f, "operand {operand} is {want}, found {found}")
             }
@@ -217,5 +235,19 @@ impl fmt::Display for Mismatch {
             Mismatch::Relation { detail } => f.write_str(detail),
             Mismatch::Accumulates => f.write_str("adds to its output and never sets it"),
         }
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl From<ThreadsMismatch> for Mismatch {
+    fn from(ThreadsMismatch { want, found }: ThreadsMismatch) -> Self {
+        Mismatch::Threads { want, found }
+    }
+}
+
+impl From<BulkMismatch> for Mismatch {
+    fn from(mismatch: BulkMismatch) -> Self {
+        Mismatch::Bulk(mismatch)
     }
 }

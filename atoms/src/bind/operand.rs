@@ -1,0 +1,131 @@
+//! What is demanded of the values of one operand: how many, in which order, where.
+
+use super::{Facts, Mismatch, aligned};
+use crate::atom::Atom;
+use crate::descriptor;
+use crate::operand::AtomOperand;
+use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, Spec, TensorId};
+use carbyne_ir::scalar::Memory;
+
+/// Scalars that one thread gives to the operand.
+fn n_scalars(p: &Program, t: TensorId, operand: &AtomOperand) -> i64 {
+    let per_unit = operand.elem.scalars_per_unit(p.scalar_of(t)).unwrap_or(1);
+    operand.n_values().saturating_mul(per_unit)
+}
+
+/// A thread has as many values as the atom takes of it, in a tensor of its own.
+pub(super) fn values(
+    p: &Program,
+    t: TensorId,
+    operand: &AtomOperand,
+    facts: &impl Facts,
+) -> Result<(), Mismatch> {
+    let want = n_scalars(p, t, operand);
+    let size = facts.layout(t).size_in(&p.arena).ok();
+    let found = size.and_then(Dim::as_const).unwrap_or(-1);
+    let private = p.tensors[t].dist.is_none();
+    match want == found && private {
+        true => Ok(()),
+        false => Err(Mismatch::Values { operand: operand.name, want, found }),
+    }
+}
+
+/// Values that an access covers together follow one another.
+pub(super) fn order(
+    p: &Program,
+    t: TensorId,
+    operand: &AtomOperand,
+    facts: &impl Facts,
+) -> Result<(), Mismatch> {
+    let memory = p.buffer_of(t).memory.unwrap_or(Memory::Gl);
+    let n = n_scalars(p, t, operand);
+    let run = operand.side_by_side(memory, p.scalar_of(t), n);
+    if run <= 1 {
+        return Ok(());
+    }
+    let layout = facts.layout(t);
+    let wrong = |found: String| Mismatch::Order {
+        operand: operand.name,
+        want: format!("runs of {run} consecutive elements, `{run}:1`"),
+        found,
+    };
+    let places = places(p, &layout, n).ok_or_else(|| wrong(shown(p, &layout)))?;
+    let runs = || places.chunks(run as usize);
+    if runs().any(|run| (run[0]..).zip(run).any(|(want, at)| want != *at)) {
+        return Err(wrong(shown(p, &layout)));
+    }
+    // In registers a run also starts where a register of that width starts.
+    let starts = runs().all(|r| r[0] % run == 0) && facts.divisor(t) % run == 0;
+    if memory == Memory::Rf && !starts {
+        return Err(wrong(format!("{}, not starting at a multiple of {run}", shown(p, &layout))));
+    }
+    Ok(())
+}
+
+fn shown(p: &Program, layout: &Layout<Dim>) -> String {
+    layout.to_fixed().map_or_else(|| layout.display_in(&p.arena), |fixed| fixed.to_string())
+}
+
+/// Where the first `n` elements lie from where the tensor begins; none where that is not known.
+fn places(p: &Program, layout: &Layout<Dim>, n: i64) -> Option<Vec<i64>> {
+    if let Some(fixed) = layout.to_fixed() {
+        return Some((0..n).map(|i| fixed.at(i)).collect());
+    }
+    (0..n).map(|i| layout.at_in(&p.arena, Dim::Const(i)).ok()?.as_const()).collect()
+}
+
+/// The first address of a thread is aligned as the atom demands, and a swizzle keeps together what it covers.
+pub(super) fn alignment(
+    p: &Program,
+    t: TensorId,
+    operand: &AtomOperand,
+    facts: &impl Facts,
+) -> Result<(), Mismatch> {
+    let buffer = p.buffer_of(t);
+    if operand.align <= 1 || buffer.memory == Some(Memory::Rf) {
+        return Ok(());
+    }
+    let offset = match facts.divisor(t) {
+        0 => operand.align, // Offset zero is aligned to anything.
+        d => power_of_two(d.saturating_mul(buffer.scalar.bits()) / 8),
+    };
+    let mut found = offset.min(buffer.align);
+    if let Some(swizzle) = buffer.swizzle {
+        found = found.min(1 << swizzle.base().min(30));
+    }
+    aligned(found, operand)
+}
+
+/// A descriptor names the operand, the same one for every thread of a group.
+pub(super) fn described(
+    p: &Program,
+    spec: &Spec,
+    t: TensorId,
+    operand: &AtomOperand,
+    atom: &Atom,
+) -> Result<(), Mismatch> {
+    descriptor::of_operand(p, t, operand)
+        .map_err(|why| Mismatch::Descriptor { operand: operand.name, why })?;
+    // Evaluated with loops and blocks at their first values; the simulator looks at all of them.
+    let offset = p.tensors[t].offset;
+    let Some(threads) = spec.exec.map(|e| &p.threads[e.threads]) else { return Ok(()) };
+    let (Dim::Const(first), Some(layout)) = (threads.offset, threads.concat().to_fixed()) else {
+        return Ok(());
+    };
+    for i in 0..layout.size() {
+        let thread = first + layout.at(i);
+        let of = |thread| p.first_value(offset, thread);
+        if of(thread) != of(thread - thread % atom.group) {
+            let thread = thread % atom.group;
+            return Err(Mismatch::Uniform { operand: operand.name, thread });
+        }
+    }
+    Ok(())
+}
+
+/// The largest power of two that divides `n`.
+fn power_of_two(n: i64) -> i64 {
+    if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
+}

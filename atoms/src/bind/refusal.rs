@@ -1,0 +1,88 @@
+//! The errors for leaves that no atom implements, or not the one that they name.
+
+use super::Mismatch;
+use crate::table::AtomTable;
+use crate::threads::executors;
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId, show_levels};
+use carbyne_ir::scalar::Memory;
+
+/// The error for a leaf that no atom implements: the two nearest, and what would fix the nearest.
+pub fn no_atom(
+    p: &Program,
+    id: SpecId,
+    table: &AtomTable,
+    rejected: &[(&'static str, Mismatch)],
+) -> Diagnostic {
+    let spec = &p.specs[id];
+    let mut sorted: Vec<&(&'static str, Mismatch)> = rejected.iter().collect();
+    sorted.sort_by_key(|(_, m)| std::cmp::Reverse(m.nearness()));
+    let message = format!("no {} atom implements this {}", table.arch, spec.kind);
+    let mut d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
+    for (name, mismatch) in sorted.iter().take(2) {
+        d = d.note(format!("`{name}` rejected: {mismatch}"));
+    }
+    if let Some(t) = not_spread(p, spec) {
+        let name = p.tensor_name(t);
+        return d.help(format!(
+            "write `{{?}}` behind the `RF` of {name}, and the threads share it; without it each has all of it"
+        ));
+    }
+    match sorted.first() {
+        Some((_, nearest)) => d.help(nearest.help()),
+        None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
+    }
+}
+
+/// The error for a leaf that the atom which it names does not implement.
+pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
+    let spec = &p.specs[id];
+    let message = format!("`{atom}` does not implement this {}", spec.kind);
+    let help = match m {
+        Mismatch::Op { .. } => {
+            format!("name one of {}: `carbyne atoms --spec {}` lists them", spec.kind, spec.kind)
+        }
+        m => m.help(),
+    };
+    Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(help)
+}
+
+/// A register tensor of each thread for itself, in an operation of several threads on whole tensors.
+fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
+    let threads = &p.threads[spec.exec?.threads];
+    let several = threads.each.is_none()
+        && threads.elect.is_none()
+        && threads.concat().to_fixed().is_some_and(|l| l.size() > 1);
+    let of_fragments = matches!(
+        spec.kind,
+        SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Shfl(_) | SpecKind::Generic
+    );
+    let own = |t: &TensorId| {
+        let buffer = p.buffer_of(*t);
+        // A view of one thread's part is meant so.
+        buffer.memory == Some(Memory::Rf) && p.tensors[buffer.tensor].dist.is_none()
+    };
+    let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+    tensors.find(own).filter(|_| several && !of_fragments)
+}
+
+/// `f16 GL [8] -> f16 SH [8], by each thread`
+fn describe(p: &Program, spec: &Spec) -> String {
+    let one = |t: TensorId| {
+        let b = p.buffer_of(t);
+        let memory = b.memory.map_or("", Memory::as_str);
+        format!("{} {memory} {}", b.scalar, show_levels(&p.arena, &p.tensors[t].levels))
+    };
+    let ins: Vec<String> = spec
+        .inputs
+        .iter()
+        .map(|o| match o {
+            Operand::Tensor(t) => one(*t),
+            Operand::Number(n) => n.to_string(),
+        })
+        .collect();
+    let outs: Vec<String> = spec.outputs.iter().map(|t| one(*t)).collect();
+    let who = spec.exec.map_or(String::new(), |e| format!(", by {}", executors(p, e.threads)));
+    format!("{} -> {}{who}", ins.join(", "), outs.join(", "))
+}
