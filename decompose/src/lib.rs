@@ -142,6 +142,10 @@ fn attempt(
         program = generated.checked(&planned)?;
         warnings.extend(more);
     }
+    if let Some(placed) = schedule::lifetime::apply(&planned, &program, table) {
+        planned = placed;
+        program = generated.checked(&planned)?;
+    }
     let mut solution = Solution::default();
     for round in 0.. {
         let mut errors = Diagnostics::default();

@@ -10,7 +10,7 @@ use super::storage::{Stored, Through};
 use crate::cpp::ast::{Binary, Expr, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomOperand;
-use carbyne_ir::expr::Dim;
+use carbyne_ir::expr::{Dim, Node};
 use carbyne_ir::program::{Gather, TensorId};
 use carbyne_ir::scalar::Memory;
 
@@ -133,10 +133,41 @@ impl Lowering<'_> {
             _ if s.swizzle.is_none() => self.index(index),
             _ => {
                 let (b, m, shift) = (s.swizzle.bits(), s.swizzle.base(), s.swizzle.shift());
-                self.helpers.insert(Helper::Swizzle);
-                let i = self.index(index)?;
-                Ok(Expr::call(format!("swizzle<{b}, {m}, {shift}>"), [i]))
+                // Whole periods stay what they are: outside they need not be computed anew for every element.
+                let (whole, rest) = self.periods(index, s.swizzle.period())?;
+                let within = match rest {
+                    Dim::Const(i) => Expr::Int(s.swizzle.apply(i)),
+                    Dim::Expr(_) => {
+                        self.helpers.insert(Helper::Swizzle);
+                        let i = self.index(rest)?;
+                        Expr::call(format!("swizzle<{b}, {m}, {shift}>"), [i])
+                    }
+                };
+                match whole {
+                    Dim::Const(0) => Ok(within),
+                    whole => Ok(self.index(whole)?.binary(Binary::Add, within)),
+                }
             }
+        }
+    }
+
+    /// An index as a multiple of the period and the rest.
+    fn periods(&self, index: Dim, period: i64) -> Fallible<(Dim, Dim)> {
+        let arena = &self.p.arena;
+        let Dim::Expr(id) = index else { return Ok((Dim::Const(0), index)) };
+        let Node::Linear { terms, constant } = arena.node(id) else {
+            return Ok((Dim::Const(0), index));
+        };
+        let mut whole = Dim::Const(constant - constant.rem_euclid(period));
+        for (term, factor) in terms.iter().filter(|(_, factor)| factor % period == 0) {
+            let own = arena.mul(Dim::Expr(*term), Dim::Const(*factor)).map_err(errors::layout)?;
+            whole = arena.add(whole, own).map_err(errors::layout)?;
+        }
+        let rest = arena.sub(index, whole).map_err(errors::layout)?;
+        // What is left alone says whether it may be negative.
+        match arena.range(rest).0 {
+            Some(0..) => Ok((whole, rest)),
+            _ => Ok((Dim::Const(0), index)),
         }
     }
 

@@ -13,6 +13,7 @@ use carbyne_ir::ast::SyncOp;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{StmtKind, TensorId};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Loops of so many iterations are looked at one by one.
 const FEW: i64 = 32;
@@ -45,11 +46,16 @@ pub(super) struct Dependence {
     pub(super) carried: Option<At>,
     /// Whether two iterations or more lie between them.
     pub(super) wraps: bool,
+    /// A loop around the second access alone whose first iteration does not depend.
+    pub(super) enters: Option<At>,
     /// Whether two threads touch one element.
     pub(super) threads: bool,
     /// Of an asynchronous access: iterations of both, which stand for all.
     pub(super) waits: Option<Vec<(Turns, Turns)>>,
 }
+
+/// Dependences by both accesses, the loop that carries them, and the one that they enter.
+type Pairs = BTreeMap<(At, At, Option<At>, Option<At>), Dependence>;
 
 /// Iterations of two accesses that stand for all, and whether conditions on them are told.
 struct Sample {
@@ -121,7 +127,7 @@ impl Dependences<'_, '_> {
 
     /// All dependences; none where there is too much to compare.
     pub(super) fn all(&mut self, accesses: &[Access]) -> Vec<Dependence> {
-        let mut out: BTreeMap<(At, At, Option<At>), Dependence> = BTreeMap::new();
+        let mut out = Pairs::new();
         // What touches one place together.
         let place = |a: &Access| match a.target {
             Target::Buffer(b) if !self.facts.shares(b) => Some(b),
@@ -159,12 +165,7 @@ impl Dependences<'_, '_> {
     }
 
     /// Adds how one access depends on an earlier one, in the same iterations and in others.
-    fn pair(
-        &mut self,
-        a: &Access,
-        b: &Access,
-        out: &mut BTreeMap<(At, At, Option<At>), Dependence>,
-    ) {
+    fn pair(&mut self, a: &Access, b: &Access, out: &mut Pairs) {
         let (from, to) = (self.tree.loops(a.at), self.tree.loops(b.at));
         let common: Vec<At> =
             from.iter().zip(&to).take_while(|(x, y)| x == y).map(|(x, _)| *x).collect();
@@ -183,18 +184,19 @@ impl Dependences<'_, '_> {
             if ordered && !a.asynchronous {
                 continue;
             }
-            let Some(mut new) = self.dependence(a, b, carried, &common) else { continue };
-            new.threads &= !ordered;
-            match out.entry((new.from, new.to, carried)) {
-                std::collections::btree_map::Entry::Vacant(e) => drop(e.insert(new)),
-                std::collections::btree_map::Entry::Occupied(mut e) => {
-                    let known = e.get_mut();
-                    known.wraps &= new.wraps;
-                    known.threads |= new.threads;
-                    match (&mut known.waits, new.waits) {
-                        (Some(all), Some(more)) => all.extend(more),
-                        (all @ None, more) => *all = more,
-                        (Some(_), None) => {}
+            for mut new in self.dependence(a, b, carried, &common) {
+                new.threads &= !ordered;
+                match out.entry((new.from, new.to, carried, new.enters)) {
+                    Entry::Vacant(e) => drop(e.insert(new)),
+                    Entry::Occupied(mut e) => {
+                        let known = e.get_mut();
+                        known.wraps &= new.wraps;
+                        known.threads |= new.threads;
+                        match (&mut known.waits, new.waits) {
+                            (Some(all), Some(more)) => all.extend(more),
+                            (all @ None, more) => *all = more,
+                            (Some(_), None) => {}
+                        }
                     }
                 }
             }
@@ -222,19 +224,23 @@ impl Dependences<'_, '_> {
         }
     }
 
+    /// How the second access depends on the first; apart, where it does in the first iteration of a loop around it alone
+    /// and where it does in later ones.
     fn dependence(
         &mut self,
         a: &Access,
         b: &Access,
         carried: Option<At>,
         common: &[At],
-    ) -> Option<Dependence> {
+    ) -> Vec<Dependence> {
         let known = a.target == b.target && a.tensor.is_some() && b.tensor.is_some();
-        let mut out = Dependence {
+        let own = self.tree.loops(b.at).get(common.len()).copied();
+        let new = |enters: Option<At>| Dependence {
             from: a.at,
             to: b.at,
             carried,
-            wraps: true,
+            wraps: carried.is_some(),
+            enters,
             threads: false,
             waits: a.asynchronous.then(Vec::new),
         };
@@ -242,15 +248,19 @@ impl Dependences<'_, '_> {
             Some(sample) => (sample, true),
             None => (self.nearest(a, b, carried), false),
         };
-        let mut any = false;
+        let (mut first, mut later): (Option<Dependence>, Option<Dependence>) = (None, None);
         let at = |turns: &Turns| carried.and_then(|l| turns.get(&l).copied()).unwrap_or(0);
         for (x, y) in sample.pairs {
-            let relation =
-                if known { self.relate(a, b, (&x, &y), &sample.exact) } else { Relation::ALL };
+            let relation = match known {
+                true => self.relate(a, b, (&x, &y), &sample.exact),
+                false => Relation::ALL,
+            };
             if relation == Relation::NONE || !relation.threads && !a.asynchronous {
                 continue;
             }
-            any = true;
+            let enters = own.filter(|l| y.get(l).is_some_and(|turn| *turn > 0));
+            let out = if enters.is_some() { &mut later } else { &mut first };
+            let out = out.get_or_insert_with(|| new(enters));
             out.threads |= relation.threads;
             out.wraps &= at(&y) - at(&x) >= 2;
             if let Some(waits) = &mut out.waits {
@@ -259,14 +269,13 @@ impl Dependences<'_, '_> {
         }
         if sample.more {
             // They may meet at a greater distance than any of these.
-            any = true;
+            let out = first.get_or_insert_with(|| new(None));
             out.threads = true;
             if let Some(waits) = &mut out.waits {
                 waits.extend(self.nearest(a, b, carried).pairs);
             }
         }
-        out.wraps &= carried.is_some();
-        any.then_some(out)
+        first.into_iter().chain(later).collect()
     }
 
     fn relate(

@@ -1,7 +1,8 @@
 //! Between the text of tiles and the search: when what happens may happen.
 //!
 //! A text says what happens, in order. [`pipeline`] writes loops with `stages=` as loops in which copies of later
-//! iterations run ahead, through rings of buffers; the meaning stays that of the order. Once instructions and layouts
+//! iterations run ahead, through rings of buffers, and [`lifetime`] lets buffers that are used one after the other share
+//! their place; the meaning stays that of the order. Once instructions and layouts
 //! are known, [`order`] derives from dependences what must stand between accesses.
 //!
 //! The model of a body: [`tree`] numbers its statements and knows loops and conditions around them; [`access`] and
@@ -13,6 +14,7 @@ mod cover;
 mod depend;
 mod drift;
 mod facts;
+pub(crate) mod lifetime;
 mod order;
 mod paths;
 pub(crate) mod pipeline;

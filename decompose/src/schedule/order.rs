@@ -134,33 +134,83 @@ impl Planner<'_, '_> {
                 Taken::Wait(at) => waits.push((at, false)),
             }
         }
-        let chosen = cover::cheapest(&barriers, |at| self.tree.times(at));
+        waits.extend(self.told(&commits, &mut plan).into_iter().map(|wait| (vec![wait], false)));
+        let mut chosen = cover::cheapest(&barriers, |at| self.tree.times(at));
+        let (cost, mut left) = self.waits(&chosen, &waits);
+        // Another barrier pays where waits then leave more in flight.
+        let serves = |at: At| barriers.iter().filter(|gaps| gaps.contains(&at)).count();
+        let best = |places: &Vec<Wait>| {
+            let least = places.iter().rev().min_by(|a, b| {
+                self.stall(**a).total_cmp(&self.stall(**b)).then(serves(b.0).cmp(&serves(a.0)))
+            });
+            least.map(|(at, _)| *at)
+        };
+        let more: BTreeSet<At> =
+            waits.iter().filter(|(_, barrier)| *barrier).filter_map(|(p, _)| best(p)).collect();
+        // All of them, and then none that another makes idle.
+        let mut with: BTreeSet<At> = chosen.union(&more).copied().collect();
+        let (mut less, mut other) = self.waits(&with, &waits);
+        for at in with.clone() {
+            let without: BTreeSet<At> = with.iter().copied().filter(|b| *b != at).collect();
+            let hit = barriers.iter().all(|gaps| gaps.iter().any(|at| without.contains(at)));
+            let (sum, rest) = self.waits(&without, &waits);
+            if hit && sum < less {
+                (less, other, with) = (sum, rest, without);
+            }
+        }
+        if less < cost {
+            (left, chosen) = (other, with);
+        }
         for at in &chosen {
             plan.entry(self.tree.key(*at)).or_insert_with(Sync::default).barrier = true;
-        }
-        waits.extend(self.told(&commits, &mut plan).into_iter().map(|wait| (vec![wait], false)));
-        // A wait for an access is followed by the last barrier that orders it.
-        for (places, barrier) in &mut waits {
-            if *barrier && let Some(last) = places.iter().rposition(|(at, _)| chosen.contains(at)) {
-                places.truncate(last + 1);
-            }
-        }
-        let sets: Vec<Vec<At>> =
-            waits.iter().map(|(places, _)| places.iter().map(|(at, _)| *at).collect()).collect();
-        let stand = cover::cheapest(&sets, |at| self.tree.times(at));
-        let mut left: BTreeMap<At, i64> = BTreeMap::new();
-        for (places, _) in &waits {
-            let here = places.iter().filter(|(at, _)| stand.contains(at));
-            if let Some((at, n)) = here.max_by_key(|(_, n)| *n) {
-                let known = left.entry(*at).or_insert(*n);
-                *known = (*known).min(*n);
-            }
         }
         for (at, n) in &left {
             plan.entry(self.tree.key(*at)).or_insert_with(Sync::default).wait = Some(*n);
         }
         self.end(&left, &mut plan);
         Ok(Some(plan))
+    }
+
+    /// What a wait costs: how often it is executed, and more the fewer groups it leaves.
+    fn stall(&self, (at, n): Wait) -> f64 {
+        /// A wait for the last group, in units of one that nothing is left to wait for.
+        const STALL: f64 = 9.0;
+        self.tree.times(at) * (1.0 + (STALL - 1.0) / (n + 1) as f64)
+    }
+
+    /// How many groups waits leave in flight, and where: for every access at one of its places, which is followed by a
+    /// barrier where one is needed. With what these waits and the barriers cost.
+    fn waits(
+        &self,
+        barriers: &BTreeSet<At>,
+        needs: &[(Vec<Wait>, bool)],
+    ) -> (f64, BTreeMap<At, i64>) {
+        let mut open: Vec<(&[Wait], f64)> = vec![];
+        for (places, barrier) in needs {
+            let last = places.iter().rposition(|(at, _)| barriers.contains(at));
+            let places = match (barrier, last) {
+                (true, Some(last)) => &places[..=last],
+                _ => places,
+            };
+            let least = places.iter().map(|w| self.stall(*w)).fold(f64::INFINITY, f64::min);
+            open.push((places, least));
+        }
+        // What costs most first: where that stands much of the rest is served.
+        open.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.len().cmp(&b.len())));
+        let mut left: BTreeMap<At, i64> = BTreeMap::new();
+        for (places, _) in open {
+            let more = |(at, n): Wait| match left.get(&at) {
+                Some(m) => self.stall((at, n.min(*m))) - self.stall((at, *m)),
+                None => self.stall((at, n)),
+            };
+            let best = places.iter().rev().min_by(|a, b| more(**a).total_cmp(&more(**b)));
+            if let Some((at, n)) = best {
+                let known = left.entry(*at).or_insert(*n);
+                *known = (*known).min(*n);
+            }
+        }
+        let cost: f64 = barriers.iter().map(|at| self.tree.times(*at)).sum();
+        (cost + left.iter().map(|(at, n)| self.stall((*at, *n))).sum::<f64>(), left)
     }
 
     /// Whether a barrier of the text, or in the body of an operation, stands there for all threads.
@@ -385,6 +435,7 @@ impl Planner<'_, '_> {
                         to: at,
                         carried,
                         wraps: false,
+                        enters: None,
                         threads: false,
                         waits: Some(vec![self.nearest(a.leaf, at, carried)]),
                     };

@@ -24,6 +24,8 @@ pub(super) enum Side {
     First,
     /// The iteration before the second access's, of the loop that carries the dependence.
     Before,
+    /// The iteration before the second access's, of a loop around that one alone.
+    Early(At),
     /// The second access's.
     Second,
 }
@@ -69,6 +71,10 @@ impl Tree<'_> {
         // Into the second access.
         let inner: Vec<At> = self.chain(d.to).take_while(|at| *at != y).collect();
         for at in inner.into_iter().rev() {
+            if let Some(l) = d.enters.filter(|l| self.node(at).parent == Some(*l)) {
+                let before = &self.siblings(at)[self.node(at).index..];
+                before.iter().for_each(|s| self.pass(*s, Side::Early(l), &mut out));
+            }
             let earlier = &self.siblings(at)[..self.node(at).index];
             earlier.iter().for_each(|s| self.pass(*s, Side::Second, &mut out));
             out.push(Passed::Gap(Step { at, side: Side::Second }));
@@ -114,6 +120,8 @@ impl Tree<'_> {
             let turn = match step.side {
                 Side::First if around(l, d.from) => of(x),
                 Side::Second if around(l, d.to) => of(y),
+                Side::Early(own) if l == own => (of(y) - 1).max(0),
+                Side::Early(own) if self.holds(l, own) => of(y),
                 Side::Before if d.carried == Some(l) => of(y) - 1,
                 Side::Before if d.carried.is_some_and(|c| self.holds(l, c)) => of(y),
                 _ => last,

@@ -1,9 +1,10 @@
 //! Loops with `stages=S`: copies from global to shared memory run S - 1 iterations ahead of what reads them.
 //!
 //! A tensor in shared memory that each iteration fills anew becomes a ring of S stages; iteration `i` uses stage
-//! `i % S`. The copies of the first S - 1 iterations stand before the loop, and an iteration begins with the copies for
-//! the one that comes S - 1 later, where there is one: its stage was read last in the iteration before, so that one
-//! barrier at the beginning of an iteration orders both what it reads and what it overwrites. Where the architecture
+//! `i % S`. The copies of the first S - 1 iterations stand before the loop, and an iteration issues the copies for the one
+//! that comes S - 1 later, where there is one: its stage was read last in the iteration before, so that one barrier at
+//! the beginning of an iteration orders both what it reads and what it overwrites. Of two stages the copies come first,
+//! so that they have all of the iteration; of more they come last, so that multiplying begins at once. Where the architecture
 //! has no asynchronous copy, what is on its way is on its way in registers: an iteration begins with loads and ends with
 //! stores.
 //!
@@ -260,7 +261,9 @@ impl Stages<'_> {
         let mut body = Block { stmts: vec![], footer: std::mem::take(&mut parts.rest.footer) };
         let mut last = vec![];
         if self.asynchronous {
-            body.stmts.push(guarded(self.copies(&parts, &later, &next).ok_or(many)?));
+            let copies = guarded(self.copies(&parts, &later, &next).ok_or(many)?);
+            // Between copies of two stages the first fragments need not wait for any to be issued.
+            if depth > 2 { &mut last } else { &mut body.stmts }.push(copies);
         } else {
             let (loads, stores) = self.by_registers(&parts, &later, &next).ok_or(many)?;
             let (allocations, loads): (Vec<Stmt>, Vec<Stmt>) =

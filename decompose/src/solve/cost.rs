@@ -10,7 +10,7 @@ use carbyne_atoms::{Atom, AtomTable, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
@@ -181,7 +181,8 @@ pub(super) fn estimate(
         (*b, (bits + 31) / 32)
     };
     total.registers = pressure::most(p, kernel, &known.iter().map(size).collect());
-    for (id, buffer) in p.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Sh)) {
+    let own = |b: &Buffer| b.memory == Some(Memory::Sh) && b.reuses.is_none();
+    for (id, buffer) in p.buffers.iter().filter(|(_, b)| own(b)) {
         let cosize = match shared.get(&id) {
             Some((layout, _)) => layout.cosize(),
             None => buffer.cosize.as_const().unwrap_or(0),

@@ -1,9 +1,10 @@
 //! Tiles a kernel-level MatMul for blocks, stages both factors in shared memory, accumulates in
 //! registers.
 //!
-//! What it does: a grid of blocks over C; a loop over K in steps of the block tile; per step, tiles of A
-//! and B go GL → SH → RF, slice by slice as deep as the MatMul atom; C goes RF → GL, converted if its
-//! type is not the accumulator's.
+//! What it does: a grid of blocks over C, in bands; a loop over K in steps of the block tile, several stages of which
+//! are under way; per step, tiles of A and B go GL → SH → RF, slice by slice as deep as the MatMul atom; C goes RF → GL,
+//! converted if its type is not the accumulator's, by way of shared memory where the fragments of the atom are narrower
+//! than what a thread stores at a time.
 //!
 //! When it applies: two modes each, static sizes, in global memory, and a MatMul atom of these types
 //! whose extents, times the groups of threads along m and n, divide the block tile.
@@ -32,12 +33,22 @@ use refusal::Pins;
 /// 128×256×64).
 const LOADED: f64 = 5.5;
 
+/// Cycles of a step in which a block that has a multiprocessor to itself multiplies nothing: its warps meet, and load
+/// their first fragments. Fitted to 4096³ on one H100, tiles of 128×128×32, 128×128×64, 128×256×32 and 128×256×64.
+const MEETING: f64 = 600.0;
+
 /// Tiles are at least so wide along each mode, and at most so wide along M and N and so deep.
 const SMALLEST: i64 = 8;
 const WIDEST: i64 = 256;
 const DEEPEST: i64 = 64;
 /// Threads of a block.
 const MOST_THREADS: i64 = 512;
+/// Stages of the ring.
+const DEEPEST_RING: i64 = 5;
+/// Blocks of one band: those that run side by side read as many rows of A as they can share.
+const BAND: i64 = 16;
+/// Bits that a thread stores to global memory at a time.
+const WIDE: i64 = 128;
 
 /// Along m, n and k.
 type Extents = (i64, i64, i64);
@@ -53,6 +64,10 @@ pub(crate) struct Choice {
     pub group: i64,
     /// Depth of one slice: the atom's k.
     pub slice: i64,
+    /// Steps of the loop that are under way at a time.
+    pub stages: i64,
+    /// Whether C goes to global memory by way of shared memory.
+    pub staged_output: bool,
     /// Estimated cycles of the whole problem on one multiprocessor; for comparing only.
     pub cost: f64,
 }
@@ -168,13 +183,24 @@ impl<'p> Problem<'p> {
                     if !pins.allow(groups, atom.group) {
                         continue;
                     }
-                    let c = self.cost(atom, tile, groups, table);
-                    match c {
-                        Ok(cost) if best.as_ref().is_none_or(|b| cost < b.cost) => {
-                            best = Some(Choice { tile, groups, group: atom.group, slice: k, cost });
+                    for stages in 1..=DEEPEST_RING.min(self.size.2 / tile.2) {
+                        match self.cost(atom, tile, groups, stages, table) {
+                            Ok(cost) if best.as_ref().is_none_or(|b| cost < b.cost) => {
+                                let staged_output =
+                                    self.narrow(atom) && self.fits(tile, stages, table);
+                                best = Some(Choice {
+                                    tile,
+                                    groups,
+                                    group: atom.group,
+                                    slice: k,
+                                    stages,
+                                    staged_output,
+                                    cost,
+                                });
+                            }
+                            Ok(_) => {}
+                            Err(e) => why = e,
                         }
-                        Ok(_) => {}
-                        Err(e) => why = e,
                     }
                 }
             }
@@ -249,6 +275,7 @@ impl<'p> Problem<'p> {
         atom: &Atom,
         tile: Extents,
         groups: (i64, i64),
+        stages: i64,
         table: &AtomTable,
     ) -> Result<f64, String> {
         let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else {
@@ -258,10 +285,13 @@ impl<'p> Problem<'p> {
         let (bm, bn, bk) = tile;
         let limits = limits(table.arch);
         let (ba, bb, bacc) = (self.scalars.0.bits(), self.scalars.1.bits(), self.acc.bits());
-        let shared = (bm * bk * ba + bk * bn * bb) / 8;
-        let most = limits.static_smem_per_block;
+        let stage = (bm * bk * ba + bk * bn * bb) / 8;
+        let shared = stage * stages;
+        let most = limits.max_smem_per_block;
         if shared > most {
-            return Err(format!("the stage takes {shared} bytes of shared memory, over {most}"));
+            return Err(format!(
+                "{stages} stages take {shared} bytes of shared memory, over {most}"
+            ));
         }
         // Registers of one thread: accumulators, one slice of both factors, and addresses.
         let (wm, wn) = (bm / groups.0, bn / groups.1);
@@ -285,14 +315,14 @@ impl<'p> Problem<'p> {
         let warps = atom.group as f64 / 32.0;
         let multiply = step / (im * inn * ik) as f64 * atom.cost.issue_cycles * warps
             / limits.timing.schedulers;
-        let filled = shared as f64;
+        let filled = stage as f64;
         let read = step * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
         let from_shared = (read + filled) / (limits.smem_banks * limits.bank_bytes) as f64;
         // A multiprocessor gets some 32 bytes a cycle from the second-level cache.
         let from_global = filled / 32.0;
         let busy = multiply.max(from_shared).max(from_global)
             + 0.1 * (multiply + from_shared + from_global);
-        // The step waits for global memory once; other blocks of the multiprocessor fill the wait.
+        // The step waits for global memory once; other stages and other blocks of the multiprocessor fill the wait.
         let resident = (limits.smem_per_sm / (shared + limits.reserved_smem_per_block))
             .min(limits.regs_per_sm / (registers * threads).max(1))
             .min(limits.warps_per_sm * 32 / threads)
@@ -303,7 +333,43 @@ impl<'p> Problem<'p> {
         let fill = (100.0 / blocks).max(1.0);
         let resident = resident.min((blocks / 100.0).max(1.0));
         let steps = blocks * (k / bk) as f64;
-        Ok(steps * busy.max((wait + busy) / resident) * fill * spill)
+        let step = busy.max((wait + busy) / (resident * stages as f64));
+        Ok(steps * (step + MEETING / (resident * resident)) * fill * spill)
+    }
+
+    /// Whether what a thread holds of C side by side is less than it can store at a time.
+    fn narrow(&self, atom: &Atom) -> bool {
+        let Some(o) = atom.writes().next() else { return false };
+        let values = o.tv.mode(1).map_or(1, |v| v.size());
+        // Values that follow one another along either mode of C.
+        let side_by_side = |step: i64| {
+            (1..values).take_while(|v| o.tv.at(v * o.n_threads()) - o.tv.at(0) == v * step).count()
+        };
+        let rows = o.tile.first().copied().unwrap_or(1);
+        let run = 1 + side_by_side(1).max(side_by_side(rows)) as i64;
+        run * self.scalars.2.bits() < WIDE
+    }
+
+    /// Whether C's tile fits into shared memory beside the stages.
+    fn fits(&self, (bm, bn, bk): Extents, stages: i64, table: &AtomTable) -> bool {
+        let (sa, sb, sc) = self.scalars;
+        let ring = stages * (bm * bk * sa.bits() + bk * bn * sb.bits()) / 8;
+        ring + bm * bn * sc.bits() / 8 <= limits(table.arch).max_smem_per_block
+    }
+
+    /// The layout of the grid: bands of blocks along M, one after the other along N.
+    fn grid_layout(&self, tile: Extents) -> Dims {
+        let (m, n) = (self.size.0 / tile.0, self.size.1 / tile.1);
+        if m <= BAND || m % BAND != 0 {
+            return dims(&[m, n], true);
+        }
+        let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
+        let both = |a: i64, b: i64| TupleExpr::Tuple(vec![leaf(a), leaf(b)]);
+        Dims {
+            modes: vec![both(BAND, m / BAND), leaf(n)],
+            strides: Some(vec![both(1, BAND * n), leaf(BAND)]),
+            span: Span::default(),
+        }
     }
 
     fn write(&self, c: &Choice, stmt: &Stmt, names: &mut Names) -> Vec<Stmt> {
@@ -312,7 +378,7 @@ impl<'p> Problem<'p> {
             return vec![stmt.clone()];
         };
         let Some(out) = spec.outputs.first() else { return vec![stmt.clone()] };
-        let (m, n, k) = self.size;
+        let k = self.size.2;
         let (bm, bn, bk) = c.tile;
         let (sa, sb, sc) = self.scalars;
         let acc = self.acc;
@@ -322,7 +388,7 @@ impl<'p> Problem<'p> {
             None => {
                 let (g, t) = (names.fresh("grid"), names.fresh("cta"));
                 let threads = c.groups.0 * c.groups.1 * c.group;
-                items.push(declare(&g, dims(&[m / bm, n / bn], true), ThreadScalar::Block));
+                items.push(declare(&g, self.grid_layout(c.tile), ThreadScalar::Block));
                 items.push(declare(&t, dims(&[threads], false), ThreadScalar::Thread));
                 (View::of(g), View::of(t))
             }
@@ -342,8 +408,6 @@ impl<'p> Problem<'p> {
             define(&ta, tile(a, bm, bk).then(index(&[Some(&ib), None]))),
             define(&tb, tile(b, bk, bn).then(index(&[None, Some(&jb)]))),
             define(&tc, tile(out, bm, bn).then(index(&[Some(&ib), Some(&jb)]))),
-            allocate(&sha, &[bm, bk], sa, Memory::Sh),
-            allocate(&shb, &[bk, bn], sb, Memory::Sh),
             allocate(&ra, &[bm, c.slice], sa, Memory::Rf),
             allocate(&rb, &[c.slice, bn], sb, Memory::Rf),
             allocate(&racc, &[bm, bn], acc, Memory::Rf),
@@ -392,6 +456,8 @@ impl<'p> Problem<'p> {
             ),
         ];
         let mut step = vec![
+            allocate(&sha, &[bm, bk], sa, Memory::Sh),
+            allocate(&shb, &[bk, bn], sb, Memory::Sh),
             w.spec(SpecKind::Move, vec![Operand::View(at(&ta))], v(&sha), vec![]),
             w.spec(SpecKind::Move, vec![Operand::View(at(&tb))], v(&shb), vec![]),
         ];
@@ -400,16 +466,26 @@ impl<'p> Problem<'p> {
         } else {
             step.push(counted(&jj, (0, bk / c.slice), Unroll::Full, inner));
         }
-        body.push(counted(&kk, (0, k / bk), Unroll::Default, step));
-        if acc == sc {
-            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&racc))], v(&tc), vec![]));
-        } else {
+        let mut over_k = counted(&kk, (0, k / bk), Unroll::Default, step);
+        if let StmtKind::For { stages, .. } = &mut over_k.kind {
+            *stages = (c.stages > 1).then(|| Expr::int(c.stages));
+        }
+        body.push(over_k);
+        let mut result = racc;
+        if acc != sc {
             let rc = f("rC");
             body.push(allocate(&rc, &[bm, bn], sc, Memory::Rf));
             let cast = SpecKind::Unary(UnaryOp::Cast);
-            body.push(w.spec(cast, vec![Operand::View(v(&racc))], v(&rc), vec![]));
-            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&rc))], v(&tc), vec![]));
+            body.push(w.spec(cast, vec![Operand::View(v(&result))], v(&rc), vec![]));
+            result = rc;
         }
+        if c.staged_output {
+            let shc = f("sC");
+            body.push(allocate(&shc, &[bm, bn], sc, Memory::Sh));
+            body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&result))], v(&shc), vec![]));
+            result = shc;
+        }
+        body.push(w.spec(SpecKind::Move, vec![Operand::View(v(&result))], v(&tc), vec![]));
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(s) = &mut kernel.kind {
             s.exec = Some(crate::build::both(&w.exec));
