@@ -193,7 +193,11 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
     let ([Operand::Tensor(source)], [target]) = (&spec.inputs[..], &spec.outputs[..]) else {
         return Err(BulkMismatch::Operands);
     };
-    let bar = atom.visibility == Visibility::Mbarrier;
+    let bar = match atom.visibility {
+        Visibility::Mbarrier => true,
+        Visibility::Immediate | Visibility::AsyncGroup => false,
+        Visibility::BulkGroup | Visibility::WgmmaGroup => false,
+    };
     if bar != spec.bar.is_some() {
         return Err(BulkMismatch::Bar(bar));
     }

@@ -103,7 +103,25 @@ pub(crate) fn widens(from: Scalar, to: Scalar) -> bool {
         F64 => true,
         F32 => from != F64,
         F16 | Bf16 => matches!(from, E4m3 | E5m2),
-        _ => false,
+        Scalar::Tf32
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => false,
     }
 }
 

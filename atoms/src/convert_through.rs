@@ -112,7 +112,25 @@ fn since(scalar: Scalar) -> Arch {
     match scalar {
         Tf32 | Bf16 => Arch::Sm80,
         E4m3 | E5m2 => Arch::Sm89,
-        _ => Arch::Sm70,
+        Scalar::F64
+        | Scalar::F32
+        | Scalar::F16
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => Arch::Sm70,
     }
 }
 
@@ -151,7 +169,16 @@ fn cxx(scalar: Scalar) -> &'static str {
         U32 => "unsigned",
         U16 => "unsigned short",
         Bool => "bool",
-        _ => "unsigned char",
+        Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Mbarrier => "unsigned char",
     }
 }
 
@@ -170,7 +197,24 @@ fn number(from: Scalar) -> String {
         E4m3 | E5m2 => {
             format!("__half2float(__half(__nv_cvt_fp8_to_halfraw({{S}}, {})))", fp8(from))
         }
-        _ => "{S}".to_owned(),
+        Scalar::F64
+        | Scalar::F32
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => "{S}".to_owned(),
     }
 }
 
@@ -182,7 +226,28 @@ fn not_zero(from: Scalar, value: &str) -> String {
     let zero = match from {
         F64 => "0.0",
         _ if from.is_float() => "0.0f",
-        _ => "0",
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => "0",
     };
     format!("{value} != {zero}")
 }
@@ -192,7 +257,25 @@ fn of_double(to: Scalar) -> String {
         Bf16 => "__double2bfloat16({S})".to_owned(),
         E4m3 | E5m2 => format!("__nv_cvt_double_to_fp8({{S}}, __NV_SATFINITE, {})", fp8(to)),
         F16 => "__double2half({S})".to_owned(),
-        _ => "__double2float_rn({S})".to_owned(),
+        Scalar::F64
+        | Scalar::F32
+        | Scalar::Tf32
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => "__double2float_rn({S})".to_owned(),
     }
 }
 
@@ -203,7 +286,24 @@ fn of_float(to: Scalar, value: &str) -> String {
         F16 => format!("__float2half_rn({value})"),
         Bf16 => format!("__float2bfloat16_rn({value})"),
         E4m3 | E5m2 => format!("__nv_cvt_float_to_fp8({value}, __NV_SATFINITE, {})", fp8(to)),
-        _ => value.to_owned(),
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => value.to_owned(),
     }
 }
 
@@ -223,7 +323,23 @@ fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
             let text = clamped(format!("max({lo}, min({hi}, __{f}2int_rn({value})))"));
             format!("static_cast<{cast}>({text})")
         }
-        _ => {
+        Scalar::F64
+        | Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => {
             let text = clamped(format!("min({}u, __{f}2uint_rn({value}))", bounds(to).1));
             format!("static_cast<{cast}>({text})")
         }
@@ -267,7 +383,24 @@ fn bounds(scalar: Scalar) -> (i128, i128) {
     match scalar {
         Bool => (0, 1),
         I64 | I32 | I16 | I8 => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-        _ => (0, (1 << bits) - 1),
+        Scalar::F64
+        | Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Mbarrier => (0, (1 << bits) - 1),
     }
 }
 
@@ -281,7 +414,25 @@ fn rounded_to_tf32(from: Scalar) -> String {
             "cvt.rz.f32.f64 z, {S};".to_owned(),
             "cvt.f64.f32 back, z;\nsetp.neu.f64 lost, back, {S};".to_owned(),
         ),
-        _ => (
+        Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => (
             format!("cvt.rz.f32.{ty} z, {{S}};"),
             format!("cvt.rzi.{ty}.f32 back, z;\nsetp.ne.{ty} lost, back, {{S}};"),
         ),
@@ -294,7 +445,28 @@ fn rounded_to_tf32(from: Scalar) -> String {
     };
     let last = match from {
         F64 => ".reg .pred nan;\nsetp.nan.f64 nan, {S}, {S};\nselp.b32 {D}, 0x7fffe000, bits, nan;",
-        _ => "mov.b32 {D}, bits;",
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => "mov.b32 {D}, bits;",
     };
     format!(
         "{{{{\n.reg .f32 z;\n.reg .b32 bits, s;\n{cut}\nmov.b32 bits, z;\n{sticky}\

@@ -167,7 +167,23 @@ fn ptx_type(scalar: Scalar) -> &'static str {
         Bf16 => "bf16",
         F16 => "f16",
         F64 => "f64",
-        _ => "f32",
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I64
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => "f32",
     }
 }
 

@@ -11,7 +11,8 @@ use crate::atom::{
 };
 use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
 use crate::table::AtomTable;
-use std::collections::HashMap;
+use indexmap::IndexMap;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// Atoms with one name but for the number of columns.
@@ -52,24 +53,13 @@ pub fn series(tables: &[AtomTable]) -> Vec<Series<'_>> {
 
 /// Atoms, each once, as series in the order of their first.
 pub fn series_of<'t>(atoms: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
-    let mut all: Vec<Series<'_>> = Vec::new();
-    let (mut names, mut places) = (HashMap::new(), HashMap::new());
-    for atom in atoms {
-        if names.insert(atom.name, ()).is_some() {
-            continue;
-        }
-        let title = title(atom);
-        match places.get(&title) {
-            Some(i) => {
-                let of: &mut Series<'t> = &mut all[*i];
-                of.atoms.push(atom);
-            }
-            None => {
-                places.insert(title.clone(), all.len());
-                all.push(Series { title, atoms: vec![atom] });
-            }
-        }
+    let mut names = HashSet::new();
+    let mut of_title: IndexMap<String, Vec<&'t Atom>> = IndexMap::new();
+    for atom in atoms.filter(|atom| names.insert(atom.name)) {
+        of_title.entry(title(atom)).or_default().push(atom);
     }
+    let series = of_title.into_iter().map(|(title, atoms)| Series { title, atoms });
+    let mut all: Vec<Series<'_>> = series.collect();
     // One that is alone keeps its name.
     for only in all.iter_mut().filter(|s| s.atoms.len() == 1) {
         only.title = only.atoms[0].name.to_owned();
@@ -80,7 +70,17 @@ pub fn series_of<'t>(atoms: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
 fn columns(atom: &Atom) -> Option<i64> {
     match atom.op {
         AtomOp::MatMul { n, .. } => Some(n),
-        _ => None,
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => None,
     }
 }
 

@@ -66,7 +66,13 @@ pub fn data_type(scalar: Scalar) -> Option<u32> {
         Scalar::F32 | Scalar::Tf32 => 7,
         Scalar::F64 => 8,
         Scalar::Bf16 => 9,
-        _ => return None,
+        Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Mbarrier => return None,
     })
 }
 

@@ -68,7 +68,21 @@ pub(crate) fn literal(v: f64, scalar: Scalar) -> Option<Expr> {
             1.0 => Some(Expr::name("true")),
             _ => None,
         },
-        _ => {
+        Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Mbarrier => {
             let signed = scalar.as_str().starts_with('i');
             let bits = scalar.bits() as i32;
             let (lo, hi) = if signed {

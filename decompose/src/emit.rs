@@ -19,11 +19,25 @@ use crate::solve::{matmul, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, HashMap};
 use through::Values;
+
+/// Why what was chosen for a spec cannot be written: it is not of this spec.
+#[derive(Copy, Clone, Debug, PartialEq, thiserror::Error)]
+enum Unwritten {
+    #[error("it reads no tensor")]
+    NoInput,
+    #[error("it writes no tensor")]
+    NoOutput,
+    #[error("it has another number of operands")]
+    Operands,
+    #[error("the table has no row `{0}`")]
+    NoRow(&'static str),
+}
 
 /// What is written into the module.
 pub(crate) struct Emit<'a> {
@@ -37,6 +51,8 @@ pub(crate) struct Emit<'a> {
     local: Local,
     specs: HashMap<NodeKey, SpecId>,
     buffers: HashMap<NodeKey, BufferId>,
+    /// Specs whose bodies cannot be written.
+    errors: Diagnostics,
 }
 
 impl Rewriter for Emit<'_> {
@@ -67,11 +83,15 @@ impl Rewriter for Emit<'_> {
                 }
             }
             StmtKind::Spec(spec) => {
-                if let Some(spec_id) = self.specs.get(&id.key())
-                    && let Some(mut body) = self.leaf(*spec_id, spec)
-                {
-                    inherit(&mut body.stmts, id, spec.span);
-                    spec.body = Some(body);
+                if let Some(spec_id) = self.specs.get(&id.key()) {
+                    match self.leaf(*spec_id, spec) {
+                        Ok(Some(mut body)) => {
+                            inherit(&mut body.stmts, id, spec.span);
+                            spec.body = Some(body);
+                        }
+                        Ok(None) => {}
+                        Err(why) => self.errors.push(unwritten(spec, why)),
+                    }
                 }
             }
             _ => {}
@@ -108,13 +128,16 @@ impl<'a> Emit<'a> {
             second: [fresh("x"), fresh("put"), fresh("get")],
         };
         let (specs, buffers) = (p.specs_by_node(), p.buffers_by_node());
-        Emit { solution, atoms, table, local, specs, buffers }
+        Emit { solution, atoms, table, local, specs, buffers, errors: Diagnostics::default() }
     }
 
     /// The module with the solution written in.
-    pub(crate) fn module(mut self, mut module: Module) -> Module {
+    ///
+    /// # Errors
+    /// A solution that is not one of its spec, which is our defect.
+    pub(crate) fn module(mut self, mut module: Module) -> Result<Module, Diagnostics> {
         module.items = rewrite(module.items, &mut self);
-        module
+        if self.errors.is_empty() { Ok(module) } else { Err(self.errors) }
     }
 
     fn allocation(&self, id: BufferId, ty: &mut TensorType) {
@@ -142,26 +165,26 @@ impl<'a> Emit<'a> {
     }
 
     /// Writes what was chosen for a spec into its head; its body, if it gets one.
-    fn leaf(&self, id: SpecId, spec: &mut Spec) -> Option<Block> {
+    fn leaf(&self, id: SpecId, spec: &mut Spec) -> Result<Option<Block>, Unwritten> {
         if let Some(atom) = self.atoms.get(&id) {
             spec.attrs.push(word("atom", atom));
         }
         let sol = self.solution;
         let body = if let Some(c) = sol.copies.get(&id) {
-            self.copy_body(spec, c)
+            self.copy_body(spec, c)?
         } else if let Some(c) = sol.matmuls.get(&id) {
-            self.matmul_body(spec, c)
+            self.matmul_body(spec, c)?
         } else if let Some(c) = sol.pointwise.get(&id) {
-            self.pointwise_body(spec, c)
+            self.pointwise_body(spec, c)?
         } else if let Some(c) = sol.reductions.get(&id) {
-            self.reduction_body(spec, c)
+            self.reduction_body(spec, c)?
         } else if let Some(c) = sol.exchanges.get(&id) {
-            self.exchange_body(spec, c)
+            self.exchange_body(spec, c)?
         } else {
-            return None;
+            return Ok(None);
         };
         spec.attrs.retain(|a| !matches!(a.key.text.as_str(), "warps" | "tile" | "atom"));
-        Some(body)
+        Ok(Some(body))
     }
 
     /// The thread tensor of the spec by name, defined in the body where it is a view.
@@ -175,7 +198,7 @@ impl<'a> Emit<'a> {
         (blocks.clone(), name)
     }
 
-    fn copy_body(&self, spec: &Spec, c: &Candidate) -> Block {
+    fn copy_body(&self, spec: &Spec, c: &Candidate) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let mut name = all;
@@ -194,8 +217,10 @@ impl<'a> Emit<'a> {
             name = part;
         }
         let r = c.f.mode(1).and_then(|v| v.mode(1)).map_or(1, |r| r.size());
-        let Some(Operand::View(src)) = spec.inputs.first() else { return Block::default() };
-        let Some(dst) = spec.outputs.first() else { return Block::default() };
+        let Some(Operand::View(src)) = spec.inputs.first() else {
+            return Err(Unwritten::NoInput);
+        };
+        let dst = spec.outputs.first().ok_or(Unwritten::NoOutput)?;
         let (in_s, in_d) = (self.local.source.clone(), self.local.target.clone());
         let s = self.side(src, &c.f, &name, c.src_rf, &[c.n, r]);
         let d = self.side(dst, &c.g, &name, c.dst_rf, &[c.n, r]);
@@ -209,7 +234,7 @@ impl<'a> Emit<'a> {
         let atom = vec![word("atom", c.atom)];
         let leaf = leaf(kind, &exec, vec![at(&in_s)], at(&in_d), atom);
         body.extend(nest.around(vec![leaf]));
-        Block { stmts: body, footer: vec![] }
+        Ok(Block { stmts: body, footer: vec![] })
     }
 
     /// One thread's values of an operand, as (values of an instruction, instructions).
@@ -236,15 +261,15 @@ impl<'a> Emit<'a> {
         view.then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(group))])))
     }
 
-    fn matmul_body(&self, spec: &Spec, c: &matmul::Choice) -> Block {
+    fn matmul_body(&self, spec: &Spec, c: &matmul::Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
-        let Some(row) = self.table.get(c.atom) else { return Block::default() };
+        let row = self.table.get(c.atom).ok_or(Unwritten::NoRow(c.atom))?;
         let (rm, rn, rk) = c.gemm.rest().unwrap_or((1, 1, 1));
         let [Operand::View(a), Operand::View(b)] = &spec.inputs[..] else {
-            return Block::default();
+            return Err(Unwritten::Operands);
         };
-        let Some(to) = spec.outputs.first() else { return Block::default() };
+        let to = spec.outputs.first().ok_or(Unwritten::NoOutput)?;
         let names = self.local.factors.clone();
         let counts = [[rm, rk], [rn, rk], [rm, rn]];
         let partial = self.partial(c, to, (&blocks, &all), &mut body);
@@ -287,13 +312,13 @@ impl<'a> Emit<'a> {
         if let Some(p) = &partial {
             self.sum(p, &mut body);
         }
-        Block { stmts: body, footer: vec![] }
+        Ok(Block { stmts: body, footer: vec![] })
     }
 
-    fn pointwise_body(&self, spec: &Spec, c: &pointwise::Choice) -> Block {
+    fn pointwise_body(&self, spec: &Spec, c: &pointwise::Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
-        let Some(dst) = spec.outputs.first() else { return Block::default() };
+        let dst = spec.outputs.first().ok_or(Unwritten::NoOutput)?;
         let mut nest = Nest::default();
         let vars: Vec<Expr> = c
             .loops
@@ -320,8 +345,8 @@ impl<'a> Emit<'a> {
             let (view, name) = if o == outputs {
                 (dst, self.local.target.clone())
             } else {
-                let Some(view) = views.next() else { return Block::default() };
-                let Some(name) = sources.get(o) else { return Block::default() };
+                let view = views.next().ok_or(Unwritten::Operands)?;
+                let name = sources.get(o).ok_or(Unwritten::Operands)?;
                 (view, name.clone())
             };
             let mut modes = vec![mode(*n, 1)];
@@ -347,7 +372,7 @@ impl<'a> Emit<'a> {
             operands.push(View::of(name).then(ViewOp::Index(index)));
         }
         let exec = (blocks, self.group(&all, 1));
-        let Some(output) = operands.pop() else { return Block::default() };
+        let output = operands.pop().ok_or(Unwritten::NoOutput)?;
         let mut inputs = operands.into_iter();
         let operands = spec.inputs.iter().filter_map(|o| match o {
             Operand::View(_) => inputs.next().map(Operand::View),
@@ -357,15 +382,15 @@ impl<'a> Emit<'a> {
         let atom = vec![word("atom", c.atom)];
         let leaf = build::spec(spec.kind, Some(build::both(&exec)), operands, output, atom);
         body.extend(nest.around(vec![leaf]));
-        Block { stmts: body, footer: vec![] }
+        Ok(Block { stmts: body, footer: vec![] })
     }
 
-    fn reduction_body(&self, spec: &Spec, c: &reduce::Choice) -> Block {
+    fn reduction_body(&self, spec: &Spec, c: &reduce::Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())
         else {
-            return Block::default();
+            return Err(Unwritten::Operands);
         };
         let each = (blocks.clone(), self.group(&all, 1));
         let (s, d, o) =
@@ -408,11 +433,11 @@ impl<'a> Emit<'a> {
         }
         let Some(through) = &c.shared else {
             body.extend(nest.around(steps));
-            return Block { stmts: body, footer: vec![] };
+            return Ok(Block { stmts: body, footer: vec![] });
         };
         let values = Values { each, own: &own, other: &o, n, op, scalar: c.scalar };
         self.through(&values, through, steps, &all, &mut body);
-        Block { stmts: body, footer: vec![] }
+        Ok(Block { stmts: body, footer: vec![] })
     }
 }
 
@@ -477,4 +502,10 @@ fn registers(part: &Part) -> View {
 /// `%t[..]`
 fn at(t: &str, index: Vec<Expr>) -> View {
     View::of(t).then(ViewOp::Index(index.into_iter().map(Some).collect()))
+}
+
+/// The error for a spec whose solution cannot be written.
+fn unwritten(spec: &Spec, why: Unwritten) -> Diagnostic {
+    let message = format!("the solution is not of this {}: {why}", spec.kind);
+    Diagnostic::new(Code::Internal, spec.span, message).help("please report this with the file")
 }

@@ -37,7 +37,7 @@ pub use solve::{Leaf, Search, Searched};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::pins::{list as pins, without as without_pins};
-    pub use crate::solve::{copy, hardware, smem, tv};
+    pub use crate::solve::{copy, smem, tv};
 }
 
 use carbyne_atoms::{AtomTable, smem};
@@ -186,7 +186,7 @@ fn attempt(
     certified(&program, &solution, table).map_err(|d| one(*d))?;
     let atoms = leaves(&program, table, &solution)?;
     let emit = emit::Emit::new(&program, &solution, &atoms, table, names.clone());
-    let mut written = emit.module(planned.clone());
+    let mut written = emit.module(planned.clone())?;
     let mut atomic = generated.checked(&written)?;
     // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of partial
     // sums stand there without atoms.
@@ -197,7 +197,7 @@ fn attempt(
     if unnamed(&atomic) {
         let none = Solution::default();
         let atoms = leaves(&atomic, table, &none)?;
-        written = emit::Emit::new(&atomic, &none, &atoms, table, names).module(written);
+        written = emit::Emit::new(&atomic, &none, &atoms, table, names).module(written)?;
         atomic = generated.checked(&written)?;
     }
     fits(&atomic, table)?;

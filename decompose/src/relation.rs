@@ -26,6 +26,41 @@ const MAX_TABLE: i64 = 1 << 16;
 /// The most turns of loops that are looked at one by one.
 const MAX_TURNS: u64 = 64;
 
+/// The first element that would go astray.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+enum Astray {
+    /// One coordinate of the row's product would be two of the tensors'.
+    #[error(
+        "({},{}) ↦ {name} = {found} where other values of the instruction have {name} = {other}: its {name} = \
+         {of_row} would be both",
+        at.0,
+        at.1
+    )]
+    Coordinate {
+        /// Thread and value.
+        at: (i64, usize),
+        name: &'static str,
+        found: i64,
+        other: i64,
+        of_row: i64,
+    },
+    /// Lanes that name one element of the row's tile name two of the tensor.
+    #[error("lanes disagree on element {0} of the tile")]
+    Lanes(i64),
+    /// The row brings another element than the spec says.
+    #[error(
+        "({},{}) ↦ {want} of the destination, but the row brings {found} there: f∘p⁻¹ ≠ g∘q⁻¹",
+        at.0,
+        at.1
+    )]
+    Element {
+        /// Thread and value.
+        at: (i64, usize),
+        want: String,
+        found: String,
+    },
+}
+
 /// Evaluates the relation where it can be evaluated.
 ///
 /// # Errors
@@ -41,10 +76,15 @@ pub(crate) fn check(
             mapping(p, leaf, enclosing, atom)
         }
         SpecKind::MatMul | SpecKind::MatMulSet => product(p, leaf, enclosing, atom),
-        _ => None,
+        SpecKind::Accumulate(_)
+        | SpecKind::Reduction(_)
+        | SpecKind::Shfl(_)
+        | SpecKind::Init
+        | SpecKind::Iota
+        | SpecKind::Generic => None,
     };
     match found {
-        Some(Err(detail)) => Err(Mismatch::Relation { detail }),
+        Some(Err(astray)) => Err(Mismatch::Relation { detail: astray.to_string() }),
         Some(Ok(())) | None => Ok(()),
     }
 }
@@ -92,7 +132,7 @@ fn mapping(
     leaf: SpecId,
     enclosing: &[SpecId],
     atom: &Atom,
-) -> Option<Result<(), String>> {
+) -> Option<Result<(), Astray>> {
     let part = Part::new(p, leaf, enclosing, atom)?;
     // Rows with literals among their operands are not taken apart here.
     if part.own.len() != atom.operands.len() {
@@ -123,7 +163,7 @@ fn product(
     leaf: SpecId,
     enclosing: &[SpecId],
     atom: &Atom,
-) -> Option<Result<(), String>> {
+) -> Option<Result<(), Astray>> {
     let AtomOp::MatMul { l: 1, m, k, .. } = atom.op else { return None };
     let described = atom.operands.iter().any(|o| o.matrix_rule().is_some());
     let part = Part::new(p, leaf, enclosing, atom)?;
@@ -148,11 +188,13 @@ fn product(
                     for (i, dim) in dims.into_iter().enumerate() {
                         let other = *known[dim].entry(of_row[i]).or_insert(of_tensor[i]);
                         if other != of_tensor[i] {
-                            let name = ["m", "n", "k"][dim];
-                            return Some(Err(format!(
-                                "({thread},{v}) ↦ {name} = {} where other values of the instruction have {name} = {other}: its {name} = {} would be both",
-                                of_tensor[i], of_row[i]
-                            )));
+                            return Some(Err(Astray::Coordinate {
+                                at: (thread, v),
+                                name: ["m", "n", "k"][dim],
+                                found: of_tensor[i],
+                                other,
+                                of_row: of_row[i],
+                            }));
                         }
                     }
                 }
@@ -246,7 +288,7 @@ fn group_fits(
     (s, d): (&Lanes, &Lanes),
     group: &[i64],
     turn: &Turn,
-) -> Option<Result<(), String>> {
+) -> Option<Result<(), Astray>> {
     // Which element of the enclosing Move stands at each place of the row's tile.
     let mut at: HashMap<i64, i64> = HashMap::new();
     for (lane, places) in s.places.iter().enumerate() {
@@ -255,7 +297,7 @@ fn group_fits(
             if let Some(other) = at.insert(*place, element)
                 && fs.place(other) != fs.place(element)
             {
-                return Some(Err(format!("lanes disagree on element {place} of the tile")));
+                return Some(Err(Astray::Lanes(*place)));
             }
         }
     }
@@ -266,11 +308,8 @@ fn group_fits(
             let found = *at.get(place)?;
             if fs.place(want) != fs.place(found) {
                 let at = |element: i64| coordinates(&gs.extents, element);
-                return Some(Err(format!(
-                    "({thread},{v}) ↦ {} of the destination, but the row brings {} there: f∘p⁻¹ ≠ g∘q⁻¹",
-                    at(want),
-                    at(found)
-                )));
+                let (want, found) = (at(want), at(found));
+                return Some(Err(Astray::Element { at: (thread, v), want, found }));
             }
         }
     }

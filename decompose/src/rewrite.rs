@@ -13,6 +13,7 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
+use carbyne_ir::verify;
 use std::collections::{BTreeMap, HashMap};
 
 /// The module with every want fulfilled. `p` is what the module resolves to.
@@ -134,7 +135,7 @@ impl Rewrite<'_> {
                 })
             };
             spec.attrs.retain(|a| {
-                let of_leaf = ["atom", "bar", "multicast", "cache"].contains(&a.key.text.as_str());
+                let of_leaf = verify::OF_LEAVES.iter().any(|(key, _)| *key == a.key.text);
                 !of_leaf || !leaves(&a.key.text)
             });
             spec.body = Some(Block { stmts, footer: vec![] });
@@ -147,8 +148,7 @@ impl Rewrite<'_> {
         let &out = s.outputs.first()?;
         let to = spec.outputs.first()?.clone();
         let mut body = vec![];
-        let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
-        inner.attrs = attrs(spec);
+        let mut inner = inner(spec);
         let mut tensors = s.input_tensors();
         for operand in &mut inner.inputs {
             let Operand::View(view) = operand else { continue };
@@ -184,8 +184,7 @@ impl Rewrite<'_> {
         let scalar = self.p.scalar_of(out);
         let own = self.names.fresh(&format!("{}_r", to.base.text));
         let shared = self.names.fresh(&format!("{}_s", to.base.text));
-        let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
-        inner.attrs = attrs(spec);
+        let mut inner = inner(spec);
         inner.outputs = vec![View::of(&own)];
         Some(vec![
             allocate(self.p, out, &own, scalar, Memory::Rf)?,
@@ -282,8 +281,7 @@ impl Rewrite<'_> {
             return Some(body);
         }
         let memory = |t: TensorId| self.p.buffer_of(t).memory;
-        let mut inner = Spec { body: None, name: None, span: Span::default(), ..spec.clone() };
-        inner.attrs = attrs(spec);
+        let mut inner = inner(spec);
         let mut tensors = s.input_tensors();
         for operand in &mut inner.inputs {
             let Operand::View(view) = operand else { continue };
@@ -421,6 +419,12 @@ impl Rewrite<'_> {
 /// The attributes that a spec has for the one in its body that does the work.
 fn attrs(spec: &Spec) -> Vec<Attr> {
     spec.attrs.iter().filter(|attr| attr.key.text != "loc").cloned().collect()
+}
+
+/// The same leaf, to stand in the body of the spec.
+fn inner(spec: &Spec) -> Spec {
+    let (body, name, span) = (None, None, Span::default());
+    Spec { body, name, span, attrs: attrs(spec), ..spec.clone() }
 }
 
 /// `Allocate %name:[..].scalar.memory{?}` of the shape of `t`.

@@ -820,6 +820,13 @@ pub struct Attr {
     pub value: AttrValue,
 }
 
+impl Attr {
+    /// `loc="..."`: the place that a spec comes from.
+    pub fn loc(place: impl Into<String>) -> Self {
+        Attr { key: Name::new("loc"), value: AttrValue::Text(place.into()) }
+    }
+}
+
 /// The value of an attribute.
 ///
 /// The text cannot tell a word from a lone name: `stages=N` is always the word `N`, never the tuple

@@ -627,7 +627,7 @@ impl Body {
     fn attrs(&self, mut attrs: Vec<Attr>) -> Vec<Attr> {
         let said = attrs.iter().any(|a| a.key.text == "loc");
         if let Some(loc) = self.loc.as_ref().filter(|_| !said) {
-            attrs.push(Attr { key: Name::new("loc"), value: AttrValue::Text(loc.clone()) });
+            attrs.push(Attr::loc(loc));
         }
         attrs
     }

@@ -11,7 +11,7 @@
 
 use crate::ast::visit::{Of, Part, Walk, each_mut, parts};
 use crate::ast::{
-    Attr, AttrValue, ExprKind, Module, Name, Stmt, StmtKind, Substitution, TensorExpr, Text, Unfit,
+    Attr, AttrValue, ExprKind, Module, Stmt, StmtKind, Substitution, TensorExpr, Text, Unfit,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_IMPORTS, MAX_TEXT_BYTES};
@@ -292,7 +292,7 @@ fn comes_from(stmt: &mut Stmt, place: &str) {
     if stmt.loc().is_some() {
         return;
     }
-    let attr = || Attr { key: Name::new("loc"), value: AttrValue::Text(place.to_owned()) };
+    let attr = || Attr::loc(place);
     match &mut stmt.kind {
         StmtKind::Spec(spec) => spec.attrs.push(attr()),
         StmtKind::Assign { value, .. } => {

@@ -91,21 +91,24 @@ impl Scalar {
     /// Whether the type is a floating-point type.
     pub fn is_float(self) -> bool {
         use Scalar::*;
-        matches!(self, F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2)
+        match self {
+            F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2 => true,
+            I64 | I32 | I16 | I8 | I4 | I2 | I1 => false,
+            U64 | U32 | U16 | U8 | U4 | U2 | U1 | Bool | Mbarrier => false,
+        }
     }
 
     /// The smallest and the largest value of an integer type, 0 and 1 of a `bool`; none of other types.
     pub fn int_range(self) -> Option<(i128, i128)> {
         use Scalar::*;
         match self {
-            Mbarrier => None,
-            _ if self.is_float() => None,
+            F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2 | Mbarrier => None,
             Bool => Some((0, 1)),
             I64 | I32 | I16 | I8 | I4 | I2 | I1 => {
                 let end = 1i128 << (self.bits() - 1);
                 Some((-end, end - 1))
             }
-            _ => Some((0, (1i128 << self.bits()) - 1)),
+            U64 | U32 | U16 | U8 | U4 | U2 | U1 => Some((0, (1i128 << self.bits()) - 1)),
         }
     }
 

@@ -28,6 +28,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Buffer, BufferId, MeansInput, Program, SpecId, TensorId};
+use indexmap::IndexMap;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -82,8 +83,8 @@ pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<V
 
 /// The caller's tensors.
 pub(crate) struct Memory {
-    pub(crate) order: Vec<BufferId>,
-    pub(crate) tensors: HashMap<BufferId, (GlobalMemory, Layout<i64>)>,
+    /// In the order of the program's parameters.
+    pub(crate) tensors: IndexMap<BufferId, (GlobalMemory, Layout<i64>)>,
 }
 
 impl Memory {
@@ -101,7 +102,7 @@ impl Memory {
             }
         }
         let read = read_first(program);
-        let mut memory = Memory { order: Vec::new(), tensors: HashMap::new() };
+        let mut memory = Memory { tensors: IndexMap::new() };
         for id in &program.params {
             let buffer = &program.buffers[*id];
             let unknown = |why: String| {
@@ -173,7 +174,6 @@ impl Memory {
             };
             let (name, scalar) = (buffer.name.clone(), buffer.scalar);
             let pages = Pages::default();
-            memory.order.push(*id);
             let image = None;
             let shadows = options.shadow && options.check;
             let tensor =
@@ -184,11 +184,10 @@ impl Memory {
     }
 
     /// The tensors as they are now.
-    pub(crate) fn into_outputs(mut self, complete: bool) -> Outputs {
+    pub(crate) fn into_outputs(self, complete: bool) -> Outputs {
         let tensors = self
-            .order
-            .iter()
-            .filter_map(|id| self.tensors.remove(id))
+            .tensors
+            .into_values()
             .map(|(memory, layout)| OutputTensor {
                 memory,
                 modes: layout.modes().iter().map(Layout::size).collect(),

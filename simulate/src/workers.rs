@@ -6,7 +6,7 @@
 use crate::plan::Checked;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -32,14 +32,14 @@ impl Workers {
     /// # Errors
     /// `X0009` where the machine starts none.
     pub(crate) fn get() -> Checked<Self> {
-        static POOL: OnceLock<Result<ThreadPool, String>> = OnceLock::new();
+        static POOL: OnceLock<Result<ThreadPool, ThreadPoolBuildError>> = OnceLock::new();
         if rayon::current_thread_index().is_some() {
             return Ok(Workers::Callers);
         }
         POOL.get_or_init(start).as_ref().map(Workers::Own).map_err(|why| {
             Box::new(
                 Diagnostic::new(Code::NoThreads, Span::default(), "the machine starts no thread")
-                    .label(why.clone())
+                    .label(why.to_string())
                     .help("allow more threads or memory: `ulimit -u`, `ulimit -v`"),
             )
         })
@@ -63,7 +63,7 @@ impl Workers {
 }
 
 /// A pool of as many threads as the machine starts.
-fn start() -> Result<ThreadPool, String> {
+fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
     // Blocks take and return memory all the time. An allocator such as glibc's keeps what is returned, up to
     // twice the largest piece that it has seen returned to the system; it sees a large one, and keeps it all.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
@@ -75,7 +75,8 @@ fn start() -> Result<ThreadPool, String> {
         };
         n = if n == 0 { FEWER } else { n.div_ceil(2) };
         if n == 1 {
-            left = left.checked_sub(1).ok_or_else(|| error.to_string())?;
+            let Some(fewer) = left.checked_sub(1) else { return Err(error) };
+            left = fewer;
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -153,7 +153,7 @@ impl ProbeOperand {
                 let Canonical { layout, mode: swizzle } = named[last(named.len())].clone();
                 Passing::Described { layout, swizzle }
             }
-            memory => Passing::Memory { memory, layout: modes },
+            memory @ (Memory::Gl | Memory::Sh) => Passing::Memory { memory, layout: modes },
         };
         // One tensor for both, where the atom itself accesses the caller's memory.
         let in_place = memory == Memory::Gl && o.access == OperandAccess::ReadWrite && !choice.set;

@@ -225,7 +225,16 @@ impl Writer<'_> {
                 let acc = operands.iter().find(|o| o.access != OperandAccess::Read);
                 acc.map(|o| word("acc", o.scalar.as_str())).into_iter().collect()
             }
-            _ => vec![],
+            AtomOp::Move
+            | AtomOp::Accumulate(_)
+            | AtomOp::Unary(_)
+            | AtomOp::Binary(_)
+            | AtomOp::Select
+            | AtomOp::Shfl(_)
+            | AtomOp::Init
+            | AtomOp::Sync(_)
+            | AtomOp::Barrier(_)
+            | AtomOp::Elect => vec![],
         };
         let valid = match (self.atom.number("valid"), operands.first()) {
             // Every number of elements, by neighboring threads.
@@ -371,7 +380,17 @@ pub(super) fn operands_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<O
 pub(super) fn own_attributes(op: AtomOp) -> Vec<Attr> {
     match op {
         AtomOp::Shfl(_) => vec![number("lane", 3)],
-        _ => vec![],
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::MatMul { .. }
+        | AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Init
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => vec![],
     }
 }
 

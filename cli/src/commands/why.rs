@@ -12,6 +12,7 @@ use carbyne_decompose::explain::{
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::span::{LineIndex, Span};
+use indexmap::IndexMap;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -153,14 +154,10 @@ fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
         );
     }
     // Atoms that fail alike are said together; of the nearest, what would help.
-    let mut reasons: Vec<(String, Vec<&Considered>)> = vec![];
+    let mut reasons: IndexMap<String, Vec<&Considered>> = IndexMap::new();
     for c in &leaf.considered {
         let Some(m) = &c.mismatch else { continue };
-        let reason = m.to_string();
-        match reasons.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, atoms)) => atoms.push(c),
-            None => reasons.push((reason, vec![c])),
-        }
+        reasons.entry(m.to_string()).or_default().push(c);
     }
     let nearest = leaf.considered.iter().find_map(|c| c.mismatch.as_ref()).map(|m| m.nearness().0);
     for (reason, atoms) in reasons {

@@ -48,8 +48,13 @@ impl Lowering<'_> {
     pub(super) fn asynchronous_of(&self, id: SpecId) -> Vec<BufferId> {
         let spec = &self.p.specs[id];
         let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
-        if atom.is_none_or(|atom| atom.visibility != Visibility::WgmmaGroup) {
-            return vec![];
+        match atom.map(|atom| atom.visibility) {
+            Some(Visibility::WgmmaGroup) => {}
+            // Copies hold no registers.
+            Some(Visibility::AsyncGroup | Visibility::Mbarrier | Visibility::BulkGroup) => {
+                return vec![];
+            }
+            Some(Visibility::Immediate) | None => return vec![],
         }
         let operands = spec.input_tensors().chain(spec.outputs.iter().copied());
         operands.map(|t| self.p.tensors[t].buffer).collect()

@@ -6,12 +6,12 @@ use crate::solve::exchange::{Choice, Step};
 
 impl Emit<'_> {
     /// The values in the order of the output, pairs of registers exchanged, and the values to the output.
-    pub(super) fn exchange_body(&self, spec: &Spec, c: &Choice) -> Block {
+    pub(super) fn exchange_body(&self, spec: &Spec, c: &Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())
         else {
-            return Block::default();
+            return Err(Unwritten::Operands);
         };
         let each = (blocks.clone(), self.group(&all, 1));
         let [work, send, receive] = self.local.exchange.clone();
@@ -63,7 +63,7 @@ impl Emit<'_> {
             ]));
         }
         body.extend(nest.around(vec![copy(of(&work, i.clone()), of(&d, i))]));
-        block(body)
+        Ok(block(body))
     }
 }
 

@@ -199,7 +199,7 @@ fn candidate(
                 false => tv::coalesced(&memory, n, threads, way.most),
                 true => tv::coalesced_by_modes(&memory, n, threads, way.most),
             };
-            let f = f.map_err(wanted)?;
+            let f = f.map_err(|e| wanted(e.to_string()))?;
             crosses = tv::crosses(&f, &memory);
             let own = matches!(src, Side::Open) || matches!(dst, Side::Open);
             let f = if own {
@@ -369,11 +369,31 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
             let groups = 32.0 / atom.group as f64;
             (l * m * n * k) as f64 * groups / atom.cost.issue_cycles.max(1e-9)
         }
-        _ => 0.0,
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => 0.0,
     };
     let depth = |atom: &Atom| match atom.op {
         AtomOp::MatMul { m, n, k, .. } => m * n * k,
-        _ => 0,
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => 0,
     };
     let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
     rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));

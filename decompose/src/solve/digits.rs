@@ -2,7 +2,8 @@
 //! project away, what broadcasts repeat, and in which register of another order a value lies.
 
 use super::tv::{join, mode, tv};
-use carbyne_ir::layout::{Layout, LayoutError};
+use super::unfit::Unfit;
+use carbyne_ir::layout::Layout;
 
 /// A digit of T or V.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub(crate) struct Digit {
 /// The digits of T or of V. `layout` names elements by the column-major index in `extents`.
 ///
 /// # Errors
-/// A sentence, where a leaf leaves its mode at a place that it does not divide.
-pub(crate) fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, String> {
+/// Where a leaf leaves its mode at a place that it does not divide.
+pub(crate) fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, Unfit> {
     let mut out = vec![];
     let mut step = 1;
     for &(n, s) in layout.leaves() {
@@ -36,13 +37,13 @@ pub(crate) fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, Str
                 unit *= e;
                 s < unit
             });
-            let Some(m) = m else { return Err(format!("a step of {s} leaves the tensor")) };
+            let Some(m) = m else { return Err(Unfit::Leaves(s)) };
             let (extent, unit) = (extents[m], unit / extents[m]);
             let at = s / unit;
             let here = extent / at.max(1);
             let take = n.min(here);
             if s % unit != 0 || take < 2 || n % take != 0 || (take < n && extent % at != 0) {
-                return Err(format!("{n}:{s} crosses a mode of {extent} elements unevenly"));
+                return Err(Unfit::Crosses { digit: (n, s), of: extent });
             }
             out.push(Digit { extent: take, step, along: Some((m, at)) });
             (n, s, step) = (n / take, s * take, step * take);
@@ -68,14 +69,13 @@ pub(crate) struct Projection {
 /// Projects a layout of a tensor with modes `extents` to the modes that are kept.
 ///
 /// # Errors
-/// A sentence where the layout does not come apart into modes.
+/// Where the layout does not come apart into modes.
 pub(crate) fn project(
     layout: &Layout,
     extents: &[i64],
     kept: &[bool],
-) -> Result<Projection, String> {
-    let part = |i| layout.mode(i).map_err(|e: LayoutError| e.to_string());
-    let (t, v) = (digits(&part(0)?, extents)?, digits(&part(1)?, extents)?);
+) -> Result<Projection, Unfit> {
+    let (t, v) = (digits(&layout.mode(0)?, extents)?, digits(&layout.mode(1)?, extents)?);
     let mut units = vec![];
     let mut next = 1;
     for (e, k) in extents.iter().zip(kept) {
@@ -106,8 +106,7 @@ pub(crate) fn project(
             None => registers.push(None),
         }
     }
-    let joined = |m: &[Layout]| join(m).map_err(|e| e.to_string());
-    let tv = tv(&joined(&threads)?, &joined(&values)?).map_err(|e| e.to_string())?;
+    let tv = tv(&join(&threads)?, &join(&values)?)?;
     Ok(Projection { tv, t, v, registers })
 }
 

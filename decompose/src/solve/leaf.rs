@@ -4,6 +4,7 @@
 use super::copy::Candidate;
 use super::digits::same;
 use super::ops::Op;
+use super::unfit::Unfit;
 use super::{Fallible, Finished, Known, Solution, Solver, State, Want, sides};
 use super::{cost, exchange, matmul, ops, pointwise, reduce, shared, uneven, views};
 use crate::matching::{self, Mismatch};
@@ -65,7 +66,7 @@ impl Solver<'_> {
                     } else {
                         "leave the layout of its input open"
                     };
-                    let refuse = |why: String| {
+                    let refuse = |why: Unfit| {
                         self.error(
                             Code::NoAtom,
                             id,
@@ -86,7 +87,16 @@ impl Solver<'_> {
                     out.reductions.insert(id, plan);
                     continue;
                 }
-                _ => {}
+                SpecKind::Move
+                | SpecKind::Accumulate(_)
+                | SpecKind::MatMulSet
+                | SpecKind::Unary(_)
+                | SpecKind::Binary(_)
+                | SpecKind::Select
+                | SpecKind::Shfl(_)
+                | SpecKind::Init
+                | SpecKind::Iota
+                | SpecKind::Generic => {}
             }
             // Between registers: operands that lie elsewhere are brought over.
             let Some(tv) = &self.layout_of(&known, to) else {
@@ -144,7 +154,20 @@ impl Solver<'_> {
                 detours += cycles * op.trips as f64;
                 wants.push(match spec.kind {
                     SpecKind::Move if !to_part => Want::ThroughShared(id),
-                    _ => Want::Rearranged { spec: id, input, by_lanes: lanes.map(|c| c.output) },
+                    SpecKind::Move
+                    | SpecKind::Accumulate(_)
+                    | SpecKind::MatMul
+                    | SpecKind::MatMulSet
+                    | SpecKind::Unary(_)
+                    | SpecKind::Binary(_)
+                    | SpecKind::Select
+                    | SpecKind::Reduction(_)
+                    | SpecKind::Shfl(_)
+                    | SpecKind::Init
+                    | SpecKind::Iota
+                    | SpecKind::Generic => {
+                        Want::Rearranged { spec: id, input, by_lanes: lanes.map(|c| c.output) }
+                    }
                 });
             }
             if moved {
@@ -329,7 +352,7 @@ impl Solver<'_> {
                         buffer.span,
                         format!("no layout of `%{}` serves all its accesses", buffer.name),
                     )
-                    .label(why)
+                    .label(why.to_string())
                     .help(
                         "pin a narrower instruction on one of the accesses, or copy to a second tensor for it",
                     );

@@ -250,7 +250,17 @@ fn unfit(
 ) -> (String, String) {
     let inst = |atom: &Atom| match atom.op {
         AtomOp::MatMul { m, n, k, .. } => (m, n, k),
-        _ => (1, 1, 1),
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => (1, 1, 1),
     };
     let odd = |atom: &Atom| -> Vec<(&str, i64, i64)> {
         let i = inst(atom);

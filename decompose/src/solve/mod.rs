@@ -24,7 +24,6 @@ pub mod copy;
 pub(crate) mod cost;
 pub(crate) mod digits;
 pub(crate) mod exchange;
-pub mod hardware;
 mod leaf;
 pub(crate) mod matmul;
 mod offset;
@@ -37,6 +36,7 @@ mod shared;
 pub mod smem;
 pub mod tv;
 mod uneven;
+mod unfit;
 pub(crate) mod views;
 
 use crate::certificate::Certificate;
@@ -343,7 +343,7 @@ struct Solver<'a> {
     /// Layouts of parts of register tensors, by those of the tensors.
     of_parts: RefCell<HashMap<(TensorId, Layout), Option<Layout>>>,
     /// Layouts found for shared tensors, by what accesses them.
-    layouts: HashMap<Accesses, Result<Rc<shared::Found>, String>>,
+    layouts: HashMap<Accesses, Result<Rc<shared::Found>, unfit::Unfit>>,
 }
 
 /// A copy, and what is known of its source and destination.

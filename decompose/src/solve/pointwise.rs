@@ -2,6 +2,7 @@
 //! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
+use super::unfit::Unfit;
 use super::views::{self, Part};
 use super::{Known, ops, tv};
 use crate::matching::Mismatch;
@@ -50,15 +51,15 @@ pub(super) fn kept(p: &Program, operand: TensorId, out: TensorId) -> Option<Vec<
 /// and which digit lies in which mode does not matter.
 ///
 /// # Errors
-/// A sentence where the layout does not come apart.
+/// Where the layout does not come apart.
 pub(super) fn operand(
     p: &Program,
     t: TensorId,
     out: TensorId,
     tv: &Layout,
     whole: bool,
-) -> Result<Projection, String> {
-    let kept = kept(p, t, out).ok_or("the shapes do not fit")?;
+) -> Result<Projection, Unfit> {
+    let kept = kept(p, t, out).ok_or(Unfit::Shapes)?;
     let extents = ops::extents(p, out).unwrap_or_default();
     if whole {
         let size = extents.iter().fold(1i64, |a, b| a.saturating_mul(*b));
@@ -77,12 +78,12 @@ pub(super) fn whole(p: &Program, id: SpecId) -> bool {
 /// What a Reduction's output is where its input is this.
 ///
 /// # Errors
-/// A sentence where the layout does not come apart.
-pub(super) fn reduced(p: &Program, id: SpecId, tv: &Layout) -> Result<Projection, String> {
+/// Where the layout does not come apart.
+pub(super) fn reduced(p: &Program, id: SpecId, tv: &Layout) -> Result<Projection, Unfit> {
     let spec = &p.specs[id];
-    let input = spec.input_tensors().next().ok_or("it has no input")?;
-    let extents = ops::extents(p, input).ok_or("its sizes are not known")?;
-    let axes = spec.axes().ok_or("it names no axis")?;
+    let input = spec.input_tensors().next().ok_or(Unfit::NoInput)?;
+    let extents = ops::extents(p, input).ok_or(Unfit::Sizes)?;
+    let axes = spec.axes().ok_or(Unfit::NoAxis)?;
     let kept: Vec<bool> = (0..extents.len()).map(|i| !axes.contains(&i)).collect();
     project(tv, &extents, &kept)
 }
@@ -114,7 +115,7 @@ pub(super) fn choose(
     let mut layouts = vec![];
     let mut inputs = vec![];
     for t in spec.input_tensors() {
-        inputs.push(operand(p, t, out, &tv, whole).map_err(wrong)?);
+        inputs.push(operand(p, t, out, &tv, whole).map_err(|e| wrong(e.to_string()))?);
         layouts.push(layout(t).ok_or_else(|| wrong("an open one".into()))?);
     }
     let Ok(own) = operand(p, out, out, &tv, whole) else { return Err(wrong(tv.to_string())) };

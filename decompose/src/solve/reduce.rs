@@ -3,6 +3,7 @@
 
 use super::digits::{Digit, Projection};
 use super::tv::{join, mode};
+use super::unfit::Unfit;
 use carbyne_atoms::{AtomOp, AtomTable};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp};
 use carbyne_ir::layout::Layout;
@@ -57,15 +58,14 @@ impl Choice {
 /// Plans a Reduction whose input has this layout.
 ///
 /// # Errors
-/// A sentence where the layout gives no regular exchange.
+/// Where the layout gives no regular exchange.
 pub(super) fn plan(
     table: &AtomTable,
     op: ReduceOp,
     scalar: Scalar,
     input: &Layout,
     projection: &Projection,
-) -> Result<Choice, String> {
-    let joined = |m: &[Layout]| join(m).map_err(|e| e.to_string());
+) -> Result<Choice, Unfit> {
     let (mut kept, mut removed) = (vec![], vec![]);
     for (d, r) in projection.v.iter().zip(&projection.registers) {
         let to = if r.is_some() { &mut kept } else { &mut removed };
@@ -96,15 +96,13 @@ pub(super) fn plan(
             .map(|d| mode(d.extent, if group.contains(d) { 0 } else { d.step }))
             .collect();
         let others: Vec<Layout> = group.iter().map(|d| mode(d.extent, d.step)).collect();
-        let (first, others) = (joined(&first)?, joined(&others)?);
+        let (first, others) = (join(&first)?, join(&others)?);
         shared = Some(Through { threads, first, others, then: shared.map(Box::new) });
     }
     Ok(Choice {
-        op: op
-            .combining()
-            .ok_or_else(|| "no operation between registers combines bits".to_owned())?,
+        op: op.combining().ok_or(Unfit::Bits)?,
         scalar,
-        values: (joined(&kept)?, joined(&removed)?),
+        values: (join(&kept)?, join(&removed)?),
         masks,
         shared,
         input: input.clone(),
@@ -113,12 +111,11 @@ pub(super) fn plan(
 }
 
 /// Digits of threads that a Reduction removes. Threads that hold the same elements stay.
-fn gone(p: &Projection) -> Result<Vec<Digit>, String> {
-    let strides: Vec<i64> =
-        p.tv.mode(0).map_err(|e| e.to_string())?.leaves().iter().map(|l| l.1).collect();
+fn gone(p: &Projection) -> Result<Vec<Digit>, Unfit> {
+    let strides: Vec<i64> = p.tv.mode(0)?.leaves().iter().map(|l| l.1).collect();
     let real: Vec<Digit> = p.t.iter().filter(|d| d.extent > 1).copied().collect();
     if real.len() != strides.len() && !real.is_empty() {
-        return Err("the threads do not come apart".to_owned());
+        return Err(Unfit::Threads);
     }
     let removed: Vec<Digit> = real
         .iter()

@@ -4,6 +4,7 @@
 use super::copy::Candidate;
 use super::ops::{self, Op};
 use super::smem::{self, Access, Banks};
+use super::unfit::Unfit;
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
@@ -47,7 +48,7 @@ pub(super) fn open(
     id: BufferId,
     accesses: &Accesses<'_>,
     budget: &mut Budget,
-) -> Result<Found, String> {
+) -> Result<Found, Unfit> {
     let buffer = &p.buffers[id];
     let shape = ops::extents(p, buffer.tensor).unwrap_or_default();
     let levels = &p.tensors[buffer.tensor].levels;
@@ -74,7 +75,7 @@ pub(super) fn open(
         counts: smem::Counts::new(bits, banks(table)),
         touched: BTreeMap::new(),
         best: None,
-        conflict: "its accesses have no candidates".to_owned(),
+        conflict: Unfit::NoCandidates,
         budget,
     };
     search.from(&mut vec![], 0.0, 0.0);
@@ -96,7 +97,7 @@ struct Combinations<'a> {
     touched: BTreeMap<smem::Place, Option<Access>>,
     best: Option<(f64, Found)>,
     /// Why the last combination does not go together.
-    conflict: String,
+    conflict: Unfit,
     budget: &'a mut Budget,
 }
 
@@ -141,7 +142,7 @@ impl Combinations<'_> {
     }
 
     /// The layout in which the runs of these candidates, of the first accesses, are consecutive.
-    fn unified(&self, pick: &[usize]) -> Result<Layout, String> {
+    fn unified(&self, pick: &[usize]) -> Result<Layout, Unfit> {
         let chosen = pick.iter().zip(self.accesses).map(|(i, (_, list))| &list[*i]);
         let runs = chosen.flat_map(|c| c.src_run.iter().chain(&c.dst_run));
         let runs: Vec<smem::Run> = runs.filter(|r| !r.is_empty()).cloned().collect();
@@ -179,9 +180,7 @@ impl Combinations<'_> {
                 let bytes = layout.cosize() * self.bits / 8;
                 let block = 1i64 << (pinned.base() + pinned.bits()).min(62);
                 if bytes % block != 0 {
-                    self.conflict = format!(
-                        "its swizzle moves bytes within blocks of {block}, and it has {bytes}"
-                    );
+                    self.conflict = Unfit::Swizzle { block, bytes };
                     return;
                 }
                 let wavefronts = each(Some(pinned));
@@ -209,27 +208,24 @@ fn written(
     c: &Candidate,
     id: BufferId,
     layout: &Layout,
-) -> Result<(), String> {
+) -> Result<(), Unfit> {
     let Some((src, dst)) = ends(p, op) else { return Ok(()) };
     let (t, tv) = if p.tensors[src].buffer == id { (src, &c.f) } else { (dst, &c.g) };
     let Some(inside) = ops::whole(p, t) else { return Ok(()) };
-    let all = layout.compose(&inside).and_then(|view| view.compose(tv));
-    all.map(|_| ()).map_err(|e| e.to_string())
+    layout.compose(&inside)?.compose(tv)?;
+    Ok(())
 }
 
 /// Whether every operation of a view of the tensor takes a part that has a layout.
-fn cut(p: &Program, id: BufferId, layout: &Layout) -> Result<(), String> {
+fn cut(p: &Program, id: BufferId, layout: &Layout) -> Result<(), Unfit> {
     let (cx, layout) = (&p.arena, Layout::<Dim>::from_fixed(layout));
-    let all = |of: &Layout<Dim>| layout.compose_in(cx, of).map_err(|e| e.to_string());
+    let all = |of: &Layout<Dim>| layout.compose_in(cx, of);
     for taken in p.taken.iter().filter(|t| t.buffer == id) {
         taken.left.iter().try_for_each(|level| all(level).map(drop))?;
         for range in &taken.ranges {
             let own = Range { mode: all(&range.mode)?, ..range.clone() };
-            if !own.is_straight(cx).map_err(|e| e.to_string())? {
-                return Err(format!(
-                    "a range of it cuts through the mode {}, of several strides",
-                    own.mode.display_in(cx)
-                ));
+            if !own.is_straight(cx)? {
+                return Err(Unfit::Range(own.mode.display_in(cx)));
             }
         }
     }

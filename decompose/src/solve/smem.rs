@@ -7,6 +7,7 @@
 //! fewest wavefronts over all accesses, weighted by how often they run.
 
 use super::tv::mode;
+use super::unfit::Unfit;
 use carbyne_ir::layout::{Layout, Swizzle};
 use std::collections::{BTreeSet, HashMap};
 
@@ -33,8 +34,8 @@ type Digit = (i64, i64, Option<i64>);
 /// lie outside of the others where no run says otherwise.
 ///
 /// # Errors
-/// A sentence naming the two runs that clash.
-pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, String> {
+/// The runs that clash.
+pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, Unfit> {
     let mut modes: Vec<Vec<Digit>> = vec![];
     let mut step = 1i64;
     for &extent in shape {
@@ -62,9 +63,7 @@ pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, String
     let mut next = 1;
     for (s, n) in taken {
         if s != next {
-            return Err(format!(
-                "two directions of the tensor would both be consecutive (stride {s})"
-            ));
+            return Err(Unfit::TwoDirections(s));
         }
         next = s * n;
     }
@@ -90,7 +89,7 @@ pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, String
             Layout::concat(&list).map(|l| l.coalesce())
         })
         .collect();
-    parts.and_then(|p| Layout::concat(&p)).map_err(|e| e.to_string())
+    Ok(Layout::concat(&parts?)?)
 }
 
 fn mode_of(shape: &[i64], step: i64) -> usize {
@@ -105,23 +104,23 @@ fn mode_of(shape: &[i64], step: i64) -> usize {
 }
 
 /// Splits the digits so that (n, s) is a sequence of whole digits, which are appended to `out`.
-fn cut(modes: &mut [Vec<Digit>], n: i64, s: i64, out: &mut Run) -> Result<(), String> {
+fn cut(modes: &mut [Vec<Digit>], n: i64, s: i64, out: &mut Run) -> Result<(), Unfit> {
     let (mut n, mut s) = (n, s);
     while n > 1 {
         let Some((m, i)) = modes.iter().enumerate().find_map(|(m, ds)| {
             ds.iter().position(|&(e, step, _)| step <= s && s < step * e).map(|i| (m, i))
         }) else {
-            return Err(format!("a run of step {s} leaves the tensor"));
+            return Err(Unfit::RunLeaves(s));
         };
         let (extent, step, _) = modes[m][i];
         if s % step != 0 || extent % (s / step) != 0 {
-            return Err(format!("a run of step {s} does not fit the mode {extent}:{step}"));
+            return Err(Unfit::RunBegins { run: s, digit: (extent, step) });
         }
         let before = s / step;
         let here = extent / before; // From s to the end of the digit.
         let take = if n <= here { n } else { here };
         if here % take != 0 || n % take != 0 {
-            return Err(format!("runs of {n} do not divide the mode {extent}:{step}"));
+            return Err(Unfit::RunEnds { run: n, digit: (extent, step) });
         }
         let after = here / take;
         let parts = [(before, step), (take, s), (after, s * take)];
@@ -134,20 +133,18 @@ fn cut(modes: &mut [Vec<Digit>], n: i64, s: i64, out: &mut Run) -> Result<(), St
     Ok(())
 }
 
-fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<(), String> {
+fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<(), Unfit> {
     let (mut n, mut s) = (n, s);
     while n > 1 {
         let Some(digit) = modes.iter_mut().flatten().find(|d| d.0 > 1 && d.1 == s) else {
-            return Err(format!("a run of step {s} was split by another"));
+            return Err(Unfit::RunSplit(s));
         };
         if n % digit.0 != 0 {
-            return Err(format!("a run of {n} ends inside a digit of {}", digit.0));
+            return Err(Unfit::RunInside { run: n, digit: digit.0 });
         }
         match digit.2 {
             Some(other) if other != *stride => {
-                return Err(format!(
-                    "elements {s} apart would need the strides {other} and {stride} at once"
-                ));
+                return Err(Unfit::TwoStrides { apart: s, strides: (other, *stride) });
             }
             _ => digit.2 = Some(*stride),
         }

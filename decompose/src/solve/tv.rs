@@ -11,6 +11,7 @@
 //! Invariant: the algebra is exact or refuses, so a layout found here satisfies its relation;
 //! certificates evaluate it once more.
 
+use super::unfit::Unfit;
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::tuple::IntTuple;
 
@@ -222,8 +223,8 @@ pub fn flat(layout: &Layout) -> Result<Layout, LayoutError> {
 /// At most `most` threads stand side by side there.
 ///
 /// # Errors
-/// A sentence where no vector of `n` consecutive elements exists.
-pub fn coalesced(memory: &Layout, n: i64, threads: i64, most: i64) -> Result<Layout, String> {
+/// Where no vector of `n` consecutive elements exists.
+pub fn coalesced(memory: &Layout, n: i64, threads: i64, most: i64) -> Result<Layout, Unfit> {
     spread(memory, n, threads, most, &[])
 }
 
@@ -237,7 +238,7 @@ pub fn coalesced_by_modes(
     n: i64,
     threads: i64,
     most: i64,
-) -> Result<Layout, String> {
+) -> Result<Layout, Unfit> {
     spread(memory, n, threads, most, &ends(memory))
 }
 
@@ -264,13 +265,7 @@ fn ends(memory: &Layout) -> Vec<i64> {
 }
 
 /// A grid of threads over vectors; digits that end at one of `ends` are not joined with the next.
-fn spread(
-    memory: &Layout,
-    n: i64,
-    threads: i64,
-    most: i64,
-    ends: &[i64],
-) -> Result<Layout, String> {
+fn spread(memory: &Layout, n: i64, threads: i64, most: i64, ends: &[i64]) -> Result<Layout, Unfit> {
     // Digits of the index space: (extent, step in the tensor, step in memory).
     let flat = memory.flatten();
     let mut digits = vec![];
@@ -309,13 +304,13 @@ fn spread(
             }
             Some((extent, _, stride)) if stride == taken => {
                 let all = taken * extent;
-                return Err(format!("{n} does not divide the {all} consecutive elements"));
+                return Err(Unfit::Divides { n, of: all });
             }
-            _ if taken == 1 => return Err("no direction is consecutive in memory".to_owned()),
-            _ => return Err(format!("only {taken} elements are consecutive in memory")),
+            _ if taken == 1 => return Err(Unfit::NoDirection),
+            _ => return Err(Unfit::Few(taken)),
         }
     }
-    let inst = join(&inst).map_err(|e| e.to_string())?;
+    let inst = join(&inst)?;
     let extents: Vec<i64> = digits.iter().map(|d| d.0).collect();
     let best = match extents.split_first() {
         Some((&first, rest)) if first > most => {
@@ -331,8 +326,7 @@ fn spread(
         t.push(mode(along, step));
         v.push(mode(extent / along, step * along));
     }
-    let joined = |m: &[Layout]| join(m).map_err(|e| e.to_string());
-    tv(&joined(&t)?, &joined(&v)?).map_err(|e| e.to_string())
+    Ok(tv(&join(&t)?, &join(&v)?)?)
 }
 
 /// A tensor spread evenly over the threads of a block, as it lies in memory, all of them holding some; none where it

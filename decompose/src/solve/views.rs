@@ -6,6 +6,7 @@
 
 use super::ops;
 use super::tv::{join, mode, tv};
+use super::unfit::Unfit;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId};
@@ -44,16 +45,14 @@ pub(super) fn positions(p: &Program, t: TensorId) -> Option<(Layout, i64)> {
 /// How threads hold a view, where they hold the whole tensor by `whole`; and in which registers.
 ///
 /// # Errors
-/// A sentence where the view takes threads apart.
-pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, Part), String> {
-    let unknown = || "its extents are not known".to_owned();
-    let (l, offset) = positions(p, t).ok_or_else(unknown)?;
-    let size = declared(p, t).ok_or_else(unknown)?;
-    let mode_of = |i| whole.mode(i).map_err(|e: carbyne_ir::layout::LayoutError| e.to_string());
-    let (tm, vm) = (mode_of(0)?, mode_of(1)?);
+/// Where the view takes threads apart.
+pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, Part), Unfit> {
+    let (l, offset) = positions(p, t).ok_or(Unfit::Extents)?;
+    let size = declared(p, t).ok_or(Unfit::Extents)?;
+    let (tm, vm) = (whole.mode(0)?, whole.mode(1)?);
     let (threads, values) = (tm.size(), vm.size());
     if size > MAX_ELEMENTS || threads.saturating_mul(values) > MAX_ELEMENTS {
-        return Err("it is too large".to_owned());
+        return Err(Unfit::TooLarge);
     }
     let mut elements: Vec<Option<i64>> = vec![None; usize::try_from(size).unwrap_or(0)];
     for e in 0..l.size() {
@@ -66,7 +65,7 @@ pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, 
         let at = usize::try_from(tm.at(t).checked_add(vm.at(v))?).ok()?;
         elements.get(at).copied().flatten()
     };
-    let apart = || "its elements are held by some of the threads only".to_owned();
+    let apart = || Unfit::SomeThreads;
     // Of all threads the same registers.
     let own: Vec<i64> = (0..values).filter(|v| element(0, *v).is_some()).collect();
     let (Some(first), true) = (own.first().copied(), !own.is_empty()) else { return Err(apart()) };
@@ -77,7 +76,7 @@ pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, 
         own.iter().map(|v| element(0, *v).map(|e| e - origin)).collect();
     let (of_threads, of_values) = (of_threads.ok_or_else(apart)?, of_values.ok_or_else(apart)?);
     if origin != 0 {
-        return Err("its first element is not the first of the first thread".to_owned());
+        return Err(Unfit::First);
     }
     for t in 0..threads {
         let mut held = own.iter().zip(&of_values);
@@ -87,17 +86,17 @@ pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, 
             return Err(apart());
         }
     }
-    let uneven = || "its elements are held in no regular order".to_owned();
+    let uneven = || Unfit::Irregular;
     let of_threads = fitted(&of_threads).ok_or_else(uneven)?;
     let of_values = fitted(&of_values).ok_or_else(uneven)?;
     let steps: Vec<i64> = own.iter().map(|v| v - first).collect();
     let registers = fitted(&steps).ok_or_else(uneven)?;
-    let copies = registers.complement(values).map_err(|e| e.to_string())?;
+    let copies = registers.complement(values)?;
     let copy = (0..copies.size()).find(|c| copies.at(*c) == first).ok_or_else(uneven)?;
     if copies.size().checked_mul(registers.size()) != Some(values) {
         return Err(uneven());
     }
-    let layout = tv(&of_threads, &of_values).map_err(|e| e.to_string())?;
+    let layout = tv(&of_threads, &of_values)?;
     Ok((layout, Part { of: p.buffer_of(t).name.clone(), all: values, registers, first, copy }))
 }
 

@@ -72,6 +72,17 @@ pub(crate) struct Choice {
     pub cost: f64,
 }
 
+/// What a block tile needs, and the architecture has not.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+enum TooMuch {
+    #[error("the instruction multiplies no matrices")]
+    NoMatMul,
+    #[error("the stage takes {bytes} bytes of shared memory, over {most}")]
+    Shared { bytes: i64, most: i64 },
+    #[error("each of {threads} threads would need {registers} registers, of {most}")]
+    Registers { threads: i64, registers: i64, most: i64 },
+}
+
 /// The operands and sizes of the spec.
 struct Problem<'p> {
     p: &'p Program,
@@ -172,7 +183,7 @@ impl<'p> Problem<'p> {
         }
         let pins = Pins::of(self.p, self.id);
         let mut best: Option<Choice> = None;
-        let mut why = String::new();
+        let mut why = None;
         for atom in &rows {
             let AtomOp::MatMul { m, n, k, .. } = atom.op else { continue };
             for tile in self.tiles((m, n, k), pins.tile.as_deref()) {
@@ -199,7 +210,8 @@ impl<'p> Problem<'p> {
                                 });
                             }
                             Ok(_) => {}
-                            Err(e) => why = e,
+                            Err(e) if stages == 1 => why = Some(e),
+                            Err(_) => break,
                         }
                     }
                 }
@@ -277,9 +289,9 @@ impl<'p> Problem<'p> {
         groups: (i64, i64),
         stages: i64,
         table: &AtomTable,
-    ) -> Result<f64, String> {
+    ) -> Result<f64, TooMuch> {
         let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else {
-            return Err(String::new());
+            return Err(TooMuch::NoMatMul);
         };
         let (m, n, k) = self.size;
         let (bm, bn, bk) = tile;
@@ -289,9 +301,7 @@ impl<'p> Problem<'p> {
         let shared = stage * stages;
         let most = limits.max_smem_per_block;
         if shared > most {
-            return Err(format!(
-                "{stages} stages take {shared} bytes of shared memory, over {most}"
-            ));
+            return Err(TooMuch::Shared { bytes: shared, most });
         }
         // Registers of one thread: accumulators, one slice of both factors, and addresses.
         let (wm, wn) = (bm / groups.0, bn / groups.1);
@@ -304,9 +314,7 @@ impl<'p> Problem<'p> {
         let most = limits.regs_per_thread.min(limits.regs_per_sm / threads);
         let pinned = self.p.specs[self.id].ints("tile").is_some();
         if registers > most && !pinned {
-            return Err(format!(
-                "each of {threads} threads would need {registers} registers, of {most}"
-            ));
+            return Err(TooMuch::Registers { threads, registers, most });
         }
         let spill = 1.0 + (registers - (most - 55)).max(0) as f64 / 64.0;
         // One step of K of one block that has the multiprocessor to itself. Each group reads its part of

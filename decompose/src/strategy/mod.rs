@@ -41,7 +41,14 @@ pub(crate) fn apply(
         SpecKind::MatMul | SpecKind::MatMulSet => matmul::apply,
         SpecKind::Move => movement::apply,
         SpecKind::Reduction(_) => reduction::apply,
-        kind => {
+        kind @ (SpecKind::Accumulate(_)
+        | SpecKind::Unary(_)
+        | SpecKind::Binary(_)
+        | SpecKind::Select
+        | SpecKind::Shfl(_)
+        | SpecKind::Init
+        | SpecKind::Iota
+        | SpecKind::Generic) => {
             let message = format!("no strategy decomposes a kernel-level {kind} yet");
             let help =
                 "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms";

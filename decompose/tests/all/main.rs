@@ -8,7 +8,6 @@ mod edits;
 mod exchanges;
 mod explain;
 mod gate;
-mod hardware;
 mod kernel_level;
 mod known;
 mod literals;

@@ -124,6 +124,14 @@ pub struct Apply {
     pub span: Span,
 }
 
+impl Apply {
+    /// Whether it is written as an operator, where there is one: an operator has no place for attributes, its
+    /// function has.
+    pub fn may_be_operator(&self) -> bool {
+        self.attrs.is_empty()
+    }
+}
+
 impl Drop for Apply {
     /// One operation after the other, however deep a tree built in memory is.
     fn drop(&mut self) {
@@ -161,7 +169,12 @@ pub(crate) fn function(kind: SpecKind) -> Option<&'static str> {
         SpecKind::Unary(op) => Some(op.as_str()),
         SpecKind::Binary(op) => Some(op.as_str()),
         SpecKind::Reduction(op) => Some(op.as_str()),
-        _ => None,
+        SpecKind::Accumulate(_)
+        | SpecKind::MatMul
+        | SpecKind::Shfl(_)
+        | SpecKind::Init
+        | SpecKind::Iota
+        | SpecKind::Generic => None,
     }
 }
 

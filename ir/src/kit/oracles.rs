@@ -65,18 +65,73 @@ impl Reader<'_> {
     }
 }
 
+/// What an oracle found wrong.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OracleError {
+    /// A law is broken.
+    #[error(transparent)]
+    Law(#[from] Box<super::LawError>),
+    /// An operation gives another value than it should.
+    #[error("{what} of {} and {} is {}, wrong at {at}", of[0], of[1], of[2])]
+    Value {
+        /// The operation.
+        what: &'static str,
+        /// Its operand, its second operand where it has two, and the result.
+        of: Box<[Layout; 3]>,
+        /// Where it is wrong.
+        at: i64,
+    },
+    /// What is printed reads as something else.
+    #[error("`{0}` does not read as itself")]
+    NotItself(String),
+    /// A layout of no elements.
+    #[error("`{of}` has size {size} and cosize {cosize}")]
+    Size {
+        /// The layout.
+        of: String,
+        /// Its size.
+        size: i64,
+        /// Its cosize.
+        cosize: i64,
+    },
+    /// A layout whose coalesced form is not coalesced, or of another size.
+    #[error("`{of}` coalesces to `{to}`")]
+    Coalesce {
+        /// The layout.
+        of: String,
+        /// Coalesced.
+        to: Box<Layout>,
+    },
+    /// An error about a place outside of its text.
+    #[cfg(feature = "text")]
+    #[error("{0:?} lies outside the text")]
+    Outside(Box<crate::diag::Diagnostic>),
+    /// A printed text that does not parse.
+    #[cfg(feature = "text")]
+    #[error("printed text does not parse: {0:?}\n{1}")]
+    NotParsed(crate::diag::Diagnostics, String),
+    /// A printed text that reads as another module.
+    #[cfg(feature = "text")]
+    #[error("printed text is another module:\n{0}")]
+    OtherModule(String),
+    /// A text that prints otherwise once it was read.
+    #[cfg(feature = "text")]
+    #[error("printed again, the text differs:\n{0}")]
+    OtherText(String),
+}
+
 /// An operation chosen by the first byte, on operands chosen by the others: an admissible operand gets an
 /// exact answer, any operand an exact answer or a refusal, and no number whatever makes one panic.
 ///
 /// # Errors
 /// What is wrong, in the words of the law.
-pub fn algebra_against_brute_force(bytes: &[u8]) -> Result<(), String> {
+pub fn algebra_against_brute_force(bytes: &[u8]) -> Result<(), OracleError> {
     let mut r = Reader { bytes };
     let operation = r.byte();
     if operation >= 192 {
         return numbers_as_they_come(&mut r);
     }
-    admissible(&mut r, operation % 40).map(|_| ()).map_err(|error| error.to_string())
+    Ok(admissible(&mut r, operation % 40).map(drop)?)
 }
 
 fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
@@ -234,12 +289,13 @@ fn holes(r: &mut Reader<'_>, shape: &IntTuple) -> IntTuple<Option<i64>> {
 
 /// Every operation on two layouts of any numbers: it answers or refuses. Compositions are compared at a
 /// few points, in 128 bits.
-fn numbers_as_they_come(r: &mut Reader<'_>) -> Result<(), String> {
+fn numbers_as_they_come(r: &mut Reader<'_>) -> Result<(), OracleError> {
     let (Ok(a), Ok(b)) = (r.hostile(), r.hostile()) else { return Ok(()) };
     let target = r.number();
     let points = [0, 1, 2, 3, b.size() / 2, b.size() - 1].map(|i| i.clamp(0, b.size() - 1));
-    let show =
-        |what: &str, c: &Layout, i| Err(format!("{what} of {a} and {b} is {c}, wrong at {i}"));
+    let show = |what: &'static str, c: &Layout, at: i64| {
+        Err(OracleError::Value { what, of: Box::new([a.clone(), b.clone(), c.clone()]), at })
+    };
     if let Ok(c) = a.compose(&b) {
         for i in points {
             let at = value(&b, i.into());
@@ -298,24 +354,24 @@ fn value(a: &Layout, i: i128) -> i128 {
 ///
 /// # Errors
 /// What is wrong.
-pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), String> {
+pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), OracleError> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Ok(()) };
     if let Ok(tuple) = text.parse::<IntTuple>()
         && tuple.to_string().parse().as_ref() != Ok(&tuple)
     {
-        return Err(format!("`{tuple}` does not read as itself"));
+        return Err(OracleError::NotItself(tuple.to_string()));
     }
     let Ok(a) = text.parse::<Layout>() else { return Ok(()) };
     let printed = a.to_string();
     if printed.parse().as_ref() != Ok(&a) {
-        return Err(format!("`{printed}` does not read as itself"));
+        return Err(OracleError::NotItself(printed));
     }
     if a.size() < 1 || a.cosize() < 1 {
-        return Err(format!("`{printed}` has size {} and cosize {}", a.size(), a.cosize()));
+        return Err(OracleError::Size { of: printed, size: a.size(), cosize: a.cosize() });
     }
     let c = a.coalesce();
     if c.coalesce() != c || c.size() != a.size() {
-        return Err(format!("`{printed}` coalesces to `{c}`"));
+        return Err(OracleError::Coalesce { of: printed, to: Box::new(c) });
     }
     let _ = (a.flatten(), a.filter_zeros(), a.right_inverse(), a.left_inverse(), a.complement(64));
     let _ = (a.at(a.size() - 1), a.coord(a.size() - 1), a.modes(), a.compose(&a));
@@ -327,11 +383,11 @@ pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), String> {
 /// # Errors
 /// The error that lies elsewhere.
 #[cfg(feature = "text")]
-pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
+pub fn parse_never_panics(bytes: &[u8]) -> Result<(), OracleError> {
     let Err(errors) = crate::text::parse_bytes(bytes) else { return Ok(()) };
     let inside = |s: crate::span::Span| s.start <= s.end && s.end as usize <= bytes.len();
     match errors.iter().find(|e| !inside(e.span)) {
-        Some(e) => Err(format!("{e:?} lies outside the text")),
+        Some(e) => Err(OracleError::Outside(Box::new(e.clone()))),
         None => Ok(()),
     }
 }
@@ -341,18 +397,16 @@ pub fn parse_never_panics(bytes: &[u8]) -> Result<(), String> {
 /// # Errors
 /// What differs.
 #[cfg(feature = "text")]
-pub fn print_parse_identity(bytes: &[u8]) -> Result<(), String> {
+pub fn print_parse_identity(bytes: &[u8]) -> Result<(), OracleError> {
     let Ok(module) = crate::text::parse_bytes(bytes) else { return Ok(()) };
     let printed = crate::text::print(&module);
     if printed.len() > crate::limits::MAX_TEXT_BYTES {
         return Ok(()); // Spaces can push a dense text over the limit.
     }
     match crate::text::parse(&printed) {
-        Err(errors) => Err(format!("printed text does not parse: {errors:?}\n{printed}")),
-        Ok(again) if again != module => Err(format!("printed text is another module:\n{printed}")),
-        Ok(again) if crate::text::print(&again) != printed => {
-            Err(format!("printed again, the text differs:\n{printed}"))
-        }
+        Err(errors) => Err(OracleError::NotParsed(errors, printed)),
+        Ok(again) if again != module => Err(OracleError::OtherModule(printed)),
+        Ok(again) if crate::text::print(&again) != printed => Err(OracleError::OtherText(printed)),
         Ok(_) => Ok(()),
     }
 }

@@ -297,16 +297,26 @@ impl fmt::Display for Summary {
     }
 }
 
+/// A law that settings name and that nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no law `{name}`; there are {}", known.join(", "))]
+pub struct UnknownLaw {
+    /// The name.
+    pub name: String,
+    /// Those that there are.
+    pub known: Vec<&'static str>,
+}
+
 /// Asks all laws that the settings choose, on all processors.
 ///
 /// # Errors
 /// A name in `only` or `except` that no law has.
-pub fn run<T: LayoutLike>(settings: &Settings) -> Result<Summary, String> {
+pub fn run<T: LayoutLike>(settings: &Settings) -> Result<Summary, UnknownLaw> {
     let mut laws = laws::<T>();
     let known = |name: &&String| !laws.iter().any(|law| law.name == **name);
     if let Some(unknown) = settings.only.iter().flatten().chain(&settings.except).find(known) {
-        let names: Vec<_> = laws.iter().map(|law| law.name).collect();
-        return Err(format!("there is no law `{unknown}`; there are {}", names.join(", ")));
+        let known = laws.iter().map(|law| law.name).collect();
+        return Err(UnknownLaw { name: unknown.clone(), known });
     }
     laws.retain(|law| settings.asks(law.name));
     let (next, threads) = (AtomicUsize::new(0), std::thread::available_parallelism());

@@ -96,6 +96,15 @@ impl Resolver {
         view.ops.is_empty() && self.scopes.get(Sigil::Data, &view.base.text).is_none()
     }
 
+    /// Uses of the names that a statement in error would have declared stay silent.
+    pub(super) fn silence<'v>(&mut self, results: impl IntoIterator<Item = &'v View>) {
+        for result in results {
+            if self.is_new(result) {
+                let _ = self.bind(Sigil::Data, &result.base, Binding::Broken);
+            }
+        }
+    }
+
     /// Allocates a tensor for a result. `named` where a person gave it its name.
     pub(super) fn declare(
         &mut self,
@@ -293,8 +302,14 @@ impl Resolver {
                 extents.push(b.extents[n - 1]);
                 let natural = match a.scalar {
                     Scalar::F64 => Scalar::F64,
-                    s if s.is_float() => Scalar::F32,
-                    _ => Scalar::I32,
+                    Scalar::F32 | Scalar::Tf32 | Scalar::F16 | Scalar::Bf16 => Scalar::F32,
+                    Scalar::E4m3 | Scalar::E5m2 => Scalar::F32,
+                    // Integers; of other types there is no product.
+                    Scalar::I64 | Scalar::I32 | Scalar::I16 | Scalar::I8 => Scalar::I32,
+                    Scalar::I4 | Scalar::I2 | Scalar::I1 => Scalar::I32,
+                    Scalar::U64 | Scalar::U32 | Scalar::U16 | Scalar::U8 => Scalar::I32,
+                    Scalar::U4 | Scalar::U2 | Scalar::U1 => Scalar::I32,
+                    Scalar::Bool | Scalar::Mbarrier => Scalar::I32,
                 };
                 Some(Shaped { extents, scalar: word("acc").or(wanted).unwrap_or(natural) })
             }
@@ -350,7 +365,17 @@ impl Resolver {
                             }
                         }
                     }
-                    _ => first.scalar,
+                    SpecKind::Move
+                    | SpecKind::Accumulate(_)
+                    | SpecKind::MatMul
+                    | SpecKind::MatMulSet
+                    | SpecKind::Unary(_)
+                    | SpecKind::Binary(_)
+                    | SpecKind::Reduction(_)
+                    | SpecKind::Shfl(_)
+                    | SpecKind::Init
+                    | SpecKind::Iota
+                    | SpecKind::Generic => first.scalar,
                 };
                 let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
                 let mut extents = vec![Dim::Const(1); rank];

@@ -4,7 +4,7 @@
 //! one tensor: intermediate results are nobody else's.
 
 use super::declare::Shaped;
-use super::scope::{Binding, Sigil};
+use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Apply, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View};
 use crate::diag::{Code, Diagnostic};
@@ -33,9 +33,8 @@ impl Resolver {
         out: &mut Vec<Stmt>,
     ) -> Fallible<()> {
         let result = self.assigned(stmt, target, ty, value, out);
-        if result.is_err() && self.is_new(target) {
-            // Uses of the name stay silent.
-            let _ = self.bind(Sigil::Data, &target.base, Binding::Broken);
+        if result.is_err() {
+            self.silence([target]);
         }
         result
     }
@@ -181,7 +180,15 @@ impl Resolver {
             SpecKind::Unary(op) => op != UnaryOp::Cast,
             SpecKind::Binary(op) => !op.compares(),
             SpecKind::Select => true,
-            _ => false,
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => false,
         };
         let mut own = own.filter(|_| in_place);
         let mut inputs = vec![];
@@ -357,7 +364,17 @@ impl Resolver {
         // A product is summed exactly in a `means` block.
         let kind = match apply.kind {
             SpecKind::MatMulSet => SpecKind::MatMul,
-            kind => kind,
+            kind @ (SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic) => kind,
         };
         out.push(meant_leaf(kind, inputs, to, apply.attrs.clone(), stmt, apply.span));
         Ok(())

@@ -278,12 +278,7 @@ impl Resolver {
                     Err(e) => Err(e),
                 };
                 if done.is_err() && self.depth > 0 {
-                    // Uses of results that it would have declared stay silent.
-                    for result in spec.outputs.iter().filter(|v| v.ops.is_empty()) {
-                        if self.is_new(result) {
-                            let _ = self.bind(Sigil::Data, &result.base, Binding::Broken);
-                        }
-                    }
+                    self.silence(&spec.outputs);
                 }
                 self.leave_head(at);
                 done

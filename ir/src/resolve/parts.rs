@@ -394,12 +394,7 @@ impl Resolver {
         let before = self.errors.len();
         let result = self.called(stmt, call, out);
         if result.is_err() {
-            for view in &call.outputs {
-                if self.is_new(view) {
-                    // Uses of the name stay silent.
-                    let _ = self.bind(Sigil::Data, &view.base, Binding::Broken);
-                }
-            }
+            self.silence(&call.outputs);
         }
         let imported = self.parts.known.get(&call.name.text).is_some_and(|part| part.imported);
         let note = format!("stands in `@{}`, which is imported", call.name.text);

@@ -104,7 +104,16 @@ impl Resolver {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
             }
-            _ => acc,
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => acc,
         };
         let id = self.p.specs.push(Spec {
             kind: spec.kind,
@@ -149,7 +158,7 @@ impl Resolver {
                     .label("nothing stands between its braces")
                     .help(match spec.kind {
                         SpecKind::Generic => "write what it does: a generic `Spec` means its body",
-                        _ => "write what implements it, or remove the braces: the solver writes the body then",
+                        SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select | SpecKind::Reduction(_) | SpecKind::Shfl(_) | SpecKind::Init | SpecKind::Iota => "write what implements it, or remove the braces: the solver writes the body then",
                     }),
                 );
             }

@@ -17,8 +17,8 @@ use std::collections::HashSet;
 /// Extents of the innermost level of every tensor, by the buffer.
 pub(super) type Tiles = HashSet<(BufferId, Vec<i64>)>;
 
-/// What a leaf says to its instruction, and what to do with it where there is a body.
-const OF_LEAVES: [(&str, &str); 4] = [
+/// The attributes by which a leaf speaks to its instruction, each with what to do with it where there is a body.
+pub const OF_LEAVES: [(&str, &str); 4] = [
     ("atom", "remove the body, or name the atoms of its leaves"),
     ("bar", "give it to the Moves of the body"),
     ("multicast", "give it to the Moves of the body"),

@@ -177,7 +177,30 @@ impl Verifier<'_> {
                     format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
                     match out {
                         Scalar::Bool => "give all inputs one scalar type, by `cast`",
-                        _ => "make the output `bool`, and the inputs of one scalar type",
+                        Scalar::F64
+                        | Scalar::F32
+                        | Scalar::Tf32
+                        | Scalar::F16
+                        | Scalar::Bf16
+                        | Scalar::E4m3
+                        | Scalar::E5m2
+                        | Scalar::I64
+                        | Scalar::I32
+                        | Scalar::I16
+                        | Scalar::I8
+                        | Scalar::I4
+                        | Scalar::I2
+                        | Scalar::I1
+                        | Scalar::U64
+                        | Scalar::U32
+                        | Scalar::U16
+                        | Scalar::U8
+                        | Scalar::U4
+                        | Scalar::U2
+                        | Scalar::U1
+                        | Scalar::Mbarrier => {
+                            "make the output `bool`, and the inputs of one scalar type"
+                        }
                     },
                 ))
             }
@@ -186,7 +209,30 @@ impl Verifier<'_> {
                     format!("a Select of {}, {} and {} to {out}", ins[0], ins[1], ins[2]),
                     match ins[0] {
                         Scalar::Bool => "give the other operands and the output one scalar type",
-                        _ => "make the first operand `bool`, and the others of the output's type",
+                        Scalar::F64
+                        | Scalar::F32
+                        | Scalar::Tf32
+                        | Scalar::F16
+                        | Scalar::Bf16
+                        | Scalar::E4m3
+                        | Scalar::E5m2
+                        | Scalar::I64
+                        | Scalar::I32
+                        | Scalar::I16
+                        | Scalar::I8
+                        | Scalar::I4
+                        | Scalar::I2
+                        | Scalar::I1
+                        | Scalar::U64
+                        | Scalar::U32
+                        | Scalar::U16
+                        | Scalar::U8
+                        | Scalar::U4
+                        | Scalar::U2
+                        | Scalar::U1
+                        | Scalar::Mbarrier => {
+                            "make the first operand `bool`, and the others of the output's type"
+                        }
                     },
                 ))
             }
@@ -210,7 +256,18 @@ impl Verifier<'_> {
                     "choose sum, prod, min or max: bits are reduced of integers only",
                 ))
             }
-            _ => None,
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => None,
         };
         if let Some((message, help)) = message {
             self.error(Code::ScalarMismatch, spec.span, message, help);
@@ -239,7 +296,9 @@ impl Verifier<'_> {
             SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => {
                 ins.iter().all(|i| same_shape(i, &outs[0]) || stands_for(i, &outs[0]))
             }
-            _ => ins.iter().all(|i| same_shape(i, &outs[0])),
+            SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) | SpecKind::Iota => {
+                ins.iter().all(|i| same_shape(i, &outs[0]))
+            }
         };
         if !fits {
             let list: Vec<String> = ins.iter().chain(&outs).map(|s| format!("{s:?}")).collect();
@@ -257,7 +316,7 @@ impl Verifier<'_> {
                      has no modes. A vector takes the place of a mode by a view, `.reshape([1,N]:[0,1])`",
                     outs[0]
                 ),
-                _ => format!("give all operands the same extents, such as {:?}", outs[0]),
+                SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) | SpecKind::Init | SpecKind::Iota | SpecKind::Generic => format!("give all operands the same extents, such as {:?}", outs[0]),
             });
             self.errors.push(d);
         }
@@ -349,7 +408,13 @@ fn usage(kind: SpecKind) -> String {
         SpecKind::Init => "(0) -> (%A)",
         SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => "(%A, %B) -> (%C)",
         SpecKind::Select => "(%p, %A, %B) -> (%C)",
-        _ => "(%A) -> (%B)",
+        SpecKind::Move
+        | SpecKind::Accumulate(_)
+        | SpecKind::Unary(_)
+        | SpecKind::Reduction(_)
+        | SpecKind::Shfl(_)
+        | SpecKind::Iota
+        | SpecKind::Generic => "(%A) -> (%B)",
     };
     format!("{} {operands}", name(kind))
 }

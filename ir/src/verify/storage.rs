@@ -151,23 +151,36 @@ impl Verifier<'_> {
             ));
             return;
         }
-        if let Err(label) = covers(&tv, shape.size()) {
+        if let Err(why) = covers(&tv, shape.size()) {
             self.errors.push(wrong(
-                label,
+                why.to_string(),
                 "give every element exactly one owner, or several by a thread mode of stride 0",
             ));
         }
     }
 }
 
+/// Why a thread-value layout is none of a tensor.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+enum Uncovered {
+    #[error("it names {named} elements, the tensor has {of}")]
+    Count { named: i64, of: i64 },
+    #[error("its strides interleave and it is too large to count")]
+    TooLarge,
+    #[error("it names element {element} of {of}")]
+    Outside { element: i64, of: i64 },
+    #[error("nobody owns element {0}")]
+    Unowned(usize),
+}
+
 /// Whether the layout without its modes of stride 0 is a bijection onto `0..n`.
-fn covers(tv: &Layout<i64>, n: i64) -> Result<(), String> {
+fn covers(tv: &Layout<i64>, n: i64) -> Result<(), Uncovered> {
     let mut leaves: Vec<(i64, i64)> =
         tv.leaves().iter().copied().filter(|(n, s)| *n > 1 && *s != 0).collect();
     leaves.sort_by_key(|(_, s)| *s);
     let size = leaves.iter().fold(1i64, |a, (n, _)| a.saturating_mul(*n));
     if size != n {
-        return Err(format!("it names {size} elements, the tensor has {n}"));
+        return Err(Uncovered::Count { named: size, of: n });
     }
     let mut radix = 1;
     if leaves.iter().all(|(n, s)| {
@@ -178,18 +191,18 @@ fn covers(tv: &Layout<i64>, n: i64) -> Result<(), String> {
         return Ok(());
     }
     if size > MAX_COUNTED {
-        return Err("its strides interleave and it is too large to count".to_owned());
+        return Err(Uncovered::TooLarge);
     }
     let mut seen = vec![false; n as usize];
     for i in 0..tv.size() {
         let e = tv.at(i);
         if e < 0 || e >= n {
-            return Err(format!("it names element {e} of {n}"));
+            return Err(Uncovered::Outside { element: e, of: n });
         }
         seen[e as usize] = true;
     }
     match seen.iter().position(|s| !s) {
-        Some(e) => Err(format!("nobody owns element {e}")),
+        Some(e) => Err(Uncovered::Unowned(e)),
         None => Ok(()),
     }
 }

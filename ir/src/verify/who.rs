@@ -9,6 +9,20 @@ use crate::limits;
 use crate::program::{SpecId, TensorId, Threads, ThreadsId, VarKind};
 use crate::span::Span;
 
+/// Coordinates of threads do not follow from their index.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{name} counts threads {}:{} across {others} others; coordinates do not follow from the index",
+    digit.0,
+    digit.1
+)]
+struct Mixed {
+    name: String,
+    /// Extent and stride.
+    digit: (i64, i64),
+    others: i64,
+}
+
 impl Verifier<'_> {
     /// V0214: views of declared thread tensors hold distinct threads, numbered by a mixed radix.
     pub(super) fn thread_tensors(&mut self) {
@@ -22,10 +36,10 @@ impl Verifier<'_> {
             }
             match self.numbered(t, &layout) {
                 Ok(()) => {}
-                Err(message) => self.error(
+                Err(why) => self.error(
                     Code::ThreadLayout,
                     t.span,
-                    message,
+                    why.to_string(),
                     "tile and reshape a compact thread tensor without repeating or skipping threads",
                 ),
             }
@@ -33,7 +47,7 @@ impl Verifier<'_> {
     }
 
     /// The index of every thread gives back its coordinates by (index / stride) % extent.
-    fn numbered(&self, t: &Threads, layout: &Layout<i64>) -> Result<(), String> {
+    fn numbered(&self, t: &Threads, layout: &Layout<i64>) -> Result<(), Mixed> {
         let leaves = layout.leaves();
         // Where each stride is beyond all that the smaller ones reach, the digits cannot mix.
         let mut sorted: Vec<(i64, i64)> = leaves.iter().copied().filter(|(n, _)| *n > 1).collect();
@@ -43,9 +57,7 @@ impl Verifier<'_> {
             if s % radix != 0 || s < radix {
                 let name =
                     t.name.as_ref().map_or("a thread tensor".to_owned(), |n| format!("`#{n}`"));
-                return Err(format!(
-                    "{name} counts threads {n}:{s} across {radix} others; coordinates do not follow from the index"
-                ));
+                return Err(Mixed { name, digit: (n, s), others: radix });
             }
             radix = s.saturating_mul(n);
         }

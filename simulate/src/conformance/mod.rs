@@ -71,7 +71,14 @@ pub fn choice(atom: &Atom, pick: usize) -> Choice {
         AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_) => (256, 256 / values),
         AtomOp::MatMul { .. } if atom.group == 1 => (256, 32),
         AtomOp::MatMul { .. } => (32, 4),
-        _ => (64, 4),
+        AtomOp::Move
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => (64, 4),
     };
     Choice { pick, blocks, threads, ..Choice::default() }
 }

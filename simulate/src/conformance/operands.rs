@@ -115,7 +115,25 @@ fn ends(scalar: Scalar) -> Vec<u64> {
         Scalar::F64 => -1022,
         Scalar::F16 | Scalar::E5m2 => -14,
         Scalar::E4m3 => -6,
-        _ => -126,
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::Bf16
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I16
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => -126,
     };
     let smallest_normal = encode(scalar, 2f64.powi(exponent));
     let positive = [

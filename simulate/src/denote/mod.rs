@@ -78,6 +78,70 @@ pub struct Computed {
     pub magnitudes: Vec<f64>,
 }
 
+/// Why a spec has no meaning of its own.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoMeaning {
+    /// Another number of outputs than one.
+    #[error("it has {0} outputs")]
+    Outputs(usize),
+    /// Another number of inputs than it computes with.
+    #[error("it has {0} inputs")]
+    Inputs(usize),
+    /// An input that has not an element for each of the output's.
+    #[error("it reads {read} and writes {written} elements")]
+    Sizes {
+        /// Elements of the input.
+        read: i64,
+        /// Elements of the output.
+        written: i64,
+    },
+    /// Modes of A, B and C.
+    #[error("A{:?}, B{:?} and C{:?} do not fit together", .0[0], .0[1], .0[2])]
+    Matrices([Vec<i64>; 3]),
+    /// Extents beyond those that are computed with.
+    #[error("it is too large")]
+    TooLarge,
+    /// An axis that the input does not have.
+    #[error("axis {axis} is none of {of} modes")]
+    Axis {
+        /// The axis.
+        axis: usize,
+        /// Modes of the input.
+        of: usize,
+    },
+    /// A Reduction whose output is not what it leaves.
+    #[error("it leaves {left} of {of} elements")]
+    Left {
+        /// Elements that it leaves.
+        left: i64,
+        /// Elements of the output.
+        of: i64,
+    },
+    /// A Shfl.
+    #[error("it exchanges registers between lanes")]
+    Lanes,
+    /// An Iota.
+    #[error("it stands in `means` blocks only")]
+    InMeans,
+    /// A Spec.
+    #[error("a generic spec means what its body does")]
+    Generic,
+    /// A literal among tensors, or a tensor among literals.
+    #[error("a literal stands where a tensor is read, or the reverse")]
+    Literal,
+    /// A Move between types of different size.
+    #[error("a Move from {0} to {1} keeps no bits")]
+    Bits(Scalar, Scalar),
+    /// An operand, by name, of more elements than are held as a list.
+    #[error("{name} has more than {most} elements")]
+    Elements {
+        /// The operand.
+        name: String,
+        /// The most.
+        most: i64,
+    },
+}
+
 impl Meaning {
     /// The meaning of a spec whose tensor operands have these modes, literals being left out among inputs.
     /// Inputs that stand for more elements than they have come with the modes that they stand for.
@@ -91,19 +155,17 @@ impl Meaning {
         acc: Scalar,
         inputs: &[&[i64]],
         outputs: &[&[i64]],
-    ) -> Result<Meaning, String> {
+    ) -> Result<Meaning, NoMeaning> {
         let [output] = outputs else {
-            return Err(format!("it has {} outputs", outputs.len()));
+            return Err(NoMeaning::Outputs(outputs.len()));
         };
         let size = |modes: &[i64]| modes.iter().fold(1i64, |p, n| p.saturating_mul(*n));
         let elementwise = |meaning: Meaning, n: usize| {
             if inputs.len() != n {
-                return Err(format!("it has {} inputs", inputs.len()));
+                return Err(NoMeaning::Inputs(inputs.len()));
             }
             match inputs.iter().find(|i| size(i) != size(output)) {
-                Some(i) => {
-                    Err(format!("it reads {} and writes {} elements", size(i), size(output)))
-                }
+                Some(i) => Err(NoMeaning::Sizes { read: size(i), written: size(output) }),
                 None => Ok(meaning),
             }
         };
@@ -118,33 +180,34 @@ impl Meaning {
             SpecKind::Binary(op) => elementwise(Meaning::Binary(op), inputs.len().clamp(1, 2)),
             SpecKind::Init => elementwise(Meaning::Init, 0),
             SpecKind::MatMul | SpecKind::MatMulSet => {
-                let [a, b] = inputs else { return Err(format!("it has {} inputs", inputs.len())) };
-                let (l, m, n, k) = match_modes(a, b, output)
-                    .ok_or_else(|| format!("A{a:?}, B{b:?} and C{output:?} do not fit together"))?;
+                let [a, b] = inputs else { return Err(NoMeaning::Inputs(inputs.len())) };
+                let (l, m, n, k) = match_modes(a, b, output).ok_or_else(|| {
+                    NoMeaning::Matrices([a, b, output].map(|modes| modes.to_vec()))
+                })?;
                 let fits = [l, m, n, k].iter().all(|n| *n <= u32::MAX as usize);
                 if !fits {
-                    return Err("it is too large".to_owned());
+                    return Err(NoMeaning::TooLarge);
                 }
                 Ok(Meaning::MatMul { l, m, n, k, set: kind == SpecKind::MatMulSet, acc })
             }
             SpecKind::Reduction(op) => {
-                let [input] = inputs else { return Err(format!("it has {} inputs", inputs.len())) };
+                let [input] = inputs else { return Err(NoMeaning::Inputs(inputs.len())) };
                 if let Some(axis) = axes.iter().find(|a| **a >= input.len()) {
-                    return Err(format!("axis {axis} is none of {} modes", input.len()));
+                    return Err(NoMeaning::Axis { axis: *axis, of: input.len() });
                 }
                 let removed: Vec<bool> = (0..input.len()).map(|i| axes.contains(&i)).collect();
                 let kept = |i: &usize| !removed[*i];
                 let left =
                     (0..input.len()).filter(kept).fold(1, |p: i64, i| p.saturating_mul(input[i]));
                 if left != size(output) {
-                    return Err(format!("it leaves {left} of {} elements", size(output)));
+                    return Err(NoMeaning::Left { left, of: size(output) });
                 }
                 let modes = input.iter().map(|n| *n as usize).collect();
                 Ok(Meaning::Reduction { op, modes, removed, acc })
             }
-            SpecKind::Shfl(_) => Err("it exchanges registers between lanes".to_owned()),
-            SpecKind::Iota => Err("it stands in `means` blocks only".to_owned()),
-            SpecKind::Generic => Err("a generic spec means what its body does".to_owned()),
+            SpecKind::Shfl(_) => Err(NoMeaning::Lanes),
+            SpecKind::Iota => Err(NoMeaning::InMeans),
+            SpecKind::Generic => Err(NoMeaning::Generic),
         }
     }
 

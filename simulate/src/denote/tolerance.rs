@@ -16,7 +16,8 @@
 //! - Moves and Init: bits, no tolerance. Integer outputs: none either, save half a unit for casts.
 //!
 //! Where inputs are small integers and S is an integer that the accumulator and the output hold exactly,
-//! every order of summation is exact, and nothing is allowed.
+//! every order of summation is exact, and nothing is allowed. Nothing is near a reference that is infinite or no
+//! number.
 
 use super::Meaning;
 use crate::num::{exact_integers, smallest, unit_roundoff};
@@ -34,6 +35,9 @@ pub fn tolerance(
     small_ints: bool,
     stated: &[ErrorBound],
 ) -> f64 {
+    if !value.is_finite() {
+        return 0.0;
+    }
     let approximate =
         matches!(meaning, Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Accumulate(..));
     if approximate && !stated.is_empty() && out.is_float() {
@@ -108,6 +112,21 @@ mod tests {
         assert_eq!(tolerance(&m, Scalar::F16, 3.0, 256.0, true, &[]), 0.0);
         assert!(tolerance(&m, Scalar::F16, 3.0, 4096.0, true, &[]) > 0.0);
         assert!(tolerance(&m, Scalar::F16, 3.0, 256.0, false, &[]) > 0.0);
+    }
+
+    #[test]
+    fn nothing_is_near_what_is_not_finite() {
+        let bound = ErrorBound::relative(0.5f64.powi(11));
+        let sum = Meaning::MatMul { l: 1, m: 1, n: 1, k: 64, set: true, acc: Scalar::F32 };
+        for m in
+            [Meaning::Unary(UnaryOp::Exp), Meaning::Accumulate(AccumulateOp::Add, Scalar::F32), sum]
+        {
+            for value in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+                assert_eq!(tolerance(&m, Scalar::F32, value, value.abs(), false, &[]), 0.0);
+                assert_eq!(tolerance(&m, Scalar::F32, value, value.abs(), false, &[bound]), 0.0);
+            }
+            assert!(tolerance(&m, Scalar::F32, 1e30, 1e30, false, &[bound]) > 0.0);
+        }
     }
 
     #[test]

@@ -478,12 +478,9 @@ impl Runner<'_> {
     }
 }
 
-/// Where a slot is in its buffer; a register of a distributed tensor has only its number.
+/// Where a slot is in its buffer.
 #[inline]
 fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
-    if view.dist.is_some() {
-        return i64::from(slot.element);
-    }
     bases[usize::from(slot.lane)].saturating_add(view.element(usize::from(slot.element)))
 }
 

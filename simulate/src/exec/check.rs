@@ -93,8 +93,7 @@ impl Want {
                         return Ok(near(scalar, got, want));
                     }
                     let (error, allowed) = ((got - want).abs(), allowed());
-                    // Nothing is near an infinite number.
-                    if want.is_finite() && error <= allowed {
+                    if error <= allowed {
                         return Ok(Near { error, allowed, ..near(scalar, got, want) });
                     }
                 }

@@ -97,7 +97,28 @@ impl Runner<'_> {
                     let block = &mut self.blocks[self.rank];
                     match sync.op {
                         SyncOp::BulkWait => block.wait_bulk(t, left, &who),
-                        _ => block.wait_bulk_read(t, left, &who),
+                        SyncOp::MbarrierInit
+                        | SyncOp::MbarrierArrive
+                        | SyncOp::MbarrierExpect
+                        | SyncOp::MbarrierWait
+                        | SyncOp::MbarrierAsyncArrive
+                        | SyncOp::FenceMbarrierInit
+                        | SyncOp::FenceAsync
+                        | SyncOp::ClusterArrive
+                        | SyncOp::ClusterArriveRelaxed
+                        | SyncOp::ClusterWait
+                        | SyncOp::AsyncCommit
+                        | SyncOp::AsyncWait
+                        | SyncOp::BulkCommit
+                        | SyncOp::BulkWaitRead
+                        | SyncOp::WgmmaFence
+                        | SyncOp::WgmmaCommit
+                        | SyncOp::WgmmaWait
+                        | SyncOp::RegistersInc
+                        | SyncOp::RegistersDec
+                        | SyncOp::GridWait
+                        | SyncOp::GridLaunch
+                        | SyncOp::Prefetch => block.wait_bulk_read(t, left, &who),
                     }
                 }
             }
@@ -202,7 +223,28 @@ impl Runner<'_> {
                         "a thread waits for {what}, which nothing {}",
                         match sync.op {
                             SyncOp::RegistersInc => "releases",
-                            _ => "completes",
+                            SyncOp::MbarrierInit
+                            | SyncOp::MbarrierArrive
+                            | SyncOp::MbarrierExpect
+                            | SyncOp::MbarrierWait
+                            | SyncOp::MbarrierAsyncArrive
+                            | SyncOp::FenceMbarrierInit
+                            | SyncOp::FenceAsync
+                            | SyncOp::ClusterArrive
+                            | SyncOp::ClusterArriveRelaxed
+                            | SyncOp::ClusterWait
+                            | SyncOp::AsyncCommit
+                            | SyncOp::AsyncWait
+                            | SyncOp::BulkCommit
+                            | SyncOp::BulkWait
+                            | SyncOp::BulkWaitRead
+                            | SyncOp::WgmmaFence
+                            | SyncOp::WgmmaCommit
+                            | SyncOp::WgmmaWait
+                            | SyncOp::RegistersDec
+                            | SyncOp::GridWait
+                            | SyncOp::GridLaunch
+                            | SyncOp::Prefetch => "completes",
                         }
                     ),
                 )
@@ -227,7 +269,30 @@ impl Runner<'_> {
                 SyncOp::RegistersInc => {
                     (pool.of(warps[0]), needed < 0, "write `registers.dec` for fewer")
                 }
-                _ => (pool.of(warps[0]), needed > 0, "write `registers.inc` for more"),
+                SyncOp::MbarrierInit
+                | SyncOp::MbarrierArrive
+                | SyncOp::MbarrierExpect
+                | SyncOp::MbarrierWait
+                | SyncOp::MbarrierAsyncArrive
+                | SyncOp::FenceMbarrierInit
+                | SyncOp::FenceAsync
+                | SyncOp::ClusterArrive
+                | SyncOp::ClusterArriveRelaxed
+                | SyncOp::ClusterWait
+                | SyncOp::AsyncCommit
+                | SyncOp::AsyncWait
+                | SyncOp::BulkCommit
+                | SyncOp::BulkWait
+                | SyncOp::BulkWaitRead
+                | SyncOp::WgmmaFence
+                | SyncOp::WgmmaCommit
+                | SyncOp::WgmmaWait
+                | SyncOp::RegistersDec
+                | SyncOp::GridWait
+                | SyncOp::GridLaunch
+                | SyncOp::Prefetch => {
+                    (pool.of(warps[0]), needed > 0, "write `registers.inc` for more")
+                }
             };
             if wrong {
                 let span = self.kernel.sites[sync.site as usize].span;
@@ -416,7 +481,28 @@ impl Runner<'_> {
                 // Lanes behind the one that completes the phase belong to the next.
                 let each = match sync.op {
                     SyncOp::MbarrierArrive => self.number_of_all(sync, part.warp, left)?,
-                    _ => Some(1),
+                    SyncOp::MbarrierInit
+                    | SyncOp::MbarrierExpect
+                    | SyncOp::MbarrierWait
+                    | SyncOp::MbarrierAsyncArrive
+                    | SyncOp::FenceMbarrierInit
+                    | SyncOp::FenceAsync
+                    | SyncOp::ClusterArrive
+                    | SyncOp::ClusterArriveRelaxed
+                    | SyncOp::ClusterWait
+                    | SyncOp::AsyncCommit
+                    | SyncOp::AsyncWait
+                    | SyncOp::BulkCommit
+                    | SyncOp::BulkWait
+                    | SyncOp::BulkWaitRead
+                    | SyncOp::WgmmaFence
+                    | SyncOp::WgmmaCommit
+                    | SyncOp::WgmmaWait
+                    | SyncOp::RegistersInc
+                    | SyncOp::RegistersDec
+                    | SyncOp::GridWait
+                    | SyncOp::GridLaunch
+                    | SyncOp::Prefetch => Some(1),
                 };
                 let n = each.map_or(1, |n| self.blocks[rank].arrivals_left(byte) / n.max(1));
                 let n = n.clamp(1, 32) as u32;
@@ -462,7 +548,26 @@ impl Runner<'_> {
                     let landing = self.blocks[rank].land_with(byte, t);
                     landing.and_then(|()| self.blocks[rank].arrive(byte, (1, 0)))
                 }
-                _ => self.blocks[rank].arrive(byte, (number, 0)),
+                SyncOp::MbarrierArrive
+                | SyncOp::MbarrierWait
+                | SyncOp::FenceMbarrierInit
+                | SyncOp::FenceAsync
+                | SyncOp::ClusterArrive
+                | SyncOp::ClusterArriveRelaxed
+                | SyncOp::ClusterWait
+                | SyncOp::AsyncCommit
+                | SyncOp::AsyncWait
+                | SyncOp::BulkCommit
+                | SyncOp::BulkWait
+                | SyncOp::BulkWaitRead
+                | SyncOp::WgmmaFence
+                | SyncOp::WgmmaCommit
+                | SyncOp::WgmmaWait
+                | SyncOp::RegistersInc
+                | SyncOp::RegistersDec
+                | SyncOp::GridWait
+                | SyncOp::GridLaunch
+                | SyncOp::Prefetch => self.blocks[rank].arrive(byte, (number, 0)),
             };
             self.wake |= done.map_err(|e| self.misuse(sync, t, at, e))?;
         }

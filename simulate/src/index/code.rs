@@ -2,17 +2,11 @@
 
 use crate::plan::Mask;
 use carbyne_ir::ast::CmpOp;
-use std::fmt;
 
 /// An index that has no value: a sum or product beyond 64 bits, or a divisor below 1.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an index leaves 64 bits or divides by a number below 1")]
 pub(crate) struct BadIndex;
-
-impl fmt::Display for BadIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an index leaves 64 bits or divides by a number below 1")
-    }
-}
 
 /// The value of a loop variable.
 #[derive(Clone, Debug)]

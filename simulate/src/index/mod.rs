@@ -13,7 +13,7 @@ use code::Code;
 pub(crate) use code::{BadIndex, Compare, Env, LoopValue};
 
 use carbyne_ir::expr::{Dim, ExprArena, Node, VarId};
-use carbyne_ir::layout::Layout;
+use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::program::{Program, VarKind};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,6 +34,21 @@ pub(crate) struct Index {
     uniform: Code,
     by_thread: Option<Arc<[i64]>>,
     mixed: Option<Code>,
+}
+
+/// Why an expression has no value here.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum NoIndex {
+    #[error("`{0}` has no value here")]
+    NoValue(String),
+    #[error("the expression is too long")]
+    TooLong,
+    #[error("coordinates are defined by each other")]
+    Circular,
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    #[error(transparent)]
+    Bad(#[from] BadIndex),
 }
 
 /// Which kinds of variables an expression holds.
@@ -65,9 +80,9 @@ impl<'p> Variables<'p> {
     ///
     /// # Errors
     /// The name of a variable that has no value here, or what went wrong.
-    pub(crate) fn constant(&self, dim: Dim) -> Result<i64, String> {
+    pub(crate) fn constant(&self, dim: Dim) -> Result<i64, NoIndex> {
         let value = |v: VarId| self.symbols.get(&v).copied();
-        self.arena().eval(dim, &value).map_err(|e| e.to_string())
+        Ok(self.arena().eval(dim, &value)?)
     }
 
     /// The value of a symbol.
@@ -79,9 +94,8 @@ impl<'p> Variables<'p> {
     ///
     /// # Errors
     /// The name of a variable that has no value here, or what went wrong.
-    pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Result<Layout<i64>, String> {
-        let evaluated = layout.eval(self.arena(), &|v| self.constant_of(v));
-        evaluated.map_err(|e| e.to_string())
+    pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Result<Layout<i64>, NoIndex> {
+        Ok(layout.eval(self.arena(), &|v| self.constant_of(v))?)
     }
 
     /// The smallest and the largest value of an expression over any variables.
@@ -95,7 +109,7 @@ impl<'p> Variables<'p> {
     ///
     /// # Errors
     /// A variable without a meaning in this kernel, or arithmetic that fails for some thread.
-    pub(crate) fn index(&self, dim: Dim) -> Result<Index, String> {
+    pub(crate) fn index(&self, dim: Dim) -> Result<Index, NoIndex> {
         let mut terms: Vec<(i64, Dim)> = Vec::new();
         let mut constant = 0;
         match dim {
@@ -120,8 +134,8 @@ impl<'p> Variables<'p> {
             } else if holds.thread && !holds.uniform && !holds.varying {
                 let table = by_thread.get_or_insert_with(|| vec![0; self.n_threads]);
                 for (t, sum) in table.iter_mut().enumerate() {
-                    let value = code.eval(&Env::none(), t).map_err(|e| e.to_string())?;
-                    *sum = sum.checked_add(value).ok_or_else(|| BadIndex.to_string())?;
+                    let value = code.eval(&Env::none(), t)?;
+                    *sum = sum.checked_add(value).ok_or(BadIndex)?;
                 }
             } else {
                 match &mut mixed {
@@ -153,10 +167,10 @@ impl<'p> Variables<'p> {
     }
 
     /// Appends the code that leaves the value of `dim` on the stack.
-    fn emit(&self, dim: Dim, code: &mut Code, depth: usize) -> Result<(), String> {
+    fn emit(&self, dim: Dim, code: &mut Code, depth: usize) -> Result<(), NoIndex> {
         use code::Op;
         if code.len() > MAX_CODE {
-            return Err("the expression is too long".to_owned());
+            return Err(NoIndex::TooLong);
         }
         let id = match dim {
             Dim::Const(v) => {
@@ -197,9 +211,9 @@ impl<'p> Variables<'p> {
         Ok(())
     }
 
-    fn meaning(&self, var: VarId, depth: usize) -> Result<Meaning, String> {
+    fn meaning(&self, var: VarId, depth: usize) -> Result<Meaning, NoIndex> {
         if depth > MAX_CHAIN {
-            return Err("coordinates are defined by each other".to_owned());
+            return Err(NoIndex::Circular);
         }
         if let Some(v) = self.symbols.get(&var) {
             return Ok(Meaning::Is(Dim::Const(*v)));
@@ -212,7 +226,7 @@ impl<'p> Variables<'p> {
             Some(VarKind::Block(_)) => Ok(Meaning::Block),
             Some(VarKind::Index(dim)) => Ok(Meaning::Is(*dim)),
             Some(VarKind::Loop | VarKind::Symbol) | None => {
-                Err(format!("`{}` has no value here", self.arena().var_info(var).name))
+                Err(NoIndex::NoValue(self.arena().var_info(var).name.clone()))
             }
         }
     }

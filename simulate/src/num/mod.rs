@@ -29,7 +29,22 @@ pub fn decode(scalar: Scalar, raw: u64) -> f64 {
         S::Bf16 => f64::from(f32::from_bits((raw as u32) << 16)),
         S::E4m3 => Format::E4M3.decode(raw),
         S::E5m2 => Format::E5M2.decode(raw),
-        _ => decode_int(scalar, raw) as f64,
+        S::I64
+        | S::I32
+        | S::I16
+        | S::I8
+        | S::I4
+        | S::I2
+        | S::I1
+        | S::U64
+        | S::U32
+        | S::U16
+        | S::U8
+        | S::U4
+        | S::U2
+        | S::U1
+        | S::Bool
+        | S::Mbarrier => decode_int(scalar, raw) as f64,
     }
 }
 
@@ -58,7 +73,21 @@ pub fn encode(scalar: Scalar, value: f64) -> u64 {
         S::E4m3 => Format::E4M3.encode(value),
         S::E5m2 => Format::E5M2.encode(value),
         S::Bool => u64::from(value != 0.0),
-        _ => {
+        S::I64
+        | S::I32
+        | S::I16
+        | S::I8
+        | S::I4
+        | S::I2
+        | S::I1
+        | S::U64
+        | S::U32
+        | S::U16
+        | S::U8
+        | S::U4
+        | S::U2
+        | S::U1
+        | S::Mbarrier => {
             // `as` saturates to i128 and sends NaN to 0.
             let (lo, hi) = int_range(scalar);
             truncate(scalar, (value.round_ties_even() as i128).clamp(lo, hi))
@@ -105,7 +134,22 @@ fn significand_bits(scalar: Scalar) -> Option<u32> {
         S::Bf16 => 8,
         S::E4m3 => 4,
         S::E5m2 => 3,
-        _ => return None,
+        S::I64
+        | S::I32
+        | S::I16
+        | S::I8
+        | S::I4
+        | S::I2
+        | S::I1
+        | S::U64
+        | S::U32
+        | S::U16
+        | S::U8
+        | S::U4
+        | S::U2
+        | S::U1
+        | S::Bool
+        | S::Mbarrier => return None,
     })
 }
 
@@ -121,7 +165,22 @@ pub fn smallest(scalar: Scalar) -> f64 {
         S::Bf16 => 133,
         S::E4m3 => 9,
         S::E5m2 => 16,
-        _ => return 0.0,
+        S::I64
+        | S::I32
+        | S::I16
+        | S::I8
+        | S::I4
+        | S::I2
+        | S::I1
+        | S::U64
+        | S::U32
+        | S::U16
+        | S::U8
+        | S::U4
+        | S::U2
+        | S::U1
+        | S::Bool
+        | S::Mbarrier => return 0.0,
     };
     f64::from_bits((1023 - exponent) << 52)
 }

@@ -225,7 +225,12 @@ impl BoundAtom {
             writes.iter_mut().for_each(|w| w.reads.clear());
         }
         let op = bound_op(atom, &reads, &writes, operands)?;
-        let asynchronous = atom.visibility == Visibility::AsyncGroup;
+        let (asynchronous, in_flight) = match atom.visibility {
+            // Bulk atoms have a plan of their own.
+            Visibility::Immediate | Visibility::Mbarrier | Visibility::BulkGroup => (false, false),
+            Visibility::AsyncGroup => (true, false),
+            Visibility::WgmmaGroup => (false, true),
+        };
         let into_shared = |w: &BoundOperand| match w.source {
             Source::View(v) => matches!(operands.views[v].space, Space::Shared(_)),
             Source::Number(_) => false,
@@ -234,7 +239,6 @@ impl BoundAtom {
             return Err(Defect::Asynchronous);
         }
         let (window, instances) = instances(&lanes).ok_or(Defect::Window)?;
-        let in_flight = atom.visibility == Visibility::WgmmaGroup;
         let group = lanes.len();
         let valid = operands.valid.clone();
         let own = |o: &BoundOperand| match o.source {

@@ -84,7 +84,17 @@ impl Lowering<'_, '_> {
         let mask = copy.mask.map(|m| self.index(m, span)).transpose()?;
         let adds = match atom.op {
             AtomOp::Accumulate(op) => Some(op),
-            _ => None,
+            AtomOp::Move
+            | AtomOp::MatMul { .. }
+            | AtomOp::Unary(_)
+            | AtomOp::Binary(_)
+            | AtomOp::Select
+            | AtomOp::Reduction(_)
+            | AtomOp::Shfl(_)
+            | AtomOp::Init
+            | AtomOp::Sync(_)
+            | AtomOp::Barrier(_)
+            | AtomOp::Elect => None,
         };
         Ok(BoundBulk { source, target, boxed, bar, bytes: copy.bytes, mask, adds })
     }

@@ -5,8 +5,8 @@ use super::{
     BoundAtom, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
     SharedPlan, Site, Source, Space, ThreadTensor,
 };
-use crate::denote::{Chain, Input, Meaning, Shape, Step, StepOp};
-use crate::index::{Compare, Index, Variables};
+use crate::denote::{Chain, Input, Meaning, NoMeaning, Shape, Step, StepOp};
+use crate::index::{Compare, Index, NoIndex, Variables};
 use crate::num::{decode, encode};
 use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
@@ -22,6 +22,7 @@ use carbyne_ir::program::{
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::HashMap;
+use std::fmt;
 
 /// Most elements of an operand of a spec that is executed or checked by its meaning.
 const MAX_ELEMENTS: i64 = 1 << 22;
@@ -50,7 +51,7 @@ pub(crate) fn lower<'p>(
     let size = |threads: ThreadsId| -> Checked<i64> {
         let layout = program.threads[threads].concat();
         let layout = layout.eval(&program.arena, &|v| symbols.get(&v).copied());
-        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", &e.to_string()))?.size())
+        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", e))?.size())
     };
     let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
         (_, None) => (0, 0),
@@ -69,7 +70,7 @@ pub(crate) fn lower<'p>(
     let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
         (Some([_, .., cluster]), Some(_)) => {
             let layout = cluster.eval(&program.arena, &|v| symbols.get(&v).copied());
-            layout.map_err(|e| unknown(site.span, "a cluster", &e.to_string()))?.size()
+            layout.map_err(|e| unknown(site.span, "a cluster", e))?.size()
         }
         _ => 1,
     };
@@ -154,10 +155,10 @@ fn computes(leaf: SpecKind, body: SpecKind) -> bool {
     leaf == body || sums(leaf) && sums(body)
 }
 
-pub(super) fn unknown(span: Span, what: &str, why: &str) -> Box<Diagnostic> {
+pub(super) fn unknown(span: Span, what: &str, why: impl fmt::Display) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
-            .label(why.to_owned())
+            .label(why.to_string())
             .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
     )
 }
@@ -386,7 +387,7 @@ impl Lowering<'_, '_> {
         let meaning = self
             .small_enough(inputs, outputs)
             .and_then(|()| self.denote(id, inputs, outputs))
-            .map_err(|why| meaningless(spec.span, why))?;
+            .map_err(|why| meaningless(spec.span, why.to_string()))?;
         Ok(How::Meaning(meaning))
     }
 
@@ -414,7 +415,7 @@ impl Lowering<'_, '_> {
             let why = "a group of threads has no common registers, only each thread its own";
             return Err(Unchecked::Because(why.to_owned()));
         }
-        self.small_enough(&inputs, &outputs).map_err(Unchecked::Because)?;
+        self.small_enough(&inputs, &outputs)?;
         let reference = self.reference(id, inputs, outputs, stated)?;
         let check = Check { site, spec: id, threads, reference };
         if super::cost::compare(&self.kernel, &check) > MAX_COMPARE {
@@ -425,7 +426,12 @@ impl Lowering<'_, '_> {
         Ok(check)
     }
 
-    fn denote(&self, id: SpecId, inputs: &[Source], outputs: &[usize]) -> Result<Meaning, String> {
+    fn denote(
+        &self,
+        id: SpecId,
+        inputs: &[Source],
+        outputs: &[usize],
+    ) -> Result<Meaning, NoMeaning> {
         let spec = &self.kernel.program.specs[id];
         let views = &self.kernel.views;
         let modes = |v: usize| &views[v].modes[..];
@@ -437,25 +443,25 @@ impl Lowering<'_, '_> {
         let literals = inputs.iter().any(|s| matches!(s, Source::Number(_)));
         let constant = matches!(meaning, Meaning::Binary(_) | Meaning::Integers(..));
         if literals != (meaning == Meaning::Init) && !(literals && constant) {
-            return Err("a literal stands where a tensor is read, or the reverse".to_owned());
+            return Err(NoMeaning::Literal);
         }
         match views_of(inputs).next() {
             Some(v)
                 if meaning == Meaning::Move
                     && views[v].scalar.bits() != views[outputs[0]].scalar.bits() =>
             {
-                Err(format!("a Move from {} to {out} keeps no bits", views[v].scalar))
+                Err(NoMeaning::Bits(views[v].scalar, out))
             }
             _ => Ok(meaning),
         }
     }
 
     /// Whether the operands can be held as a list of elements.
-    fn small_enough(&self, inputs: &[Source], outputs: &[usize]) -> Result<(), String> {
+    fn small_enough(&self, inputs: &[Source], outputs: &[usize]) -> Result<(), NoMeaning> {
         let large = |v: &usize| self.kernel.views[*v].size > MAX_ELEMENTS;
         match views_of(inputs).chain(outputs.iter().copied()).find(large) {
             Some(v) => {
-                Err(format!("{} has more than {MAX_ELEMENTS} elements", self.kernel.view_name(v)))
+                Err(NoMeaning::Elements { name: self.kernel.view_name(v), most: MAX_ELEMENTS })
             }
             None => Ok(()),
         }
@@ -511,7 +517,7 @@ impl Lowering<'_, '_> {
             let (chain, operands) = self.chain(means)?;
             return Ok(Reference { meaning: None, chain, operands, inputs, outputs, stated });
         }
-        let meaning = self.denote(id, &inputs, &outputs).map_err(Unchecked::Because)?;
+        let meaning = self.denote(id, &inputs, &outputs)?;
         let mut operands = Vec::new();
         let mut shape = |v: usize| {
             operands.push(v);
@@ -559,7 +565,7 @@ impl Lowering<'_, '_> {
             let op = match &step.op {
                 MeansOp::Gather { axis } => StepOp::Gather(*axis),
                 MeansOp::View { layout, offset } => {
-                    let broken = |e: String| Unchecked::Broken(unknown(step.span, "a view", &e));
+                    let broken = |e: NoIndex| Unchecked::Broken(unknown(step.span, "a view", &e));
                     let layout = self.vars.layout(layout).map_err(broken)?;
                     let offset = self.vars.constant(*offset).map_err(broken)?;
                     StepOp::View(Box::new(layout), offset)
@@ -660,6 +666,12 @@ impl Lowering<'_, '_> {
 enum Unchecked {
     Because(String),
     Broken(Box<Diagnostic>),
+}
+
+impl From<NoMeaning> for Unchecked {
+    fn from(why: NoMeaning) -> Self {
+        Unchecked::Because(why.to_string())
+    }
 }
 
 pub(super) fn open(span: Span, what: &str) -> Box<Diagnostic> {

@@ -1,6 +1,7 @@
 //! Where buffers are, and tensors as views of them.
 
 use super::lower::{Lowering, open, unknown};
+use super::threads::Group;
 use super::{
     Checked, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,
     ThreadTensor, View,
@@ -53,18 +54,11 @@ impl Lowering<'_, '_> {
                     return Ok(self.kernel.views.len() - 1);
                 };
                 let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
-                let (n, elected) = (self.kernel.n_threads, self.elected);
-                let thread_tensor = ThreadTensor::new(program, &self.vars, threads, n, elected)?;
-                let Some(partition) = thread_tensor.known() else {
-                    return Err(unknown(
-                        span,
-                        "who holds a tensor",
-                        "its threads depend on a loop",
-                    ));
-                };
+                let groups = self.groups(threads, span)?;
                 // Column-major over all levels, outermost first: groups vary fastest.
-                let order: Vec<u16> = (0..thread_tensor.group_size())
-                    .flat_map(|i| partition.groups.iter().map(move |g| g[i]))
+                let size_of_group = groups.first().map_or(0, Vec::len);
+                let order: Vec<u16> = (0..size_of_group)
+                    .flat_map(|i| groups.iter().filter_map(move |g| g.get(i).copied()))
                     .collect();
                 let site = Site { line: 0, span: tensor.span };
                 self.kernel.dists.push(Dist::new(&tv, &order, size, site)?.part(part));
@@ -109,7 +103,7 @@ impl Lowering<'_, '_> {
             _ => layout.modes().iter().zip(modes).map(one).collect(),
         };
         let wide = wide.and_then(|modes| Layout::concat(&modes));
-        let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", &e.to_string()))?;
+        let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", e))?;
         let View { space, scalar, dist, .. } = self.kernel.views[plain];
         let dist = match dist {
             None => None,
@@ -205,11 +199,18 @@ impl Lowering<'_, '_> {
     fn holders(&self, threads: Option<ThreadsId>, span: Span) -> Checked<Vec<u16>> {
         let n = self.kernel.n_threads;
         let Some(threads) = threads else { return Ok((0..n as u16).collect()) };
-        let tensor = ThreadTensor::new(self.kernel.program, &self.vars, threads, n, self.elected)?;
-        match tensor.known().map(|partition| partition.groups.as_slice()) {
-            Some([group]) => Ok(group.clone()),
-            _ => Err(unknown(span, "who holds a tensor", "its threads depend on a loop")),
+        match self.groups(threads, span)?.as_slice() {
+            [group] => Ok(group.clone()),
+            _ => Err(held_by_loops(span)),
         }
+    }
+
+    /// The groups of threads that hold a tensor.
+    fn groups(&self, threads: ThreadsId, span: Span) -> Checked<Vec<Group>> {
+        let (program, n) = (self.kernel.program, self.kernel.n_threads);
+        let tensor = ThreadTensor::new(program, &self.vars, threads, n, self.elected)?;
+        let known = tensor.known().map(|partition| partition.groups.clone());
+        known.ok_or_else(|| held_by_loops(span))
     }
 
     /// Owners of a register tensor whose thread-value layout is open: any will do, since only the meaning
@@ -219,8 +220,7 @@ impl Lowering<'_, '_> {
         let (holders, each) = shares(size, order.len());
         let n = order.len() as i64;
         let text = format!("(({holders},{}),{each}):((1,0),{holders})", n / holders);
-        let tv: Layout =
-            text.parse().map_err(|e: LayoutError| unknown(span, "a layout", &e.to_string()))?;
+        let tv: Layout = text.parse().map_err(|e: LayoutError| unknown(span, "a layout", e))?;
         Dist::new(&tv, &order, size, Site { line: 0, span })
     }
 
@@ -261,6 +261,10 @@ impl Lowering<'_, '_> {
         shared.buffers.push(SharedBuffer { at, len, scalar, bits, mbarriers, swizzle, names });
         Ok(Space::Shared(shared.buffers.len() - 1))
     }
+}
+
+fn held_by_loops(span: Span) -> Box<Diagnostic> {
+    unknown(span, "who holds a tensor", "its threads depend on a loop")
 }
 
 /// How many of so many threads share so many elements evenly, and the elements of each.

@@ -4,6 +4,7 @@
 //! it. In a thread tensor made by `.scalar()`, or without levels, every thread is a group of its own. The
 //! groups are known up to an offset that may depend on loop variables.
 
+use super::lower::unknown;
 use super::{Checked, Site};
 use crate::index::{Index, Variables};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -127,17 +128,9 @@ impl ThreadTensor {
     ) -> Checked<Self> {
         let threads = &program.threads[id];
         let site = Site { line: 0, span: threads.span };
-        let unknown = |why: String| {
-            Box::new(
-                Diagnostic::new(Code::Symbolic, site.span, "a thread tensor is not known")
-                    .label(why)
-                    .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
-            )
-        };
         let single = threads.each.is_some();
         let layout = |level: &Layout<Dim>| {
-            let layout = level.eval(&program.arena, &|v| vars.constant_of(v));
-            layout.map_err(|e| unknown(e.to_string()))
+            vars.layout(level).map_err(|e| unknown(site.span, "a thread tensor", e))
         };
         // The lowest thread of a group stands for the one that is elected of it.
         let of = threads.elect.and_then(|of| program.threads[of].levels.last());
@@ -164,7 +157,8 @@ impl ThreadTensor {
         if outer.len() * inner.len() > 1024 {
             return Err(not_a_set(site, "it has more than 1024 threads"));
         }
-        let offset = vars.index(threads.offset).map_err(unknown)?;
+        let offset = vars.index(threads.offset);
+        let offset = offset.map_err(|e| unknown(site.span, "a thread tensor", e))?;
         if !offset.is_uniform() {
             return Err(not_a_set(site, "its place differs from thread to thread"));
         }

@@ -3,6 +3,7 @@
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_launch::DeviceInfo;
 use carbyne_simulate::conformance::Compared;
+use indexmap::IndexMap;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -92,17 +93,14 @@ impl AtomReport {
 
     /// Why not, each reason once with its architectures.
     fn reasons(&self) -> Vec<String> {
-        let mut reasons: Vec<(&str, Vec<&str>)> = vec![];
+        let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
         for (arch, r) in &self.results {
             let empty = r.is_unobserved().then_some("it ran, and gives nothing to compare");
             let unobserved = r.unobserved.as_deref().or(empty);
             let Some(why) = r.broken.as_deref().or(r.absent.as_deref()).or(unobserved) else {
                 continue;
             };
-            match reasons.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, archs)) => archs.push(arch.as_str()),
-                None => reasons.push((why, vec![arch.as_str()])),
-            }
+            reasons.entry(why).or_default().push(arch.as_str());
         }
         reasons.into_iter().map(|(why, archs)| format!("{}: {why}", archs.join(" "))).collect()
     }
@@ -194,22 +192,14 @@ impl Report {
 
     /// Atoms by family and status.
     fn counts(&self) -> Vec<(&str, [usize; 4])> {
-        let mut counts: Vec<(&str, [usize; 4])> = vec![];
+        let mut counts: IndexMap<&str, [usize; 4]> = IndexMap::new();
         for atom in &self.atoms {
             let at = STATUS.iter().position(|s| *s == atom.status()).unwrap_or(0);
-            match counts.iter_mut().find(|(f, _)| *f == atom.family) {
-                Some((_, n)) => n[at] += 1,
-                None => {
-                    let mut n = [0; 4];
-                    n[at] = 1;
-                    counts.push((&atom.family, n));
-                }
-            }
+            counts.entry(&atom.family).or_default()[at] += 1;
         }
         let mut all = [0; 4];
-        counts.iter().for_each(|(_, n)| all.iter_mut().zip(n).for_each(|(a, n)| *a += n));
-        counts.push(("all", all));
-        counts
+        counts.values().for_each(|n| all.iter_mut().zip(n).for_each(|(a, n)| *a += n));
+        counts.into_iter().chain([("all", all)]).collect()
     }
 
     fn on(&self) -> String {

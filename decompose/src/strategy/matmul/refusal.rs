@@ -1,9 +1,11 @@
 //! Why no choice is as asked, and what would be.
 
-use super::{Extents, MOST_THREADS, Problem, SMALLEST, WIDEST};
+use super::{Extents, MOST_THREADS, Problem, SMALLEST, TooMuch, WIDEST};
 use crate::matching::Mismatch;
 use crate::solve::ops;
+use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Memory;
@@ -60,8 +62,8 @@ impl Problem<'_> {
     /// A row is pinned that the strategy cannot use: in what it differs, and which it can.
     pub(super) fn not_by(&self, name: &str, rows: &[&Atom], table: &AtomTable) -> Diagnostic {
         let differs = |atom: &Atom| {
-            if !matches!(atom.op, AtomOp::MatMul { .. }) {
-                return Mismatch::Op { want: atom.op.to_string() }.to_string();
+            if let Err(m) = bind::operation(SpecKind::MatMul, atom) {
+                return m.to_string();
             }
             let apart = atom.operands.iter().find(|o| !o.allows(Memory::Rf));
             let from = apart.map(Mismatch::from_memory);
@@ -77,11 +79,21 @@ impl Problem<'_> {
     }
 
     /// No tile is as asked; `why` is what was wrong with the last that had the right extents.
-    pub(super) fn no_tile(&self, rows: &[&Atom], pins: &Pins, why: String) -> Diagnostic {
+    pub(super) fn no_tile(&self, rows: &[&Atom], pins: &Pins, why: Option<TooMuch>) -> Diagnostic {
         let (m, n, k) = self.size;
         let inst = |atom: &Atom| match atom.op {
             AtomOp::MatMul { m, n, k, .. } => (m, n, k),
-            _ => (1, 1, 1),
+            AtomOp::Move
+            | AtomOp::Accumulate(_)
+            | AtomOp::Unary(_)
+            | AtomOp::Binary(_)
+            | AtomOp::Select
+            | AtomOp::Reduction(_)
+            | AtomOp::Shfl(_)
+            | AtomOp::Init
+            | AtomOp::Sync(_)
+            | AtomOp::Barrier(_)
+            | AtomOp::Elect => (1, 1, 1),
         };
         // The row that the fewest extents do not fit, the smallest of several.
         let near = |atom: &&&Atom| {
@@ -89,7 +101,8 @@ impl Problem<'_> {
             (self.odd((m, n, k)).len(), m * n * k)
         };
         let Some(atom) = rows.iter().min_by_key(near) else {
-            return self.refused(Code::NoStrategy, "it has no rows".into(), why, String::new());
+            let label = why.map(|why| why.to_string()).unwrap_or_default();
+            return self.refused(Code::NoStrategy, "it has no rows".into(), label, String::new());
         };
         let (inst, name) = (inst(atom), atom.name);
         let odd = self.odd(inst);
@@ -117,7 +130,7 @@ impl Problem<'_> {
             .or_else(|| self.pinned_grid(inst, pins))
             .or_else(|| {
                 let help = "choose a smaller tile, or more threads".to_owned();
-                (!why.is_empty()).then_some((why, help))
+                why.map(|why| (why.to_string(), help))
             })
             .unwrap_or_else(|| threads(pins, atom));
         self.refused(Code::PinsConflict, message, label, help)

@@ -518,7 +518,17 @@ impl Resolver {
                         SpecKind::Accumulate(_) => {
                             "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`"
                         }
-                        _ => "state what it gives by specs on whole tensors",
+                        SpecKind::Move
+                        | SpecKind::MatMul
+                        | SpecKind::MatMulSet
+                        | SpecKind::Unary(_)
+                        | SpecKind::Binary(_)
+                        | SpecKind::Select
+                        | SpecKind::Reduction(_)
+                        | SpecKind::Shfl(_)
+                        | SpecKind::Init
+                        | SpecKind::Iota
+                        | SpecKind::Generic => "state what it gives by specs on whole tensors",
                     }),
                 );
             }
@@ -562,7 +572,17 @@ impl Resolver {
         let scalar = self.means_scalar(c, spec, &found, &attributes, target.as_ref())?;
         let beside = found.values.first().map_or(scalar, |v| match kind {
             SpecKind::Select => scalar,
-            _ => c.means.values[*v].scalar,
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => c.means.values[*v].scalar,
         });
         let wrong = |input: &MeansInput| match input {
             MeansInput::Number(n) if !beside.takes(*n) => Some(*n),
@@ -636,7 +656,15 @@ impl Resolver {
             SpecKind::Init => tensors == 0,
             SpecKind::Binary(_) => tensors >= 1,
             SpecKind::Select => matches!(found.inputs.first(), Some(MeansInput::Value(_))),
-            _ => tensors == found.inputs.len(),
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Unary(_)
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Iota
+            | SpecKind::Generic => tensors == found.inputs.len(),
         };
         if literals {
             return Ok(found);

@@ -82,7 +82,12 @@ impl Resolver {
                     "bits are reduced of integers",
                 );
             }
-            _ => first.unwrap_or(Scalar::F64),
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Generic => first.unwrap_or(Scalar::F64),
         };
         match target {
             Some((to, _)) if real(*to) != result => mismatch(
@@ -163,7 +168,13 @@ impl Resolver {
                 };
                 fits(own, help)
             }
-            _ => {
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Shfl(_)
+            | SpecKind::Generic => {
                 let help = "all operands have the same extents, mode by mode; an input of as many \
                             modes may have extent 1 where it is broadcast, and one without modes is";
                 let mut own: Vec<Dim> = match wanted {

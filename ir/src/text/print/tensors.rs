@@ -37,8 +37,7 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                 expr_within(&mut text, e, above.saturating_sub(1));
             }
             Piece::Tensors(TensorExpr::Apply(apply), above) => {
-                // An operator has no place for attributes, its function has.
-                let is_plain = apply.attrs.is_empty();
+                let is_plain = apply.may_be_operator();
                 let infix = match (apply.kind, &apply.args[..]) {
                     (SpecKind::Binary(op), [a, b]) if is_plain => operator(op).map(|o| (o, a, b)),
                     _ => None,

@@ -495,14 +495,22 @@ impl<'m> Walk<'m> {
                         return;
                     }
                     let tensors = apply.args.iter().any(|a| !matches!(a, TensorExpr::Number(_)));
-                    let is_plain = apply.attrs.is_empty();
+                    let is_plain = apply.may_be_operator();
                     let (wanted, binds) = match apply.kind {
                         SpecKind::Binary(op) if is_plain => (2, operator(op).map(|(_, rank)| rank)),
                         SpecKind::Binary(_) => (2, None),
                         SpecKind::Unary(UnaryOp::Neg) if is_plain => (1, Some(4)),
                         SpecKind::MatMulSet => (2, None),
                         SpecKind::Select => (3, None),
-                        _ => (1, None),
+                        SpecKind::Move
+                        | SpecKind::Accumulate(_)
+                        | SpecKind::MatMul
+                        | SpecKind::Unary(_)
+                        | SpecKind::Reduction(_)
+                        | SpecKind::Shfl(_)
+                        | SpecKind::Init
+                        | SpecKind::Iota
+                        | SpecKind::Generic => (1, None),
                     };
                     let written = binds.is_some() || function(apply.kind).is_some();
                     let cast = apply.kind == SpecKind::Unary(UnaryOp::Cast);

@@ -1,0 +1,132 @@
+//! Why a layout does not come apart, does not go together with others, or serves no access.
+
+use carbyne_ir::layout::LayoutError;
+
+/// What keeps a layout from being found.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unfit {
+    /// The layout algebra has none.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+
+    // Digits of thread-value layouts.
+    /// A step of so many elements leaves the tensor.
+    #[error("a step of {0} leaves the tensor")]
+    Leaves(i64),
+    /// A digit (extent, step) leaves a mode of so many elements at a place that it does not divide.
+    #[error("{}:{} crosses a mode of {of} elements unevenly", digit.0, digit.1)]
+    Crosses {
+        /// The digit.
+        digit: (i64, i64),
+        /// Elements of the mode.
+        of: i64,
+    },
+    /// Shapes of operands do not fit.
+    #[error("the shapes do not fit")]
+    Shapes,
+    /// A Reduction without an input.
+    #[error("it has no input")]
+    NoInput,
+    /// Sizes depend on symbols.
+    #[error("its sizes are not known")]
+    Sizes,
+    /// A Reduction without axes.
+    #[error("it names no axis")]
+    NoAxis,
+    /// Threads that a Reduction removes are no whole digits.
+    #[error("the threads do not come apart")]
+    Threads,
+    /// A Reduction by a function of bits.
+    #[error("no operation between registers combines bits")]
+    Bits,
+
+    // Views of register tensors.
+    /// Extents depend on symbols.
+    #[error("its extents are not known")]
+    Extents,
+    /// More elements than are looked at.
+    #[error("it is too large")]
+    TooLarge,
+    /// A view takes threads apart.
+    #[error("its elements are held by some of the threads only")]
+    SomeThreads,
+    /// A view begins within a thread's values, or at another thread's.
+    #[error("its first element is not the first of the first thread")]
+    First,
+    /// A view has no layout over threads and registers.
+    #[error("its elements are held in no regular order")]
+    Irregular,
+
+    // Vectors.
+    /// Of so many consecutive elements no vector of `n` is a part.
+    #[error("{n} does not divide the {of} consecutive elements")]
+    Divides {
+        /// Elements of the vector.
+        n: i64,
+        /// Elements that are consecutive.
+        of: i64,
+    },
+    /// No two elements are neighbors.
+    #[error("no direction is consecutive in memory")]
+    NoDirection,
+    /// Only so many elements are neighbors.
+    #[error("only {0} elements are consecutive in memory")]
+    Few(i64),
+
+    // Layouts of shared tensors.
+    /// A run of this step leaves the tensor.
+    #[error("a run of step {0} leaves the tensor")]
+    RunLeaves(i64),
+    /// A run of this step begins within a digit (extent, step).
+    #[error("a run of step {run} does not fit the mode {}:{}", digit.0, digit.1)]
+    RunBegins {
+        /// The step of the run.
+        run: i64,
+        /// The digit.
+        digit: (i64, i64),
+    },
+    /// A run of so many elements ends within a digit (extent, step).
+    #[error("runs of {run} do not divide the mode {}:{}", digit.0, digit.1)]
+    RunEnds {
+        /// Elements of the run.
+        run: i64,
+        /// The digit.
+        digit: (i64, i64),
+    },
+    /// Another run took the digits of that of this step apart.
+    #[error("a run of step {0} was split by another")]
+    RunSplit(i64),
+    /// A run of so many elements ends within a digit of another.
+    #[error("a run of {run} ends inside a digit of {digit}")]
+    RunInside {
+        /// Elements of the run.
+        run: i64,
+        /// Elements of the digit.
+        digit: i64,
+    },
+    /// Two runs want one element in two places.
+    #[error("elements {apart} apart would need the strides {} and {} at once", strides.0, strides.1)]
+    TwoStrides {
+        /// Elements so far apart.
+        apart: i64,
+        /// What each wants.
+        strides: (i64, i64),
+    },
+    /// Two runs want two elements in one place.
+    #[error("two directions of the tensor would both be consecutive (stride {0})")]
+    TwoDirections(i64),
+    /// An access to the tensor that no instruction makes.
+    #[error("its accesses have no candidates")]
+    NoCandidates,
+    /// A swizzle that is stated moves bytes out of the tensor.
+    #[error("its swizzle moves bytes within blocks of {block}, and it has {bytes}")]
+    Swizzle {
+        /// Bytes of a block.
+        block: i64,
+        /// Bytes of the tensor.
+        bytes: i64,
+    },
+    /// A range that the text takes of the tensor cuts through a mode.
+    #[error("a range of it cuts through the mode {0}, of several strides")]
+    Range(String),
+}
