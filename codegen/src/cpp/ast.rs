@@ -56,6 +56,8 @@ pub enum Binary {
     Add,
     /// `-`
     Sub,
+    /// `<<`
+    Shl,
     /// `<`
     Lt,
     /// `<=`

@@ -138,8 +138,7 @@ impl Lowering<'_> {
     fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Who) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else { return Ok(vec![]) };
-        let n = self.p.threads[groups].levels.last().and_then(|l| l.to_fixed());
-        let atom = self.atoms.elect(n.map(|l| l.size()), spec.span)?;
+        let atom = self.atoms.elect(self.p, groups, spec.span)?;
         let all = Exec { threads: groups, ..exec };
         let guard = self.guard(outer, all)?;
         if !self.who(all).fills(atom.group) {

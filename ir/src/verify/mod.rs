@@ -12,7 +12,7 @@
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
 //! - V0217 the number of operands fits the spec.
 //! - V0218 attributes have values that the spec can use, and that its body does not contradict.
-//! - V0220 barriers stand where the whole block, or all named threads, pass.
+//! - V0220 barriers stand where the whole block, all named threads, or all of each thread's own group pass.
 //! - V0222 pinned allocations do not overlap unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
 //! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its operands
@@ -40,6 +40,7 @@ mod who;
 pub(crate) use operands::no_literal;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::expr::Dim;
 use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::span::Span;
 use std::collections::HashSet;
@@ -72,8 +73,34 @@ struct Around {
     /// Buffers that statements may read or write here.
     readable: HashSet<BufferId>,
     writable: HashSet<BufferId>,
-    /// A condition on the thread index that not all threads of the enclosing spec pass.
-    diverged: Option<Span>,
+    /// Conditions and bounds of loops around the statement that differ from thread to thread.
+    diverged: Vec<Diverged>,
+}
+
+/// Where threads go separate ways.
+#[derive(Clone)]
+struct Diverged {
+    at: Span,
+    /// Of what it depends; threads for which all are the same stay together.
+    on: Vec<Dim>,
+}
+
+impl Around {
+    /// Threads part where one of these differs from thread to thread.
+    fn diverges(&mut self, p: &Program, at: Span, on: impl IntoIterator<Item = Dim>) {
+        let on: Vec<Dim> = on.into_iter().filter(|d| p.thread_dependent(*d)).collect();
+        if !on.is_empty() {
+            self.diverged.push(Diverged { at, on });
+        }
+    }
+
+    /// The outermost place where threads of one of these groups may part; of any threads where the groups are not known.
+    fn parts(&self, p: &Program, groups: Option<&[Vec<i64>]>) -> Option<Span> {
+        let parts = |d: &&Diverged| {
+            groups.is_none_or(|groups| !d.on.iter().all(|dim| p.same_in_groups(*dim, groups)))
+        };
+        self.diverged.iter().find(parts).map(|d| d.at)
+    }
 }
 
 impl Verifier<'_> {
@@ -96,7 +123,7 @@ impl Verifier<'_> {
             spec: id,
             readable: params.clone(),
             writable: params,
-            diverged: None,
+            diverged: vec![],
         };
         self.operands(id);
         self.attributes(id);
@@ -143,19 +170,12 @@ impl Verifier<'_> {
                 }
                 StmtKind::For { start, end, body, .. } => {
                     let mut inner = around.clone();
-                    if self.thread_dependent(*start) || self.thread_dependent(*end) {
-                        inner.diverged.get_or_insert(stmt.span);
-                    }
+                    inner.diverges(self.p, stmt.span, [*start, *end]);
                     self.stmts(body, &mut inner);
                 }
                 StmtKind::If { cond, then, otherwise } => {
                     let mut inner = around.clone();
-                    if cond
-                        .iter()
-                        .any(|(a, _, b)| self.thread_dependent(*a) || self.thread_dependent(*b))
-                    {
-                        inner.diverged.get_or_insert(stmt.span);
-                    }
+                    inner.diverges(self.p, stmt.span, cond.iter().flat_map(|(a, _, b)| [*a, *b]));
                     self.stmts(then, &mut inner.clone());
                     self.stmts(otherwise, &mut inner);
                 }

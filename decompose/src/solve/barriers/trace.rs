@@ -205,7 +205,9 @@ impl<'a> Trace<'a> {
                 let all = Mask::first(self.planner.threads);
                 let here =
                     threads.map_or(Some(all.clone()), |t| members(self.planner.p, t, &self.env));
-                if info.converged && here == Some(all) {
+                // Groups that wait each for itself are no barrier of the block.
+                let whole = threads.is_none_or(|t| self.planner.p.threads[t].own == 0);
+                if info.converged && whole && here == Some(all) {
                     self.state.since.clear();
                 }
             }
