@@ -604,43 +604,42 @@ impl Program {
     }
     /// Whether a value is the same for all threads of each of these groups: sets of indices of one block. False where
     /// that is not known.
-    ///
-    /// Decided by evaluating what depends on nothing but the thread's index for every thread; what depends on something
-    /// else, too, is the same where all of its parts are.
     pub fn same_in_groups(&self, dim: Dim, groups: &[Vec<i64>]) -> bool {
-        let Ok(dim) = self.unfolded(dim) else { return false };
-        let mut todo = vec![dim];
+        let Some(parts) = self.thread_parts(dim) else { return false };
+        parts.into_iter().all(|part| {
+            let at = |x: i64| self.arena.eval(part, &|_| Some(x)).ok();
+            groups.iter().all(|group| {
+                let Some((first, rest)) = group.split_first() else { return true };
+                at(*first).is_some_and(|v| rest.iter().all(|x| at(*x) == Some(v)))
+            })
+        })
+    }
+    /// The largest parts of a value that depend on the thread's index and nothing else: where they are the same for two
+    /// threads, so is the value. None where parts that depend on the thread cannot be told from others.
+    pub fn thread_parts(&self, dim: Dim) -> Option<Vec<Dim>> {
+        let mut todo = vec![self.unfolded(dim).ok()?];
+        let mut parts = vec![];
         while let Some(dim) = todo.pop() {
+            let Dim::Expr(id) = dim else { continue };
             if !self.thread_dependent(dim) {
                 continue;
             }
-            let Dim::Expr(id) = dim else { continue };
             if self.by_thread_alone(dim) {
-                let at = |x: i64| self.arena.eval(dim, &|_| Some(x)).ok();
-                let same = |group: &Vec<i64>| {
-                    let Some((first, rest)) = group.split_first() else { return true };
-                    at(*first).is_some_and(|v| rest.iter().all(|x| at(*x) == Some(v)))
-                };
-                if !groups.iter().all(same) {
-                    return false;
-                }
+                parts.push(dim);
                 continue;
             }
             match self.arena.node(id) {
-                Node::Var(_) => return false,
-                // Terms of the thread alone are added up first: their sum may be the same where they are not.
+                Node::Var(_) => return None,
+                // Terms of the thread alone are added up: their sum may be the same where they are not.
                 Node::Linear { terms, .. } => {
                     let (alone, other): (Vec<_>, Vec<_>) =
                         terms.iter().partition(|(t, _)| self.by_thread_alone(Dim::Expr(*t)));
-                    let sum = alone.iter().try_fold(Dim::Const(0), |sum, (t, c)| {
-                        Dim::add(
-                            &self.arena,
-                            sum,
-                            Dim::mul(&self.arena, Dim::Expr(*t), Dim::Const(*c))?,
-                        )
-                    });
-                    let Ok(sum) = sum else { return false };
-                    todo.push(sum);
+                    let mut sum = Dim::Const(0);
+                    for (t, c) in alone {
+                        let term = Dim::mul(&self.arena, Dim::Expr(t), Dim::Const(c)).ok()?;
+                        sum = Dim::add(&self.arena, sum, term).ok()?;
+                    }
+                    parts.extend(Some(sum).filter(|sum| sum.as_const().is_none()));
                     todo.extend(other.iter().map(|(t, _)| Dim::Expr(*t)));
                 }
                 Node::Mul(a, b)
@@ -651,7 +650,15 @@ impl Program {
                 | Node::Max(a, b) => todo.extend([a, b]),
             }
         }
-        true
+        Some(parts)
+    }
+    /// The value for each of the first `n` threads of a block; none where it depends on more than the thread.
+    pub fn by_threads(&self, dim: Dim, n: i64) -> Option<Vec<i64>> {
+        let dim = self.unfolded(dim).ok()?;
+        if dim.as_const().is_none() && !self.by_thread_alone(dim) {
+            return None;
+        }
+        (0..n).map(|x| self.arena.eval(dim, &|_| Some(x)).ok()).collect()
     }
     /// Whether an unfolded expression depends on the index of the thread and nothing else.
     fn by_thread_alone(&self, dim: Dim) -> bool {

@@ -216,20 +216,18 @@ impl Lowering<'_> {
         let is_var = |id: ExprId| matches!(arena.node(id), Node::Var(v) if v == var);
         let others = match arena.node(id) {
             Node::Linear { terms, .. } => {
-                let (own, others): (Vec<(ExprId, i64)>, Vec<(ExprId, i64)>) =
-                    terms.iter().copied().partition(|(t, _)| is_var(*t));
-                if !matches!(own[..], [(_, 1)]) {
+                if !terms.iter().any(|(t, coefficient)| is_var(*t) && *coefficient == 1) {
                     return false;
                 }
-                others
+                terms.iter().map(|(t, _)| *t).filter(|t| !is_var(*t)).collect()
             }
             _ if is_var(id) => vec![],
             _ => return false,
         };
         let negative = arena.range(x).0.is_none_or(|lo| lo < 0);
         let simple = |id: ExprId| matches!(arena.node(id), Node::Var(_));
-        let masks = size.count_ones() == 1 && !negative && others.iter().all(|(t, _)| simple(*t));
-        !masks && others.iter().all(|(t, _)| self.is_fixed(var, *t))
+        let masks = size.count_ones() == 1 && !negative && others.iter().all(|t| simple(*t));
+        !masks && others.iter().all(|t| self.is_fixed(var, *t))
     }
 
     /// Whether an expression has one value throughout the loop over `var`, which is about to begin: its variables have

@@ -1,6 +1,7 @@
 //! Statements: nested specs, loops, conditions.
 
 use super::Lowering;
+use super::carried::Carried;
 use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
@@ -46,7 +47,7 @@ impl Lowering<'_> {
                 let after = self.p.arena.add(*end, (*step - 1).into()).map_err(errors::layout)?;
                 let wide = start.wide || bound.wide || !self.indices.is_narrow(after);
                 let carries = *step == 1 && *unroll != Unroll::Full;
-                let carried = carries.then(|| self.carry(*var, body)).unwrap_or_default();
+                let carried = if carries { self.carry(*var, body) } else { Carried::default() };
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);

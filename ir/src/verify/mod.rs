@@ -30,6 +30,7 @@
 
 mod attributes;
 mod cluster;
+mod diverged;
 mod exchange;
 mod operands;
 mod places;
@@ -39,11 +40,14 @@ mod who;
 
 pub(crate) use operands::no_literal;
 
+use crate::ast::CmpOp;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::Dim;
 use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::span::Span;
+use diverged::{Diverged, Parting};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// Every violation of the invariants above, in text order; empty for a well-formed program.
 #[must_use]
@@ -73,34 +77,8 @@ struct Around {
     /// Buffers that statements may read or write here.
     readable: HashSet<BufferId>,
     writable: HashSet<BufferId>,
-    /// Conditions and bounds of loops around the statement that differ from thread to thread.
-    diverged: Vec<Diverged>,
-}
-
-/// Where threads go separate ways.
-#[derive(Clone)]
-struct Diverged {
-    at: Span,
-    /// Of what it depends; threads for which all are the same stay together.
-    on: Vec<Dim>,
-}
-
-impl Around {
-    /// Threads part where one of these differs from thread to thread.
-    fn diverges(&mut self, p: &Program, at: Span, on: impl IntoIterator<Item = Dim>) {
-        let on: Vec<Dim> = on.into_iter().filter(|d| p.thread_dependent(*d)).collect();
-        if !on.is_empty() {
-            self.diverged.push(Diverged { at, on });
-        }
-    }
-
-    /// The outermost place where threads of one of these groups may part; of any threads where the groups are not known.
-    fn parts(&self, p: &Program, groups: Option<&[Vec<i64>]>) -> Option<Span> {
-        let parts = |d: &&Diverged| {
-            groups.is_none_or(|groups| !d.on.iter().all(|dim| p.same_in_groups(*dim, groups)))
-        };
-        self.diverged.iter().find(parts).map(|d| d.at)
-    }
+    /// The innermost condition or loop around the statement that differs from thread to thread.
+    diverged: Option<Rc<Diverged>>,
 }
 
 impl Verifier<'_> {
@@ -123,7 +101,7 @@ impl Verifier<'_> {
             spec: id,
             readable: params.clone(),
             writable: params,
-            diverged: vec![],
+            diverged: None,
         };
         self.operands(id);
         self.attributes(id);
@@ -170,14 +148,23 @@ impl Verifier<'_> {
                 }
                 StmtKind::For { start, end, body, .. } => {
                     let mut inner = around.clone();
-                    inner.diverges(self.p, stmt.span, [*start, *end]);
+                    if self.p.thread_dependent(*start) || self.p.thread_dependent(*end) {
+                        inner.part(stmt.span, Parting::Bounds([*start, *end]));
+                    }
                     self.stmts(body, &mut inner);
                 }
                 StmtKind::If { cond, then, otherwise } => {
-                    let mut inner = around.clone();
-                    inner.diverges(self.p, stmt.span, cond.iter().flat_map(|(a, _, b)| [*a, *b]));
-                    self.stmts(then, &mut inner.clone());
-                    self.stmts(otherwise, &mut inner);
+                    let varies = |(a, _, b): &(Dim, CmpOp, Dim)| {
+                        self.p.thread_dependent(*a) || self.p.thread_dependent(*b)
+                    };
+                    let varies = cond.iter().any(varies);
+                    for (side, holds) in [(then, true), (otherwise, false)] {
+                        let mut inner = around.clone();
+                        if varies {
+                            inner.part(stmt.span, Parting::Answers(cond.clone(), holds));
+                        }
+                        self.stmts(side, &mut inner);
+                    }
                 }
                 StmtKind::Barrier(threads) => self.barrier(*threads, stmt.span, around),
                 StmtKind::Sync(sync) => self.sync(sync, stmt.span, around),

@@ -68,7 +68,7 @@ impl Verifier<'_> {
                 sync.op
             );
             self.error(Code::ExecConfig, span, message, super::who::SAME_FOR_ALL);
-        } else if let Some(at) = around.parts(self.p, groups) {
+        } else if let Some(at) = self.parts(around, groups) {
             let message = format!("whether `{}` is executed depends on who is elected", sync.op);
             let d = Diagnostic::new(Code::Divergent, span, message)
                 .related(at, "not all threads pass here")

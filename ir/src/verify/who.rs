@@ -128,7 +128,7 @@ impl Verifier<'_> {
             return self.error(Code::ExecConfig, spec.span, message, help);
         }
         let elects = self.elects_of(exec.threads);
-        if let Some(at) = elects.as_ref().and_then(|g| around.parts(self.p, g.as_deref())) {
+        if let Some(at) = elects.as_ref().and_then(|g| self.parts(around, g.as_deref())) {
             self.errors.push(
                 Diagnostic::new(
                     Code::Divergent,
@@ -222,7 +222,10 @@ impl Verifier<'_> {
             return;
         };
         let named = threads.unwrap_or(kernel.threads);
-        let here = self.thread_set(exec.threads);
+        let here = self.thread_set(exec.threads).map(|mut all| {
+            self.who_comes(around, &mut all);
+            all
+        });
         // Groups of which nobody comes do not wait.
         let comes = |group: &Vec<i64>| {
             here.as_ref().is_none_or(|here| group.iter().any(|t| here.binary_search(t).is_ok()))
@@ -230,7 +233,7 @@ impl Verifier<'_> {
         let groups: Option<Vec<Vec<i64>>> = self.p.threads[named]
             .own_groups()
             .map(|groups| groups.into_iter().filter(comes).collect());
-        if let Some(at) = around.parts(self.p, groups.as_deref()) {
+        if let Some(at) = self.parts(around, groups.as_deref()) {
             self.errors.push(
                 Diagnostic::new(
                     Code::Divergent,
@@ -263,7 +266,7 @@ impl Verifier<'_> {
         }
         let message = match (self.p.threads[named].own, groups.first()) {
             (1.., Some(group)) => format!(
-                "{} threads come to barriers of {} each, and are not all of their groups",
+                "{} threads come to barriers of {} each, and some of these groups are not complete",
                 here.len(),
                 group.len()
             ),
