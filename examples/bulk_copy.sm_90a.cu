@@ -52,6 +52,9 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
     }
   }
   __syncthreads();  // line 38
+  int stage_1 = 2;
+  int stage_2 = 0;
+  int phase = 0;
   for (int k = 0; k < 8; k += 1) {  // line 40
     if (k + 2 < 8) {  // line 41
       if (threadIdx.x == 0) {  // line 42: Spec (%A, %full) -> (%stage)
@@ -60,16 +63,15 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
         asm volatile(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
             :
-            : "r"(shared_address(&full[(k + 2) % 3])), "r"(2048)
+            : "r"(shared_address(&full[stage_1])), "r"(2048)
             : "memory");
         // line 45: cp.async.bulk.shared.global
         asm volatile(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
             "[%0], [%1], %2, [%3];\n"
             :
-            : "r"(shared_address(&stage[(k + 2) % 3 * 512])),
-              "l"(&A[b * 4096 + min(k + 2, 7) * 512]), "r"(2048),
-              "r"(shared_address(&full[(k + 2) % 3]))
+            : "r"(shared_address(&stage[stage_1 * 512])), "l"(&A[b * 4096 + min(k + 2, 7) * 512]),
+              "r"(2048), "r"(shared_address(&full[stage_1]))
             : "memory");
       }
     }
@@ -82,16 +84,16 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
         "@!complete bra again;\n"
         "}\n"
         :
-        : "r"(shared_address(&full[k % 3])), "r"((k / 3) % 2)
+        : "r"(shared_address(&full[stage_2])), "r"(phase)
         : "memory");
     // line 53
-    *reinterpret_cast<uint4*>(x) = *reinterpret_cast<uint4*>(&stage[k % 3 * 512 + t * 4]);
+    *reinterpret_cast<uint4*>(x) = *reinterpret_cast<uint4*>(&stage[stage_2 * 512 + t * 4]);
     #pragma unroll
     for (int i = 0; i < 4; i += 1) {  // line 54
       x[i] = -x[i];  // line 55
     }
     // line 57
-    *reinterpret_cast<uint4*>(&stage[k % 3 * 512 + t * 4]) = *reinterpret_cast<uint4*>(x);
+    *reinterpret_cast<uint4*>(&stage[stage_2 * 512 + t * 4]) = *reinterpret_cast<uint4*>(x);
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 58
     __syncthreads();  // line 59
     if (threadIdx.x == 0) {  // line 60: Spec (%stage) -> (%B)
@@ -99,9 +101,18 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
       asm volatile(
           "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
           :
-          : "l"(&B[b * 4096 + k * 512]), "r"(shared_address(&stage[k % 3 * 512])), "r"(2048)
+          : "l"(&B[b * 4096 + k * 512]), "r"(shared_address(&stage[stage_2 * 512])), "r"(2048)
           : "memory");
       asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 62
+    }
+    stage_1 += 1;
+    if (stage_1 == 3) {
+      stage_1 = 0;
+    }
+    stage_2 += 1;
+    if (stage_2 == 3) {
+      stage_2 = 0;
+      phase ^= 1;
     }
   }
   if (threadIdx.x == 0) {  // line 65: Spec () -> ()

@@ -25,6 +25,8 @@ pub enum NumberForm {
     Immediate,
     /// As a register: it may be computed.
     Register(AsmClass),
+    /// As a constant of the text where it is one, else as a register.
+    Either(AsmClass),
 }
 
 impl AtomNumber {

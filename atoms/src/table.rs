@@ -2,12 +2,14 @@
 
 use crate::arch::Arch;
 use crate::atom::{Atom, AtomOp, BarrierScope};
+use crate::threads;
 use crate::{
     binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
     ldmatrix, mma, red, reduce, register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
 };
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Program, ThreadsId};
 use carbyne_ir::span::Span;
 use std::collections::HashMap;
 use std::fmt;
@@ -155,11 +157,19 @@ impl AtomTable {
         })
     }
 
-    /// The atom that elects one of so many threads.
+    /// The atom that elects one thread of each of these groups.
     ///
     /// # Errors
-    /// D0307 where the architecture elects none, V0214 where groups have another size.
-    pub fn elect(&self, n_threads: Option<i64>, span: Span) -> Result<&Atom, Box<Diagnostic>> {
+    /// D0307 where the architecture elects none, V0214 where groups have another size or begin elsewhere than those that
+    /// it elects of.
+    pub fn elect(
+        &self,
+        p: &Program,
+        groups: ThreadsId,
+        span: Span,
+    ) -> Result<&Atom, Box<Diagnostic>> {
+        let groups = &p.threads[groups];
+        let n_threads = groups.levels.last().and_then(|l| l.to_fixed()).map(|l| l.size());
         let elects = |r: &Atom| r.op == AtomOp::Elect;
         let Some(atom) = self.atoms().iter().find(|r| elects(r)) else {
             let list: Vec<String> = archs_with(&elects).iter().map(|a| format!("`{a}`")).collect();
@@ -168,7 +178,15 @@ impl AtomTable {
             return Err(Box::new(Diagnostic::new(Code::NoSync, span, text).help(help)));
         };
         if n_threads == Some(atom.group) {
-            return Ok(atom);
+            if threads::placed(p, groups, 1, atom) {
+                return Ok(atom);
+            }
+            let text = format!(
+                "a lane is elected of groups that are not known to begin at a multiple of {} threads",
+                atom.group
+            );
+            let help = format!("take whole warps: `#cta.tile([{}])`", atom.group);
+            return Err(Box::new(Diagnostic::new(Code::ThreadLayout, span, text).help(help)));
         }
         let text = format!("a lane is elected of groups of {} threads", atom.group);
         let help = format!("take tiles: `#cta.tile([{}])`", atom.group);

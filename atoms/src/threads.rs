@@ -38,7 +38,7 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
     let wrong = |found: String| ThreadsMismatch { want: wanted(atom, root), found };
     let Some(exec) = spec.exec else { return Err(wrong("nobody".to_owned())) };
     let threads = &p.threads[exec.threads];
-    if threads.each.is_some() || threads.levels.is_empty() {
+    if threads.each.is_some() || threads.inner().is_empty() {
         if atom.group == 1 {
             return Ok(());
         }
@@ -46,7 +46,7 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
     }
     // The innermost levels that are one group.
     let (mut size, mut levels) = (1i64, 0);
-    for level in threads.levels.iter().rev() {
+    for level in threads.inner().iter().rev() {
         // Of a size that depends on symbols nothing is known.
         let Some(level) = level.to_fixed() else { break };
         if levels > 0 && size >= atom.group {
@@ -96,7 +96,7 @@ fn neighbors(atom: &Atom) -> bool {
 
 /// Whether groups of the atom's size, the innermost `levels`, are groups of the atom: neighbors begin at a
 /// multiple of their number; others are listed in the atom's order, and all threads of their warps are in one.
-fn placed(p: &Program, threads: &Threads, levels: usize, atom: &Atom) -> bool {
+pub(crate) fn placed(p: &Program, threads: &Threads, levels: usize, atom: &Atom) -> bool {
     let (outer, inner) = threads.levels.split_at(threads.levels.len().saturating_sub(levels));
     let Some(inner) = Layout::concat(inner).ok().and_then(|l| l.to_fixed()) else { return false };
     let mut group: Vec<i64> = (0..atom.group).map(|i| inner.at(i)).collect();

@@ -31,18 +31,35 @@ pub(crate) struct Printed {
 pub(crate) struct Indices<'p> {
     arena: &'p ExprArena,
     variables: HashMap<VarId, Printed>,
+    /// Expressions that a loop carries in variables, and whether they have been printed since.
+    carried: HashMap<ExprId, (Printed, bool)>,
     /// Whether the helper functions that round down are needed.
     pub(crate) floors: bool,
 }
 
 impl<'p> Indices<'p> {
     pub(crate) fn new(arena: &'p ExprArena) -> Self {
-        Indices { arena, variables: HashMap::new(), floors: false }
+        Indices { arena, variables: HashMap::new(), carried: HashMap::new(), floors: false }
     }
 
     /// From here on, the variable prints so.
     pub(crate) fn bind(&mut self, var: VarId, name: impl Into<Word>, wide: bool) {
         self.variables.insert(var, Printed { expr: Expr::name(name), wide });
+    }
+
+    /// Whether the variable has a name.
+    pub(crate) fn is_bound(&self, var: VarId) -> bool {
+        self.variables.contains_key(&var)
+    }
+
+    /// From here on, the expression prints as a variable of that name.
+    pub(crate) fn carry(&mut self, id: ExprId, name: impl Into<Word>, wide: bool) {
+        self.carried.insert(id, (Printed { expr: Expr::name(name), wide }, false));
+    }
+
+    /// From here on, the expression prints as itself. Whether it has been printed as a variable.
+    pub(crate) fn no_longer(&mut self, id: ExprId) -> bool {
+        self.carried.remove(&id).is_some_and(|(_, used)| used)
     }
 
     /// Whether every value of the expression fits 32 bits.
@@ -64,6 +81,10 @@ impl<'p> Indices<'p> {
             }
             Dim::Expr(id) => id,
         };
+        if let Some((variable, used)) = self.carried.get_mut(&id) {
+            *used = true;
+            return Ok(variable.clone());
+        }
         match self.arena.node(id) {
             Node::Var(var) => self.variables.get(&var).cloned().ok_or_else(|| {
                 errors::unprintable(

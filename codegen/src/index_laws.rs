@@ -10,19 +10,19 @@ use std::collections::HashMap;
 
 /// A value with its type.
 #[derive(Copy, Clone, Debug)]
-struct Value {
-    v: i128,
-    wide: bool,
+pub(crate) struct Value {
+    pub(crate) v: i128,
+    pub(crate) wide: bool,
 }
 
-fn checked(v: i128, wide: bool) -> Value {
+pub(crate) fn checked(v: i128, wide: bool) -> Value {
     let fits = if wide { i64::try_from(v).is_ok() } else { i32::try_from(v).is_ok() };
     assert!(fits, "{v} overflows {} bits", if wide { 64 } else { 32 });
     Value { v, wide }
 }
 
 /// What C++ computes.
-fn run(e: &Expr, variables: &HashMap<String, Value>) -> Value {
+pub(crate) fn run(e: &Expr, variables: &HashMap<String, Value>) -> Value {
     match e {
         Expr::Name(n) => variables[n.as_ref()],
         Expr::Int(v) => checked((*v).into(), i32::try_from(*v).is_err()),

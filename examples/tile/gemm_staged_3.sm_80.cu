@@ -53,6 +53,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 44
   }
+  int stage = 2;
+  int stage_1 = 0;
   for (int k = 0; k < 4; k += 1) {  // line 46
     if (k + 2 < 4) {  // line 47
       __syncthreads();  // line 48
@@ -63,7 +65,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&a[swizzle<2, 3, 3>((k + 2) % 3 * 4096 + i * 1024 + tid * 8)])),
+            : "r"(shared_address(&a[swizzle<2, 3, 3>(stage * 4096 + i * 1024 + tid * 8)])),
               "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8 + 64])
             : "memory");
       }
@@ -74,7 +76,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[swizzle<3, 3, 4>((k + 2) % 3 * 4096 + i * 1024 + tid * 8)])),
+            : "r"(shared_address(&b[swizzle<3, 3, 4>(stage * 4096 + i * 1024 + tid * 8)])),
               "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8 + 16384])
             : "memory");
       }
@@ -93,7 +95,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(&a[swizzle<2, 3, 3>(k % 3 * 4096 + (tid / 32) % 2 * 2048 +
+            : "r"(shared_address(&a[swizzle<2, 3, 3>(stage_1 * 4096 + (tid / 32) % 2 * 2048 +
                               i % 4 * 512 + tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
@@ -107,8 +109,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(&b[swizzle<3, 3, 4>(k % 3 * 4096 + i / 4 * 2048 + tid % 16 * 128 +
-                              tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&b[swizzle<3, 3, 4>(stage_1 * 4096 + i / 4 * 2048 +
+                              tid % 16 * 128 + tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 84: MatMul (%r, %r_2) -> (%c)
@@ -130,6 +132,14 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           }
         }
       }
+    }
+    stage += 1;
+    if (stage == 3) {
+      stage = 0;
+    }
+    stage_1 += 1;
+    if (stage_1 == 3) {
+      stage_1 = 0;
     }
   }
   {  // line 100: UnaryPointwise.cast (%c) -> (view of %C)

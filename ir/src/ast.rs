@@ -515,6 +515,20 @@ spelled! {
     }
 }
 
+impl CmpOp {
+    /// Whether it holds of two numbers.
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            CmpOp::Lt => a < b,
+            CmpOp::Le => a <= b,
+            CmpOp::Eq => a == b,
+            CmpOp::Ne => a != b,
+            CmpOp::Ge => a >= b,
+            CmpOp::Gt => a > b,
+        }
+    }
+}
+
 /// `a < b`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compare {

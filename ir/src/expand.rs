@@ -76,7 +76,7 @@ impl<'p> Expander<'p> {
             }
             StmtKind::ThreadDef { name, ty, view: _ } => {
                 let Some(t) = self.thread(name) else { return };
-                let inferred: &[_] = if t.each.is_some() { &[] } else { &t.levels };
+                let inferred: &[_] = if t.each.is_some() { &[] } else { t.inner() };
                 let old = ty.as_ref().map(|ty| ty.levels.as_slice());
                 if let Some(levels) = self.levels(old, inferred, true) {
                     *ty = Some(ThreadType { levels, scalar: t.scalar, span: Span::default() });

@@ -328,6 +328,11 @@ pub struct Threads {
     pub scalar: ast::ThreadScalar,
     /// Outermost first; empty for `[].thread`. To the linear index in the block (grid).
     pub levels: Vec<Layout<Dim>>,
+    /// Of the levels, how many outermost ones the executing thread's own coordinates choose (`#w[@w]`): each thread
+    /// means the group that it is in, and all of them together mean the whole tensor.
+    pub own: usize,
+    /// The column-major number among those groups of the one that the executing thread is in, as it is written.
+    pub own_number: Dim,
     /// The linear index of coordinate zero. May depend on loop variables, never on the thread itself.
     pub offset: Dim,
     /// Made by `.scalar()`: every thread of `each`, each for itself.
@@ -566,6 +571,101 @@ impl Program {
         }
         out
     }
+    /// Whether a value differs between threads of one block.
+    pub fn thread_dependent(&self, dim: Dim) -> bool {
+        let mut seen = vec![];
+        let mut todo = self.vars_in(dim);
+        while let Some(var) = todo.pop() {
+            if seen.contains(&var) {
+                continue;
+            }
+            seen.push(var);
+            match self.vars.get(&var) {
+                Some(VarKind::Thread(_)) => return true,
+                Some(VarKind::Index(def)) => todo.extend(self.vars_in(*def)),
+                Some(VarKind::Block(_) | VarKind::Loop | VarKind::Symbol) | None => {}
+            }
+        }
+        false
+    }
+    /// The expression with coordinates replaced by what they stand for, in terms of thread and block indices.
+    ///
+    /// # Errors
+    /// Limits of the arena.
+    pub fn unfolded(&self, mut dim: Dim) -> Result<Dim, LayoutError> {
+        let is_index = |v: &VarId| matches!(self.vars.get(v), Some(VarKind::Index(_)));
+        while self.vars_in(dim).iter().any(is_index) {
+            dim = self.arena.substitute(dim, &|v| match self.vars.get(&v) {
+                Some(VarKind::Index(def)) => Some(*def),
+                _ => None,
+            })?;
+        }
+        Ok(dim)
+    }
+    /// Whether a value is the same for all threads of each of these groups: sets of indices of one block. False where
+    /// that is not known.
+    pub fn same_in_groups(&self, dim: Dim, groups: &[Vec<i64>]) -> bool {
+        let Some(parts) = self.thread_parts(dim) else { return false };
+        parts.into_iter().all(|part| {
+            let at = |x: i64| self.arena.eval(part, &|_| Some(x)).ok();
+            groups.iter().all(|group| {
+                let Some((first, rest)) = group.split_first() else { return true };
+                at(*first).is_some_and(|v| rest.iter().all(|x| at(*x) == Some(v)))
+            })
+        })
+    }
+    /// The largest parts of a value that depend on the thread's index and nothing else: where they are the same for two
+    /// threads, so is the value. None where parts that depend on the thread cannot be told from others.
+    pub fn thread_parts(&self, dim: Dim) -> Option<Vec<Dim>> {
+        let mut todo = vec![self.unfolded(dim).ok()?];
+        let mut parts = vec![];
+        while let Some(dim) = todo.pop() {
+            let Dim::Expr(id) = dim else { continue };
+            if !self.thread_dependent(dim) {
+                continue;
+            }
+            if self.by_thread_alone(dim) {
+                parts.push(dim);
+                continue;
+            }
+            match self.arena.node(id) {
+                Node::Var(_) => return None,
+                // Terms of the thread alone are added up: their sum may be the same where they are not.
+                Node::Linear { terms, .. } => {
+                    let (alone, other): (Vec<_>, Vec<_>) =
+                        terms.iter().partition(|(t, _)| self.by_thread_alone(Dim::Expr(*t)));
+                    let mut sum = Dim::Const(0);
+                    for (t, c) in alone {
+                        let term = Dim::mul(&self.arena, Dim::Expr(t), Dim::Const(c)).ok()?;
+                        sum = Dim::add(&self.arena, sum, term).ok()?;
+                    }
+                    parts.extend(Some(sum).filter(|sum| sum.as_const().is_none()));
+                    todo.extend(other.iter().map(|(t, _)| Dim::Expr(*t)));
+                }
+                Node::Mul(a, b)
+                | Node::Div(a, b)
+                | Node::Mod(a, b)
+                | Node::CeilDiv(a, b)
+                | Node::Min(a, b)
+                | Node::Max(a, b) => todo.extend([a, b]),
+            }
+        }
+        Some(parts)
+    }
+    /// The value for each of the first `n` threads of a block; none where it depends on more than the thread.
+    pub fn by_threads(&self, dim: Dim, n: i64) -> Option<Vec<i64>> {
+        let dim = self.unfolded(dim).ok()?;
+        if dim.as_const().is_none() && !self.by_thread_alone(dim) {
+            return None;
+        }
+        (0..n).map(|x| self.arena.eval(dim, &|_| Some(x)).ok()).collect()
+    }
+    /// Whether an unfolded expression depends on the index of the thread and nothing else.
+    fn by_thread_alone(&self, dim: Dim) -> bool {
+        let vars = self.vars_in(dim);
+        !vars.is_empty()
+            && vars.iter().all(|v| matches!(self.vars.get(v), Some(VarKind::Thread(_))))
+    }
     /// The buffer that a tensor views.
     pub fn buffer_of(&self, t: TensorId) -> &Buffer {
         &self.buffers[self.tensors[t].buffer]
@@ -614,7 +714,7 @@ impl Program {
 
 /// The modes of all levels as one layout, outermost first. Resolving has checked that the sum of the
 /// levels stays within the limits of the algebra.
-fn concat_levels(levels: &[Layout<Dim>]) -> Layout<Dim> {
+pub(crate) fn concat_levels(levels: &[Layout<Dim>]) -> Layout<Dim> {
     let modes: Vec<Layout<Dim>> = levels.iter().flat_map(Layout::modes).collect();
     Layout::concat(&modes).expect("resolve checked the limits")
 }
@@ -643,6 +743,30 @@ impl Threads {
     /// All levels as one layout, outermost modes first; rank 0 for `[].thread`.
     pub fn concat(&self) -> Layout<Dim> {
         concat_levels(&self.levels)
+    }
+    /// The levels below those that the executing thread's own coordinates choose: of `#w[@w]` one warp.
+    pub fn inner(&self) -> &[Layout<Dim>] {
+        self.levels.get(self.own..).unwrap_or_default()
+    }
+    /// The indices of the threads below each coordinate of so many outermost levels, in the order of the levels. None
+    /// where symbols or loop variables decide, or where there are more than a block has.
+    pub fn groups_below(&self, outer: usize) -> Option<Vec<Vec<i64>>> {
+        let offset = self.offset.as_const()?;
+        let (outer, inner) = self.levels.split_at_checked(outer)?;
+        let (outer, inner) = (concat_levels(outer).to_fixed()?, concat_levels(inner).to_fixed()?);
+        let most = crate::limits::MAX_BLOCK_THREADS;
+        if outer.size().checked_mul(inner.size()).is_none_or(|n| n > most) {
+            return None;
+        }
+        let thread =
+            |g: i64, i: i64| offset.saturating_add(outer.at(g)).saturating_add(inner.at(i));
+        let group = |g: i64| (0..inner.size()).map(|i| thread(g, i)).collect();
+        Some((0..outer.size()).map(group).collect())
+    }
+    /// The groups one of which each executing thread means (`#w[@w]`); one, the whole tensor, where the threads' own
+    /// coordinates choose nothing. As [`Threads::groups_below`].
+    pub fn own_groups(&self) -> Option<Vec<Vec<i64>>> {
+        self.groups_below(self.own)
     }
 }
 

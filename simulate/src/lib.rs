@@ -57,7 +57,8 @@
 //!   their bytes; out of it the source until the thread's `bulk.wait_read(n)` or `bulk.wait(n)`, the destination
 //!   until its `bulk.wait(n)` or the end of the kernel. Those that accumulate into memory by one operation need
 //!   not wait for each other.
-//! - `wgmma`: registers and shared memory until `wgmma.wait(n)` of the warp. Registers that other instructions
+//! - `wgmma`: registers and shared memory until `wgmma.wait(n)` of the warp. What it read of shared memory may be written by who
+//!   comes after any lane's wait. Registers that other instructions
 //!   touched it takes only behind a `wgmma.fence` (`S0512`), save as accumulators of the same shape.
 //!
 //! Bulk copies and `wgmma` reach shared memory by the asynchronous proxy: what threads wrote they may access
@@ -102,6 +103,7 @@
 //! race (`S0502`) unless the second comes after the first. A thread comes after what it did itself, and by a
 //! barrier or a wait after what those did and came after who passed the barrier or arrived: a barrier of the
 //! block or of named threads, `barrier(#w)` for the lanes of a warp, an mbarrier, the barrier of a cluster.
+//! `barrier(#w[@w])` is a barrier of the group of `#w` that the thread is in, of each group by itself.
 //! Lanes of one warp are threads like others. A copy counts as a write at its wait, by who waited or by its
 //! mbarrier: another thread needs that wait and then a barrier, or a wait of its own. A barrier that cannot be
 //! passed is an error (`S0505`). A program without a race computes the same under every schedule; one that

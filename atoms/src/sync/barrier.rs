@@ -1,7 +1,7 @@
 //! Barriers of threads: of the block, of warps, of lanes, of the blocks of a cluster.
 
 use crate::arch::{Arch, ArchReq};
-use crate::atom::{Atom, AtomNumber, AtomOp, BarrierScope};
+use crate::atom::{AsmClass, Atom, AtomNumber, AtomOp, BarrierScope, NumberForm};
 use crate::dsl::{atom, immediate};
 use crate::limits::limits;
 use carbyne_ir::ast::SyncOp;
@@ -16,9 +16,9 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let since = ArchReq::Since(Arch::Sm70);
     let (near, far) = (t.sync(t.shared_store_cycles), t.sync(t.shared_load_cycles + t.shared_store_cycles));
-    // Barrier 0 is that of the block.
+    // Barrier 0 is that of the block. Groups that wait each for itself compute theirs.
     let named = [
-        immediate("barrier", (1, 15)),
+        AtomNumber { form: NumberForm::Either(AsmClass::R), ..immediate("barrier", (1, 15)) },
         AtomNumber { multiple: 32, ..immediate("threads", (32, 1024)) },
     ];
     let mut atoms = vec![
@@ -27,7 +27,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         atom("barrier.warp", since, AtomOp::Barrier(BarrierScope::Warp), near)
             .warp().cuda("__syncwarp();").cite(WARP),
         atom("barrier.lanes", since, AtomOp::Barrier(BarrierScope::Lanes), near)
-            .numbers([immediate("lanes", (1, u32::MAX as i64))])
+            .numbers([AtomNumber { form: NumberForm::Either(AsmClass::R), ..immediate("lanes", (1, u32::MAX as i64)) }])
             .cuda("__syncwarp({lanes});").cite(WARP),
         atom("barrier.warps", since, AtomOp::Barrier(BarrierScope::Warps), near)
             .warp().numbers(named).ptx("bar.sync {barrier}, {threads};").cite(BAR),

@@ -56,6 +56,8 @@ pub enum Binary {
     Add,
     /// `-`
     Sub,
+    /// `<<`
+    Shl,
     /// `<`
     Lt,
     /// `<=`
@@ -114,6 +116,15 @@ pub enum StmtKind {
     Filled(Vec<Piece>),
     /// `f(x);`
     Expr(Expr),
+    /// `a += 1;`
+    Assign {
+        /// What is assigned to.
+        to: Expr,
+        /// How.
+        op: Assign,
+        /// The value on the right.
+        value: Expr,
+    },
     /// Inline PTX.
     Asm(Asm),
     /// A counted loop.
@@ -129,6 +140,17 @@ pub enum StmtKind {
     },
     /// `{ .. }`
     Block(Vec<Stmt>),
+}
+
+/// Operators of an assignment.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Assign {
+    /// `=`
+    Set,
+    /// `+=`
+    Add,
+    /// `^=`
+    Xor,
 }
 
 /// A declared variable.

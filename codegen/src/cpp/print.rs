@@ -1,6 +1,6 @@
 //! The C++ tree as text: 100 columns, two spaces, the same bytes for the same tree.
 
-use super::ast::{Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Unary};
+use super::ast::{Assign, Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Unary};
 use super::print_asm::asm;
 use super::print_expr::{Doc, Level, expr, separated, type_text};
 use crate::cpp::ast::Expr;
@@ -89,6 +89,15 @@ fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
         StmtKind::Declare(d) => declare(a, d),
         StmtKind::Filled(pieces) => filled(a, pieces),
         StmtKind::Expr(e) => expr(a, e, Level::Any).nest(4).append(";"),
+        StmtKind::Assign { to, op, value } => {
+            let op = match op {
+                Assign::Set => " = ",
+                Assign::Add => " += ",
+                Assign::Xor => " ^= ",
+            };
+            let to = expr(a, to, Level::Any).append(op);
+            to.append(expr(a, value, Level::Any).nest(4)).append(";")
+        }
         StmtKind::Asm(x) if x.outputs.is_empty() && x.inputs.is_empty() => asm(a, x),
         // Of a statement of several lines the comment stands above or after the brace.
         StmtKind::Asm(x) => {

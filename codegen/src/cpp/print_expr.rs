@@ -18,6 +18,7 @@ pub(super) enum Level {
     And,
     Equality,
     Relation,
+    Shift,
     Sum,
     Product,
     Prefix,
@@ -42,6 +43,7 @@ fn operator(op: Binary) -> (&'static str, Level) {
         Binary::Rem => ("%", Level::Product),
         Binary::Add => ("+", Level::Sum),
         Binary::Sub => ("-", Level::Sum),
+        Binary::Shl => ("<<", Level::Shift),
         Binary::Lt => ("<", Level::Relation),
         Binary::Le => ("<=", Level::Relation),
         Binary::Gt => (">", Level::Relation),
@@ -88,7 +90,9 @@ fn bare<'a>(a: &'a Arena<'a>, e: &Expr) -> Doc<'a> {
             let remainder = *op == Binary::Rem && level(left) == Level::Product;
             let left = expr(a, left, if remainder { Level::Prefix } else { at });
             // Operators of one level group to the left.
-            let right = expr(a, right, tighter(at));
+            // A shift by a sum reads as a shift and a sum.
+            let right =
+                expr(a, right, if at == Level::Shift { Level::Prefix } else { tighter(at) });
             // Products stay together; a sum or condition is filled line by line.
             let space = if at == Level::Product { a.text(" ") } else { a.softline() };
             left.append(" ").append(sign).append(space).append(right)
@@ -129,7 +133,8 @@ fn tighter(level: Level) -> Level {
         Level::Any => Level::And,
         Level::And => Level::Equality,
         Level::Equality => Level::Relation,
-        Level::Relation => Level::Sum,
+        Level::Relation => Level::Shift,
+        Level::Shift => Level::Sum,
         Level::Sum => Level::Product,
         Level::Product => Level::Prefix,
         Level::Prefix | Level::Postfix => Level::Postfix,

@@ -52,6 +52,10 @@ fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
                 }
             }
             StmtKind::Expr(e) => f(e),
+            StmtKind::Assign { to, value, .. } => {
+                f(to);
+                f(value);
+            }
             StmtKind::Asm(x) => x.outputs.iter().chain(&x.inputs).for_each(|(_, e)| f(e)),
             StmtKind::For(l) => {
                 f(&l.start);

@@ -265,6 +265,19 @@ fn lowered(
     Err(lowering.errors.into_iter().map(|d| program.noted(d)).collect())
 }
 
+/// The statements of a kernel's function.
+#[cfg(test)]
+pub(super) fn body_of(
+    program: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+) -> Result<Vec<Stmt>, Diagnostics> {
+    match lowered(program, kernel, atoms, false)?.function {
+        Item::Kernel(kernel) => Ok(kernel.body),
+        _ => Ok(vec![]),
+    }
+}
+
 impl Lowering<'_> {
     fn kernel(&mut self, id: SpecId, clocked: bool) -> Fallible<Parts> {
         let spec = &self.p.specs[id];

@@ -9,6 +9,9 @@
 
 mod access;
 mod bulk;
+mod carried;
+#[cfg(test)]
+mod carried_laws;
 mod descriptor;
 mod flight;
 mod indices;

@@ -38,10 +38,10 @@ impl Lowering<'_> {
         let mut texts: HashMap<&str, String> = HashMap::new();
         for &(name, value) in numbers {
             match (atom.number(name).map(|n| n.form), value) {
-                (Some(NumberForm::Immediate), Dim::Const(v)) => {
+                (Some(NumberForm::Immediate | NumberForm::Either(_)), Dim::Const(v)) => {
                     texts.insert(name, v.to_string());
                 }
-                (Some(NumberForm::Register(class)), _) => {
+                (Some(NumberForm::Register(class) | NumberForm::Either(class)), _) => {
                     let mut value = self.index(value)?;
                     if class != AsmClass::R {
                         value = Expr::Cast(Type::named(class.cxx()), Box::new(value));

@@ -1,6 +1,7 @@
 //! Statements: nested specs, loops, conditions.
 
 use super::Lowering;
+use super::carried::Carried;
 use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
@@ -39,17 +40,22 @@ impl Lowering<'_> {
             K::Allocate(t) => self.allocate(*t, line),
             K::Indices(vars) => self.coordinates(vars, line),
             K::For { var, start, end, step, unroll, body, .. } => {
-                let start = self.indices.print(*start)?;
+                let first = *start;
+                let start = self.indices.print(first)?;
                 let bound = self.indices.print(*end)?;
                 // The variable also takes the first value at or after its bound.
                 let after = self.p.arena.add(*end, (*step - 1).into()).map_err(errors::layout)?;
                 let wide = start.wide || bound.wide || !self.indices.is_narrow(after);
+                let carries = *step == 1 && *unroll != Unroll::Full;
+                let carried = if carries { self.carry(*var, body) } else { Carried::default() };
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
-                let body = self.stmts(body, who);
+                let mut body = self.stmts(body, who);
                 self.namer.close();
-                one(StmtKind::For(For {
+                let (mut out, last) = self.carried(carried, *var, first)?;
+                body.extend(last);
+                let kind = StmtKind::For(For {
                     pragma: match unroll {
                         Unroll::Default => None,
                         Unroll::Full => Some("pragma unroll"),
@@ -61,7 +67,9 @@ impl Lowering<'_> {
                     end: bound.expr,
                     step: *step,
                     body,
-                }))
+                });
+                out.push(Stmt { kind, comment: line_comment(line, "") });
+                Ok(out)
             }
             K::If { cond, then, otherwise } => {
                 let mut all: Option<Expr> = None;
@@ -138,8 +146,7 @@ impl Lowering<'_> {
     fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Who) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else { return Ok(vec![]) };
-        let n = self.p.threads[groups].levels.last().and_then(|l| l.to_fixed());
-        let atom = self.atoms.elect(n.map(|l| l.size()), spec.span)?;
+        let atom = self.atoms.elect(self.p, groups, spec.span)?;
         let all = Exec { threads: groups, ..exec };
         let guard = self.guard(outer, all)?;
         if !self.who(all).fills(atom.group) {

@@ -5,11 +5,12 @@ use super::access::Values;
 use super::leaf::Filled;
 use super::stmts::line_comment;
 use super::who::Who;
-use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
+use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind};
 use crate::{Fallible, errors};
 use carbyne_atoms::{Atom, BarrierScope, Handover, Part};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::LayoutError;
 use carbyne_ir::program::{Sync, ThreadsId};
 use carbyne_ir::span::Span;
 
@@ -74,46 +75,42 @@ impl Lowering<'_> {
         let plain = |scope| atoms.barrier(scope).map(|atom| filled(atom, &[]));
         let Some(id) = threads else { return plain(BarrierScope::Block) };
         let t = &self.p.threads[id];
-        let Some(set) = self.members(id) else {
+        let Some(mut groups) = t.own_groups() else {
             return Err(errors::unprintable(
                 "a barrier's threads must be known",
                 "name threads of constant number and place, `barrier(#w[0])`",
             ));
         };
-        if self.members(t.root).as_ref() == Some(&set) {
+        groups.iter_mut().for_each(|group| group.sort_unstable());
+        let Some(set) = groups.first() else { return plain(BarrierScope::Block) };
+        if groups.len() == 1 && self.members(t.root).as_ref() == Some(set) {
             return plain(BarrierScope::Block);
         }
-        let (Some(first), Some(last)) = (set.first(), set.last()) else {
-            return plain(BarrierScope::Block);
+        let of_one_warp = |set: &Vec<i64>| {
+            set.first().zip(set.last()).is_some_and(|(first, last)| first / WARP == last / WARP)
         };
-        if first / WARP == last / WARP {
-            let mask = set.iter().fold(0u32, |m, t| m | 1 << (t % WARP));
-            if mask == u32::MAX {
-                return plain(BarrierScope::Warp);
-            }
-            let lanes = Expr::Literal(format!("{mask:#010x}u"));
-            return Ok(filled(atoms.barrier(BarrierScope::Lanes)?, &[("lanes", lanes)]));
+        if groups.iter().all(of_one_warp) {
+            return self.barrier_of_lanes(id, &groups);
         }
         let atom = atoms.barrier(BarrierScope::Warps)?;
-        let warps = set.chunks(WARP as usize);
         let whole = |w: &[i64]| w.len() == WARP as usize && w[0] % WARP == 0 && w[31] - w[0] == 31;
-        if !warps.into_iter().all(whole) {
+        if let Some(set) = groups.iter().find(|set| !set.chunks(WARP as usize).all(whole)) {
             return Err(errors::unprintable(
                 format!("a barrier of several warps takes whole warps, not {} threads", set.len()),
                 "name whole warps, `barrier(#cta.tile([64])[0])`, or lanes of one warp",
             ));
         }
         let n = set.len() as i64;
-        let id = match self.barriers.iter().position(|b| *b == set) {
-            Some(i) => i,
-            None => {
-                self.barriers.push(set);
-                self.barriers.len() - 1
-            }
-        };
+        // Groups that may wait at the same time have numbers of their own, those of one statement consecutive ones.
+        let at = self.barriers.windows(groups.len()).position(|known| known == groups);
+        let at = at.unwrap_or_else(|| {
+            self.barriers.extend(groups.iter().cloned());
+            self.barriers.len() - groups.len()
+        });
         let named = atom.number("barrier");
-        let id = named.map_or(0, |n| n.least) + id as i64;
-        if let Some(named) = named.filter(|n| id > n.most) {
+        let first = named.map_or(0, |n| n.least).saturating_add(at as i64);
+        let last = first.saturating_add(groups.len() as i64 - 1);
+        if let Some(named) = named.filter(|n| last > n.most) {
             return Err(errors::unprintable(
                 format!(
                     "a block has {} named barriers; this kernel has more sets of threads that wait",
@@ -122,8 +119,51 @@ impl Lowering<'_> {
                 "let more barriers name the same threads, or use mbarriers",
             ));
         }
-        let numbers = [("barrier", Dim::Const(id)), ("threads", Dim::Const(n))];
+        let own = self.p.threads[id].own_number;
+        let number = self.p.arena.add(own, Dim::Const(first)).map_err(errors::layout)?;
+        let numbers = [("barrier", number), ("threads", Dim::Const(n))];
         self.ptx(atom, &[], &numbers, vec![], false).map(|stmt| stmt.kind)
+    }
+
+    /// A barrier of lanes of each warp, of which the groups are sorted.
+    fn barrier_of_lanes(&mut self, id: ThreadsId, groups: &[Vec<i64>]) -> Fallible<StmtKind> {
+        let atoms = self.atoms;
+        let mask = |set: &Vec<i64>| set.iter().fold(0u32, |m, t| m | 1 << t.rem_euclid(WARP));
+        if groups.iter().all(|set| mask(set) == u32::MAX) {
+            return atoms.barrier(BarrierScope::Warp).map(|atom| filled(atom, &[]));
+        }
+        let literal = |mask: u32| Expr::Literal(format!("{mask:#010x}u"));
+        let first = groups.first().map_or(0, mask);
+        let lanes = if groups.iter().all(|set| mask(set) == first) {
+            literal(first)
+        } else {
+            // The lanes of a group that begins with lane 0, moved to where the thread's group begins.
+            let place = self.own_place(id)?;
+            let offset = self.p.threads[id].offset;
+            let place = self.p.arena.add(place, offset).map_err(errors::layout)?;
+            let lane = self.p.arena.rem(place, Dim::Const(WARP)).map_err(errors::layout)?;
+            let start = offset.as_const().unwrap_or(0).rem_euclid(WARP);
+            literal(first >> start).binary(Binary::Shl, self.index(lane)?)
+        };
+        Ok(filled(atoms.barrier(BarrierScope::Lanes)?, &[("lanes", lanes)]))
+    }
+
+    /// Where the group that the executing thread's own coordinates choose begins, relative to the tensor's offset.
+    fn own_place(&self, id: ThreadsId) -> Fallible<Dim> {
+        let (cx, t) = (&self.p.arena, &self.p.threads[id]);
+        let place = || -> Result<Dim, LayoutError> {
+            let (mut sum, mut left) = (Dim::Const(0), t.own_number);
+            for level in t.levels.iter().take(t.own) {
+                let Some(level) = level.to_fixed() else { continue };
+                for &(n, s) in level.leaves().iter().filter(|(n, _)| *n > 1) {
+                    let digit = cx.rem(left, Dim::Const(n))?;
+                    sum = cx.add(sum, cx.mul(digit, Dim::Const(s))?)?;
+                    left = cx.div(left, Dim::Const(n))?;
+                }
+            }
+            Ok(sum)
+        };
+        place().map_err(errors::layout)
     }
 }
 

@@ -248,3 +248,43 @@ fn shared_buffers_follow_each_other_past_what_is_pinned() {
     "#]]
     .assert_eq(&format!("{shown}{} bytes\n", kernel.smem_bytes));
 }
+
+#[test]
+fn groups_that_wait_each_for_itself() {
+    check(
+        "#w = #cta.tile([32])
+        @w = #w.indices()
+        #oct = #cta.tile([8])
+        @o = #oct.indices()
+        #two = #cta.tile([64])
+        @g = #two.indices()
+        barrier(#w[@w])
+        barrier(#oct[@o])
+        barrier(#two[1 - (1 - @g)])
+        if (@g == 1) {
+          barrier(#two[1])
+          barrier(#two[@g])
+        }",
+        expect![[r#"
+            const int o = threadIdx.x / 8;  // line 10
+            const int g = threadIdx.x / 64;  // line 12
+            __syncwarp();  // line 13
+            __syncwarp(0x000000ffu << (o % 4 * 8));  // line 14
+            // line 15
+            asm volatile(
+                "bar.sync %0, 64;\n"
+                :
+                : "r"(g + 1)
+                : "memory");
+            if (g == 1) {  // line 16
+              asm volatile("bar.sync 2, 64;\n" ::: "memory");  // line 17
+              // line 18
+              asm volatile(
+                  "bar.sync %0, 64;\n"
+                  :
+                  : "r"(g + 1)
+                  : "memory");
+            }
+        "#]],
+    );
+}

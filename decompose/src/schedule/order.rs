@@ -221,7 +221,9 @@ impl Planner<'_, '_> {
             StmtKind::Barrier(threads) => {
                 let here = threads
                     .map_or(Some(all.clone()), |t| members(self.facts.p, t, &HashMap::new()));
-                node.converged && here == Some(all)
+                // Groups that wait each for itself are no barrier of the block.
+                let whole = threads.is_none_or(|t| self.facts.p.threads[t].own == 0);
+                node.converged && whole && here == Some(all)
             }
             StmtKind::Spec(id) => self.facts.exchanges(*id),
             StmtKind::Allocate(_)

@@ -110,6 +110,8 @@ struct Resolver {
     constants: constants::Constants,
     /// Who executes the bodies around the statement, as written and as resolved.
     around: Vec<launch::Around>,
+    /// Who executes the bodies around the statement that say so.
+    executing: Vec<crate::program::ThreadsId>,
     /// Tensors that results declared, in the open blocks.
     declared: Vec<declare::Declared>,
     /// Buffers that something reads.
@@ -163,6 +165,7 @@ impl Resolver {
             taken: HashSet::new(),
             constants: constants::Constants::default(),
             around: vec![],
+            executing: vec![],
             declared: vec![],
             read: HashSet::new(),
             parts: parts::Parts::default(),

@@ -168,7 +168,10 @@ impl Resolver {
                 let (blocks, threads) = (blocks.clone(), threads.clone());
                 self.around.push(super::launch::Around { blocks, threads });
             }
+            let executing = self.executing.len();
+            self.executing.extend(exec.map(|e| e.threads));
             let (body, block) = self.block(body);
+            self.executing.truncate(executing);
             self.around.truncate(around);
             self.depth -= 1;
             self.p.specs[id].body = Some(body);

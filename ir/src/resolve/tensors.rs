@@ -238,7 +238,18 @@ impl Resolver {
                         .help("write `(threads, values):(.., ..)`"),
                     );
                 }
-                let threads = self.threads_named(threads)?;
+                let (name, threads) = (threads, self.threads_named(threads)?);
+                if self.p.threads[threads].own > 0 {
+                    return fail(
+                        Diagnostic::new(
+                            Code::TvLayout,
+                            name.span,
+                            format!("each thread means other threads by `#{}`", name.text),
+                        )
+                        .label("it is the thread's own group")
+                        .help("spread it over the tensor of all groups"),
+                    );
+                }
                 *dist = Some(Dist { tv: Some(tv), threads: Some(threads), ops: vec![] });
             }
             TypeAttr::Swizzle(b, m, s) => {

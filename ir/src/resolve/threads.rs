@@ -5,7 +5,8 @@ use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, ThreadScalar, ThreadType, ViewOp};
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{Dim, VarInfo};
+use crate::expr::{Dim, Node, VarInfo};
+use crate::layout::{Layout, LayoutError};
 use crate::leaf::Leaf;
 use crate::limits;
 use crate::program::{StmtKind, Threads, ThreadsId, VarKind};
@@ -45,6 +46,8 @@ impl Resolver {
             root,
             scalar: ty.scalar,
             levels,
+            own: 0,
+            own_number: Dim::Const(0),
             offset: Dim::Const(0),
             each: None,
             elect: None,
@@ -129,7 +132,7 @@ impl Resolver {
                     .help("correct the written type, or leave it out"),
                 );
             }
-            let levels: &[_] = if t.each.is_some() { &[] } else { &t.levels };
+            let levels: &[_] = if t.each.is_some() { &[] } else { t.inner() };
             self.check_levels(&ty.levels, levels, ty.span, &format!("#{}", name.text))?;
         }
         t.name = Some(name.text.clone());
@@ -173,29 +176,29 @@ impl Resolver {
             }
             match op {
                 ViewOp::Tile(tiler) => {
-                    let level = self.outermost(&t.levels, span)?.clone();
+                    let level = self.outermost(t.inner(), span)?.clone();
                     let (rest, tile) = self.tile(&level, tiler, span)?;
-                    t.levels.splice(0..1, [rest, tile]);
+                    t.levels.splice(t.own..=t.own, [rest, tile]);
                 }
                 ViewOp::Reshape(l) => {
-                    let level = self.outermost(&t.levels, span)?.clone();
-                    t.levels[0] = self.reshape(&level, l)?;
+                    let level = self.outermost(t.inner(), span)?.clone();
+                    t.levels[t.own] = self.reshape(&level, l)?;
                 }
                 ViewOp::Index(args) => {
-                    let (offset, kept) = self.index(t.levels.first(), args, span)?;
-                    t.offset = Dim::add(&self.p.arena, t.offset, offset)
-                        .map_err(|e| overflow(span, &e))?;
-                    match kept {
-                        Some(level) => t.levels[0] = level,
-                        None => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
-                    }
+                    let pick = |e: &Option<ast::Expr>| match e {
+                        Some(e) => ast::Pick::At(e.clone()),
+                        None => ast::Pick::Keep,
+                    };
+                    let picks: Vec<ast::Pick> = args.iter().map(pick).collect();
+                    self.pick_threads(&mut t, &picks, span)?;
                 }
+                ViewOp::Pick(picks) => self.pick_threads(&mut t, picks, span)?,
                 ViewOp::Scalar => {
                     let each = self.p.threads.push(t.clone());
                     t.each = Some(each);
                 }
                 ViewOp::Elect => {
-                    if t.scalar != ThreadScalar::Thread || t.levels.is_empty() {
+                    if t.scalar != ThreadScalar::Thread || t.inner().is_empty() {
                         return fail(
                             Diagnostic::new(
                                 Code::ThreadLayout,
@@ -211,15 +214,14 @@ impl Resolver {
                     t.each = Some(self.p.threads.push(t.clone()));
                 }
                 ViewOp::Permute(order) => {
-                    let level = self.outermost(&t.levels, span)?.clone();
-                    t.levels[0] = self.permuted(&level, order, span)?;
+                    let level = self.outermost(t.inner(), span)?.clone();
+                    t.levels[t.own] = self.permuted(&level, order, span)?;
                 }
                 ViewOp::Mine
                 | ViewOp::Tv(..)
                 | ViewOp::Peer(_)
                 | ViewOp::TensorMap { .. }
-                | ViewOp::Iota(_)
-                | ViewOp::Pick(_) => {
+                | ViewOp::Iota(_) => {
                     return fail(
                         Diagnostic::new(
                             Code::Placement,
@@ -234,6 +236,102 @@ impl Resolver {
         }
         self.check_joined(&t.levels, span)?;
         Ok(t)
+    }
+
+    /// `[2]`, `[0..32]`, `[@w]` of a tensor of threads: a part of it, or the part that the executing thread is in.
+    fn pick_threads(&mut self, t: &mut Threads, picks: &[ast::Pick], span: Span) -> Fallible<()> {
+        if let Some(ast::Pick::From(name)) = picks.iter().find(|p| matches!(p, ast::Pick::From(_)))
+        {
+            return fail(
+                Diagnostic::new(Code::Placement, name.span, "threads are chosen by a data tensor")
+                    .label("who executes must be known when the program is compiled")
+                    .help("name threads by numbers, ranges and coordinates"),
+            );
+        }
+        let level = t.inner().first().cloned();
+        let modes = level.as_ref().map_or(vec![], Layout::modes);
+        let threads = t.scalar == ThreadScalar::Thread;
+        let mut rest = picks.to_vec();
+        let mut own = vec![];
+        for ((pick, mode), i) in rest.iter_mut().zip(&modes).zip(0usize..).filter(|_| threads) {
+            let ast::Pick::At(e) = &*pick else { continue };
+            let at = self.expr(e)?;
+            if !self.p.thread_dependent(at) {
+                continue;
+            }
+            if !self.is_own(at, mode, t) {
+                return Err(others(e.span));
+            }
+            *pick = ast::Pick::Keep;
+            own.push((i, at));
+        }
+        let (offset, entries) = self.entries(level.as_ref(), &rest, span)?;
+        if threads && self.p.thread_dependent(offset) {
+            return Err(others(span));
+        }
+        t.offset = Dim::add(&self.p.arena, t.offset, offset).map_err(|e| overflow(span, &e))?;
+        let kept = rest.iter().zip(0usize..).filter(|(p, _)| !matches!(p, ast::Pick::At(_)));
+        let (mut mine, mut left) = (vec![], vec![]);
+        let cx = &self.p.arena;
+        let e = |err: LayoutError| overflow(span, &err);
+        let chosen = crate::program::concat_levels(&t.levels[..t.own]);
+        let mut groups = chosen.size_in(cx).map_err(e)?;
+        for ((_, i), (mode, _)) in kept.zip(entries) {
+            match own.iter().find(|(own, _)| *own == i) {
+                Some((_, at)) => {
+                    let step = Dim::mul(cx, *at, groups).map_err(e)?;
+                    t.own_number = Dim::add(cx, t.own_number, step).map_err(e)?;
+                    groups = Dim::mul(cx, groups, mode.size_in(cx).map_err(e)?).map_err(e)?;
+                    mine.push(mode);
+                }
+                None => left.push(mode),
+            }
+        }
+        let at = t.own;
+        let mut levels = vec![];
+        if !mine.is_empty() {
+            levels.push(self.joined(&mine, span)?);
+            t.own += 1;
+        }
+        if !left.is_empty() {
+            levels.push(self.joined(&left, span)?);
+        }
+        t.levels.splice(at..(at + 1).min(t.levels.len()), levels);
+        // Chosen down to the thread itself: each for itself, as by `.scalar()`.
+        if t.own > 0 && t.inner().is_empty() {
+            t.each = Some(self.p.threads.push(t.clone()));
+        }
+        Ok(())
+    }
+
+    /// Whether an index is the executing thread's own coordinate in a mode of a thread tensor, for all its threads.
+    fn is_own(&self, at: Dim, mode: &Layout<Dim>, t: &Threads) -> bool {
+        let cx = &self.p.arena;
+        let own = || -> Option<bool> {
+            let me = Dim::sub(cx, t.index, t.offset).ok()?;
+            let own = self.p.unfolded(self.mode_position(mode, me, t.span).ok()?).ok()?;
+            let at = self.p.unfolded(at).ok()?;
+            if own == at {
+                return Some(true);
+            }
+            let alone = |d: Dim| self.p.vars_in(d).iter().all(|v| Some(*v) == t.var);
+            if !alone(own) || !alone(at) {
+                return Some(false);
+            }
+            let first = t.offset.as_const()?;
+            let all = t.concat().to_fixed().filter(|l| l.size() <= limits::MAX_BLOCK_THREADS)?;
+            let around = self.executing.last().map(|id| &self.p.threads[*id]);
+            let here = around.and_then(|t| t.groups_below(0)).and_then(|mut g| g.pop());
+            let is = |x: i64| {
+                if here.as_ref().is_some_and(|here| !here.contains(&x)) {
+                    return true;
+                }
+                let value = |d: Dim| cx.eval(d, &|_| Some(x)).ok();
+                value(own).is_some_and(|v| value(at) == Some(v))
+            };
+            Some((0..all.size()).all(|i| is(first.saturating_add(all.at(i)))))
+        };
+        own().unwrap_or(false)
     }
 
     /// Binds the executing thread's coordinates in the outermost level.
@@ -274,11 +372,12 @@ impl Resolver {
     fn coordinates(&mut self, n: usize, view: &ast::View, span: Span) -> Fallible<Vec<(Dim, Dim)>> {
         let id = self.thread_view(view)?;
         let t = self.p.threads[id].clone();
-        let rank = t.levels.first().map_or(0, |l| l.rank());
+        let outermost = t.inner().first();
+        let rank = outermost.map_or(0, |l| l.rank());
         if rank != n || t.each.is_some() {
             return fail(
                 Diagnostic::new(Code::WrongRank, span, format!("{n} names for {rank} modes"))
-                    .label(match t.levels.first() {
+                    .label(match outermost {
                         Some(level) => {
                             format!("the outermost level is {}", level.display_in(&self.p.arena))
                         }
@@ -291,8 +390,9 @@ impl Resolver {
         let e = |e: crate::layout::LayoutError| refused(span, &e);
         let me = Dim::sub(cx, t.index, t.offset).map_err(e)?;
         let mut out = vec![];
-        for mode in t.levels[0].modes() {
+        for mode in outermost.map_or(vec![], Layout::modes) {
             let position = self.mode_position(&mode, me, span)?;
+            let position = self.where_executed(position, &t).unwrap_or(position);
             out.push((position, mode.size_in(cx).map_err(e)?));
         }
         Ok(out)
@@ -304,17 +404,34 @@ impl Resolver {
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| refused(span, &e);
         let me = Dim::sub(cx, t.index, t.offset).map_err(e)?;
-        self.mode_position(&t.concat(), me, span)
+        self.mode_position(&crate::program::concat_levels(t.inner()), me, span)
+    }
+
+    /// A coordinate for the threads that execute the body around alone, where that is simpler: without a remainder that
+    /// none of them needs. Sound, as nobody else comes where the coordinate has a name.
+    fn where_executed(&self, position: Dim, t: &Threads) -> Option<Dim> {
+        let cx = &self.p.arena;
+        let Dim::Expr(id) = position else { return None };
+        let Node::Mod(simple, Dim::Const(n)) = cx.node(id) else { return None };
+        // Below zero a remainder is one of the number some turns on.
+        let around = &self.p.threads[*self.executing.last()?];
+        let first = around.offset.as_const().filter(|_| around.root == t.root)?;
+        let all = around.concat().to_fixed().filter(|l| l.size() <= limits::MAX_BLOCK_THREADS)?;
+        let var = t.var?;
+        let value = |x: i64| cx.eval(simple, &|v| (v == var).then_some(x)).ok();
+        let turns = value(first.saturating_add(all.at(0)))?.div_euclid(n);
+        let low = turns.checked_mul(n)?;
+        let stays = |i: i64| {
+            let v = value(first.saturating_add(all.at(i)))?.checked_sub(low)?;
+            (0..n).contains(&v).then_some(())
+        };
+        (0..all.size()).try_for_each(stays)?;
+        Dim::sub(cx, simple, Dim::Const(low)).ok()
     }
 
     /// Σ over leaves n:s of ((me / s) % n) times the leaf's column-major stride. Right where the threads
     /// of the enclosing tensor are numbered by a compact layout, which the verifier checks by counting.
-    fn mode_position(
-        &self,
-        mode: &crate::layout::Layout<Dim>,
-        me: Dim,
-        span: Span,
-    ) -> Fallible<Dim> {
+    fn mode_position(&self, mode: &Layout<Dim>, me: Dim, span: Span) -> Fallible<Dim> {
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| refused(span, &e);
         let (mut sum, mut next) = (Dim::Const(0), Dim::Const(1));
@@ -337,6 +454,21 @@ impl Resolver {
     }
 
     pub(super) fn thread_count(&self, id: ThreadsId, span: Span) -> Fallible<Dim> {
-        self.p.threads[id].concat().size_in(&self.p.arena).map_err(|e| overflow(span, &e))
+        crate::program::concat_levels(self.p.threads[id].inner())
+            .size_in(&self.p.arena)
+            .map_err(|e| overflow(span, &e))
     }
+}
+
+/// An index of a thread tensor differs from thread to thread and is not the thread's own coordinate.
+fn others(span: Span) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            Code::ThreadLayout,
+            span,
+            "which threads these are differs from thread to thread",
+        )
+        .label("not the coordinate that the executing thread itself has there")
+        .help("name the thread's own group, `#w[@w]` where `@w = #w.indices()`, or a number"),
+    )
 }

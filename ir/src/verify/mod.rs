@@ -12,7 +12,7 @@
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
 //! - V0217 the number of operands fits the spec.
 //! - V0218 attributes have values that the spec can use, and that its body does not contradict.
-//! - V0220 barriers stand where the whole block, or all named threads, pass.
+//! - V0220 barriers stand where the whole block, all named threads, or all of each thread's own group pass.
 //! - V0222 pinned allocations do not overlap unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
 //! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its operands
@@ -32,6 +32,7 @@ pub use attributes::OF_LEAVES;
 
 mod attributes;
 mod cluster;
+mod diverged;
 mod exchange;
 mod operands;
 mod places;
@@ -41,10 +42,14 @@ mod who;
 
 pub(crate) use operands::no_literal;
 
+use crate::ast::CmpOp;
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::expr::Dim;
 use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::span::Span;
+use diverged::{Diverged, Parting};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// Every violation of the invariants above, in text order; empty for a well-formed program.
 #[must_use]
@@ -74,8 +79,8 @@ struct Around {
     /// Buffers that statements may read or write here.
     readable: HashSet<BufferId>,
     writable: HashSet<BufferId>,
-    /// A condition on the thread index that not all threads of the enclosing spec pass.
-    diverged: Option<Span>,
+    /// The innermost condition or loop around the statement that differs from thread to thread.
+    diverged: Option<Rc<Diverged>>,
 }
 
 impl Verifier<'_> {
@@ -145,21 +150,23 @@ impl Verifier<'_> {
                 }
                 StmtKind::For { start, end, body, .. } => {
                     let mut inner = around.clone();
-                    if self.thread_dependent(*start) || self.thread_dependent(*end) {
-                        inner.diverged.get_or_insert(stmt.span);
+                    if self.p.thread_dependent(*start) || self.p.thread_dependent(*end) {
+                        inner.part(stmt.span, Parting::Bounds([*start, *end]));
                     }
                     self.stmts(body, &mut inner);
                 }
                 StmtKind::If { cond, then, otherwise } => {
-                    let mut inner = around.clone();
-                    if cond
-                        .iter()
-                        .any(|(a, _, b)| self.thread_dependent(*a) || self.thread_dependent(*b))
-                    {
-                        inner.diverged.get_or_insert(stmt.span);
+                    let varies = |(a, _, b): &(Dim, CmpOp, Dim)| {
+                        self.p.thread_dependent(*a) || self.p.thread_dependent(*b)
+                    };
+                    let varies = cond.iter().any(varies);
+                    for (side, holds) in [(then, true), (otherwise, false)] {
+                        let mut inner = around.clone();
+                        if varies {
+                            inner.part(stmt.span, Parting::Answers(cond.clone(), holds));
+                        }
+                        self.stmts(side, &mut inner);
                     }
-                    self.stmts(then, &mut inner.clone());
-                    self.stmts(otherwise, &mut inner);
                 }
                 StmtKind::Barrier(threads) => self.barrier(*threads, stmt.span, around),
                 StmtKind::Sync(sync) => self.sync(sync, stmt.span, around),

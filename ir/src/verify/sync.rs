@@ -10,6 +10,7 @@ use crate::span::Span;
 
 impl Verifier<'_> {
     pub(super) fn sync(&mut self, sync: &Sync, span: Span, around: &Around) {
+        self.elected(sync, span, around);
         let Some(t) = sync.tensor else { return };
         let buffer = self.p.buffer_of(t);
         let name = self.p.tensor_name(t);
@@ -46,6 +47,33 @@ impl Verifier<'_> {
         {
             let message = format!("`{}` takes one mbarrier, {name} holds more", sync.op);
             self.error(Code::SyncOperands, span, message, "index the view: `%full[s]`");
+        }
+    }
+
+    /// V0213, V0220: what one elected thread of a group does must not depend on which one it is.
+    fn elected(&mut self, sync: &Sync, span: Span, around: &Around) {
+        let exec = self.p.specs[around.spec].exec;
+        let Some(groups) = exec.and_then(|e| self.elects_of(e.threads)) else { return };
+        let groups = groups.as_deref();
+        if let Some(t) = sync.tensor.filter(|t| self.place_differs(*t, groups)) {
+            self.error(
+                Code::ExecConfig,
+                span,
+                super::who::differs(self.p, t),
+                super::who::SAME_FOR_ALL,
+            );
+        } else if sync.number.is_some_and(|n| self.differs_in(n, groups)) {
+            let message = format!(
+                "the number of `{}` depends on the thread, and which one is elected is not said",
+                sync.op
+            );
+            self.error(Code::ExecConfig, span, message, super::who::SAME_FOR_ALL);
+        } else if let Some(at) = self.parts(around, groups) {
+            let message = format!("whether `{}` is executed depends on who is elected", sync.op);
+            let d = Diagnostic::new(Code::Divergent, span, message)
+                .related(at, "not all threads pass here")
+                .help("ask for what is the same for all threads of the group");
+            self.errors.push(d);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::limits;
-use crate::program::{SpecId, TensorId, Threads, ThreadsId, VarKind};
+use crate::program::{SpecId, TensorId, Threads, ThreadsId};
 use crate::span::Span;
 
 /// Coordinates of threads do not follow from their index.
@@ -139,7 +139,8 @@ impl Verifier<'_> {
             let message = "within an elected thread's body another thread is named";
             return self.error(Code::ExecConfig, spec.span, message, help);
         }
-        if let Some(at) = around.diverged.filter(|_| t(exec.threads).elect.is_some()) {
+        let elects = self.elects_of(exec.threads);
+        if let Some(at) = elects.as_ref().and_then(|g| self.parts(around, g.as_deref())) {
             self.errors.push(
                 Diagnostic::new(
                     Code::Divergent,
@@ -152,20 +153,15 @@ impl Verifier<'_> {
             );
             return;
         }
-        if t(exec.threads).elect.is_some() && spec.body.is_none() {
-            let all = spec.input_tensors().chain(spec.outputs.iter().copied()).chain(spec.bar);
-            let place = |t: TensorId| {
-                let tensor = &self.p.tensors[t];
-                let at = tensor.map.iter().flat_map(|m| m.at.iter().flatten());
-                at.copied().chain([tensor.offset]).any(|d| self.thread_dependent(d))
-            };
-            if let Some(t) = all.into_iter().find(|t| place(*t)) {
-                let message = format!(
-                    "the place of a {} depends on the thread, and which one is elected is not said",
-                    self.p.tensor_name(t)
-                );
-                let help = "name a thread, `#cta[0]`, or a place that is the same for all";
-                return self.error(Code::ExecConfig, spec.span, message, help);
+        if let Some(groups) = elects.filter(|_| spec.body.is_none()) {
+            let mut all = spec.input_tensors().chain(spec.outputs.iter().copied()).chain(spec.bar);
+            if let Some(t) = all.find(|t| self.place_differs(*t, groups.as_deref())) {
+                return self.error(Code::ExecConfig, spec.span, differs(self.p, t), SAME_FOR_ALL);
+            }
+            let mut numbers = spec.multicast.into_iter().chain(spec.valid);
+            if numbers.any(|d| self.differs_in(d, groups.as_deref())) {
+                let message = "a number of the spec depends on the thread, and which one is elected is not said";
+                return self.error(Code::ExecConfig, spec.span, message, SAME_FOR_ALL);
             }
         }
         let (Some(inner), Some(outer)) =
@@ -185,6 +181,27 @@ impl Verifier<'_> {
                 .help("use the enclosing spec's thread tensor or a tile of it"),
             );
         }
+    }
+
+    /// The groups of which threads are elected: None where none are, Some(None) where the groups are not known.
+    pub(super) fn elects_of(&self, threads: ThreadsId) -> Option<Option<Vec<Vec<i64>>>> {
+        let of = &self.p.threads[self.p.threads[threads].elect?];
+        Some(of.groups_below(of.levels.len().saturating_sub(1)))
+    }
+
+    /// Whether a value may differ between threads of one of these groups.
+    pub(super) fn differs_in(&self, d: Dim, groups: Option<&[Vec<i64>]>) -> bool {
+        match groups {
+            Some(groups) => !self.p.same_in_groups(d, groups),
+            None => self.p.thread_dependent(d),
+        }
+    }
+
+    /// Whether the place of a tensor may differ between threads of one of these groups.
+    pub(super) fn place_differs(&self, t: TensorId, groups: Option<&[Vec<i64>]>) -> bool {
+        let tensor = &self.p.tensors[t];
+        let at = tensor.map.iter().flat_map(|m| m.at.iter().flatten()).copied();
+        at.chain([tensor.offset]).chain(tensor.peer).any(|d| self.differs_in(d, groups))
     }
 
     /// Whether both are elected of the same groups.
@@ -211,7 +228,24 @@ impl Verifier<'_> {
 
     /// V0220.
     pub(super) fn barrier(&mut self, threads: Option<ThreadsId>, span: Span, around: &Around) {
-        if let Some(at) = around.diverged {
+        let (Some(exec), Some(kernel)) =
+            (self.p.specs[around.spec].exec, self.p.specs[around.kernel].exec)
+        else {
+            return;
+        };
+        let named = threads.unwrap_or(kernel.threads);
+        let here = self.thread_set(exec.threads).map(|mut all| {
+            self.who_comes(around, &mut all);
+            all
+        });
+        // Groups of which nobody comes do not wait.
+        let comes = |group: &Vec<i64>| {
+            here.as_ref().is_none_or(|here| group.iter().any(|t| here.binary_search(t).is_ok()))
+        };
+        let groups: Option<Vec<Vec<i64>>> = self.p.threads[named]
+            .own_groups()
+            .map(|groups| groups.into_iter().filter(comes).collect());
+        if let Some(at) = self.parts(around, groups.as_deref()) {
             self.errors.push(
                 Diagnostic::new(
                     Code::Divergent,
@@ -224,40 +258,44 @@ impl Verifier<'_> {
             );
             return;
         }
-        let (Some(exec), Some(kernel)) =
-            (self.p.specs[around.spec].exec, self.p.specs[around.kernel].exec)
-        else {
-            return;
-        };
-        let (Some(here), Some(all)) =
-            (self.thread_set(exec.threads), self.thread_set(kernel.threads))
-        else {
-            return;
-        };
-        let wanted = match threads {
-            Some(t) => self.thread_set(t).unwrap_or_default(),
-            None => all,
-        };
-        if here != wanted {
-            self.errors.push(
-                Diagnostic::new(
-                    Code::Divergent,
-                    span,
-                    format!("{} threads come to a barrier of {}", here.len(), wanted.len()),
-                )
-                .help(
-                    "name the threads, `barrier(#t)`, or move it to the body of the block's spec",
-                ),
-            );
+        if self.p.threads[exec.threads].elect.is_some() {
+            let message = "a barrier stands where one thread of each group has been elected";
+            let help = "move it out of the elected thread's body";
+            return self.error(Code::Divergent, span, message, help);
         }
+        let (Some(here), Some(groups)) = (here, groups) else {
+            if threads.is_some() {
+                let message = "the threads that a barrier waits for are not known";
+                let help = "name threads of constant number and place, `barrier(#w[0])`";
+                self.error(Code::Divergent, span, message, help);
+            }
+            return;
+        };
+        let waited: usize = groups.iter().map(Vec::len).sum();
+        let all_come = groups.iter().flatten().all(|t| here.binary_search(t).is_ok());
+        if all_come && waited == here.len() {
+            return;
+        }
+        let message = match (self.p.threads[named].own, groups.first()) {
+            (1.., Some(group)) => format!(
+                "{} threads come to barriers of {} each, and some of these groups are not complete",
+                here.len(),
+                group.len()
+            ),
+            _ => format!("{} threads come to a barrier of {waited}", here.len()),
+        };
+        self.errors.push(Diagnostic::new(Code::Divergent, span, message).help(
+            "name the threads, `barrier(#t)`, each thread's own group, `barrier(#w[@w])`, or move it to the \
+             body of the block's spec",
+        ));
     }
+}
 
-    /// Whether a value differs between threads of one block.
-    pub(super) fn thread_dependent(&self, d: Dim) -> bool {
-        self.p.vars_in(d).into_iter().any(|v| match self.p.vars.get(&v) {
-            Some(VarKind::Thread(_)) => true,
-            Some(VarKind::Index(def)) => self.thread_dependent(*def),
-            _ => false,
-        })
-    }
+pub(super) const SAME_FOR_ALL: &str =
+    "name a thread, `#cta[0]`, or a place that is the same for all";
+
+/// The place of a tensor depends on which thread is elected.
+pub(super) fn differs(p: &crate::program::Program, t: TensorId) -> String {
+    let name = p.tensor_name(t);
+    format!("the place of a {name} depends on the thread, and which one is elected is not said")
 }

@@ -251,7 +251,7 @@ impl<'k> Runner<'k> {
                 branch(set, &yes, &no, then, otherwise);
                 return Ok(Step::On);
             }
-            Node::Barrier { threads: None, site } => {
+            Node::Barrier { threads: None, site, .. } => {
                 let absent = Mask::first(self.kernel.n_threads).without(&mask);
                 if !absent.is_empty() {
                     if self.may_come(set, &absent) {
@@ -263,7 +263,11 @@ impl<'k> Runner<'k> {
                 self.passes(*site, &mask);
                 self.synchronize(&mask);
             }
-            Node::Barrier { threads: Some(threads), site } => {
+            Node::Barrier { threads: Some(threads), own: true, site } => {
+                let partition = self.kernel.thread_tensors[*threads].partition(&self.env)?;
+                return self.own_barrier(set, &partition.own, *site);
+            }
+            Node::Barrier { threads: Some(threads), own: false, site } => {
                 let named = self.kernel.thread_tensors[*threads].partition(&self.env)?.mask;
                 if !mask.and(&named).is_empty() {
                     return self.named_barrier(set, named, *site);
@@ -417,6 +421,44 @@ impl<'k> Runner<'k> {
             other.loops = self.env.loops.clone();
             self.put(other);
         }
+    }
+
+    /// A barrier of each of these groups, by itself: those that are complete go on, the others wait.
+    fn own_barrier(
+        &mut self,
+        set: &mut ConvergedSet<'k>,
+        groups: &[Mask],
+        site: u32,
+    ) -> Checked<Step> {
+        let all = groups.iter().fold(Mask::NONE, |all, g| all.or(g));
+        let others = set.mask().without(&all);
+        self.send_on(set, &others);
+        let mask = set.mask();
+        let here = groups.iter().filter(|g| !mask.and(g).is_empty());
+        let (complete, waiting): (Vec<Mask>, Vec<Mask>) = here.partition(|g| mask.contains(g));
+        for group in &complete {
+            self.passes(site, group);
+            self.synchronize(group);
+        }
+        let Some((last, waiting)) = waiting.split_last() else {
+            set.advance();
+            return Ok(Step::On);
+        };
+        let through = complete.iter().fold(Mask::NONE, |all, g| all.or(g));
+        self.send_on(set, &through);
+        for group in waiting {
+            // Groups that share a warp wait together.
+            if set.mask().warps() & !group.warps() == 0 {
+                continue;
+            }
+            let Some(mut other) = set.part(group.warps()) else { continue };
+            other.loops = self.env.loops.clone();
+            if matches!(self.named_barrier(&mut other, *group, site)?, Step::Ended) {
+                continue;
+            }
+            self.put(other);
+        }
+        self.named_barrier(set, *last, site)
     }
 
     /// A barrier of some threads, wherever each of them is.

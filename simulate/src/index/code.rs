@@ -207,13 +207,6 @@ impl Compare {
     pub(crate) fn holds(&self, env: &Env, thread: usize) -> Result<bool, BadIndex> {
         let a = self.lhs.at(self.lhs.base(env)?, env, thread)?;
         let b = self.rhs.at(self.rhs.base(env)?, env, thread)?;
-        Ok(match self.op {
-            CmpOp::Lt => a < b,
-            CmpOp::Le => a <= b,
-            CmpOp::Eq => a == b,
-            CmpOp::Ne => a != b,
-            CmpOp::Ge => a >= b,
-            CmpOp::Gt => a > b,
-        })
+        Ok(self.op.holds(a, b))
     }
 }

@@ -250,10 +250,11 @@ impl Lowering<'_, '_> {
                 Node::If { cond, site, blocking, then, otherwise }
             }
             StmtKind::Barrier(threads) => {
+                let own = threads.map_or(0, |t| self.kernel.program.threads[t].own);
                 let threads = threads.map(|t| self.thread_tensor(t)).transpose()?;
                 let site = self.site(stmt.line, span);
                 self.kernel.syncs.push((site, "barrier".to_owned()));
-                Node::Barrier { threads, site }
+                Node::Barrier { threads, own: own > 0, site }
             }
             StmtKind::Sync(sync) => {
                 let node = self.sync(sync, stmt.line, span)?;
@@ -646,9 +647,8 @@ impl Lowering<'_, '_> {
             return Ok(*threads);
         }
         if let Some(groups) = self.kernel.program.threads[id].elect {
-            let groups = &self.kernel.program.threads[groups];
-            let n = groups.levels.last().and_then(|l| l.to_fixed()).map(|l| l.size());
-            self.atoms.elect(n, self.kernel.program.threads[id].span)?;
+            let program = self.kernel.program;
+            self.atoms.elect(program, groups, program.threads[id].span)?;
         }
         let (program, n) = (self.kernel.program, self.kernel.n_threads);
         let thread_tensor = ThreadTensor::new(program, &self.vars, id, n, self.elected)?;

@@ -293,6 +293,8 @@ pub(crate) enum Node {
     Barrier {
         /// Named threads.
         threads: Option<usize>,
+        /// Whether each thread names the group that it is in.
+        own: bool,
         /// Its place.
         site: u32,
     },

@@ -96,6 +96,8 @@ pub(crate) struct ThreadTensor {
     offset: Index,
     /// Indices of each group relative to the offset, in the group's order.
     groups: Vec<Vec<i64>>,
+    /// How many of the first groups differ in what the executing thread's own coordinates choose; later ones repeat them.
+    own: usize,
     /// The groups as threads of the block, if the offset is known.
     known: Option<Arc<Partition>>,
     /// Where the thread tensor is written.
@@ -112,6 +114,9 @@ pub(crate) struct Partition {
     pub groups: Vec<Group>,
     /// All their threads.
     pub mask: Mask,
+    /// Those that each executing thread means (`#w[@w]`), one set a group; one of all threads where its coordinates
+    /// choose nothing.
+    pub own: Vec<Mask>,
 }
 
 impl ThreadTensor {
@@ -140,6 +145,7 @@ impl ThreadTensor {
         };
         let mut outer = vec![first];
         let mut inner = vec![0i64];
+        let mut own = 1usize;
         let last = threads.levels.len().checked_sub(1);
         for (depth, level) in threads.levels.iter().enumerate() {
             let layout = layout(level)?;
@@ -147,6 +153,9 @@ impl ThreadTensor {
             let size = layout.size();
             if size > 1024 || known.len() as i64 * size > 1024 {
                 return Err(not_a_set(site, "it has more than 1024 threads"));
+            }
+            if depth < threads.own {
+                own *= size as usize;
             }
             // Modes of one level: earlier ones fastest, and outer levels before inner ones.
             *known = (0..size)
@@ -164,7 +173,7 @@ impl ThreadTensor {
         }
         let groups =
             outer.iter().map(|o| inner.iter().map(|i| o.saturating_add(*i)).collect()).collect();
-        let mut thread_tensor = ThreadTensor { offset, groups, known: None, site, n_threads };
+        let mut thread_tensor = ThreadTensor { offset, groups, own, known: None, site, n_threads };
         if let Some(offset) = thread_tensor.offset.known() {
             thread_tensor.known = Some(Arc::new(thread_tensor.place(offset)?));
         }
@@ -209,8 +218,11 @@ impl ThreadTensor {
 
     fn place(&self, offset: i64) -> Checked<Partition> {
         let mut mask = Mask::NONE;
+        let mut own = vec![Mask::NONE; self.own.max(1)];
+        let n = own.len();
         let mut groups = Vec::with_capacity(self.groups.len());
-        for relative in &self.groups {
+        for (i, relative) in self.groups.iter().enumerate() {
+            let mine = &mut own[i % n];
             let mut group = Vec::with_capacity(relative.len());
             for i in relative {
                 let thread = offset
@@ -225,11 +237,12 @@ impl ThreadTensor {
                     return Err(not_a_set(self.site, &format!("it holds thread {thread} twice")));
                 }
                 mask.insert(thread);
+                mine.insert(thread);
                 group.push(thread as u16);
             }
             groups.push(group);
         }
-        Ok(Partition { groups, mask })
+        Ok(Partition { groups, mask, own })
     }
 }
 

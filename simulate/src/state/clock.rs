@@ -74,6 +74,13 @@ impl Entry {
             }
     }
 
+    /// Whether it knows what some lane did up to a time.
+    fn knows_any(&self, time: u32) -> bool {
+        time <= self.all
+            || self.lanes != 0 && time <= self.some
+            || self.each.as_ref().is_some_and(|each| each.iter().any(|t| time <= *t))
+    }
+
     /// Up to which time it knows a lane.
     fn time(&self, lane: usize) -> u32 {
         let some = || if self.lanes >> lane & 1 == 1 { self.some } else { 0 };
@@ -271,6 +278,12 @@ impl Who {
         };
         let others = lanes & !own;
         others == 0 || self.entry(&self.seen, agent).is_some_and(|e| e.knows_all(time, others))
+    }
+
+    /// Whether it comes after what some lane of an agent did up to a time; after its own warp's always.
+    #[inline]
+    pub(crate) fn knows_any(&self, agent: u16, time: u32) -> bool {
+        agent == self.agent || self.entry(&self.seen, agent).is_some_and(|e| e.knows_any(time))
     }
 
     /// Its lane as a bit; of a collective all.

@@ -106,7 +106,7 @@ impl<'k> Block<'k> {
         for flight in self.flights.wait(warp, left) {
             let mut who = who.clone();
             who.site = flight.site();
-            self.shared.end_read(&flight.granules, &who);
+            self.shared.end_read(&flight.granules, &who, true);
         }
     }
 
@@ -114,7 +114,7 @@ impl<'k> Block<'k> {
     pub(crate) fn wait_bulk_read(&mut self, thread: usize, left: usize, who: &Who) {
         for group in self.bulks[thread].complete(left) {
             for (_, granules) in group.reads.drain(..) {
-                self.shared.end_read(&granules, who);
+                self.shared.end_read(&granules, who, false);
                 self.room += 1 + granules.len();
             }
         }
@@ -125,7 +125,7 @@ impl<'k> Block<'k> {
         while let Some(group) = self.bulks[thread].next_complete(left) {
             self.room += group.targets.len();
             for (_, granules) in group.reads {
-                self.shared.end_read(&granules, who);
+                self.shared.end_read(&granules, who, false);
                 self.room += 1 + granules.len();
             }
             for GlobalElement { buffer, at, .. } in group.targets {

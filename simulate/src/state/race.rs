@@ -137,13 +137,14 @@ impl Shadow {
     }
 
     /// Notes that a read which began earlier ends now.
-    pub(crate) fn note_read(&mut self, granule: usize, who: &Who) {
-        self.reads.note_end(granule, who);
+    /// `of_warp`: all lanes of the warp have waited for it.
+    pub(crate) fn note_read(&mut self, granule: usize, who: &Who, of_warp: bool) {
+        self.reads.note_end(granule, who, of_warp);
     }
 
     /// Notes that values put there by an operation that began earlier are there now.
     pub(crate) fn note_sum(&mut self, granule: usize, who: &Who) {
-        self.sums.note_end(granule, who);
+        self.sums.note_end(granule, who, false);
     }
 
     /// Notes a write by a thread, or says what it conflicts with.

@@ -14,11 +14,20 @@ pub(super) struct LastRead {
     /// The lanes that have read it since they last synchronized, none forgotten; none where they did so at different
     /// times, which are then kept apart.
     lanes: u32,
+    /// Whether the warp as a whole has read it, by what each of its lanes has waited for: who comes after any lane's wait
+    /// comes after it.
+    of_warp: bool,
 }
 
 impl LastRead {
     fn by(who: &Who) -> Self {
-        LastRead { time: who.time, serial: who.serial, site: who.site, lanes: who.lanes() }
+        LastRead {
+            time: who.time,
+            serial: who.serial,
+            site: who.site,
+            lanes: who.lanes(),
+            of_warp: false,
+        }
     }
 
     /// The only lane; [`MANY`] for several.
@@ -52,11 +61,18 @@ impl LastReads {
     }
 
     /// Notes that an access which began earlier, by a statement of its own, ends now.
-    pub(super) fn note_end(&mut self, granule: usize, who: &Who) {
+    /// `of_warp`: all lanes of the warp have waited for it.
+    pub(super) fn note_end(&mut self, granule: usize, who: &Who, of_warp: bool) {
         let entry = granule * self.agents + usize::from(who.agent);
-        let Some(site) = self.last.get(entry).map(|last| last.site) else { return };
+        let Some(last) = self.last.get(entry) else { return };
+        let site = last.site;
+        // Beside reads that other lanes know nothing of it counts as one of its first lane.
+        let alone = last.time == 0
+            || last.of_warp
+            || last.lanes != 0 && who.knows_all(who.agent, last.time, last.lanes);
         self.note_entry(entry, who);
         self.last[entry].site = site;
+        self.last[entry].of_warp = of_warp && alone;
     }
 
     /// Notes an access by an agent.
@@ -64,7 +80,10 @@ impl LastReads {
     fn note_entry(&mut self, entry: usize, who: &Who) {
         let Some(last) = self.last.get_mut(entry) else { return };
         let lanes = last.lanes;
-        if last.time == 0 || lanes != 0 && who.knows_all(who.agent, last.time, lanes) {
+        if last.time == 0
+            || last.of_warp
+            || lanes != 0 && who.knows_all(who.agent, last.time, lanes)
+        {
             *last = LastRead::by(who);
         } else if lanes != 0 && last.time == who.time {
             *last = LastRead { lanes: lanes | who.lanes(), ..LastRead::by(who) };
@@ -106,6 +125,7 @@ impl LastReads {
                 continue;
             }
             let (known, fenced) = match last.lanes {
+                _ if last.of_warp && !fence => (who.knows_any(agent as u16, last.time), true),
                 0 => self.comes_after_each(first + agent, agent as u16, who),
                 lanes => (
                     who.knows_all(agent as u16, last.time, lanes),

@@ -159,11 +159,11 @@ impl Shared {
     }
 
     /// It has read them; whoever writes them comes after this.
-    pub(crate) fn end_read(&mut self, granules: &[u32], who: &Who) {
+    pub(crate) fn end_read(&mut self, granules: &[u32], who: &Who, of_warp: bool) {
         for g in granules {
             let (n, _) = &mut self.busy[*g as usize];
             *n = n.saturating_sub(1);
-            self.shadow.note_read(*g as usize, who);
+            self.shadow.note_read(*g as usize, who, of_warp);
         }
     }
 

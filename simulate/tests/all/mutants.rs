@@ -34,11 +34,12 @@ const CHANGES: [(Change, &str); 6] = [
     (Change::More, "more"),
 ];
 
-const PROGRAMS: [(&str, &str, Arch); 8] = [
+const PROGRAMS: [(&str, &str, Arch); 9] = [
     ("cp_async_in_place.cby", include_str!("../mutants/cp_async_in_place.cby"), Arch::Sm80),
     ("bulk_store.cby", include_str!("../mutants/bulk_store.cby"), Arch::Sm90a),
     ("cp_async_double.cby", include_str!("../mutants/cp_async_double.cby"), Arch::Sm80),
     ("mbarrier_ring.cby", include_str!("../mutants/mbarrier_ring.cby"), Arch::Sm90a),
+    ("roles.cby", include_str!("../mutants/roles.cby"), Arch::Sm80),
     ("tma_ring.cby", include_str!("../mutants/tma_ring.cby"), Arch::Sm90a),
     ("tma_copy.cby", include_str!("../mutants/tma_copy.cby"), Arch::Sm90a),
     ("multicast.cby", include_str!("../mutants/multicast.cby"), Arch::Sm90a),

@@ -1,0 +1,138 @@
+//! Law: what a loop carries has in every iteration the value of the expression for which it stands, whatever the first
+//! value of the loop, the number of its iterations and the loops around it.
+
+use super::kernel::body_of;
+use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Unary};
+use crate::index_laws::{Value, checked, run};
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::program::Program;
+use carbyne_ir::{resolve, text};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// A ring of `size`, entered at `k + shift + j * far`; the parity begins `flips` later.
+#[derive(Clone, Debug)]
+struct Ring {
+    size: i64,
+    shift: i64,
+    far: i64,
+    flips: i64,
+}
+
+fn rings() -> impl Strategy<Value = Vec<Ring>> {
+    let ring = (2i64..8, -20i64..20, -5i64..6, 0i64..4);
+    let ring = ring.prop_map(|(size, shift, far, flips)| Ring { size, shift, far, flips });
+    prop::collection::vec(ring, 1..4)
+}
+
+fn program(rings: &[Ring], first: i64, more: i64) -> Program {
+    let mut waits = String::new();
+    for Ring { size, shift, far, flips } in rings {
+        let x = format!("(k + ({shift}) + j * ({far}))");
+        waits += &format!("mbarrier.wait(%full[{x} % {size}], ({x} / {size} + {flips}) % 2)\n");
+    }
+    let text = format!(
+        "carbyne 2
+sym F{{min=1, max=64}}
+sym N{{min=1, max=64}}
+%A:[1].f32.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%A) {{
+  Allocate %full:[8].mbarrier.SH
+  for (j = 0; j < 3; j += 1) {{
+    for (k = F + ({first}); k < N + F + ({more}); k += 1) {{
+{waits}    }}
+  }}
+}}
+"
+    );
+    let module = text::parse(&text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+    resolve::resolve(&module, &text).unwrap_or_else(|e| panic!("{e:?}\n{text}"))
+}
+
+/// Stage and parity of each wait, as C++ executes the statements.
+fn waits(stmts: &[Stmt], env: &mut HashMap<String, Value>, out: &mut Vec<(i128, i128)>) {
+    for stmt in stmts {
+        match &stmt.kind {
+            StmtKind::Declare(d) => {
+                if let Some(init) = d.init.as_ref().filter(|e| !matches!(e, Expr::Reinterpret(..)))
+                {
+                    let value = run(init, env);
+                    env.insert(d.name.to_string(), value);
+                }
+            }
+            StmtKind::For(f) => {
+                let mut k = run(&f.start, env);
+                while k.v < run(&f.end, env).v {
+                    env.insert(f.var.to_string(), k);
+                    waits(&f.body, env, out);
+                    k = checked(k.v + i128::from(f.step), k.wide);
+                }
+            }
+            StmtKind::If { cond: Expr::Binary(Binary::Eq, a, b), then, otherwise } => {
+                let holds = run(a, env).v == run(b, env).v;
+                waits(if holds { then } else { otherwise }, env, out);
+            }
+            StmtKind::Assign { to: Expr::Name(name), op, value } => {
+                let (old, value) = (env[name.as_ref()], run(value, env));
+                let v = match op {
+                    Assign::Set => value.v,
+                    Assign::Add => old.v + value.v,
+                    Assign::Xor => old.v ^ value.v,
+                };
+                env.insert(name.to_string(), checked(v, old.wide));
+            }
+            StmtKind::Asm(asm) => {
+                let Expr::Call(_, args) = &asm.inputs[0].1 else { panic!("{asm:?}") };
+                let stage = match &args[0] {
+                    Expr::Unary(Unary::Address, element) => match &**element {
+                        Expr::Index(_, i) => run(i, env).v,
+                        e => panic!("{e:?}"),
+                    },
+                    _ => 0,
+                };
+                out.push((stage, run(&asm.inputs[1].1, env).v));
+            }
+            StmtKind::Comment(_) => {}
+            kind => panic!("{kind:?}"),
+        }
+    }
+}
+
+fn divides(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|s| match &s.kind {
+        StmtKind::For(f) => divides(&f.body),
+        StmtKind::Asm(asm) => format!("{:?}", asm.inputs).contains("Rem"),
+        _ => false,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn carried_scalars_are_the_expressions(
+        rings in rings(), first in -90i64..5, more in -5i64..9, f in 1i64..64, n in 1i64..20,
+    ) {
+        let p = program(&rings, first, more);
+        let body = body_of(&p, p.kernels[0], &AtomTable::new(Arch::Sm90a)).unwrap();
+        let value = |v: i64| Value { v: v.into(), wide: false };
+        let mut env: HashMap<String, Value> = [("F", f), ("N", n), ("threadIdx.x", 0), ("blockIdx.x", 0)]
+            .map(|(name, v)| (name.to_owned(), value(v)))
+            .into();
+        let mut found = vec![];
+        waits(&body, &mut env, &mut found);
+        let mut wanted = vec![];
+        for j in 0..3 {
+            for k in f + first..n + f + more {
+                for Ring { size, shift, far, flips } in &rings {
+                    let x = k + shift + j * far;
+                    let parity = (x.div_euclid(*size) + flips).rem_euclid(2);
+                    wanted.push((x.rem_euclid(*size).into(), parity.into()));
+                }
+            }
+        }
+        prop_assert_eq!(found, wanted);
+        // What may be negative is carried, whatever the size.
+        prop_assert!(first > -80 || !divides(&body));
+    }
+}
