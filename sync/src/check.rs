@@ -1,0 +1,127 @@
+//! From a kernel to its report.
+
+use crate::expr::Exprs;
+use crate::machine::{Machine, Stop};
+use crate::memory::Does;
+use crate::pairs::{Found, Pairs};
+use crate::plan::{Plan, Refusal};
+use crate::report::{Access, AccessKind, Fault, Pair, Place, Report, Unfollowed, Verdict};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::expr::VarId;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::{BufferId, Program, SpecId};
+use std::collections::HashMap;
+
+/// How much is looked at before the answer is that it cannot be decided.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Accesses to granules of memory, all threads together, some ten nanoseconds each.
+    pub accesses: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { accesses: 1 << 27 }
+    }
+}
+
+/// What is known of the order of a kernel's accesses.
+pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
+    let spec = &p.specs[kernel];
+    let (Some(exec), Some(_)) = (spec.exec, &spec.body) else { return Report::default() };
+    let symbols: HashMap<VarId, i64> = HashMap::new();
+    let size = |layout: &carbyne_ir::layout::Layout<carbyne_ir::expr::Dim>| {
+        layout.eval(&p.arena, &|v| symbols.get(&v).copied()).ok().map(|l| l.size())
+    };
+    let n_threads = size(&p.threads[exec.threads].concat());
+    let Some(n_threads) = n_threads.filter(|n| (1..=MAX_BLOCK_THREADS).contains(n)) else {
+        return refused(p, kernel, "the threads of a block are not known");
+    };
+    let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n));
+    let Some(cluster) = cluster else {
+        return refused(p, kernel, "the size of a cluster is not known");
+    };
+    let exprs = Exprs::new(p, symbols, n_threads as usize);
+    let plan = match Plan::new(&exprs, kernel, atoms) {
+        Ok(plan) => plan,
+        Err(Refusal { why }) => return refused(p, kernel, &why),
+    };
+    let pairs = Pairs::default();
+    let mut machine =
+        Machine::new(&exprs, &plan, atoms, cluster as usize, 0, 31, limits.accesses, pairs);
+    let ended = machine.run(kernel);
+    let mut pairs = std::mem::take(&mut machine.pairs);
+    if let Err(Stop::Limit(what)) = ended {
+        pairs.fault(0, None, &what, "check a smaller kernel of the same form", false);
+    }
+    if pairs.overflowed {
+        pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
+    }
+    report(&plan, &pairs)
+}
+
+fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
+    let spec = &p.specs[kernel];
+    let place = Place {
+        span: spec.span,
+        line: spec.line,
+        node: spec.node,
+        spec: Some(kernel),
+        what: "the kernel".to_owned(),
+    };
+    let unfollowed =
+        Unfollowed { place, buffer: None, kind: AccessKind::Write, why: why.to_owned() };
+    Report { unfollowed: vec![unfollowed], ..Report::default() }
+}
+
+fn report(plan: &Plan, pairs: &Pairs) -> Report {
+    let place = |site: u32| {
+        let s = &plan.sites[site as usize];
+        Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
+    };
+    let kind = |does: Does| match does {
+        Does::Read => AccessKind::Read,
+        Does::Write => AccessKind::Write,
+        Does::Sum(_) => AccessKind::Accumulate,
+    };
+    let mut out = Report::default();
+    for (key, known) in pairs.sorted() {
+        let (first, did, by, second, does, by_second, buffer, buffer_second) = key;
+        let access = |site, does, agent, buffer: u32, thread| Access {
+            place: place(site),
+            buffer: BufferId(buffer),
+            kind: kind(does),
+            agent,
+            thread,
+        };
+        let verdict = match (known.missing, known.undecided) {
+            (Some(missing), _) => Verdict::Unordered(missing),
+            (None, Some(why)) => Verdict::Undecided(why.to_owned()),
+            (None, None) => Verdict::Ordered(
+                known.ways.iter().map(|way| way.iter().map(|s| place(*s)).collect()).collect(),
+            ),
+        };
+        out.pairs.push(Pair {
+            first: access(first, did, by, buffer, known.threads.0),
+            second: access(second, does, by_second, buffer_second, known.threads.1),
+            verdict,
+            times: known.times,
+            at: known.at.clone(),
+        });
+    }
+    for Found { site, other, what, help, certain } in &pairs.faults {
+        out.faults.push(Fault {
+            place: place(*site),
+            other: other.map(place),
+            what: what.clone(),
+            help: help.clone(),
+            is_certain: *certain,
+        });
+    }
+    for lost in &plan.lost {
+        let kind = if lost.does_write { AccessKind::Write } else { AccessKind::Read };
+        let (buffer, why) = (lost.buffer, lost.why.clone());
+        out.unfollowed.push(Unfollowed { place: place(lost.site), buffer, kind, why });
+    }
+    out
+}
