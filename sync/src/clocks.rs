@@ -171,6 +171,9 @@ impl Queue {
     }
 }
 
+/// Warps, and up to which time of each class their threads know what happened in their own warp.
+pub(crate) type Converged = (Vec<u32>, Vec<(Agent, u32)>);
+
 /// Threads that synchronize together.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
@@ -182,9 +185,9 @@ pub(crate) struct Class {
     pub(crate) queues: [Queue; 3],
     /// By the last statement that whole warps execute together: of each class up to which time a thread knows what
     /// happened in its own warp.
-    converged: Vec<(Agent, u32)>,
+    pub(crate) converged: Vec<(Agent, u32)>,
     /// Of its members, ascending.
-    warps: Vec<u32>,
+    pub(crate) warps: Vec<u32>,
     /// Of each time, the event that ended it.
     ended: Vec<u32>,
 }
@@ -345,12 +348,7 @@ impl Clocks {
         let mut message = c.knows.clone();
         message.seen.raise(agent, time);
         message.happened.raise(agent, time);
-        for (other, time) in &c.converged {
-            let of = self.classes.iter().find(|o| o.agent == *other);
-            if of.is_some_and(|of| of.warps.iter().all(|w| c.warps.binary_search(w).is_ok())) {
-                message.happened.raise(*other, *time);
-            }
-        }
+        message.happened.join(&self.converged(&[(c.warps.clone(), c.converged.clone())]));
         self.tick(class);
         if let Some(to) = to {
             self.event(site, vec![agent], vec![to], false);
@@ -378,6 +376,24 @@ impl Clocks {
             self.classes[*class].knows.join(&all);
         }
         self.event(site, agents.clone(), agents, false);
+    }
+
+    /// What happened in the warps of threads, each of which knows up to which time of its own one.
+    pub(crate) fn converged(&self, of: &[Converged]) -> Clock {
+        let mut clock = Clock::default();
+        for agent in of.iter().flat_map(|(_, times)| times.iter().map(|(a, _)| *a)) {
+            let Some(class) = self.classes.iter().find(|c| c.agent == agent) else { continue };
+            let time = |warp: &u32| {
+                let there = of.iter().filter(|(warps, _)| warps.binary_search(warp).is_ok());
+                let times = there.flat_map(|(_, times)| times.iter());
+                times.filter(|(a, _)| *a == agent).map(|(_, t)| *t).max().unwrap_or(0)
+            };
+            let least = class.warps.iter().map(time).min().unwrap_or(0);
+            if least > 0 {
+                clock.raise(agent, least);
+            }
+        }
+        clock
     }
 
     /// Whole warps have come to a statement: their lanes know that the others have, and nothing of memory.

@@ -1422,10 +1422,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                 if later {
                     self.clocks.land(class, agent, phase + 1);
                 }
+                let c = &self.clocks.classes[class];
+                let converged = (c.warps.clone(), c.converged.clone());
                 let message = self.clocks.release(class, Some(agent), site);
                 let b = &mut self.mbarriers[m];
                 b.arriving.join(&message);
-                b.current.list.push(Arrival { threads: members, time, later, site });
+                b.current.list.push(Arrival { threads: members, time, later, site, converged });
                 b.pending -= n;
                 if later {
                     b.lands(site);

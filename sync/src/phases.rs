@@ -1,6 +1,6 @@
 //! Barrier objects, and the barrier of a cluster: phases, who arrived in them, what they pass on.
 
-use crate::clocks::{Agent, Clocks, Message};
+use crate::clocks::{Agent, Clocks, Converged, Message};
 
 /// Threads that arrived together.
 #[derive(Clone, Debug)]
@@ -10,6 +10,8 @@ pub(crate) struct Arrival {
     /// Whether they come when copies have.
     pub(crate) later: bool,
     pub(crate) site: u32,
+    /// What they know of their own warps.
+    pub(crate) converged: Converged,
 }
 
 /// What completed a phase.
@@ -120,6 +122,8 @@ impl Mbarrier {
         for clock in [&mut message.seen, &mut message.happened] {
             clock.raise(self.agent, self.phase);
         }
+        let of: Vec<Converged> = self.current.list.iter().map(|a| a.converged.clone()).collect();
+        message.happened.join(&clocks.converged(&of));
         self.complete.join(&message);
         let mut done = std::mem::take(&mut self.current);
         done.phases = self.phase;
