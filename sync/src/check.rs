@@ -1,5 +1,6 @@
 //! From a kernel to its report.
 
+use crate::blocks::{Differences, Walker};
 use crate::expr::Exprs;
 use crate::machine::{Machine, Stop};
 use crate::memory::Does;
@@ -10,7 +11,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{BufferId, Program, SpecId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ impl Default for Limits {
         Limits { accesses: 1 << 27 }
     }
 }
+
+/// Blocks of a grid that are told apart.
+const MAX_BLOCKS: i64 = 1 << 23;
 
 /// What is known of the order of a kernel's accesses.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
@@ -41,23 +45,103 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     let Some(cluster) = cluster else {
         return refused(p, kernel, "the size of a cluster is not known");
     };
-    let exprs = Exprs::new(p, symbols, n_threads as usize);
+    let exprs = Exprs::new(p, symbols.clone(), n_threads as usize);
     let plan = match Plan::new(&exprs, kernel, atoms) {
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
-    let pairs = Pairs::default();
-    let mut machine =
-        Machine::new(&exprs, &plan, atoms, cluster as usize, 0, 31, limits.accesses, pairs);
-    let ended = machine.run(kernel);
-    let mut pairs = std::mem::take(&mut machine.pairs);
-    if let Err(Stop::Limit(what)) = ended {
-        pairs.fault(0, None, &what, "check a smaller kernel of the same form", false);
+    let n_blocks = size(&p.threads[exec.blocks].concat());
+    let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0) else {
+        return refused(p, kernel, "the blocks of the grid are not known");
+    };
+    let mut pairs = Pairs::default();
+    let differences = Differences::new(&exprs, &plan, kernel);
+    let mut left = limits.accesses;
+    for elected in elected(p, kernel) {
+        let mut walker = Walker::new(&exprs, &plan, &differences, elected, limits.accesses);
+        let first = match ways(&mut walker, &differences, n_blocks, cluster) {
+            Some(first) => first,
+            None => {
+                let what = "what its blocks do differs, and there are more of them than are followed";
+                pairs.fault(0, None, what, "check a smaller grid of the same form", false);
+                vec![0]
+            }
+        };
+        for block in first {
+            let n = cluster as usize;
+            let mut machine =
+                Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
+            let ended = machine.run(kernel);
+            left = left.saturating_sub(machine.steps());
+            pairs = std::mem::take(&mut machine.pairs);
+            match ended {
+                Ok(()) => {}
+                Err(Stop::Limit(what)) => {
+                    let help = "check a smaller kernel of the same form";
+                    pairs.fault(0, None, &what, help, false);
+                    break;
+                }
+                Err(Stop::Fault) => break,
+            }
+        }
+        across(&plan, &mut walker, n_blocks, &mut pairs);
     }
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
     report(&plan, &pairs)
+}
+
+/// The lanes that are elected, one after the other: which one it is nobody knows, but not one that a text names first.
+fn elected(p: &Program, kernel: SpecId) -> Vec<usize> {
+    let of = |id: SpecId| p.specs[id].exec.is_some_and(|e| p.threads[e.threads].elect.is_some());
+    match p.walk_body(kernel).specs().any(of) {
+        true => vec![31, 13],
+        false => vec![31],
+    }
+}
+
+/// A first block for each way that clusters go; none if it is not known.
+fn ways(
+    walker: &mut Walker<'_, '_>,
+    differences: &Differences<'_>,
+    n_blocks: i64,
+    cluster: i64,
+) -> Option<Vec<i64>> {
+    /// Different ways that are followed.
+    const MAX_WAYS: usize = 1 << 8;
+    if differences.are_none() {
+        return Some(vec![0]);
+    }
+    let (mut seen, mut out) = (HashSet::new(), vec![]);
+    for first in (0..n_blocks).step_by(cluster.max(1) as usize) {
+        let mut way = vec![];
+        for rank in 0..cluster {
+            way.push(walker.decisions(first + rank).ok()?);
+        }
+        if seen.insert(way) {
+            out.push(first);
+        }
+        if out.len() > MAX_WAYS {
+            return None;
+        }
+    }
+    Some(out)
+}
+
+/// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.
+fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) {
+    let walked = (0..n_blocks).try_for_each(|block| walker.touches(block));
+    let help = "check a smaller grid of the same form";
+    if walked.is_err() && !plan.globals.is_empty() {
+        pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
+    }
+    if !walker.too_large.is_empty() {
+        pairs.fault(0, None, "a tensor that it writes is larger than what is followed", help, false);
+    }
+    for m in std::mem::take(&mut walker.meetings) {
+        pairs.across(&m, plan.globals[m.buffer].id.0);
+    }
 }
 
 fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {

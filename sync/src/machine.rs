@@ -14,7 +14,7 @@ use crate::report::{AgentKind, Missing};
 use crate::strand::{Frame, Kind, Status, Strand};
 use crate::threads::{Groups, Mask};
 use carbyne_atoms::{AtomTable, Visibility};
-use carbyne_ir::ast::{CmpOp, SyncOp};
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -69,8 +69,6 @@ pub(crate) struct Machine<'p, 'a> {
     remote: BTreeMap<(usize, u32, u32), u32>,
     wake: bool,
     at: String,
-    /// Where each statement that writes memory of the grid puts it, relative to the block.
-    pub(crate) touched: Vec<HashMap<(i64, Does), u32>>,
 }
 
 /// Classes that threads may fall into.
@@ -126,7 +124,6 @@ impl<'p, 'a> Machine<'p, 'a> {
             remote: BTreeMap::new(),
             wake: false,
             at: String::new(),
-            touched: vec![HashMap::new(); plan.globals.len()],
             clocks,
         }
     }
@@ -164,6 +161,11 @@ impl<'p, 'a> Machine<'p, 'a> {
                 waiting.for_each(|s| s.status = Status::Ready);
             }
         }
+    }
+
+    /// How many accesses were followed.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
     }
 
     fn spend(&mut self, n: u64) -> Goes<()> {
@@ -318,7 +320,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                         if a == NOTHING || b == NOTHING {
                             return self.lost(site, "the condition is not known");
                         }
-                        if holds(a, *op, b) {
+                        if crate::blocks::holds(a, *op, b) {
                             holding.insert(t);
                         }
                     }
@@ -681,7 +683,6 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let key = place.div_euclid(granule);
                 let cell = self.globals[g].entry(key).or_default();
                 access(&self.clocks, &mut self.pairs, cell, does, who, record, &self.at);
-                self.touched[g].insert((key, does), record.site);
             }
             Space::Registers(_) | Space::Free | Space::Gathered => {}
         }
@@ -981,12 +982,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         };
         Ok(move |e: u32| {
-            let Some((at, extents, modes)) = &place else { return true };
-            let mut rest = i64::from(e);
-            modes.iter().zip(at).zip(extents.iter()).all(|((n, at), extent)| {
-                let c = rest % (*n).max(1);
-                rest /= (*n).max(1);
-                (0..*extent).contains(&at.saturating_add(c))
+            place.as_ref().is_none_or(|(at, extents, modes)| {
+                is_inside(i64::from(e), modes, at, extents)
             })
         })
     }
@@ -1562,15 +1559,14 @@ fn engine(op: SyncOp) -> Engine {
     }
 }
 
-fn holds(a: i64, op: CmpOp, b: i64) -> bool {
-    match op {
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
-    }
+/// Whether an element of a box that begins at these coordinates lies in a tensor of these extents.
+pub(crate) fn is_inside(e: i64, modes: &[i64], at: &[i64], extents: &[i64]) -> bool {
+    let mut rest = e;
+    modes.iter().zip(at).zip(extents).all(|((n, at), extent)| {
+        let c = rest % (*n).max(1);
+        rest /= (*n).max(1);
+        (0..*extent).contains(&at.saturating_add(c))
+    })
 }
 
 /// Enters the side of a condition that threads take first.

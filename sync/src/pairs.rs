@@ -1,5 +1,6 @@
 //! The pairs that were found, and what is wrong.
 
+use crate::blocks::Meeting;
 use crate::clocks::{Agent, Clocks, Engine};
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Missing};
@@ -191,6 +192,32 @@ impl Pairs {
             known.undecided =
                 Some("threads of one warp write one element at once, which is right where they write the same value");
             (known.threads, known.at) = (threads, at.to_owned());
+        }
+    }
+
+    /// Threads of the grid touch one element.
+    pub(crate) fn across(&mut self, m: &Meeting, buffer: u32) {
+        let [a, b] = [m.sites.0, m.sites.1];
+        if m.blocks.0 == m.blocks.1 {
+            let same = |k: &Key| k.6 == buffer && ((k.0, k.3) == (a, b) || (k.0, k.3) == (b, a));
+            if self.list.iter().any(|(k, _)| same(k)) {
+                return;
+            }
+        }
+        let agent = AgentKind::Thread;
+        let key = (a, m.does.0, agent, b, m.does.1, agent, buffer, buffer);
+        let Some(known) = self.entry(key, m.threads) else { return };
+        known.times += 1;
+        known.at = match m.blocks {
+            (x, y) if x == y => format!("block {x}"),
+            (-1, y) => format!("block {y} and others"),
+            (x, y) => format!("blocks {x} and {y}"),
+        };
+        known.threads = m.threads;
+        if m.blocks.0 == m.blocks.1 {
+            known.undecided = Some("they meet in other blocks than in those that were followed");
+        } else {
+            known.missing = Some(Missing::Blocks);
         }
     }
 

@@ -93,6 +93,8 @@ pub enum Missing {
     Wait,
     /// They are ordered, and no fence stands between the proxies.
     Fence,
+    /// They are made by different blocks, which nothing orders.
+    Blocks,
     /// They are ordered, and no fence has passed registers on.
     RegisterFence,
 }
