@@ -57,7 +57,7 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     let mut pairs = Pairs::default();
     let differences = Differences::new(&exprs, &plan, kernel);
     let mut left = limits.accesses;
-    for elected in elected(p, kernel) {
+    for (turn, elected) in elected(p, kernel).into_iter().enumerate() {
         let mut walker = Walker::new(&exprs, &plan, &differences, elected, limits.accesses);
         let first = match ways(&mut walker, &differences, n_blocks, cluster) {
             Some(first) => first,
@@ -67,7 +67,9 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
                 vec![0]
             }
         };
-        for block in first {
+        // Another lane is tried for one of the ways.
+        let n_ways = if turn == 0 { first.len() } else { 1 };
+        for block in first.into_iter().take(n_ways) {
             let n = cluster as usize;
             let mut machine =
                 Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
@@ -84,7 +86,9 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
                 Err(Stop::Fault) => break,
             }
         }
-        across(&plan, &mut walker, n_blocks, &mut pairs);
+        if turn == 0 {
+            across(&plan, &mut walker, n_blocks, &mut pairs);
+        }
     }
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
@@ -131,7 +135,7 @@ fn ways(
 
 /// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.
 fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) {
-    let walked = (0..n_blocks).try_for_each(|block| walker.touches(block));
+    let walked = walker.touches(n_blocks);
     let help = "check a smaller grid of the same form";
     if walked.is_err() && !plan.globals.is_empty() {
         pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);

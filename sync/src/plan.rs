@@ -566,7 +566,16 @@ impl Plan {
             if let How::Bulk(bulk) = &leaf.how {
                 uses.entry(bulk.source).or_default().push(None);
                 uses.entry(bulk.target).or_default().push(None);
-                if bulk.boxed.is_some() {
+                // Boxes that may lie in the tensor in part.
+                let cut = bulk.boxed.as_ref().is_some_and(|b| {
+                    let view = &self.views[if b.of_source { bulk.source } else { bulk.target }];
+                    let whole = |((n, extent), at): ((&i64, &i64), &Dim)| {
+                        let n = (*n).max(1);
+                        extent % n == 0 && arena.divisor(*at) % n == 0
+                    };
+                    !view.modes.iter().zip(&b.extents).zip(&b.at).all(whole)
+                });
+                if cut {
                     exact.extend([bulk.source, bulk.target]);
                 }
             }
