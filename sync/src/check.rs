@@ -7,10 +7,10 @@ use crate::memory::Does;
 use crate::pairs::{Found, Pairs};
 use crate::plan::{Plan, Refusal};
 use crate::report::{Access, AccessKind, Fault, Pair, Place, Report, Unfollowed, Verdict};
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
 use std::collections::{HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
@@ -28,6 +28,45 @@ impl Default for Limits {
 
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;
+
+/// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute together names its
+/// atom. What does not is to be decomposed, and its synchronization is not planned yet.
+pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
+    let open = p.walk_body(kernel).stmts().any(|s| match s.kind {
+        StmtKind::Allocate(t) => p.buffer_of(t).open,
+        StmtKind::For { stages, .. } => stages > 1,
+        _ => false,
+    });
+    let named = |id: SpecId| {
+        let spec = &p.specs[id];
+        let alone = spec.exec.is_some_and(|e| {
+            let threads = &p.threads[e.threads];
+            threads.each.is_some()
+                || threads.levels.last().is_none_or(|l| l.to_fixed().is_some_and(|l| l.size() == 1))
+        });
+        let has_map = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let mut mapped = has_map.map(|t| p.tensors[t].map.is_some());
+        spec.body.is_some() || spec.atom.is_some() || alone && !mapped.any(|m| m) && spec.bar.is_none()
+    };
+    p.specs[kernel].exec.is_some()
+        && p.specs[kernel].body.is_some()
+        && !open
+        && p.walk_body(kernel).specs().all(named)
+}
+
+/// An architecture that has all atoms that a program names, and its synchronization; the oldest one.
+pub fn arch_of(p: &Program) -> Option<Arch> {
+    let has = |table: &AtomTable| {
+        let named = p.specs.iter().filter_map(|(_, s)| s.atom.as_deref());
+        let mut ops = p.kernels.iter().flat_map(|k| p.walk_body(*k).stmts()).filter_map(|s| match s.kind {
+            StmtKind::Sync(sync) => Some(sync.op),
+            _ => None,
+        });
+        let any = |op| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
+        named.into_iter().all(|name| table.get(name).is_some()) && ops.all(any)
+    };
+    Arch::ALL.iter().copied().find(|arch| has(&AtomTable::new(*arch)))
+}
 
 /// What is known of the order of a kernel's accesses.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {

@@ -510,6 +510,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Atom { .. } => false,
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
         };
+        if let How::Atom { visibility: Visibility::AsyncGroup | Visibility::WgmmaGroup, .. } = leaf.how {
+            let threads = self.threads_of(strand.rank, active);
+            self.separate(&threads)?;
+        }
         self.pairs.inexact = inexact;
         let done = self.leaf_operands(strand, leaf, active, site);
         self.pairs.inexact = false;
@@ -854,6 +858,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         for t in active.threads() {
             self.serial = self.serial.wrapping_add(1);
             let thread = self.global_thread(strand.rank, t);
+            self.separate(&[thread])?;
             let (from, to) = (
                 self.exprs.value(source.offset, &strand.env).of(t),
                 self.exprs.value(target.offset, &strand.env).of(t),
