@@ -79,12 +79,8 @@ impl<'p> Differences<'p> {
                 StmtKind::For { var, start, end, step, .. } => {
                     dims.extend([*start, *end]);
                     // A variable counts its turns: what is left of the block in it matters.
-                    let turn = p.arena.var(VarInfo {
-                        name: String::new(),
-                        lo: 0,
-                        hi: None,
-                        div: 1,
-                    });
+                    let turn =
+                        p.arena.var(VarInfo { name: String::new(), lo: 0, hi: None, div: 1 });
                     let counted = turn.clone().and_then(|turn| {
                         let start = put(p, &loops, *start);
                         p.arena.add(start, p.arena.mul(turn, Dim::Const(*step))?)
@@ -132,7 +128,8 @@ impl<'p> Differences<'p> {
                             let all = [Some(bulk.source), Some(bulk.target), bulk.bar];
                             all.iter().flatten().for_each(|v| view(&mut dims, *v));
                             if let Some(b) = &bulk.boxed {
-                                boxed = Some((b, if b.of_source { bulk.source } else { bulk.target }));
+                                boxed =
+                                    Some((b, if b.of_source { bulk.source } else { bulk.target }));
                             }
                         }
                     }
@@ -159,16 +156,18 @@ impl<'p> Differences<'p> {
                 }
                 needed.extend(places.iter().flat_map(|d| p.vars_in(put(p, &loops, *d))));
                 let free = |a: &&Stmt| !out.deciding.contains_key(&key(a));
-                let alike = walk.around().iter().all(|a| free(&a));
+                let alike = walk.around().iter().all(free);
                 for (v, g) in &global {
                     let whole = match boxed {
-                        Some((b, of)) if of == *v => b.at.iter().zip(&b.extents).zip(&plan.views[*v].modes).all(
-                            |((at, extent), n)| {
-                                let (lo, hi) = p.arena.range(*at);
-                                lo.is_some_and(|lo| lo >= 0)
-                                    && hi.is_some_and(|hi| hi.saturating_add(*n) <= *extent)
-                            },
-                        ),
+                        Some((b, of)) if of == *v => {
+                            b.at.iter().zip(&b.extents).zip(&plan.views[*v].modes).all(
+                                |((at, extent), n)| {
+                                    let (lo, hi) = p.arena.range(*at);
+                                    lo.is_some_and(|lo| lo >= 0)
+                                        && hi.is_some_and(|hi| hi.saturating_add(*n) <= *extent)
+                                },
+                            )
+                        }
                         _ => true,
                     };
                     let part = part_of_block(p, put(p, &loops, plan.views[*v].offset));
@@ -518,7 +517,13 @@ impl<'p, 'a> Walker<'p, 'a> {
         Ok(())
     }
 
-    fn leaf(&mut self, leaf: &'a LeafPlan, env: &Env, active: &Mask, site: u32) -> Result<(), Unwalked> {
+    fn leaf(
+        &mut self,
+        leaf: &'a LeafPlan,
+        env: &Env,
+        active: &Mask,
+        site: u32,
+    ) -> Result<(), Unwalked> {
         let plan = self.plan;
         if let How::Bulk(bulk) = &leaf.how {
             return self.bulk(leaf, bulk, env, active, site);
@@ -652,15 +657,7 @@ impl<'p, 'a> Walker<'p, 'a> {
 
     /// A block touches a granule.
     #[inline]
-    fn own(
-        &mut self,
-        g: usize,
-        cell: i64,
-        block: i64,
-        threads: (u32, u32),
-        site: u32,
-        does: Does,
-    ) {
+    fn own(&mut self, g: usize, cell: i64, block: i64, threads: (u32, u32), site: u32, does: Does) {
         let touched = &mut self.touched[g];
         let Some(old) = usize::try_from(cell).ok().and_then(|c| touched.cells.get_mut(c)) else {
             return;

@@ -46,7 +46,9 @@ pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
         });
         let has_map = spec.input_tensors().chain(spec.outputs.iter().copied());
         let mut mapped = has_map.map(|t| p.tensors[t].map.is_some());
-        spec.body.is_some() || spec.atom.is_some() || alone && !mapped.any(|m| m) && spec.bar.is_none()
+        spec.body.is_some()
+            || spec.atom.is_some()
+            || alone && !mapped.any(|m| m) && spec.bar.is_none()
     };
     p.specs[kernel].exec.is_some()
         && p.specs[kernel].body.is_some()
@@ -58,10 +60,11 @@ pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
 pub fn arch_of(p: &Program) -> Option<Arch> {
     let has = |table: &AtomTable| {
         let named = p.specs.iter().filter_map(|(_, s)| s.atom.as_deref());
-        let mut ops = p.kernels.iter().flat_map(|k| p.walk_body(*k).stmts()).filter_map(|s| match s.kind {
-            StmtKind::Sync(sync) => Some(sync.op),
-            _ => None,
-        });
+        let mut ops =
+            p.kernels.iter().flat_map(|k| p.walk_body(*k).stmts()).filter_map(|s| match s.kind {
+                StmtKind::Sync(sync) => Some(sync.op),
+                _ => None,
+            });
         let any = |op| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
         named.into_iter().all(|name| table.get(name).is_some()) && ops.all(any)
     };
@@ -90,7 +93,8 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
     let n_blocks = size(&p.threads[exec.blocks].concat());
-    let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0) else {
+    let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0)
+    else {
         return refused(p, kernel, "the blocks of the grid are not known");
     };
     let mut pairs = Pairs::default();
@@ -101,7 +105,8 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         let first = match ways(&mut walker, &differences, n_blocks, cluster) {
             Some(first) => first,
             None => {
-                let what = "what its blocks do differs, and there are more of them than are followed";
+                let what =
+                    "what its blocks do differs, and there are more of them than are followed";
                 pairs.fault(0, None, what, "check a smaller grid of the same form", false);
                 vec![0]
             }
@@ -110,8 +115,7 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         let n_ways = if turn == 0 { first.len() } else { 1 };
         for block in first.into_iter().take(n_ways) {
             let n = cluster as usize;
-            let mut machine =
-                Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
+            let mut machine = Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
             let ended = machine.run(kernel);
             left = left.saturating_sub(machine.steps());
             pairs = std::mem::take(&mut machine.pairs);
@@ -180,7 +184,13 @@ fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut P
         pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
     }
     if !walker.too_large.is_empty() {
-        pairs.fault(0, None, "a tensor that it writes is larger than what is followed", help, false);
+        pairs.fault(
+            0,
+            None,
+            "a tensor that it writes is larger than what is followed",
+            help,
+            false,
+        );
     }
     for m in std::mem::take(&mut walker.meetings) {
         pairs.across(&m, plan.globals[m.buffer].id.0);

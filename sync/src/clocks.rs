@@ -148,7 +148,11 @@ impl Queue {
                 b.waited_at = site;
             }
         }
-        while self.batches.get(self.first_live).is_some_and(|b| b.done > 0 || b.lands.is_some() && b.group > 0) {
+        while self
+            .batches
+            .get(self.first_live)
+            .is_some_and(|b| b.done > 0 || b.lands.is_some() && b.group > 0)
+        {
             self.first_live += 1;
         }
     }
@@ -165,8 +169,9 @@ impl Queue {
     }
     /// What nobody has waited for, of which nobody else tells.
     pub(crate) fn left(&self, reading: bool) -> Option<u32> {
-        let under_way =
-            |b: &&Batch| b.lands.is_none() && if reading { b.done_reading == 0 } else { b.done == 0 };
+        let under_way = |b: &&Batch| {
+            b.lands.is_none() && if reading { b.done_reading == 0 } else { b.done == 0 }
+        };
         self.batches.iter().skip(self.first_live).filter(under_way).find_map(|b| b.site)
     }
 }
@@ -356,7 +361,13 @@ impl Clocks {
         message
     }
 
-    pub(crate) fn acquire(&mut self, class: usize, message: &Message, from: Option<Agent>, site: u32) {
+    pub(crate) fn acquire(
+        &mut self,
+        class: usize,
+        message: &Message,
+        from: Option<Agent>,
+        site: u32,
+    ) {
         let agent = self.classes[class].agent;
         self.classes[class].knows.join(message);
         if let Some(from) = from {
@@ -421,7 +432,14 @@ impl Clocks {
         self.classes[class].queue_mut(engine).commit();
     }
 
-    pub(crate) fn wait(&mut self, class: usize, engine: Engine, left: u32, reading: bool, site: u32) {
+    pub(crate) fn wait(
+        &mut self,
+        class: usize,
+        engine: Engine,
+        left: u32,
+        reading: bool,
+        site: u32,
+    ) {
         let c = &mut self.classes[class];
         let time = c.time;
         c.queue_mut(engine).wait(left, time, reading, site);
@@ -444,19 +462,20 @@ impl Clocks {
         // A fence or a release of the time itself is the event at `first`.
         let mut known: BTreeMap<Agent, (usize, Agent)> = BTreeMap::new();
         known.insert(from, (usize::MAX, from));
-        let found = self.events.iter().enumerate().skip(first).take(MAX_SEARCH).find_map(|(i, e)| {
-            let by = *e.from.iter().find(|a| known.contains_key(a))?;
-            if e.is_fence {
-                return None;
-            }
-            if e.to.contains(&to) {
-                return Some((i, by));
-            }
-            for t in &e.to {
-                known.entry(*t).or_insert((i, by));
-            }
-            None
-        });
+        let found =
+            self.events.iter().enumerate().skip(first).take(MAX_SEARCH).find_map(|(i, e)| {
+                let by = *e.from.iter().find(|a| known.contains_key(a))?;
+                if e.is_fence {
+                    return None;
+                }
+                if e.to.contains(&to) {
+                    return Some((i, by));
+                }
+                for t in &e.to {
+                    known.entry(*t).or_insert((i, by));
+                }
+                None
+            });
         let (mut at, mut by) = found?;
         let mut path = vec![at];
         while let Some((i, before)) = known.get(&by).copied().filter(|(i, _)| *i != usize::MAX) {

@@ -86,16 +86,32 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
         false => format!("line {from} and line {to}"),
     };
     match missing {
-        Missing::Order => format!("put `barrier(#{root})`, or one of fewer threads, between {between}"),
-        Missing::Fence => format!("put `fence.async` behind line {from}, before the barrier that follows it"),
+        Missing::Order => {
+            format!("put `barrier(#{root})`, or one of fewer threads, between {between}")
+        }
+        Missing::Fence => {
+            format!("put `fence.async` behind line {from}, before the barrier that follows it")
+        }
         Missing::RegisterFence => format!("put `wgmma.fence` before line {to}"),
-        Missing::Blocks => "let blocks access different elements, or accumulate: `Move.add`".to_owned(),
+        Missing::Blocks => {
+            "let blocks access different elements, or accumulate: `Move.add`".to_owned()
+        }
         Missing::Wait => match (a.agent, a.kind) {
-            (AgentKind::Copy, _) => format!("put `async.commit` behind line {from}, and `async.wait(0)` before line {to}"),
-            (AgentKind::Counted, _) => format!("put `mbarrier.wait` for the phase of its mbarrier before line {to}"),
-            (AgentKind::MatMul, _) => format!("put `wgmma.commit` behind line {from}, and `wgmma.wait(0)` before line {to}"),
-            (AgentKind::Bulk, AccessKind::Read) => format!("put `bulk.commit` behind line {from}, and `bulk.wait_read(0)` before line {to}"),
-            (AgentKind::Bulk, _) => format!("put `bulk.commit` behind line {from}, and `bulk.wait(0)` before line {to}"),
+            (AgentKind::Copy, _) => format!(
+                "put `async.commit` behind line {from}, and `async.wait(0)` before line {to}"
+            ),
+            (AgentKind::Counted, _) => {
+                format!("put `mbarrier.wait` for the phase of its mbarrier before line {to}")
+            }
+            (AgentKind::MatMul, _) => format!(
+                "put `wgmma.commit` behind line {from}, and `wgmma.wait(0)` before line {to}"
+            ),
+            (AgentKind::Bulk, AccessKind::Read) => format!(
+                "put `bulk.commit` behind line {from}, and `bulk.wait_read(0)` before line {to}"
+            ),
+            (AgentKind::Bulk, _) => {
+                format!("put `bulk.commit` behind line {from}, and `bulk.wait(0)` before line {to}")
+            }
             (AgentKind::Thread, _) => format!("put `barrier(#{root})` between {between}"),
         },
     }

@@ -135,10 +135,8 @@ impl<'p> Exprs<'p> {
         let made = match self.program.arena.node(id) {
             Node::Var(var) => Rc::new(self.variable(var, chain)),
             Node::Linear { terms, constant } => {
-                let parts: Vec<(i64, Rc<Ex>)> = terms
-                    .iter()
-                    .map(|(t, c)| (*c, self.ready_at(Dim::Expr(*t), chain)))
-                    .collect();
+                let parts: Vec<(i64, Rc<Ex>)> =
+                    terms.iter().map(|(t, c)| (*c, self.ready_at(Dim::Expr(*t), chain))).collect();
                 Rc::new(Ex {
                     thread: parts.iter().any(|(_, p)| p.thread),
                     block: parts.iter().any(|(_, p)| p.block),
@@ -232,9 +230,7 @@ impl<'p> Exprs<'p> {
     pub(crate) fn constant(&self, dim: Dim) -> Option<i64> {
         match dim {
             Dim::Const(v) => Some(v),
-            Dim::Expr(_) => {
-                self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok()
-            }
+            Dim::Expr(_) => self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok(),
         }
     }
 }

@@ -351,7 +351,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                         strand.status = Status::Meets;
                         return Ok(Step::Waits);
                     }
-                    let what = format!("{} threads of the block do not come to the barrier", absent.len());
+                    let what =
+                        format!("{} threads of the block do not come to the barrier", absent.len());
                     return self.stop(
                         site,
                         None,
@@ -474,8 +475,14 @@ impl<'p, 'a> Machine<'p, 'a> {
                     strand.status = Status::Meets;
                     return Ok(Step::Waits);
                 }
-                let what = format!("{} threads of its groups do not come to the spec", missing.len());
-                return self.stop(site, None, &what, "move it out of the condition, or run it on the threads that are there");
+                let what =
+                    format!("{} threads of its groups do not come to the spec", missing.len());
+                return self.stop(
+                    site,
+                    None,
+                    &what,
+                    "move it out of the condition, or run it on the threads that are there",
+                );
             }
             if leaf.matters {
                 self.leaf(strand, leaf, &groups, &active, site)?;
@@ -510,7 +517,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Atom { .. } => false,
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
         };
-        if let How::Atom { visibility: Visibility::AsyncGroup | Visibility::WgmmaGroup, .. } = leaf.how {
+        if let How::Atom { visibility: Visibility::AsyncGroup | Visibility::WgmmaGroup, .. } =
+            leaf.how
+        {
             let threads = self.threads_of(strand.rank, active);
             self.separate(&threads)?;
         }
@@ -539,7 +548,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.operand(strand, leaf, o, Does::Read, visibility, active, site)?;
         }
         if let Some(does) = sums {
-            let (sources, targets): (Vec<_>, Vec<_>) = leaf.operands.iter().partition(|o| !o.writes);
+            let (sources, targets): (Vec<_>, Vec<_>) =
+                leaf.operands.iter().partition(|o| !o.writes);
             for o in sources {
                 self.operand(strand, leaf, o, Does::Read, visibility, active, site)?;
             }
@@ -673,7 +683,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         match space {
             Space::Shared(b) => {
                 let Some(cells) = self.plan.shared_cells(b, place) else {
-                    return self.stop(record.site, None, "an access leaves its buffer", "run `carbyne simulate`, which says which element");
+                    return self.stop(
+                        record.site,
+                        None,
+                        "an access leaves its buffer",
+                        "run `carbyne simulate`, which says which element",
+                    );
                 };
                 for i in cells {
                     let Some(cell) = self.cells.get_mut(rank).and_then(|c| c.get_mut(i)) else {
@@ -779,7 +794,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             let open = class.queue(Engine::MatMuls).open();
             let fence = self.fences[warp];
             if is_async && fence == 0 {
-                self.pairs.fault(site, None, "no `wgmma.fence` stands before the asynchronous MatMul", "write `wgmma.fence` before it", true);
+                self.pairs.fault(
+                    site,
+                    None,
+                    "no `wgmma.fence` stands before the asynchronous MatMul",
+                    "write `wgmma.fence` before it",
+                    true,
+                );
                 return Err(Stop::Fault);
             }
             for at in all {
@@ -791,17 +812,23 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let written = (writing > 0).then(|| waited(writing - 1));
                 let read = (cell.reading.0 > 0).then(|| waited(cell.reading.0 - 1));
                 let pair = |pairs: &mut Pairs, first: (u32, Does), wait: Option<u32>| {
-                    pairs.own(first, (site, does), view.buffer.0, who.thread, AgentKind::MatMul, AgentKind::Thread, wait.map_or(Err(Missing::Wait), Ok), &self.at);
+                    pairs.own(
+                        first,
+                        (site, does),
+                        view.buffer.0,
+                        who.thread,
+                        AgentKind::MatMul,
+                        AgentKind::Thread,
+                        wait.ok_or(Missing::Wait),
+                        &self.at,
+                    );
                 };
                 if !is_async {
-                    match written {
-                        Some(wait) => {
-                            pair(&mut self.pairs, (write_site, Does::Write), wait);
-                            if wait.is_some() {
-                                cell.writing.0 = 0;
-                            }
+                    if let Some(wait) = written {
+                        pair(&mut self.pairs, (write_site, Does::Write), wait);
+                        if wait.is_some() {
+                            cell.writing.0 = 0;
                         }
-                        None => {}
                     }
                     if let (Some(wait), Does::Write) = (read, does) {
                         let site = cell.reading.1;
@@ -825,7 +852,16 @@ impl<'p, 'a> Machine<'p, 'a> {
                         false => Err(Missing::RegisterFence),
                     };
                     let first = (cell.last_site, Does::Write);
-                    self.pairs.own(first, (site, does), view.buffer.0, who.thread, AgentKind::Thread, AgentKind::MatMul, ordered, &self.at);
+                    self.pairs.own(
+                        first,
+                        (site, does),
+                        view.buffer.0,
+                        who.thread,
+                        AgentKind::Thread,
+                        AgentKind::MatMul,
+                        ordered,
+                        &self.at,
+                    );
                 }
                 match does {
                     Does::Read => cell.reading = (open + 1, site),
@@ -840,7 +876,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         let rank = self.exprs.at(dim, env, t).and_then(|r| usize::try_from(r).ok());
         match rank.filter(|r| *r < self.n_blocks) {
             Some(rank) => Ok(rank),
-            None => self.stop(site, None, "it names a block that is none of the cluster", "ranks count the blocks of a cluster from 0"),
+            None => self.stop(
+                site,
+                None,
+                "it names a block that is none of the cluster",
+                "ranks count the blocks of a cluster from 0",
+            ),
         }
     }
 
@@ -871,7 +912,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                 Some(dim) => {
                     let mask = self.exprs.at(dim, &strand.env, t).unwrap_or(0);
                     if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
-                        return self.stop(site, None, "it goes to blocks that are none of the cluster", "name blocks of the cluster, one bit each");
+                        return self.stop(
+                            site,
+                            None,
+                            "it goes to blocks that are none of the cluster",
+                            "name blocks of the cluster, one bit each",
+                        );
                     }
                     (0..self.n_blocks).filter(|r| mask >> r & 1 == 1).collect()
                 }
@@ -981,15 +1027,17 @@ impl<'p, 'a> Machine<'p, 'a> {
             Some(b) => {
                 let at: Option<Vec<i64>> =
                     b.at.iter().map(|d| self.exprs.at(*d, &strand.env, t)).collect();
-                let Some(at) = at else { return self.lost(site, "the place of a box is not known") };
+                let Some(at) = at else {
+                    return self.lost(site, "the place of a box is not known");
+                };
                 let view = if b.of_source { bulk.source } else { bulk.target };
                 Some((at, &b.extents, &self.plan.views[view].modes))
             }
         };
         Ok(move |e: u32| {
-            place.as_ref().is_none_or(|(at, extents, modes)| {
-                is_inside(i64::from(e), modes, at, extents)
-            })
+            place
+                .as_ref()
+                .is_none_or(|(at, extents, modes)| is_inside(i64::from(e), modes, at, extents))
         })
     }
 
@@ -1038,15 +1086,17 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         strand.status = Status::Barrier(named);
         let same = |s: &Strand<'_>| s.rank == strand.rank && s.status == Status::Barrier(named);
-        let arrived = self.strands.iter().filter(|s| same(s)).fold(strand.mask(), |all, s| all.or(&s.mask()));
+        let arrived =
+            self.strands.iter().filter(|s| same(s)).fold(strand.mask(), |all, s| all.or(&s.mask()));
         if !arrived.contains(&named) {
             return Ok(Step::Waits);
         }
         self.barrier(strand.rank, &named, site);
         let rank = strand.rank;
-        let (mut done, rest): (Vec<Strand<'p>>, Vec<Strand<'p>>) = std::mem::take(&mut self.strands)
-            .into_iter()
-            .partition(|s| s.rank == rank && s.status == Status::Barrier(named));
+        let (mut done, rest): (Vec<Strand<'p>>, Vec<Strand<'p>>) =
+            std::mem::take(&mut self.strands)
+                .into_iter()
+                .partition(|s| s.rank == rank && s.status == Status::Barrier(named));
         self.strands = rest;
         for s in &mut done {
             s.status = Status::Ready;
@@ -1071,7 +1121,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         let (place, who) = self.mbarrier_place(rank, view, element, env, t, site)?;
         let found = self.mbarrier_at.get(&(rank, place.1)).copied();
         let Some(found) = found else {
-            return self.stop(site, None, "an mbarrier is used before its `mbarrier.init`", "initialize it, then put a `barrier` before its first use");
+            return self.stop(
+                site,
+                None,
+                "an mbarrier is used before its `mbarrier.init`",
+                "initialize it, then put a `barrier` before its first use",
+            );
         };
         // It must come after the init.
         let v = &self.plan.views[view];
@@ -1090,7 +1145,14 @@ impl<'p, 'a> Machine<'p, 'a> {
             && let Some(write) = self.cells[rank][i].write
         {
             let relation = write.relation(&self.clocks, &who);
-            self.pairs.meet(&self.clocks, (write, Does::Write), (record, Does::Read), &who, relation, &self.at);
+            self.pairs.meet(
+                &self.clocks,
+                (write, Does::Write),
+                (record, Does::Read),
+                &who,
+                relation,
+                &self.at,
+            );
         }
         Ok(found)
     }
@@ -1165,8 +1227,17 @@ impl<'p, 'a> Machine<'p, 'a> {
                 strand.status = Status::Meets;
                 return Ok(Step::Waits);
             }
-            let what = format!("{} threads that execute `{}` together with others are absent", absent.len(), sync.op);
-            return self.stop(site, None, &what, "move it out of the condition, so that whole warps come to it");
+            let what = format!(
+                "{} threads that execute `{}` together with others are absent",
+                absent.len(),
+                sync.op
+            );
+            return self.stop(
+                site,
+                None,
+                &what,
+                "move it out of the condition, so that whole warps come to it",
+            );
         }
         let waiting = self.waiting(strand, sync, &mask, site)?;
         if waiting.is_empty() {
@@ -1222,7 +1293,13 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// The mbarriers that a thread names.
-    fn named(&mut self, strand: &Strand<'p>, tensor: TensorId, t: usize, site: u32) -> Goes<Vec<usize>> {
+    fn named(
+        &mut self,
+        strand: &Strand<'p>,
+        tensor: TensorId,
+        t: usize,
+        site: u32,
+    ) -> Goes<Vec<usize>> {
         let view = match self.plan.view(tensor) {
             Ok(view) => view,
             Err(why) => return self.lost(site, &why),
@@ -1311,7 +1388,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                     match self.cluster.arrive(*t, all) {
                         Ok(complete) => self.wake |= complete,
                         Err(()) => {
-                            return self.stop(site, None, "a thread arrives twice at the barrier of the cluster", "write `cluster.wait` between the arrivals");
+                            return self.stop(
+                                site,
+                                None,
+                                "a thread arrives twice at the barrier of the cluster",
+                                "write `cluster.wait` between the arrivals",
+                            );
                         }
                     }
                 }
@@ -1360,7 +1442,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         for e in 0..self.plan.views[view].places.len() {
             let (place, who) = self.mbarrier_place(strand.rank, view, e, &strand.env, t, site)?;
             if self.mbarrier_at.contains_key(&(strand.rank, place.1)) {
-                return self.stop(site, None, "an mbarrier is initialized twice", "let one thread initialize it, once");
+                return self.stop(
+                    site,
+                    None,
+                    "an mbarrier is initialized twice",
+                    "let one thread initialize it, once",
+                );
             }
             if self.mbarriers.len() >= MAX_MBARRIERS {
                 return Err(Stop::Limit(format!("it has more than {MAX_MBARRIERS} mbarriers")));
@@ -1419,7 +1506,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let each = if sync.op == SyncOp::MbarrierArrive { number } else { 1 };
                 let n = each.saturating_mul(members.len() as i64);
                 if n > b.pending || each < 1 {
-                    return self.stop(site, None, "an mbarrier gets more arrivals than its phase takes", "compare the count of `mbarrier.init` with the threads that arrive");
+                    return self.stop(
+                        site,
+                        None,
+                        "an mbarrier gets more arrivals than its phase takes",
+                        "compare the count of `mbarrier.init` with the threads that arrive",
+                    );
                 }
                 if later {
                     self.clocks.land(class, agent, phase + 1);
@@ -1470,10 +1562,18 @@ impl<'p, 'a> Machine<'p, 'a> {
                 left.push((site, "the block may end while an asynchronous copy to its shared memory is under way", "write `async.commit` and `async.wait(0)` before the end"));
             }
             if let Some(site) = class.queue(Engine::Bulk).left(true) {
-                left.push((site, "the block may end while an asynchronous copy still reads its shared memory", "write `bulk.commit` and `bulk.wait_read(0)` before the end"));
+                left.push((
+                    site,
+                    "the block may end while an asynchronous copy still reads its shared memory",
+                    "write `bulk.commit` and `bulk.wait_read(0)` before the end",
+                ));
             }
             if let Some(site) = class.queue(Engine::MatMuls).left(false) {
-                left.push((site, "the block may end while an asynchronous MatMul still reads its shared memory", "write `wgmma.commit` and `wgmma.wait(0)` before the end"));
+                left.push((
+                    site,
+                    "the block may end while an asynchronous MatMul still reads its shared memory",
+                    "write `wgmma.commit` and `wgmma.wait(0)` before the end",
+                ));
             }
         }
         for m in &self.mbarriers {
@@ -1500,7 +1600,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         early.dedup();
         for site in early {
-            self.fault(site, None, "a block may end while another still accesses its shared memory", "write `cluster.arrive` and `cluster.wait` before the end", true);
+            self.fault(
+                site,
+                None,
+                "a block may end while another still accesses its shared memory",
+                "write `cluster.arrive` and `cluster.wait` before the end",
+                true,
+            );
         }
         Ok(())
     }

@@ -132,7 +132,9 @@ impl Pairs {
         };
         if inexact {
             if known.undecided.is_none() {
-                known.undecided = Some("it is not said which thread of a group accesses what: the spec names no atom");
+                known.undecided = Some(
+                    "it is not said which thread of a group accesses what: the spec names no atom",
+                );
                 (known.threads, known.at) = (threads, at.to_owned());
             }
         } else if known.missing.is_none() {
@@ -154,8 +156,7 @@ impl Pairs {
         by: Result<u32, Missing>,
         at: &str,
     ) {
-        let key =
-            (first.0, first.1, first_agent, second.0, second.1, second_agent, buffer, buffer);
+        let key = (first.0, first.1, first_agent, second.0, second.1, second_agent, buffer, buffer);
         let Some(known) = self.entry(key, (thread, thread)) else { return };
         known.times += 1;
         match by {
@@ -189,8 +190,9 @@ impl Pairs {
         let Some(known) = self.entry(key, threads) else { return };
         known.times += 1;
         if known.undecided.is_none() && known.missing.is_none() {
-            known.undecided =
-                Some("threads of one warp write one element at once, which is right where they write the same value");
+            known.undecided = Some(
+                "threads of one warp write one element at once, which is right where they write the same value",
+            );
             (known.threads, known.at) = (threads, at.to_owned());
         }
     }

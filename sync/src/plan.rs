@@ -112,7 +112,12 @@ pub(crate) struct Bulk {
 pub(crate) enum How {
     Bulk(Bulk),
     /// By groups of an atom's size, which fill windows of whole warps.
-    Atom { window: usize, groups: Vec<Vec<u16>>, size: usize, visibility: Visibility },
+    Atom {
+        window: usize,
+        groups: Vec<Vec<u16>>,
+        size: usize,
+        visibility: Visibility,
+    },
     /// As it means: of a group of several threads it is not said who accesses what.
     Meaning,
 }
@@ -162,7 +167,7 @@ pub(crate) struct Plan {
     spaces: HashMap<BufferId, Space>,
     pub(crate) views: Vec<View>,
     view_of: HashMap<TensorId, Result<usize, String>>,
-    pub(crate) leaves: HashMap<SpecId, LeafPlan>,
+    pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     pub(crate) lost: Vec<Lost>,
     pub(crate) has_matmuls: bool,
 }
@@ -188,7 +193,11 @@ impl Plan {
     ///
     /// # Errors
     /// Why it cannot be followed.
-    pub(crate) fn new(exprs: &Exprs<'_>, kernel: SpecId, atoms: &AtomTable) -> Result<Plan, Refusal> {
+    pub(crate) fn new(
+        exprs: &Exprs<'_>,
+        kernel: SpecId,
+        atoms: &AtomTable,
+    ) -> Result<Plan, Refusal> {
         let p = exprs.program;
         let mut plan = Plan::default();
         let buffers = smem::buffers(p, kernel);
@@ -200,8 +209,7 @@ impl Plan {
             spec: Some(kernel),
             what: "the kernel".to_owned(),
         });
-        plan.place_shared(exprs, &buffers, atoms)
-            .map_err(|why| Refusal { why })?;
+        plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
         plan.find_written(exprs, kernel, atoms);
         for stmt in p.walk_body(kernel).stmts() {
             let site = plan.sites.len() as u32;
@@ -247,7 +255,12 @@ impl Plan {
             let buffer = p.tensors[t].buffer;
             let space = self.spaces.get(&buffer).copied().unwrap_or(Space::Free);
             if !matches!(space, Space::Free) {
-                self.lost.push(Lost { site, buffer: Some(buffer), does_write, why: why.to_owned() });
+                self.lost.push(Lost {
+                    site,
+                    buffer: Some(buffer),
+                    does_write,
+                    why: why.to_owned(),
+                });
             }
         }
     }
@@ -281,7 +294,12 @@ impl Plan {
             let end = (end + MAX_GRANULE - 1) / MAX_GRANULE * MAX_GRANULE;
             match self.components.last_mut() {
                 Some(last) if start < last.end => last.end = last.end.max(end),
-                _ => self.components.push(Component { start, end, granule: MAX_GRANULE, first_cell: 0 }),
+                _ => self.components.push(Component {
+                    start,
+                    end,
+                    granule: MAX_GRANULE,
+                    first_cell: 0,
+                }),
             }
             self.shared[i].component = self.components.len() - 1;
         }
@@ -372,7 +390,12 @@ impl Plan {
         Ok(view)
     }
 
-    fn leaf(&mut self, exprs: &Exprs<'_>, id: SpecId, atoms: &AtomTable) -> Result<LeafPlan, String> {
+    fn leaf(
+        &mut self,
+        exprs: &Exprs<'_>,
+        id: SpecId,
+        atoms: &AtomTable,
+    ) -> Result<LeafPlan, String> {
         let p = exprs.program;
         let spec = &p.specs[id];
         let inputs: Vec<Option<TensorId>> = spec
@@ -397,7 +420,8 @@ impl Plan {
                 operands.push(self.whole(exprs, *t, reads, true)?);
             }
             let tied = p.specs[id].bar.is_some();
-            let has_map = inputs.iter().flatten().chain(&spec.outputs).any(|t| p.tensors[*t].map.is_some());
+            let has_map =
+                inputs.iter().flatten().chain(&spec.outputs).any(|t| p.tensors[*t].map.is_some());
             if tied || has_map {
                 return Err("it names no atom".to_owned());
             }
@@ -415,7 +439,8 @@ impl Plan {
         if matches!(atom.visibility, Visibility::Mbarrier | Visibility::BulkGroup) {
             return self.bulk(exprs, id, atom, accumulates);
         }
-        let read: Vec<_> = atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
+        let read: Vec<_> =
+            atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
         let written: Vec<_> = atom.writes().collect();
         if read.len() != inputs.len() || written.len() != spec.outputs.len() {
             return Err(format!("`{name}` has other operands"));
@@ -430,7 +455,8 @@ impl Plan {
             operands.push(self.bind(exprs, operand, *t, lanes.len(), (true, false))?);
         }
         for (operand, t) in written.iter().zip(&spec.outputs) {
-            let reads = operand.access == OperandAccess::ReadWrite && spec.kind != SpecKind::MatMulSet;
+            let reads =
+                operand.access == OperandAccess::ReadWrite && spec.kind != SpecKind::MatMulSet;
             operands.push(self.bind(exprs, operand, *t, lanes.len(), (reads, true))?);
         }
         let shape = match atom.op {
@@ -530,7 +556,8 @@ impl Plan {
                     at.reverse();
                     extents.reverse();
                 }
-                let extents: Option<Vec<i64>> = extents.iter().map(|d| exprs.constant(*d)).collect();
+                let extents: Option<Vec<i64>> =
+                    extents.iter().map(|d| exprs.constant(*d)).collect();
                 let extents = extents.ok_or("the extents of its map are not known")?;
                 let of_source = p.tensors[copy.source].map.is_some();
                 Some(BoxPlace { of_source, at, extents })
@@ -598,7 +625,7 @@ impl Plan {
                 aligned && kept && lists.iter().all(|l| covers(&view.places, *l, units))
             };
             let mut g = granule;
-            let least = (view.bits / 8).max(1).min(MAX_GRANULE);
+            let least = (view.bits / 8).clamp(1, MAX_GRANULE);
             if is_mbarrier(exprs.program, view.buffer) {
                 g = g.min(8);
             }
@@ -643,9 +670,9 @@ impl Plan {
                 let Some(all) = &mut o.of_thread else { continue };
                 let view = &views[o.view];
                 let units = match view.space {
-                    Space::Shared(b) => (self.components[self.shared[b].component].granule * 8
-                        / view.bits)
-                        .max(1),
+                    Space::Shared(b) => {
+                        (self.components[self.shared[b].component].granule * 8 / view.bits).max(1)
+                    }
                     Space::Global(g) => self.globals[g].granule,
                     _ => 1,
                 };
@@ -661,7 +688,11 @@ impl Plan {
 
     /// The granules of an element of a buffer in shared memory, those of one block.
     #[inline]
-    pub(crate) fn shared_cells(&self, buffer: usize, at: i64) -> Option<std::ops::RangeInclusive<usize>> {
+    pub(crate) fn shared_cells(
+        &self,
+        buffer: usize,
+        at: i64,
+    ) -> Option<std::ops::RangeInclusive<usize>> {
         let b = &self.shared[buffer];
         let bit = at.checked_mul(b.bits)?;
         let mut byte = bit.div_euclid(8);

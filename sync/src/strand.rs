@@ -21,8 +21,16 @@ pub(crate) enum Kind<'p> {
     Root,
     Body,
     /// One side of a condition; the other one, if some lanes take that, comes later.
-    Branch { second: bool, otherwise: Option<(&'p [Stmt], Mask)> },
-    Loop { trip: u64, var: VarId, end: Value, step: i64 },
+    Branch {
+        second: bool,
+        otherwise: Option<(&'p [Stmt], Mask)>,
+    },
+    Loop {
+        trip: u64,
+        var: VarId,
+        end: Value,
+        step: i64,
+    },
 }
 
 /// Why threads do not go on.

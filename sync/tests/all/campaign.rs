@@ -147,7 +147,10 @@ pub(crate) fn refuted(p: &Program, table: &AtomTable, schedules: u64) -> Option<
         };
         match simulate(p, table, &options) {
             Err(e) if is_about_order(e.code) => {
-                return Some((seed, format!("{} {e}: {} {:?}", e.code.as_str(), e.label, e.related)));
+                return Some((
+                    seed,
+                    format!("{} {e}: {} {:?}", e.code.as_str(), e.label, e.related),
+                ));
             }
             // Not about the order, and the same under all.
             Err(_) if seed == 0 => return None,
@@ -175,7 +178,8 @@ fn judge(case: &Case, module: &Module, schedules: u64) -> (Outcome, String) {
     let Ok(module) = text::parse(&src) else { return (Outcome::NoProgram, String::new()) };
     let Some(p) = program(&module, &src) else { return (Outcome::NoProgram, String::new()) };
     let reports = reports(&p, case.arch);
-    let refused = |r: &carbyne_sync::Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
+    let refused =
+        |r: &carbyne_sync::Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
     if reports.iter().any(refused) {
         return (Outcome::Refused, String::new());
     }
@@ -191,28 +195,37 @@ fn judge(case: &Case, module: &Module, schedules: u64) -> (Outcome, String) {
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn what_the_simulator_refutes_is_not_proved() {
+    // All of them take an hour.
     let all = std::env::var_os("CARBYNE_ALL").is_some();
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let schedules = if all { 100 } else { 6 };
-    let (mut sum, mut wrong) = (BTreeMap::new(), vec![]);
-    for case in cases().iter().filter(|c| c.name.contains(&only)) {
+    let schedules = if all { 100 } else { 4 };
+    let (mut sum, mut wrong, mut drawn) = (BTreeMap::new(), vec![], 0usize);
+    for case in cases() {
         let module = text::parse(&case.text).unwrap();
-        let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
         for number in 0..count(&module) {
             for change in CHANGES {
                 let Some((mutant, what)) = changed(&module, number, change) else { continue };
+                drawn += 1;
+                let pipeline = case.name.contains("mutants");
+                let every = if all {
+                    1
+                } else if pipeline {
+                    3
+                } else {
+                    23
+                };
+                if drawn % every != 0 || !all && case.name.starts_with("..") {
+                    continue;
+                }
                 let (outcome, why) = judge(case, &mutant, schedules);
-                *counts.entry(outcome).or_default() += 1;
                 *sum.entry(outcome).or_insert(0usize) += 1;
                 if outcome == Outcome::Wrong {
-                    wrong.push(format!("{} {}: {change:?} of {number} {what}: {why}", case.name, case.arch));
-                }
-                if outcome == Outcome::Proved && std::env::var_os("SHOW").is_some() {
-                    println!("   proved: {} {change:?} of {number} {what}", case.name);
+                    wrong.push(format!(
+                        "{} {}: {change:?} of {number} {what}: {why}",
+                        case.name, case.arch
+                    ));
                 }
             }
         }
-        println!("{} {}: {counts:?}", case.name, case.arch);
     }
     println!("{sum:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -42,8 +42,19 @@ pub(crate) fn complaints(program: &Program, report: &Report) -> Vec<String> {
         let name = |b| &program.buffers[b].name;
         let both = format!(
             "line {} {} {:?} {:?} of %{} by {}, line {} {} {:?} {:?} of %{} by {} ({})",
-            a.place.line, a.place.what, a.agent, a.kind, name(a.buffer), a.thread,
-            b.place.line, b.place.what, b.agent, b.kind, name(b.buffer), b.thread, pair.at,
+            a.place.line,
+            a.place.what,
+            a.agent,
+            a.kind,
+            name(a.buffer),
+            a.thread,
+            b.place.line,
+            b.place.what,
+            b.agent,
+            b.kind,
+            name(b.buffer),
+            b.thread,
+            pair.at,
         );
         match &pair.verdict {
             Verdict::Ordered(_) => {}
