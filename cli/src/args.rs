@@ -58,9 +58,12 @@ pub(crate) enum Command {
 pub(crate) struct Check {
     /// The program.
     pub(crate) file: PathBuf,
-    /// The architecture whose instructions the program names; without it, that of any is taken.
+    /// The architecture whose atoms it names; without, any that has all of them.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
+    /// List the pairs of accesses, and what orders each.
+    #[arg(long)]
+    pub(crate) pairs: bool,
 }
 
 #[derive(Debug, Group)]

@@ -87,9 +87,7 @@ fn main() -> ExitCode {
         Ok(Command::Setup) => setup::setup(),
         Ok(Command::Tidy) => tidy::tidy(),
         Ok(Command::Bless { path }) => bless(path.as_deref()),
-        Ok(Command::Docs) => cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
-            .env("BLESS", "1")
-            .done("the pages are fresh"),
+        Ok(Command::Docs) => docs(),
         Ok(Command::Fuzz { target, seconds }) => fuzz::fuzz(&target, seconds),
         Err(e) => {
             process::say(&format!("{e}\n\n{}", HELP.trim_end()));
@@ -129,6 +127,16 @@ fn demo() -> Step {
 }
 
 /// Lets the golden tests write what they compare with otherwise.
+/// Pages and tables that are generated: each by the test that says whether it is fresh.
+fn docs() -> Step {
+    cargo(&["test", "--package", "carbyne-sync", "--test", "all", "corpus::"])
+        .env("BLESS", "1")
+        .done("")?;
+    cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
+        .env("BLESS", "1")
+        .done("the pages are fresh")
+}
+
 fn bless(path: Option<&str>) -> Step {
     let line = "expected outputs are written; look at `git diff` before you commit";
     // Only the files that the command line's tests compare with can be told apart by path.
@@ -139,7 +147,7 @@ fn bless(path: Option<&str>) -> Step {
             .done(line);
     };
     match path.split('/').next() {
-        Some(folder @ ("atoms" | "codegen" | "decompose" | "ir" | "simulate")) => {
+        Some(folder @ ("atoms" | "codegen" | "decompose" | "ir" | "simulate" | "sync")) => {
             let package = format!("carbyne-{folder}");
             cargo(&["test", "--package", &package])
                 .env("BLESS", "1")

@@ -1,13 +1,114 @@
 //! `carbyne check`: errors, or silence.
 
-use crate::args::Check;
+use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome};
-use crate::{Io, input, pipeline};
+use crate::{Io, input, output, pipeline};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
+use carbyne_ir::program::{Program, SpecId};
+use carbyne_sync::{Access, Limits, Report, Verdict};
+use serde_json::{Value, json};
 
-pub(super) fn run(args: &Check, io: &mut Io<'_>) -> Outcome {
+pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    let table = args.arch.as_deref().map(pipeline::table).transpose()?;
     let source = input::read(&args.file, io)?;
     let (_, program) = pipeline::verified(&source)?;
-    let table = args.arch.as_deref().map(pipeline::table).transpose()?;
     let errors = carbyne_decompose::check_named(&program, table.as_ref());
+    if !errors.is_empty() {
+        return Err(Failure::program(&source, errors));
+    }
+    let table = table.or_else(|| carbyne_sync::arch_of(&program).map(AtomTable::new));
+    let Some(table) = table else { return Ok(()) };
+    let (mut said, mut text) = (vec![], String::new());
+    for kernel in &program.kernels {
+        // Of what is not atomic the synchronization is not planned yet.
+        if !carbyne_sync::is_atomic(&program, *kernel) {
+            continue;
+        }
+        let report = carbyne_sync::check(&program, *kernel, &table, &Limits::default());
+        said.extend(report.diagnostics(&program, *kernel));
+        if args.pairs {
+            text.push_str(&match format {
+                MessageFormat::Human => listing(&program, *kernel, &report),
+                MessageFormat::Json => format!("{}\n", object(&program, *kernel, &report)),
+            });
+        }
+    }
+    output::write(None, text.as_bytes(), io)?;
+    let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
+        said.into_iter().partition(|d| d.severity == Severity::Error);
+    output::warn(&source, &warnings, format, io);
+    let errors: Diagnostics = errors.into_iter().map(|d| program.noted(d)).collect();
     if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
+}
+
+fn name(p: &Program, kernel: SpecId) -> &str {
+    p.specs[kernel].name.as_deref().unwrap_or("kernel")
+}
+
+/// One line a pair.
+fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
+    let [ordered, unordered, undecided] = report.counts();
+    let mut out = format!(
+        "{}: {ordered} pairs ordered, {unordered} not, {undecided} undecided\n",
+        name(p, kernel)
+    );
+    let access = |a: &Access| {
+        format!("line {} {} %{}", a.place.line, a.kind.verb(), p.buffers[a.buffer].name)
+    };
+    for pair in &report.pairs {
+        let verdict = match &pair.verdict {
+            Verdict::Ordered(ways) => ways
+                .iter()
+                .map(|way| match way.as_slice() {
+                    [] => "in order".to_owned(),
+                    way => {
+                        let steps = way.iter().map(|s| format!("{} (line {})", s.what, s.line));
+                        steps.collect::<Vec<_>>().join(", ")
+                    }
+                })
+                .collect::<Vec<_>>()
+                .join("; or "),
+            Verdict::Unordered(_) => "NOT ORDERED".to_owned(),
+            Verdict::Undecided(why) => format!("undecided: {why}"),
+        };
+        out.push_str(&format!("  {}, {}: {verdict}\n", access(&pair.first), access(&pair.second)));
+    }
+    out
+}
+
+/// The pairs for tools.
+fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
+    let access = |a: &Access| {
+        json!({
+            "line": a.place.line,
+            "tensor": p.buffers[a.buffer].name,
+            "does": a.kind.verb(),
+            "agent": format!("{:?}", a.agent).to_lowercase(),
+            "thread": a.thread,
+        })
+    };
+    let one = |pair: &carbyne_sync::Pair| {
+        let (verdict, by, why) = match &pair.verdict {
+            Verdict::Ordered(ways) => ("ordered", ways.clone(), None),
+            Verdict::Unordered(missing) => {
+                ("unordered", vec![], Some(format!("{missing:?}").to_lowercase()))
+            }
+            Verdict::Undecided(why) => ("undecided", vec![], Some(why.clone())),
+        };
+        let by: Vec<Vec<Value>> = by
+            .iter()
+            .map(|way| way.iter().map(|s| json!({ "line": s.line, "what": s.what })).collect())
+            .collect();
+        json!({
+            "first": access(&pair.first),
+            "second": access(&pair.second),
+            "verdict": verdict,
+            "by": by,
+            "why": why,
+            "times": pair.times,
+        })
+    };
+    let pairs: Vec<Value> = report.pairs.iter().map(one).collect();
+    json!({ "kind": "pairs", "kernel": name(p, kernel), "pairs": pairs })
 }

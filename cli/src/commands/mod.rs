@@ -22,7 +22,7 @@ use crate::failure::Outcome;
 /// Runs the command that was asked for.
 pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
     match &args.command {
-        Command::Check(a) => check::run(a, io),
+        Command::Check(a) => check::run(a, args.message_format, io),
         Command::Fmt(a) => fmt::run(a, io),
         Command::Decompose(a) => decompose::run(a, args.message_format, io),
         Command::Compile(a) => compile::run(a, args.message_format, io),

@@ -22,7 +22,7 @@ fn pages_are_fresh() {
 }
 
 /// Families in order of appearance in [`Code::ALL`], with their headings.
-const FAMILIES: [(&str, &str); 11] = [
+const FAMILIES: [(&str, &str); 12] = [
     ("P", "Parsing"),
     ("X", "Limits"),
     ("V", "Verifying"),
@@ -31,6 +31,7 @@ const FAMILIES: [(&str, &str); 11] = [
     ("D", "Decomposing"),
     ("C", "Code generation"),
     ("S", "Simulating"),
+    ("T", "Proving the order of accesses"),
     ("G", "Drawing"),
     ("R", "Running"),
     ("I", "Carbyne itself"),

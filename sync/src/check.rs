@@ -1,0 +1,264 @@
+//! From a kernel to its report.
+
+use crate::blocks::{Differences, Walker};
+use crate::expr::Exprs;
+use crate::machine::{Machine, Stop};
+use crate::memory::Does;
+use crate::pairs::{Found, Pairs};
+use crate::plan::{Plan, Refusal};
+use crate::report::{Access, AccessKind, Fault, Pair, Place, Report, Unfollowed, Verdict};
+use carbyne_atoms::{Arch, AtomOp, AtomTable};
+use carbyne_ir::expr::VarId;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
+use std::collections::{HashMap, HashSet};
+
+/// How much is looked at before the answer is that it cannot be decided.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Accesses to granules of memory, all threads together, some ten nanoseconds each.
+    pub accesses: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { accesses: 1 << 27 }
+    }
+}
+
+/// Blocks of a grid that are told apart.
+const MAX_BLOCKS: i64 = 1 << 23;
+
+/// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute together names its
+/// atom. What does not is to be decomposed, and its synchronization is not planned yet.
+pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
+    let open = p.walk_body(kernel).stmts().any(|s| match s.kind {
+        StmtKind::Allocate(t) => p.buffer_of(t).open,
+        StmtKind::For { stages, .. } => stages > 1,
+        _ => false,
+    });
+    let named = |id: SpecId| {
+        let spec = &p.specs[id];
+        let alone = spec.exec.is_some_and(|e| {
+            let threads = &p.threads[e.threads];
+            threads.each.is_some()
+                || threads.levels.last().is_none_or(|l| l.to_fixed().is_some_and(|l| l.size() == 1))
+        });
+        let has_map = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let mut mapped = has_map.map(|t| p.tensors[t].map.is_some());
+        spec.body.is_some()
+            || spec.atom.is_some()
+            || alone && !mapped.any(|m| m) && spec.bar.is_none()
+    };
+    p.specs[kernel].exec.is_some()
+        && p.specs[kernel].body.is_some()
+        && !open
+        && p.walk_body(kernel).specs().all(named)
+}
+
+/// An architecture that has all atoms that a program names, and its synchronization; the oldest one.
+pub fn arch_of(p: &Program) -> Option<Arch> {
+    let has = |table: &AtomTable| {
+        let named = p.specs.iter().filter_map(|(_, s)| s.atom.as_deref());
+        let mut ops =
+            p.kernels.iter().flat_map(|k| p.walk_body(*k).stmts()).filter_map(|s| match s.kind {
+                StmtKind::Sync(sync) => Some(sync.op),
+                _ => None,
+            });
+        let any = |op| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
+        named.into_iter().all(|name| table.get(name).is_some()) && ops.all(any)
+    };
+    Arch::ALL.iter().copied().find(|arch| has(&AtomTable::new(*arch)))
+}
+
+/// What is known of the order of a kernel's accesses.
+pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
+    let spec = &p.specs[kernel];
+    let (Some(exec), Some(_)) = (spec.exec, &spec.body) else { return Report::default() };
+    let symbols: HashMap<VarId, i64> = HashMap::new();
+    let size = |layout: &carbyne_ir::layout::Layout<carbyne_ir::expr::Dim>| {
+        layout.eval(&p.arena, &|v| symbols.get(&v).copied()).ok().map(|l| l.size())
+    };
+    let n_threads = size(&p.threads[exec.threads].concat());
+    let Some(n_threads) = n_threads.filter(|n| (1..=MAX_BLOCK_THREADS).contains(n)) else {
+        return refused(p, kernel, "the threads of a block are not known");
+    };
+    let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n));
+    let Some(cluster) = cluster else {
+        return refused(p, kernel, "the size of a cluster is not known");
+    };
+    let exprs = Exprs::new(p, symbols.clone(), n_threads as usize);
+    let plan = match Plan::new(&exprs, kernel, atoms) {
+        Ok(plan) => plan,
+        Err(Refusal { why }) => return refused(p, kernel, &why),
+    };
+    let n_blocks = size(&p.threads[exec.blocks].concat());
+    let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0)
+    else {
+        return refused(p, kernel, "the blocks of the grid are not known");
+    };
+    let mut pairs = Pairs::default();
+    let differences = Differences::new(&exprs, &plan, kernel);
+    let mut left = limits.accesses;
+    for (turn, elected) in elected(p, kernel).into_iter().enumerate() {
+        let mut walker = Walker::new(&exprs, &plan, &differences, elected, limits.accesses);
+        let first = match ways(&mut walker, &differences, n_blocks, cluster) {
+            Some(first) => first,
+            None => {
+                let what =
+                    "what its blocks do differs, and there are more of them than are followed";
+                pairs.fault(0, None, what, "check a smaller grid of the same form", false);
+                vec![0]
+            }
+        };
+        // Another lane is tried for one of the ways.
+        let n_ways = if turn == 0 { first.len() } else { 1 };
+        for block in first.into_iter().take(n_ways) {
+            let n = cluster as usize;
+            let mut machine = Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
+            let ended = machine.run(kernel);
+            left = left.saturating_sub(machine.steps());
+            pairs = std::mem::take(&mut machine.pairs);
+            match ended {
+                Ok(()) => {}
+                Err(Stop::Limit(what)) => {
+                    let help = "check a smaller kernel of the same form";
+                    pairs.fault(0, None, &what, help, false);
+                    break;
+                }
+                Err(Stop::Fault) => break,
+            }
+        }
+        if turn == 0 {
+            across(&plan, &mut walker, n_blocks, &mut pairs);
+        }
+    }
+    if pairs.overflowed {
+        pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
+    }
+    report(&plan, &pairs)
+}
+
+/// The lanes that are elected, one after the other: which one it is nobody knows, but not one that a text names first.
+fn elected(p: &Program, kernel: SpecId) -> Vec<usize> {
+    let of = |id: SpecId| p.specs[id].exec.is_some_and(|e| p.threads[e.threads].elect.is_some());
+    match p.walk_body(kernel).specs().any(of) {
+        true => vec![31, 13],
+        false => vec![31],
+    }
+}
+
+/// A first block for each way that clusters go; none if it is not known.
+fn ways(
+    walker: &mut Walker<'_, '_>,
+    differences: &Differences<'_>,
+    n_blocks: i64,
+    cluster: i64,
+) -> Option<Vec<i64>> {
+    /// Different ways that are followed.
+    const MAX_WAYS: usize = 1 << 8;
+    if differences.are_none() {
+        return Some(vec![0]);
+    }
+    let (mut seen, mut out) = (HashSet::new(), vec![]);
+    for first in (0..n_blocks).step_by(cluster.max(1) as usize) {
+        let mut way = vec![];
+        for rank in 0..cluster {
+            way.push(walker.decisions(first + rank).ok()?);
+        }
+        if seen.insert(way) {
+            out.push(first);
+        }
+        if out.len() > MAX_WAYS {
+            return None;
+        }
+    }
+    Some(out)
+}
+
+/// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.
+fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) {
+    let walked = walker.touches(n_blocks);
+    let help = "check a smaller grid of the same form";
+    if walked.is_err() && !plan.globals.is_empty() {
+        pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
+    }
+    if !walker.too_large.is_empty() {
+        pairs.fault(
+            0,
+            None,
+            "a tensor that it writes is larger than what is followed",
+            help,
+            false,
+        );
+    }
+    for m in std::mem::take(&mut walker.meetings) {
+        pairs.across(&m, plan.globals[m.buffer].id.0);
+    }
+}
+
+fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
+    let spec = &p.specs[kernel];
+    let place = Place {
+        span: spec.span,
+        line: spec.line,
+        node: spec.node,
+        spec: Some(kernel),
+        what: "the kernel".to_owned(),
+    };
+    let unfollowed =
+        Unfollowed { place, buffer: None, kind: AccessKind::Write, why: why.to_owned() };
+    Report { unfollowed: vec![unfollowed], ..Report::default() }
+}
+
+fn report(plan: &Plan, pairs: &Pairs) -> Report {
+    let place = |site: u32| {
+        let s = &plan.sites[site as usize];
+        Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
+    };
+    let kind = |does: Does| match does {
+        Does::Read => AccessKind::Read,
+        Does::Write => AccessKind::Write,
+        Does::Sum(_) => AccessKind::Accumulate,
+    };
+    let mut out = Report::default();
+    for (key, known) in pairs.sorted() {
+        let (first, did, by, second, does, by_second, buffer, buffer_second) = key;
+        let access = |site, does, agent, buffer: u32, thread| Access {
+            place: place(site),
+            buffer: BufferId(buffer),
+            kind: kind(does),
+            agent,
+            thread,
+        };
+        let verdict = match (known.missing, known.undecided) {
+            (Some(missing), _) => Verdict::Unordered(missing),
+            (None, Some(why)) => Verdict::Undecided(why.to_owned()),
+            (None, None) => Verdict::Ordered(
+                known.ways.iter().map(|way| way.iter().map(|s| place(*s)).collect()).collect(),
+            ),
+        };
+        out.pairs.push(Pair {
+            first: access(first, did, by, buffer, known.threads.0),
+            second: access(second, does, by_second, buffer_second, known.threads.1),
+            verdict,
+            times: known.times,
+            at: known.at.clone(),
+        });
+    }
+    for Found { site, other, what, help, certain } in &pairs.faults {
+        out.faults.push(Fault {
+            place: place(*site),
+            other: other.map(place),
+            what: what.clone(),
+            help: help.clone(),
+            is_certain: *certain,
+        });
+    }
+    for lost in &plan.lost {
+        let kind = if lost.does_write { AccessKind::Write } else { AccessKind::Read };
+        let (buffer, why) = (lost.buffer, lost.why.clone());
+        out.unfollowed.push(Unfollowed { place: place(lost.site), buffer, kind, why });
+    }
+    out
+}

@@ -1,0 +1,509 @@
+//! What threads come after: vector clocks, one entry a class.
+//!
+//! A *class* is a set of threads that took part in the same synchronization so far. It has a time, which passes at each.
+//! Its threads know the same of all others; of each other they know what a synchronization of all of them taught, and
+//! each knows what it did itself. A statement in which only some threads of a class take part splits it.
+//!
+//! There are three clocks: what a class comes after (`seen`), what of that a fence between the proxies stands behind
+//! (`fenced`), and what happened before, be its memory visible or not (`happened`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who has a clock entry: classes, and what counts phases.
+pub(crate) type Agent = u32;
+
+/// Times by agent; missing ones are 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Clock(Vec<u32>);
+
+impl Clock {
+    #[inline]
+    pub(crate) fn get(&self, agent: Agent) -> u32 {
+        self.0.get(agent as usize).copied().unwrap_or(0)
+    }
+    pub(crate) fn raise(&mut self, agent: Agent, time: u32) {
+        let i = agent as usize;
+        if self.0.len() <= i {
+            self.0.resize(i + 1, 0);
+        }
+        if let Some(entry) = self.0.get_mut(i) {
+            *entry = time.max(*entry);
+        }
+    }
+    pub(crate) fn join(&mut self, other: &Clock) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = (*a).max(*b));
+    }
+}
+
+/// What is passed on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    pub(crate) seen: Clock,
+    pub(crate) fenced: Clock,
+    pub(crate) happened: Clock,
+}
+
+impl Message {
+    pub(crate) fn join(&mut self, other: &Message) {
+        self.seen.join(&other.seen);
+        self.fenced.join(&other.fenced);
+        self.happened.join(&other.happened);
+    }
+    /// What is known of `from` is known of `to`, which has split off.
+    pub(crate) fn split(&mut self, from: Agent, to: Agent) {
+        for clock in [&mut self.seen, &mut self.fenced, &mut self.happened] {
+            let time = clock.get(from);
+            if time > 0 {
+                clock.raise(to, time);
+            }
+        }
+    }
+}
+
+/// Groups of asynchronous work, of one kind.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// Copies of a thread into shared memory.
+    Copies = 0,
+    /// Bulk copies of a thread out of it.
+    Bulk = 1,
+    /// MatMuls of a warp.
+    MatMuls = 2,
+}
+
+/// What was issued between two statements that end a group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    /// The number of the group, one more than its place; 0 while it is open.
+    pub(crate) group: u32,
+    /// The time of the class when it was waited for; 0 until then.
+    pub(crate) done: u32,
+    /// The same of its reads alone.
+    pub(crate) done_reading: u32,
+    /// The statement that waited for it.
+    pub(crate) waited_at: u32,
+    /// Its arrival is counted by a phase: the agent, and how many phases are complete with it.
+    pub(crate) lands: Option<(Agent, u32)>,
+    /// A statement that issued a part of it.
+    pub(crate) site: Option<u32>,
+}
+
+/// The batches of each thread of a class.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) batches: Vec<Batch>,
+    committed: u32,
+    first_live: usize,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue { batches: vec![Batch::default()], committed: 0, first_live: 0 }
+    }
+}
+
+impl Queue {
+    pub(crate) fn open(&self) -> u32 {
+        self.batches.len() as u32 - 1
+    }
+    pub(crate) fn issue(&mut self, site: u32) -> u32 {
+        if let Some(batch) = self.batches.last_mut() {
+            batch.site = Some(site);
+        }
+        self.open()
+    }
+    fn commit(&mut self) {
+        self.committed += 1;
+        let group = self.committed;
+        let open = self.batches.iter_mut().rev().take_while(|b| b.group == 0);
+        open.for_each(|b| b.group = group);
+        // Groups with nothing in them count, and are not kept.
+        if self.batches.last().is_some_and(|b| b.site.is_some()) {
+            self.batches.push(Batch::default());
+        } else if let Some(batch) = self.batches.last_mut() {
+            batch.group = 0;
+        }
+    }
+    fn wait(&mut self, left: u32, time: u32, reading: bool, site: u32) {
+        let complete = self.committed.saturating_sub(left);
+        for b in self.batches.iter_mut().skip(self.first_live) {
+            if b.group == 0 || b.group > complete {
+                break;
+            }
+            let end = |t: &mut u32| {
+                if *t == 0 {
+                    *t = time;
+                }
+            };
+            end(&mut b.done_reading);
+            if !reading {
+                if b.done == 0 {
+                    b.waited_at = site;
+                }
+                end(&mut b.done);
+            } else if b.done == 0 {
+                b.waited_at = site;
+            }
+        }
+        while self
+            .batches
+            .get(self.first_live)
+            .is_some_and(|b| b.done > 0 || b.lands.is_some() && b.group > 0)
+        {
+            self.first_live += 1;
+        }
+    }
+    /// All that is under way lands with a phase.
+    fn land(&mut self, agent: Agent, phase: u32) {
+        for b in self.batches.iter_mut().skip(self.first_live) {
+            if b.done == 0 && b.lands.is_none() && b.site.is_some() {
+                b.lands = Some((agent, phase));
+            }
+        }
+        if self.batches.last().is_some_and(|b| b.site.is_some()) {
+            self.batches.push(Batch::default());
+        }
+    }
+    /// What nobody has waited for, of which nobody else tells.
+    pub(crate) fn left(&self, reading: bool) -> Option<u32> {
+        let under_way = |b: &&Batch| {
+            b.lands.is_none() && if reading { b.done_reading == 0 } else { b.done == 0 }
+        };
+        self.batches.iter().skip(self.first_live).filter(under_way).find_map(|b| b.site)
+    }
+}
+
+/// Warps, and up to which time of each class their threads know what happened in their own warp.
+pub(crate) type Converged = (Vec<u32>, Vec<(Agent, u32)>);
+
+/// Threads that synchronize together.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    pub(crate) agent: Agent,
+    /// Threads of the cluster, ascending.
+    pub(crate) members: Vec<u32>,
+    pub(crate) time: u32,
+    pub(crate) knows: Message,
+    pub(crate) queues: [Queue; 3],
+    /// By the last statement that whole warps execute together: of each class up to which time a thread knows what
+    /// happened in its own warp.
+    pub(crate) converged: Vec<(Agent, u32)>,
+    /// Of its members, ascending.
+    pub(crate) warps: Vec<u32>,
+    /// Of each time, the event that ended it.
+    ended: Vec<u32>,
+}
+
+impl Class {
+    pub(crate) fn queue(&self, engine: Engine) -> &Queue {
+        &self.queues[engine as usize]
+    }
+    pub(crate) fn queue_mut(&mut self, engine: Engine) -> &mut Queue {
+        &mut self.queues[engine as usize]
+    }
+}
+
+/// What passed knowledge on.
+#[derive(Clone, Debug)]
+struct Event {
+    site: u32,
+    from: Vec<Agent>,
+    to: Vec<Agent>,
+    is_fence: bool,
+}
+
+/// Everybody's clocks.
+pub(crate) struct Clocks {
+    pub(crate) classes: Vec<Class>,
+    /// Of each thread of the cluster.
+    pub(crate) class_of: Vec<u32>,
+    /// The class of all lanes of a warp, where they are in one.
+    of_warp: Vec<Option<u32>>,
+    n_threads: usize,
+    /// From a block's first thread to the next block's.
+    pub(crate) per: usize,
+    n_agents: u32,
+    events: Vec<Event>,
+    /// Agents that have split off, with those that they were part of.
+    pub(crate) splits: Vec<(Agent, Agent)>,
+}
+
+/// The statement of an event that is none in the text.
+const NOWHERE: u32 = u32::MAX;
+/// Events that are looked at for one certificate.
+const MAX_SEARCH: usize = 1 << 13;
+/// Events that are kept.
+const MAX_EVENTS: usize = 1 << 20;
+
+impl Clocks {
+    pub(crate) fn new(n_blocks: usize, n_threads: usize) -> Self {
+        let per = n_threads.next_multiple_of(32);
+        let mut clocks = Clocks {
+            classes: vec![],
+            class_of: vec![0; n_blocks * per],
+            of_warp: vec![],
+            n_threads,
+            per,
+            n_agents: 0,
+            events: vec![],
+            splits: vec![],
+        };
+        for rank in 0..n_blocks {
+            let members: Vec<u32> = (0..n_threads).map(|t| (rank * per + t) as u32).collect();
+            let agent = clocks.agent();
+            members.iter().for_each(|t| clocks.class_of[*t as usize] = clocks.classes.len() as u32);
+            clocks.classes.push(Class {
+                agent,
+                time: 1,
+                knows: Message::default(),
+                queues: Default::default(),
+                converged: vec![],
+                warps: warps_of(&members),
+                members,
+                ended: vec![0],
+            });
+        }
+        clocks.of_warp = (0..n_blocks * per / 32).map(|w| Some(clocks.class_of[w * 32])).collect();
+        clocks
+    }
+
+    pub(crate) fn agent(&mut self) -> Agent {
+        self.n_agents += 1;
+        self.n_agents - 1
+    }
+
+    #[inline]
+    pub(crate) fn class(&self, thread: u32) -> &Class {
+        &self.classes[self.class_of[thread as usize] as usize]
+    }
+
+    /// The class of all lanes of a warp, if they are in one.
+    #[inline]
+    pub(crate) fn of_warp(&self, warp: u32) -> Option<u32> {
+        self.of_warp[warp as usize]
+    }
+
+    /// The classes that these threads are, each of which they are all of: others are split. What was split off from
+    /// what is appended to `splits`.
+    pub(crate) fn separate(&mut self, threads: &[u32]) -> Vec<usize> {
+        let mut by_class: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for t in threads {
+            by_class.entry(self.class_of[*t as usize]).or_default().push(*t);
+        }
+        let mut out = Vec::with_capacity(by_class.len());
+        for (class, mut members) in by_class {
+            let class = class as usize;
+            if members.len() == self.classes[class].members.len() {
+                out.push(class);
+                continue;
+            }
+            members.sort_unstable();
+            let (old, new) = (self.classes[class].agent, self.agent());
+            for other in &mut self.classes {
+                other.knows.split(old, new);
+                let of_old = other.converged.iter().find(|(a, _)| *a == old).map(|(_, t)| *t);
+                other.converged.extend(of_old.map(|t| (new, t)));
+            }
+            let mut part = self.classes[class].clone();
+            part.agent = new;
+            self.classes[class].members.retain(|t| members.binary_search(t).is_err());
+            let number = self.classes.len();
+            for t in &members {
+                self.class_of[*t as usize] = number as u32;
+            }
+            let warps: BTreeSet<u32> = members.iter().map(|t| t / 32).collect();
+            for warp in warps {
+                let first = warp as usize * 32;
+                let lanes = self.n_threads.saturating_sub(first % self.per).min(32);
+                let mut all = self.class_of.iter().skip(first).take(lanes);
+                let same = all.all(|c| *c == number as u32);
+                self.of_warp[warp as usize] = same.then_some(number as u32);
+            }
+            self.classes[class].warps = warps_of(&self.classes[class].members);
+            part.warps = warps_of(&members);
+            part.members = members;
+            self.classes.push(part);
+            self.splits.push((old, new));
+            self.event(NOWHERE, vec![old], vec![new], false);
+            out.push(number);
+        }
+        out
+    }
+
+    fn event(&mut self, site: u32, from: Vec<Agent>, to: Vec<Agent>, is_fence: bool) {
+        if self.events.len() < MAX_EVENTS {
+            self.events.push(Event { site, from, to, is_fence });
+        }
+    }
+
+    fn tick(&mut self, class: usize) {
+        let now = self.events.len() as u32;
+        let class = &mut self.classes[class];
+        class.ended.push(now);
+        class.time += 1;
+    }
+
+    /// What a class knows and did so far; time passes. `to` is told, by a statement.
+    pub(crate) fn release(&mut self, class: usize, to: Option<Agent>, site: u32) -> Message {
+        let c = &self.classes[class];
+        let (agent, time) = (c.agent, c.time);
+        let mut message = c.knows.clone();
+        message.seen.raise(agent, time);
+        message.happened.raise(agent, time);
+        message.happened.join(&self.converged(&[(c.warps.clone(), c.converged.clone())]));
+        self.tick(class);
+        if let Some(to) = to {
+            self.event(site, vec![agent], vec![to], false);
+        }
+        message
+    }
+
+    pub(crate) fn acquire(
+        &mut self,
+        class: usize,
+        message: &Message,
+        from: Option<Agent>,
+        site: u32,
+    ) {
+        let agent = self.classes[class].agent;
+        self.classes[class].knows.join(message);
+        if let Some(from) = from {
+            self.event(site, vec![from], vec![agent], false);
+        }
+    }
+
+    /// All these classes come after what they all did.
+    pub(crate) fn synchronize(&mut self, classes: &[usize], site: u32) {
+        let mut all = Message::default();
+        for class in classes {
+            let message = self.release(*class, None, site);
+            all.join(&message);
+        }
+        let agents: Vec<Agent> = classes.iter().map(|c| self.classes[*c].agent).collect();
+        for class in classes {
+            self.classes[*class].knows.join(&all);
+        }
+        self.event(site, agents.clone(), agents, false);
+    }
+
+    /// What happened in the warps of threads, each of which knows up to which time of its own one.
+    pub(crate) fn converged(&self, of: &[Converged]) -> Clock {
+        let mut clock = Clock::default();
+        for agent in of.iter().flat_map(|(_, times)| times.iter().map(|(a, _)| *a)) {
+            let Some(class) = self.classes.iter().find(|c| c.agent == agent) else { continue };
+            let time = |warp: &u32| {
+                let there = of.iter().filter(|(warps, _)| warps.binary_search(warp).is_ok());
+                let times = there.flat_map(|(_, times)| times.iter());
+                times.filter(|(a, _)| *a == agent).map(|(_, t)| *t).max().unwrap_or(0)
+            };
+            let least = class.warps.iter().map(time).min().unwrap_or(0);
+            if least > 0 {
+                clock.raise(agent, least);
+            }
+        }
+        clock
+    }
+
+    /// Whole warps have come to a statement: their lanes know that the others have, and nothing of memory.
+    pub(crate) fn converge(&mut self, classes: &[usize]) {
+        let times: Vec<(Agent, u32)> =
+            classes.iter().map(|c| (self.classes[*c].agent, self.classes[*c].time)).collect();
+        for class in classes {
+            self.classes[*class].converged = times.clone();
+            self.tick(*class);
+        }
+    }
+
+    /// A proxy fence of all threads of a class.
+    pub(crate) fn fence(&mut self, class: usize, site: u32) {
+        let c = &mut self.classes[class];
+        let (agent, time) = (c.agent, c.time);
+        let seen = c.knows.seen.clone();
+        c.knows.fenced.join(&seen);
+        c.knows.fenced.raise(agent, time);
+        self.tick(class);
+        self.event(site, vec![agent], vec![agent], true);
+    }
+
+    pub(crate) fn commit(&mut self, class: usize, engine: Engine) {
+        self.classes[class].queue_mut(engine).commit();
+    }
+
+    pub(crate) fn wait(
+        &mut self,
+        class: usize,
+        engine: Engine,
+        left: u32,
+        reading: bool,
+        site: u32,
+    ) {
+        let c = &mut self.classes[class];
+        let time = c.time;
+        c.queue_mut(engine).wait(left, time, reading, site);
+    }
+
+    pub(crate) fn land(&mut self, class: usize, agent: Agent, phase: u32) {
+        self.classes[class].queue_mut(Engine::Copies).land(agent, phase);
+    }
+
+    /// The statements by which `to` comes to know what `from` did at a time, in their order, fences included; none if
+    /// that cannot be said.
+    pub(crate) fn path(&self, from: Agent, time: Option<u32>, to: Agent) -> Option<Vec<u32>> {
+        let first = match time {
+            Some(time) => {
+                let class = self.classes.iter().find(|c| c.agent == from)?;
+                class.ended.get(time as usize).copied().unwrap_or(0) as usize
+            }
+            None => 0,
+        };
+        // A fence or a release of the time itself is the event at `first`.
+        let mut known: BTreeMap<Agent, (usize, Agent)> = BTreeMap::new();
+        known.insert(from, (usize::MAX, from));
+        let found =
+            self.events.iter().enumerate().skip(first).take(MAX_SEARCH).find_map(|(i, e)| {
+                let by = *e.from.iter().find(|a| known.contains_key(a))?;
+                if e.is_fence {
+                    return None;
+                }
+                if e.to.contains(&to) {
+                    return Some((i, by));
+                }
+                for t in &e.to {
+                    known.entry(*t).or_insert((i, by));
+                }
+                None
+            });
+        let (mut at, mut by) = found?;
+        let mut path = vec![at];
+        while let Some((i, before)) = known.get(&by).copied().filter(|(i, _)| *i != usize::MAX) {
+            (at, by) = (i, before);
+            path.push(at);
+        }
+        path.reverse();
+        let mut sites: Vec<u32> =
+            path.iter().map(|i| self.events[*i].site).filter(|s| *s != NOWHERE).collect();
+        sites.dedup();
+        Some(sites)
+    }
+
+    /// A statement that fences what an agent did at a time, before another comes.
+    pub(crate) fn fence_between(&self, from: Agent, time: u32, to: Agent) -> Option<u32> {
+        let class = self.classes.iter().find(|c| c.agent == from)?;
+        let first = class.ended.get(time as usize).copied().unwrap_or(0) as usize;
+        let events = self.events.iter().skip(first).take(MAX_SEARCH);
+        let of = |agent: Agent| {
+            events.clone().find(|e| e.is_fence && e.from.first() == Some(&agent)).map(|e| e.site)
+        };
+        of(from).or_else(|| of(to))
+    }
+}
+
+/// The warps of threads that ascend.
+fn warps_of(threads: &[u32]) -> Vec<u32> {
+    let mut warps: Vec<u32> = threads.iter().map(|t| t / 32).collect();
+    warps.dedup();
+    warps
+}

@@ -1,0 +1,280 @@
+//! Index expressions, evaluated for all threads of a block at once.
+
+use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Program, VarKind};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Stands for a number that does not fit 64 bits, or is divided by none above 0.
+pub(crate) const NOTHING: i64 = i64::MIN;
+
+/// Longest chain of coordinates that are defined by others.
+const MAX_CHAIN: usize = 64;
+
+/// The value of an expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// The same for all threads.
+    Same(i64),
+    /// One for each thread of the block.
+    Each(Rc<Vec<i64>>),
+}
+
+impl Value {
+    #[inline]
+    pub(crate) fn of(&self, thread: usize) -> i64 {
+        match self {
+            Value::Same(v) => *v,
+            Value::Each(all) => all.get(thread).copied().unwrap_or(NOTHING),
+        }
+    }
+
+    /// The value, where all threads have one.
+    pub(crate) fn same(&self) -> Option<i64> {
+        match self {
+            Value::Same(v) if *v != NOTHING => Some(*v),
+            _ => None,
+        }
+    }
+}
+
+/// What loop variables are at a statement, and which block executes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Env {
+    pub(crate) block: i64,
+    pub(crate) loops: Vec<(VarId, Value)>,
+}
+
+impl Env {
+    pub(crate) fn set(&mut self, var: VarId, value: Value) {
+        match self.loops.iter_mut().find(|(v, _)| *v == var) {
+            Some((_, old)) => *old = value,
+            None => self.loops.push((var, value)),
+        }
+    }
+
+    pub(crate) fn get(&self, var: VarId) -> Option<&Value> {
+        self.loops.iter().find(|(v, _)| *v == var).map(|(_, value)| value)
+    }
+}
+
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Op {
+    Mul,
+    Div,
+    Mod,
+    CeilDiv,
+    Min,
+    Max,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Const(i64),
+    Thread,
+    Block,
+    Loop(VarId),
+    /// A variable without a value.
+    Unknown,
+    Sum(Vec<(i64, Rc<Ex>)>, i64),
+    Bin(Op, Rc<Ex>, Rc<Ex>),
+}
+
+/// An expression with what it depends on.
+#[derive(Debug)]
+pub(crate) struct Ex {
+    kind: Kind,
+    thread: bool,
+    pub(crate) block: bool,
+    pub(crate) loops: bool,
+    table: OnceCell<Value>,
+}
+
+/// The expressions of a program, for a block of so many threads.
+pub(crate) struct Exprs<'p> {
+    pub(crate) program: &'p Program,
+    pub(crate) symbols: HashMap<VarId, i64>,
+    pub(crate) n_threads: usize,
+    known: RefCell<HashMap<ExprId, Rc<Ex>>>,
+}
+
+impl<'p> Exprs<'p> {
+    pub(crate) fn new(
+        program: &'p Program,
+        symbols: HashMap<VarId, i64>,
+        n_threads: usize,
+    ) -> Self {
+        Exprs { program, symbols, n_threads, known: RefCell::default() }
+    }
+
+    /// The expression, ready to be evaluated.
+    pub(crate) fn ready(&self, dim: Dim) -> Rc<Ex> {
+        self.ready_at(dim, 0)
+    }
+
+    fn ready_at(&self, dim: Dim, chain: usize) -> Rc<Ex> {
+        let id = match dim {
+            Dim::Const(v) => return Rc::new(leaf(Kind::Const(v))),
+            Dim::Expr(id) => id,
+        };
+        if let Some(found) = self.known.borrow().get(&id) {
+            return found.clone();
+        }
+        let both = |op, a, b| {
+            let (a, b) = (self.ready_at(a, chain), self.ready_at(b, chain));
+            Ex {
+                thread: a.thread || b.thread,
+                block: a.block || b.block,
+                loops: a.loops || b.loops,
+                kind: Kind::Bin(op, a, b),
+                table: OnceCell::new(),
+            }
+        };
+        let made = match self.program.arena.node(id) {
+            Node::Var(var) => Rc::new(self.variable(var, chain)),
+            Node::Linear { terms, constant } => {
+                let parts: Vec<(i64, Rc<Ex>)> =
+                    terms.iter().map(|(t, c)| (*c, self.ready_at(Dim::Expr(*t), chain))).collect();
+                Rc::new(Ex {
+                    thread: parts.iter().any(|(_, p)| p.thread),
+                    block: parts.iter().any(|(_, p)| p.block),
+                    loops: parts.iter().any(|(_, p)| p.loops),
+                    kind: Kind::Sum(parts, constant),
+                    table: OnceCell::new(),
+                })
+            }
+            Node::Mul(a, b) => Rc::new(both(Op::Mul, a, b)),
+            Node::Div(a, b) => Rc::new(both(Op::Div, a, b)),
+            Node::Mod(a, b) => Rc::new(both(Op::Mod, a, b)),
+            Node::CeilDiv(a, b) => Rc::new(both(Op::CeilDiv, a, b)),
+            Node::Min(a, b) => Rc::new(both(Op::Min, a, b)),
+            Node::Max(a, b) => Rc::new(both(Op::Max, a, b)),
+        };
+        self.known.borrow_mut().insert(id, Rc::clone(&made));
+        made
+    }
+
+    fn variable(&self, var: VarId, chain: usize) -> Ex {
+        if let Some(v) = self.symbols.get(&var) {
+            return leaf(Kind::Const(*v));
+        }
+        match self.program.vars.get(&var) {
+            Some(VarKind::Thread(_)) => leaf(Kind::Thread),
+            Some(VarKind::Block(_)) => leaf(Kind::Block),
+            Some(VarKind::Loop) => leaf(Kind::Loop(var)),
+            Some(VarKind::Index(dim)) if chain < MAX_CHAIN => {
+                let of = self.ready_at(*dim, chain + 1);
+                Ex {
+                    thread: of.thread,
+                    block: of.block,
+                    loops: of.loops,
+                    kind: Kind::Sum(vec![(1, of)], 0),
+                    table: OnceCell::new(),
+                }
+            }
+            Some(VarKind::Index(_) | VarKind::Symbol) | None => leaf(Kind::Unknown),
+        }
+    }
+
+    /// The value of an expression.
+    pub(crate) fn value(&self, dim: Dim, env: &Env) -> Value {
+        match dim {
+            Dim::Const(v) => Value::Same(v),
+            Dim::Expr(_) => self.eval(&self.ready(dim), env),
+        }
+    }
+
+    /// The value for one thread; none where it has none.
+    pub(crate) fn at(&self, dim: Dim, env: &Env, thread: usize) -> Option<i64> {
+        Some(self.value(dim, env).of(thread)).filter(|v| *v != NOTHING)
+    }
+
+    pub(crate) fn eval(&self, ex: &Ex, env: &Env) -> Value {
+        let of_thread_alone = ex.thread && !ex.loops && !ex.block;
+        if of_thread_alone && let Some(known) = ex.table.get() {
+            return known.clone();
+        }
+        let value = match &ex.kind {
+            Kind::Const(v) => Value::Same(*v),
+            Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect())),
+            Kind::Block => Value::Same(env.block),
+            Kind::Loop(var) => env.get(*var).cloned().unwrap_or(Value::Same(NOTHING)),
+            Kind::Unknown => Value::Same(NOTHING),
+            Kind::Sum(parts, constant) => {
+                let mut sum = Value::Same(*constant);
+                for (by, part) in parts {
+                    let part = self.eval(part, env);
+                    sum = each(&sum, &part, |s, p| s.checked_add(p.checked_mul(*by)?));
+                }
+                sum
+            }
+            Kind::Bin(op, a, b) => {
+                let (a, b) = (self.eval(a, env), self.eval(b, env));
+                each(&a, &b, |a, b| apply(*op, a, b))
+            }
+        };
+        if of_thread_alone {
+            let _ = ex.table.set(value.clone());
+        }
+        value
+    }
+
+    /// A layout whose leaves hold nothing but symbols with a value.
+    pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Option<Layout<i64>> {
+        layout.eval(&self.program.arena, &|v| self.symbols.get(&v).copied()).ok()
+    }
+
+    /// The value of an expression over symbols alone.
+    pub(crate) fn constant(&self, dim: Dim) -> Option<i64> {
+        match dim {
+            Dim::Const(v) => Some(v),
+            Dim::Expr(_) => self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok(),
+        }
+    }
+}
+
+fn leaf(kind: Kind) -> Ex {
+    Ex {
+        thread: matches!(kind, Kind::Thread),
+        block: matches!(kind, Kind::Block),
+        loops: matches!(kind, Kind::Loop(_)),
+        kind,
+        table: OnceCell::new(),
+    }
+}
+
+fn each(a: &Value, b: &Value, f: impl Fn(i64, i64) -> Option<i64>) -> Value {
+    let one = |a: i64, b: i64| match a == NOTHING || b == NOTHING {
+        true => NOTHING,
+        false => f(a, b).unwrap_or(NOTHING),
+    };
+    match (a, b) {
+        (Value::Same(a), Value::Same(b)) => Value::Same(one(*a, *b)),
+        (Value::Each(a), Value::Same(b)) => {
+            Value::Each(Rc::new(a.iter().map(|a| one(*a, *b)).collect()))
+        }
+        (Value::Same(a), Value::Each(b)) => {
+            Value::Each(Rc::new(b.iter().map(|b| one(*a, *b)).collect()))
+        }
+        (Value::Each(a), Value::Each(b)) => {
+            Value::Each(Rc::new(a.iter().zip(b.iter()).map(|(a, b)| one(*a, *b)).collect()))
+        }
+    }
+}
+
+fn apply(op: Op, a: i64, b: i64) -> Option<i64> {
+    let positive = |b: i64| (b > 0).then_some(b);
+    match op {
+        Op::Mul => a.checked_mul(b),
+        Op::Div => Some(a.div_euclid(positive(b)?)),
+        Op::Mod => Some(a.rem_euclid(positive(b)?)),
+        Op::CeilDiv => {
+            let b = positive(b)?;
+            a.div_euclid(b).checked_add(i64::from(a.rem_euclid(b) != 0))
+        }
+        Op::Min => Some(a.min(b)),
+        Op::Max => Some(a.max(b)),
+    }
+}

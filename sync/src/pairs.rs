@@ -1,0 +1,289 @@
+//! The pairs that were found, and what is wrong.
+
+use crate::blocks::Meeting;
+use crate::clocks::{Agent, Clocks, Engine};
+use crate::memory::{By, Does, Proxy, Record, Relation, Who};
+use crate::report::{AgentKind, Missing};
+use std::collections::{BTreeMap, HashMap};
+
+/// Ways in which one pair is ordered that are kept.
+const MAX_WAYS: usize = 4;
+/// Pairs that are kept.
+const MAX_PAIRS: usize = 1 << 14;
+/// Faults that are kept.
+const MAX_FAULTS: usize = 64;
+
+/// Two statements and what they do: first statement, what it does, in whose time; second statement.
+pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
+
+/// What is known of a pair so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) times: u64,
+    pub(crate) missing: Option<Missing>,
+    pub(crate) undecided: Option<&'static str>,
+    pub(crate) ways: Vec<Vec<u32>>,
+    pub(crate) threads: (u32, u32),
+    pub(crate) at: String,
+}
+
+/// A fault of a synchronization.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) site: u32,
+    pub(crate) other: Option<u32>,
+    pub(crate) what: String,
+    pub(crate) help: String,
+    pub(crate) certain: bool,
+}
+
+/// All pairs.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    index: HashMap<Key, usize>,
+    last: Option<(Key, usize)>,
+    pub(crate) list: Vec<(Key, Known)>,
+    pub(crate) faults: Vec<Found>,
+    /// Whether the access that is made may be one of other threads of its group.
+    pub(crate) inexact: bool,
+    pub(crate) overflowed: bool,
+}
+
+fn agent_of(r: &Record) -> AgentKind {
+    match r.by {
+        By::Lanes { .. } => AgentKind::Thread,
+        By::Batch { engine: Engine::Copies, .. } => AgentKind::Copy,
+        By::Batch { engine: Engine::Bulk, .. } => AgentKind::Bulk,
+        By::Batch { engine: Engine::MatMuls, .. } => AgentKind::MatMul,
+        By::Phase { .. } => AgentKind::Counted,
+    }
+}
+
+impl Pairs {
+    fn entry(&mut self, key: Key, threads: (u32, u32)) -> Option<&mut Known> {
+        let i = match self.last {
+            Some((last, i)) if last == key => i,
+            _ => match self.index.get(&key) {
+                Some(i) => *i,
+                None if self.list.len() >= MAX_PAIRS => {
+                    self.overflowed = true;
+                    return None;
+                }
+                None => {
+                    let known = Known {
+                        times: 0,
+                        missing: None,
+                        undecided: None,
+                        ways: vec![],
+                        threads,
+                        at: String::new(),
+                    };
+                    self.list.push((key, known));
+                    self.index.insert(key, self.list.len() - 1);
+                    self.list.len() - 1
+                }
+            },
+        };
+        self.last = Some((key, i));
+        self.list.get_mut(i).map(|(_, known)| known)
+    }
+
+    /// Two accesses meet.
+    pub(crate) fn meet(
+        &mut self,
+        clocks: &Clocks,
+        (first, did): (Record, Does),
+        (second, does): (Record, Does),
+        who: &Who,
+        relation: Relation,
+        at: &str,
+    ) {
+        let inexact = self.inexact;
+        let key = (
+            first.site,
+            did,
+            agent_of(&first),
+            second.site,
+            does,
+            agent_of(&second),
+            first.buffer,
+            second.buffer,
+        );
+        let threads = (first.thread(), who.thread);
+        let Some(known) = self.entry(key, threads) else { return };
+        known.times += 1;
+        let missing = match relation {
+            Relation::Same | Relation::Ordered => {
+                // A certificate of the first time, and of some later ones.
+                if known.times.is_power_of_two() && known.times <= 1 << 20 {
+                    let way = way(clocks, &first, who);
+                    if let Some(way) = way
+                        && known.ways.len() < MAX_WAYS
+                        && !known.ways.contains(&way)
+                    {
+                        known.ways.push(way);
+                    }
+                }
+                return;
+            }
+            Relation::Unfenced => Missing::Fence,
+            Relation::Unordered => Missing::Order,
+            Relation::UnderWay => Missing::Wait,
+        };
+        if inexact {
+            if known.undecided.is_none() {
+                known.undecided = Some(
+                    "it is not said which thread of a group accesses what: the spec names no atom",
+                );
+                (known.threads, known.at) = (threads, at.to_owned());
+            }
+        } else if known.missing.is_none() {
+            known.missing = Some(missing);
+            (known.threads, known.at) = (threads, at.to_owned());
+        }
+    }
+
+    /// Two accesses to registers, one of them by an asynchronous MatMul of the same warp.
+    #[expect(clippy::too_many_arguments, reason = "one pair, and what is known of it")]
+    pub(crate) fn own(
+        &mut self,
+        first: (u32, Does),
+        second: (u32, Does),
+        buffer: u32,
+        thread: u32,
+        first_agent: AgentKind,
+        second_agent: AgentKind,
+        by: Result<u32, Missing>,
+        at: &str,
+    ) {
+        let key = (first.0, first.1, first_agent, second.0, second.1, second_agent, buffer, buffer);
+        let Some(known) = self.entry(key, (thread, thread)) else { return };
+        known.times += 1;
+        match by {
+            Ok(site) => {
+                let way = if site == u32::MAX { vec![] } else { vec![site] };
+                if known.ways.len() < MAX_WAYS && !known.ways.contains(&way) {
+                    known.ways.push(way);
+                }
+            }
+            Err(missing) if known.missing.is_none() => {
+                known.missing = Some(missing);
+                (known.threads, known.at) = ((thread, thread), at.to_owned());
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Threads of one warp write one element at once.
+    pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &str) {
+        let key = (
+            first.site,
+            Does::Write,
+            agent_of(&first),
+            second.site,
+            Does::Write,
+            agent_of(&second),
+            first.buffer,
+            second.buffer,
+        );
+        let threads = (first.thread(), second.thread());
+        let Some(known) = self.entry(key, threads) else { return };
+        known.times += 1;
+        if known.undecided.is_none() && known.missing.is_none() {
+            known.undecided = Some(
+                "threads of one warp write one element at once, which is right where they write the same value",
+            );
+            (known.threads, known.at) = (threads, at.to_owned());
+        }
+    }
+
+    /// Threads of the grid touch one element.
+    pub(crate) fn across(&mut self, m: &Meeting, buffer: u32) {
+        let [a, b] = [m.sites.0, m.sites.1];
+        if m.blocks.0 == m.blocks.1 {
+            let same = |k: &Key| k.6 == buffer && ((k.0, k.3) == (a, b) || (k.0, k.3) == (b, a));
+            if self.list.iter().any(|(k, _)| same(k)) {
+                return;
+            }
+        }
+        let agent = AgentKind::Thread;
+        let key = (a, m.does.0, agent, b, m.does.1, agent, buffer, buffer);
+        let Some(known) = self.entry(key, m.threads) else { return };
+        known.times += 1;
+        known.at = match m.blocks {
+            (x, y) if x == y => format!("block {x}"),
+            (-1, y) => format!("block {y} and others"),
+            (x, y) => format!("blocks {x} and {y}"),
+        };
+        known.threads = m.threads;
+        if m.blocks.0 == m.blocks.1 {
+            known.undecided = Some("they meet in other blocks than in those that were followed");
+        } else {
+            known.missing = Some(Missing::Blocks);
+        }
+    }
+
+    pub(crate) fn fault(
+        &mut self,
+        site: u32,
+        other: Option<u32>,
+        what: &str,
+        help: &str,
+        certain: bool,
+    ) {
+        let said = self.faults.iter().any(|f| f.site == site && f.what == what);
+        if !said && self.faults.len() < MAX_FAULTS {
+            let (what, help) = (what.to_owned(), help.to_owned());
+            self.faults.push(Found { site, other, what, help, certain });
+        }
+    }
+
+    /// The pairs in the order of their statements.
+    pub(crate) fn sorted(&self) -> BTreeMap<Key, &Known> {
+        self.list.iter().map(|(key, known)| (*key, known)).collect()
+    }
+}
+
+/// The statements by which an access comes after an earlier one.
+fn way(clocks: &Clocks, first: &Record, who: &Who) -> Option<Vec<u32>> {
+    let observer = clocks.class(who.thread);
+    let crosses = first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
+    let of = |thread: u32| -> Agent { clocks.class(thread).agent };
+    let mut sites = vec![];
+    let (from, time, own) = match first.by {
+        By::Lanes { lanes, time } => {
+            let own_bit = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
+            let others = lanes & !own_bit;
+            if others == 0 {
+                (observer.agent, time, true)
+            } else {
+                (of(first.warp * 32 + others.trailing_zeros()), time, false)
+            }
+        }
+        By::Batch { lanes, engine, batch, reading } => {
+            let t = first.warp * 32 + lanes.trailing_zeros().min(31);
+            let class = clocks.class(t);
+            let b = class.queue(engine).batches.get(batch as usize)?;
+            let done = if reading { b.done_reading } else { b.done };
+            match b.lands {
+                Some((agent, _)) if done == 0 => {
+                    return clocks.path(agent, None, observer.agent);
+                }
+                _ => sites.push(b.waited_at),
+            }
+            let own = match engine {
+                Engine::MatMuls => who.thread / 32 == first.warp,
+                Engine::Copies | Engine::Bulk => who.thread == t,
+            };
+            (class.agent, done, own)
+        }
+        By::Phase { agent, .. } => return clocks.path(agent, None, observer.agent),
+    };
+    if crosses && let Some(fence) = clocks.fence_between(from, time, observer.agent) {
+        sites.push(fence);
+    }
+    if !own {
+        sites.extend(clocks.path(from, Some(time), observer.agent)?);
+    }
+    Some(sites)
+}

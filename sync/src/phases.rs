@@ -1,0 +1,220 @@
+//! Barrier objects, and the barrier of a cluster: phases, who arrived in them, what they pass on.
+
+use crate::clocks::{Agent, Clocks, Converged, Message};
+
+/// Threads that arrived together.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) threads: Vec<u32>,
+    pub(crate) time: u32,
+    /// Whether they come when copies have.
+    pub(crate) later: bool,
+    pub(crate) site: u32,
+    /// What they know of their own warps.
+    pub(crate) converged: Converged,
+}
+
+/// What completed a phase.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrivals {
+    pub(crate) list: Vec<Arrival>,
+    /// Whether bytes were counted, and the statement that brought some.
+    pub(crate) bytes: Option<u32>,
+    /// How many phases are complete with it.
+    phases: u32,
+}
+
+impl Arrivals {
+    /// The statement of an arrival that need not have happened before a class comes here.
+    pub(crate) fn unordered(
+        &self,
+        clocks: &Clocks,
+        class: usize,
+        agent: Agent,
+        later: bool,
+    ) -> Option<u32> {
+        let me = &clocks.classes[class];
+        let happened = &me.knows.happened;
+        if self.phases == 0 || happened.get(agent) >= self.phases {
+            return None;
+        }
+        if let Some(site) = self.bytes {
+            return Some(site);
+        }
+        let comes_before = |a: &Arrival| {
+            if a.later {
+                return later && me.members.len() == 1 && a.threads == me.members;
+            }
+            a.threads.iter().all(|t| {
+                let class = clocks.class(*t);
+                let own = class.agent == me.agent && me.members.len() == 1;
+                own || happened.get(class.agent) >= a.time
+            })
+        };
+        self.list.iter().find(|a| !comes_before(a)).map(|a| a.site)
+    }
+}
+
+/// A class that went on behind a phase.
+#[derive(Clone, Debug)]
+struct Passed {
+    threads: Vec<u32>,
+    time: u32,
+    site: u32,
+}
+
+/// A barrier object.
+#[derive(Clone, Debug)]
+pub(crate) struct Mbarrier {
+    pub(crate) agent: Agent,
+    count: i64,
+    pub(crate) pending: i64,
+    pub(crate) bytes: i64,
+    /// Phases that are complete.
+    pub(crate) phase: u32,
+    pub(crate) arriving: Message,
+    pub(crate) complete: Message,
+    pub(crate) current: Arrivals,
+    pub(crate) last: Arrivals,
+    pub(crate) before: Arrivals,
+    /// The thread that made it ready, until asynchronous copies can see that.
+    pub(crate) unpublished: Option<u32>,
+    passed: Vec<Passed>,
+    /// A statement whose copies landed with a phase that nobody has waited for.
+    pub(crate) unwaited: Option<u32>,
+    landing: Option<u32>,
+}
+
+impl Mbarrier {
+    pub(crate) fn new(agent: Agent, count: i64, by: u32) -> Self {
+        Mbarrier {
+            agent,
+            count,
+            pending: count,
+            bytes: 0,
+            phase: 0,
+            arriving: Message::default(),
+            complete: Message::default(),
+            current: Arrivals::default(),
+            last: Arrivals::default(),
+            before: Arrivals::default(),
+            unpublished: Some(by),
+            passed: vec![],
+            unwaited: None,
+            landing: None,
+        }
+    }
+
+    /// A copy of a statement lands with the current phase.
+    pub(crate) fn lands(&mut self, site: u32) {
+        self.landing = Some(site);
+    }
+
+    /// Begins the next phase if this one lacks nothing. The statement of a wait that may come too late for the phase
+    /// before, if there is one.
+    pub(crate) fn settle(&mut self, clocks: &Clocks) -> Settled {
+        if self.pending != 0 || self.bytes != 0 {
+            return Settled::Not;
+        }
+        self.phase += 1;
+        self.pending = self.count;
+        let mut message = std::mem::take(&mut self.arriving);
+        for clock in [&mut message.seen, &mut message.happened] {
+            clock.raise(self.agent, self.phase);
+        }
+        let of: Vec<Converged> = self.current.list.iter().map(|a| a.converged.clone()).collect();
+        message.happened.join(&clocks.converged(&of));
+        self.complete.join(&message);
+        let mut done = std::mem::take(&mut self.current);
+        done.phases = self.phase;
+        self.before = std::mem::replace(&mut self.last, done);
+        if let Some(site) = self.landing.take() {
+            self.unwaited = Some(site);
+        }
+        // Who waited for the phase before must have gone on by now, in whichever order the threads run.
+        let passed = std::mem::take(&mut self.passed);
+        let late = passed.iter().find(|p| {
+            let knows = |t: &u32| self.complete.happened.get(clocks.class(*t).agent) >= p.time;
+            !p.threads.iter().all(knows)
+        });
+        late.map_or(Settled::Complete, |p| Settled::Late(p.site))
+    }
+
+    /// Whether a wait for a parity passes.
+    pub(crate) fn passes(&self, parity: i64) -> bool {
+        i64::from(self.phase & 1) != parity & 1
+    }
+
+    /// A class goes on.
+    pub(crate) fn pass(&mut self, clocks: &Clocks, class: usize, site: u32) {
+        let class = &clocks.classes[class];
+        self.passed.retain(|p| p.threads != class.members);
+        self.passed.push(Passed { threads: class.members.clone(), time: class.time, site });
+        self.unwaited = None;
+    }
+
+    pub(crate) fn split(&mut self, from: Agent, to: Agent) {
+        self.arriving.split(from, to);
+        self.complete.split(from, to);
+    }
+}
+
+/// What became of a phase.
+pub(crate) enum Settled {
+    Not,
+    Complete,
+    /// It is complete, and a wait for the phase before may come only now.
+    Late(u32),
+}
+
+/// The barrier of the threads of a cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterBarrier {
+    pub(crate) agent: Agent,
+    pub(crate) phase: u32,
+    arrived: usize,
+    /// Of each thread, the phases in which it arrived, and for which it waited.
+    threads: Vec<(u32, u32)>,
+    pub(crate) arriving: Message,
+    pub(crate) complete: Message,
+}
+
+impl ClusterBarrier {
+    pub(crate) fn new(agent: Agent, threads: usize) -> Self {
+        ClusterBarrier { agent, threads: vec![(0, 0); threads], ..Self::default() }
+    }
+
+    /// A thread arrives, of so many. Whether it may, and whether the phase is complete.
+    pub(crate) fn arrive(&mut self, thread: u32, all: usize) -> Result<bool, ()> {
+        let Some((arrived, waited)) = self.threads.get_mut(thread as usize) else { return Err(()) };
+        if *arrived != *waited {
+            return Err(());
+        }
+        *arrived += 1;
+        self.arrived += 1;
+        let complete = self.arrived == all;
+        if complete {
+            self.arrived = 0;
+            self.phase += 1;
+            let mut message = std::mem::take(&mut self.arriving);
+            message.seen.raise(self.agent, self.phase);
+            message.happened.raise(self.agent, self.phase);
+            self.complete.join(&message);
+        }
+        Ok(complete)
+    }
+
+    /// Whether a thread's wait passes; an error where it has not arrived.
+    pub(crate) fn passes(&self, thread: u32) -> Result<bool, ()> {
+        match self.threads.get(thread as usize) {
+            Some((arrived, waited)) if arrived > waited => Ok(*arrived <= self.phase),
+            _ => Err(()),
+        }
+    }
+
+    pub(crate) fn pass(&mut self, thread: u32) {
+        if let Some((arrived, waited)) = self.threads.get_mut(thread as usize) {
+            *waited = *arrived;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Threads that are at one statement: where they are, and which of them are behind.
+
+use crate::expr::{Env, Value};
+use crate::threads::Mask;
+use carbyne_ir::expr::VarId;
+use carbyne_ir::program::Stmt;
+use std::cmp::Ordering;
+
+/// A list of statements that is being executed.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame<'p> {
+    pub(crate) stmts: &'p [Stmt],
+    pub(crate) at: usize,
+    pub(crate) mask: Mask,
+    pub(crate) kind: Kind<'p>,
+}
+
+/// What the list is the body of.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind<'p> {
+    Root,
+    Body,
+    /// One side of a condition; the other one, if some lanes take that, comes later.
+    Branch {
+        second: bool,
+        otherwise: Option<(&'p [Stmt], Mask)>,
+    },
+    Loop {
+        trip: u64,
+        var: VarId,
+        end: Value,
+        step: i64,
+    },
+}
+
+/// Why threads do not go on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Status {
+    Ready,
+    /// For a phase.
+    Waits,
+    /// For all of these threads to arrive.
+    Barrier(Mask),
+    /// For others to come to this statement.
+    Meets,
+}
+
+/// Threads of one block at one statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Strand<'p> {
+    pub(crate) rank: usize,
+    pub(crate) frames: Vec<Frame<'p>>,
+    pub(crate) env: Env,
+    pub(crate) status: Status,
+}
+
+impl<'p> Strand<'p> {
+    pub(crate) fn mask(&self) -> Mask {
+        self.frames.last().map_or(Mask::default(), |f| f.mask)
+    }
+
+    /// All its threads, those included that are inactive for now.
+    pub(crate) fn all(&self) -> Mask {
+        self.frames.first().map_or(Mask::default(), |f| f.mask)
+    }
+
+    pub(crate) fn stmt(&self) -> Option<&'p Stmt> {
+        self.frames.last().and_then(|f| f.stmts.get(f.at))
+    }
+
+    pub(crate) fn advance(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.at += 1;
+        }
+    }
+
+    /// Takes some of its warps apart; none where that would be all or nothing.
+    pub(crate) fn part(&mut self, warps: u32) -> Option<Strand<'p>> {
+        let mine = self.all().warps();
+        if mine & warps == 0 || mine & !warps == 0 {
+            return None;
+        }
+        let mut other = self.clone();
+        other.restrict(warps);
+        self.restrict(!warps);
+        Some(other)
+    }
+
+    fn restrict(&mut self, warps: u32) {
+        for frame in &mut self.frames {
+            frame.mask = frame.mask.of_warps(warps);
+            if let Kind::Branch { otherwise, .. } = &mut frame.kind {
+                *otherwise = otherwise
+                    .map(|(stmts, mask)| (stmts, mask.of_warps(warps)))
+                    .filter(|(_, mask)| !mask.is_empty());
+            }
+        }
+    }
+
+    /// Which of two is behind.
+    pub(crate) fn compare(&self, other: &Strand<'_>) -> Ordering {
+        for (a, b) in self.frames.iter().zip(&other.frames) {
+            let order = match (&a.kind, &b.kind) {
+                (Kind::Loop { trip: a, .. }, Kind::Loop { trip: b, .. }) => a.cmp(b),
+                (Kind::Branch { second: a, .. }, Kind::Branch { second: b, .. }) => a.cmp(b),
+                _ => Ordering::Equal,
+            };
+            let order = order.then(a.at.cmp(&b.at));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        self.frames.len().cmp(&other.frames.len())
+    }
+
+    /// Takes in the threads of a strand at the same statement.
+    pub(crate) fn join(&mut self, other: &Strand<'p>) {
+        let theirs = other.all();
+        for (mine, frame) in self.frames.iter_mut().zip(&other.frames) {
+            mine.mask = mine.mask.or(&frame.mask);
+            if let (Kind::Branch { otherwise: a, .. }, Kind::Branch { otherwise: b, .. }) =
+                (&mut mine.kind, &frame.kind)
+            {
+                *a = match (*a, *b) {
+                    (Some((stmts, x)), Some((_, y))) => Some((stmts, x.or(&y))),
+                    (x, y) => x.or(y),
+                };
+            }
+            if let (Kind::Loop { end: a, .. }, Kind::Loop { end: b, .. }) =
+                (&mut mine.kind, &frame.kind)
+            {
+                *a = merged(a, b, &theirs);
+            }
+        }
+        for (var, value) in &other.env.loops {
+            let new = match self.env.get(*var) {
+                Some(mine) => merged(mine, value, &theirs),
+                None => value.clone(),
+            };
+            self.env.set(*var, new);
+        }
+    }
+}
+
+fn merged(mine: &Value, other: &Value, theirs: &Mask) -> Value {
+    match (mine, other) {
+        (Value::Same(a), Value::Same(b)) if a == b => Value::Same(*a),
+        _ => {
+            let n = 1024;
+            let of = |t: usize| if theirs.has(t) { other.of(t) } else { mine.of(t) };
+            let len = match (mine, other) {
+                (Value::Each(a), _) => a.len(),
+                (_, Value::Each(b)) => b.len(),
+                _ => n,
+            };
+            Value::Each(std::rc::Rc::new((0..len).map(of).collect()))
+        }
+    }
+}

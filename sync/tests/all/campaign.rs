@@ -1,0 +1,232 @@
+//! Correct programs with one synchronization left out, moved or changed: where the simulator reports an error of
+//! ordering under any schedule, the checker must not have proved everything.
+
+use crate::corpus::{Case, cases};
+use crate::support::{program, reports};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::ast::{BinOp, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
+use carbyne_ir::diag::Code;
+use carbyne_ir::program::Program;
+use carbyne_ir::text;
+use carbyne_simulate::{Options, simulate};
+use std::collections::BTreeMap;
+
+/// One change of one statement, found by its number among all that synchronize.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Delete,
+    Earlier,
+    Later,
+    Parity,
+    Fewer,
+    More,
+    Double,
+}
+
+const CHANGES: [Change; 7] = [
+    Change::Delete,
+    Change::Earlier,
+    Change::Later,
+    Change::Parity,
+    Change::Fewer,
+    Change::More,
+    Change::Double,
+];
+
+fn synchronizes(stmt: &Stmt) -> bool {
+    matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync { .. })
+}
+
+/// Visits every list of statements, outer ones first, until `visit` says that it is done.
+fn lists(stmts: &mut Vec<Stmt>, visit: &mut dyn FnMut(&mut Vec<Stmt>) -> bool) -> bool {
+    if visit(stmts) {
+        return true;
+    }
+    let mut bodies = stmts.iter_mut().flat_map(|stmt| stmt.kind.bodies_mut());
+    bodies.any(|b| lists(&mut b.stmts, visit))
+}
+
+/// How many statements synchronize.
+fn count(module: &Module) -> usize {
+    let (mut copy, mut n) = (module.clone(), 0);
+    lists(&mut copy.items, &mut |list| {
+        n += list.iter().filter(|s| synchronizes(s)).count();
+        false
+    });
+    n
+}
+
+/// The module with the statement changed, and what it was; none where there is nothing to change.
+fn changed(module: &Module, number: usize, change: Change) -> Option<(Module, String)> {
+    let mut copy = module.clone();
+    let (mut seen, mut done, mut what) = (0, false, String::new());
+    lists(&mut copy.items, &mut |list| {
+        let here: Vec<usize> = (0..list.len()).filter(|i| synchronizes(&list[*i])).collect();
+        if number >= seen + here.len() {
+            seen += here.len();
+            return false;
+        }
+        let i = here[number - seen];
+        what = match &list[i].kind {
+            StmtKind::Sync { op, .. } => op.to_string(),
+            _ => "barrier".to_owned(),
+        };
+        done = match change {
+            Change::Delete => {
+                list.remove(i);
+                if list.is_empty() {
+                    // An empty body is another error.
+                    let nothing = vec![(Name::new("left_out"), Expr::int(0))];
+                    list.push(Stmt::new(StmtKind::Let(nothing)));
+                }
+                true
+            }
+            Change::Earlier => i > 0 && exchange(list, i - 1),
+            Change::Later => i + 1 < list.len() && exchange(list, i),
+            Change::Double => {
+                let again = list[i].kind.clone();
+                list.insert(i, Stmt::new(again));
+                true
+            }
+            Change::Parity | Change::Fewer | Change::More => renumber(&mut list[i], change),
+        };
+        true
+    });
+    done.then_some((copy, what))
+}
+
+fn exchange(list: &mut [Stmt], i: usize) -> bool {
+    let same = list[i].kind == list[i + 1].kind;
+    list.swap(i, i + 1);
+    !same
+}
+
+fn renumber(stmt: &mut Stmt, change: Change) -> bool {
+    let StmtKind::Sync { op, args } = &mut stmt.kind else { return false };
+    let (by, wanted) = match op {
+        SyncOp::MbarrierWait => (1, change == Change::Parity),
+        SyncOp::MbarrierInit | SyncOp::MbarrierArrive => (1, change != Change::Parity),
+        SyncOp::MbarrierExpect => (16, change != Change::Parity),
+        SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
+            (1, change != Change::Parity)
+        }
+        _ => (0, false),
+    };
+    let Some(SyncArg::Number(n)) = args.last_mut().filter(|_| wanted) else { return false };
+    let op = if change == Change::Fewer { BinOp::Sub } else { BinOp::Add };
+    let sum = Expr::bin(op, n.clone(), Expr::int(by));
+    *n = match change {
+        Change::Parity => Expr::bin(BinOp::Mod, sum, Expr::int(2)),
+        _ => sum,
+    };
+    true
+}
+
+/// Whether a code says that something is not ordered.
+fn is_about_order(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Race
+            | Code::Uninitialized
+            | Code::Deadlock
+            | Code::UnmetWait
+            | Code::BarrierMisuse
+            | Code::MissingFence
+    )
+}
+
+/// What the simulator reports of the order, under any of so many schedules.
+pub(crate) fn refuted(p: &Program, table: &AtomTable, schedules: u64) -> Option<(u64, String)> {
+    for seed in 0..schedules {
+        let options = Options {
+            schedule: (seed > 0).then_some(seed),
+            blocks: Some(1),
+            check: false,
+            shadow: false,
+            ..Options::default()
+        };
+        match simulate(p, table, &options) {
+            Err(e) if is_about_order(e.code) => {
+                return Some((
+                    seed,
+                    format!("{} {e}: {} {:?}", e.code.as_str(), e.label, e.related),
+                ));
+            }
+            // Not about the order, and the same under all.
+            Err(_) if seed == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What came of one change.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// The text is no program.
+    NoProgram,
+    Refused,
+    Undecided,
+    /// It is proved, and the simulator finds nothing.
+    Proved,
+    /// It is proved, and the simulator refutes that.
+    Wrong,
+}
+
+fn judge(case: &Case, module: &Module, schedules: u64) -> (Outcome, String) {
+    let src = text::print(module);
+    let Ok(module) = text::parse(&src) else { return (Outcome::NoProgram, String::new()) };
+    let Some(p) = program(&module, &src) else { return (Outcome::NoProgram, String::new()) };
+    let reports = reports(&p, case.arch);
+    let refused =
+        |r: &carbyne_sync::Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
+    if reports.iter().any(refused) {
+        return (Outcome::Refused, String::new());
+    }
+    if !reports.iter().all(carbyne_sync::Report::is_ordered) {
+        return (Outcome::Undecided, String::new());
+    }
+    match refuted(&p, &AtomTable::new(case.arch), schedules) {
+        Some((seed, e)) => (Outcome::Wrong, format!("schedule {seed}: {e}\n{src}")),
+        None => (Outcome::Proved, src),
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many there are")]
+fn what_the_simulator_refutes_is_not_proved() {
+    // All of them take an hour.
+    let all = std::env::var_os("CARBYNE_ALL").is_some();
+    let schedules = if all { 100 } else { 4 };
+    let (mut sum, mut wrong, mut drawn) = (BTreeMap::new(), vec![], 0usize);
+    for case in cases() {
+        let module = text::parse(&case.text).unwrap();
+        for number in 0..count(&module) {
+            for change in CHANGES {
+                let Some((mutant, what)) = changed(&module, number, change) else { continue };
+                drawn += 1;
+                let pipeline = case.name.contains("mutants");
+                let every = if all {
+                    1
+                } else if pipeline {
+                    3
+                } else {
+                    23
+                };
+                if drawn % every != 0 || !all && case.name.starts_with("..") {
+                    continue;
+                }
+                let (outcome, why) = judge(case, &mutant, schedules);
+                *sum.entry(outcome).or_insert(0usize) += 1;
+                if outcome == Outcome::Wrong {
+                    wrong.push(format!(
+                        "{} {}: {change:?} of {number} {what}: {why}",
+                        case.name, case.arch
+                    ));
+                }
+            }
+        }
+    }
+    println!("{sum:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,158 @@
+//! The correct programs: how many pairs are proved.
+
+use crate::support::{complaints, reports, right, root};
+use carbyne_atoms::{Arch, AtomTable, probe};
+use carbyne_ir::text;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// A correct program for an architecture.
+pub(crate) struct Case {
+    pub(crate) group: &'static str,
+    pub(crate) name: String,
+    pub(crate) arch: Arch,
+    pub(crate) text: String,
+}
+
+/// What the groups are called, and where their texts are.
+const GROUPS: [(&str, &str); 4] = [
+    ("examples, decomposed", "examples"),
+    ("tile-level examples, decomposed", "examples/tile"),
+    ("pipelines by hand", "simulate/tests/mutants"),
+    ("kernels beside the repository", "../shared/notes/hopper_texts"),
+];
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root().join(folder)) else { return vec![] };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    all.retain(|p| p.extension().is_some_and(|e| e == "cby"));
+    all.sort();
+    all
+}
+
+/// The architectures that a file is for.
+fn archs(src: &str) -> Vec<Arch> {
+    let line = src.lines().find_map(|l| l.trim().strip_prefix("// archs:"));
+    let names = |l: &str| l.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    line.map_or(vec![], names)
+}
+
+/// Everything that is right.
+pub(crate) fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(|| GROUPS.iter().flat_map(|(group, folder)| of(group, folder)).collect())
+}
+
+fn of(group: &'static str, folder: &str) -> Vec<Case> {
+    let mut out = vec![];
+    for file in files(folder) {
+        let name = format!("{folder}/{}", file.file_stem().unwrap().to_string_lossy());
+        let src = std::fs::read_to_string(&file).unwrap();
+        // The large ones of the same form take long.
+        let by_hand = folder.starts_with("simulate");
+        if folder.starts_with("..") && !name.ends_with("_small") {
+            continue;
+        }
+        if by_hand {
+            out.push(Case { group, name, arch: Arch::Sm90a, text: src });
+            continue;
+        }
+        let module = text::parse(&src).unwrap();
+        let archs = if folder.starts_with("..") { vec![Arch::Sm90a] } else { archs(&src) };
+        for arch in archs {
+            let found = carbyne_decompose::decompose(&module, &src, &AtomTable::new(arch));
+            let found = found.unwrap_or_else(|e| panic!("{name} for {arch}: {e}"));
+            out.push(Case { group, name: name.clone(), arch, text: found.text });
+        }
+    }
+    out
+}
+
+/// `| group | programs | pairs | ordered | not | undecided |`
+fn table(rows: &BTreeMap<&str, [usize; 5]>) -> String {
+    let mut out = String::from(
+        "| | programs | pairs | ordered | refused | undecided |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (group, _) in &GROUPS[..3] {
+        let [programs, ordered, refused, undecided, faults] =
+            rows.get(group).copied().unwrap_or_default();
+        let pairs = ordered + refused + undecided;
+        assert_eq!(faults, 0, "{group}");
+        out.push_str(&format!(
+            "| {group} | {programs} | {pairs} | {ordered} | {refused} | {undecided} |\n"
+        ));
+    }
+    out
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many there are, and what could not be checked")]
+fn correct_programs_are_proved() {
+    let mut rows: BTreeMap<&str, [usize; 5]> = BTreeMap::new();
+    let mut said = vec![];
+    for case in cases() {
+        let program = right(&case.text);
+        for r in &reports(&program, case.arch) {
+            let [ordered, refused, undecided] = r.counts();
+            let row = rows.entry(case.group).or_default();
+            let new = [1, ordered, refused, undecided, r.faults.len()];
+            row.iter_mut().zip(new).for_each(|(a, b)| *a += b);
+            said.extend(
+                complaints(&program, r).iter().map(|c| format!("{} {}: {c}", case.name, case.arch)),
+            );
+            // Every proof says by what.
+            let bare = r.pairs.iter().filter(
+                |p| matches!(&p.verdict, carbyne_sync::Verdict::Ordered(ways) if ways.is_empty()),
+            );
+            assert_eq!(
+                bare.count(),
+                0,
+                "{} {}: a proof without a certificate",
+                case.name,
+                case.arch
+            );
+        }
+    }
+    println!("{rows:?}\n{}", said.join("\n"));
+    if !rows.contains_key(GROUPS[3].0) {
+        println!("{} are absent and were not checked", GROUPS[3].0);
+    }
+    let sum = |i: usize| rows.values().map(|r| r[i]).sum::<usize>();
+    assert_eq!(sum(2), 0, "a correct program is refused:\n{}", said.join("\n"));
+    let all = sum(1) + sum(2) + sum(3);
+    assert!(sum(1) * 100 >= all * 95, "{} of {all} pairs are proved:\n{}", sum(1), said.join("\n"));
+    fresh(&table(&rows));
+}
+
+/// The page has the table; with `BLESS=1` it is put there.
+fn fresh(table: &str) {
+    const MARKS: [&str; 2] = ["<!-- counts -->\n", "<!-- end of counts -->\n"];
+    let path = root().join("docs/synchronization.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(MARKS[0]).unwrap();
+    let (now, after) = rest.split_once(MARKS[1]).unwrap();
+    if now == table {
+        return;
+    }
+    assert_eq!(std::env::var("BLESS").unwrap_or_default(), "1", "run cargo xtask docs\n{table}");
+    std::fs::write(&path, format!("{before}{}{table}{}{after}", MARKS[0], MARKS[1])).unwrap();
+}
+
+/// Programs that execute one atom each are right, too.
+#[test]
+fn programs_of_atoms_are_not_refused() {
+    let all = std::env::var_os("CARBYNE_ALL").is_some();
+    let table = AtomTable::new(Arch::Sm90a);
+    let step = if all { 1 } else { 37 };
+    for atom in table.atoms().iter().step_by(step) {
+        let choice = probe::Choice { threads: 128, ..probe::Choice::default() };
+        let Ok(probe) = probe::probe(atom, &table, choice) else { continue };
+        let program = right(&probe.text);
+        for r in reports(&program, Arch::Sm90a) {
+            let certain = r.faults.iter().filter(|f| f.is_certain).count();
+            let said = complaints(&program, &r);
+            assert_eq!((r.counts()[1], certain), (0, 0), "{}: {said:?}\n{}", atom.name, probe.text);
+        }
+    }
+}

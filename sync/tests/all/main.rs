@@ -1,0 +1,5 @@
+//! Tests of the checker, one program so that they link once.
+
+mod campaign;
+mod corpus;
+mod support;
