@@ -36,7 +36,7 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
   #pragma unroll 1
   for (int k = 0; k < 4; k += 1) {  // line 29
     if (threadIdx.x < 64) {  // line 32: Move (%Ag) -> (%As)
-      const int row = (threadIdx.x / 2) % 32;  // line 33
+      const int row = threadIdx.x / 2;  // line 33
       const int part = threadIdx.x % 2;  // line 33
       // line 34: cp.async.cg.b128
       asm volatile(
@@ -47,7 +47,7 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
           : "memory");
     }
     if (threadIdx.x >= 64 && threadIdx.x < 96) {  // line 36: Move (%Bg) -> (%Bs)
-      const int col = (threadIdx.x / 2) % 16;  // line 37
+      const int col = tid / 2 - 32;  // line 37
       const int part = threadIdx.x % 2;  // line 37
       // line 38: cp.async.cg.b128
       asm volatile(
