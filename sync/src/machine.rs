@@ -67,6 +67,8 @@ pub(crate) struct Machine<'p, 'a> {
     max_steps: u64,
     /// Of accesses to another block's shared memory: by block and statement, the last.
     remote: BTreeMap<(usize, u32, u32), u32>,
+    /// Of each block the registers that no thread has, and those of a thread, by warp.
+    registers_left: Vec<(i64, Vec<i64>)>,
     wake: bool,
     at: String,
 }
@@ -122,6 +124,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             steps: 0,
             max_steps,
             remote: BTreeMap::new(),
+            registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
             wake: false,
             at: String::new(),
             clocks,
@@ -1275,6 +1278,17 @@ impl<'p, 'a> Machine<'p, 'a> {
                     }
                 }
             }
+            SyncOp::RegistersInc => {
+                for warps in warp_groups(mask) {
+                    let first = warps.trailing_zeros() as usize * 32;
+                    let wanted = self.number(sync, &strand.env, first, site)?;
+                    if self.registers_wanted(strand.rank, warps, wanted)
+                        > self.registers_left[strand.rank].0
+                    {
+                        waiting = waiting.or(&mask.of_warps(warps));
+                    }
+                }
+            }
             SyncOp::ClusterWait => {
                 for t in mask.threads() {
                     let thread = self.global_thread(strand.rank, t);
@@ -1414,13 +1428,41 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.arrive(strand, sync, mask, site)?;
             }
             SyncOp::MbarrierWait => self.pass(strand, sync, mask, site)?,
-            SyncOp::RegistersInc
-            | SyncOp::RegistersDec
-            | SyncOp::GridWait
-            | SyncOp::GridLaunch
-            | SyncOp::Prefetch => {}
+            SyncOp::RegistersInc | SyncOp::RegistersDec => {
+                for warps in warp_groups(mask) {
+                    let first = warps.trailing_zeros() as usize * 32;
+                    let number = self.number(sync, &strand.env, first, site)?;
+                    let wanted = self.registers_wanted(rank, warps, number);
+                    let wrong =
+                        if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
+                    if wrong {
+                        return self.stop(
+                            site,
+                            None,
+                            "the threads have another number of registers already",
+                            "write `registers.inc` for more, `registers.dec` for fewer",
+                        );
+                    }
+                    let (left, held) = &mut self.registers_left[rank];
+                    *left -= wanted;
+                    for (w, held) in held.iter_mut().enumerate() {
+                        if warps >> w & 1 == 1 {
+                            *held = number;
+                        }
+                    }
+                    self.wake = true;
+                }
+            }
+            SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
         }
         Ok(())
+    }
+
+    /// Registers that warps need beyond what they have, for so many a thread.
+    fn registers_wanted(&self, rank: usize, warps: u32, number: i64) -> i64 {
+        let held = self.registers_left[rank].1.iter().enumerate();
+        let of = held.filter(|(w, _)| warps >> w & 1 == 1);
+        of.map(|(_, held)| number.saturating_sub(*held).saturating_mul(32)).sum()
     }
 
     fn publish(&mut self, threads: &[u32]) {
@@ -1653,6 +1695,21 @@ impl<'p, 'a> Machine<'p, 'a> {
         };
         env.loops.iter().map(one).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The warps of each warp group with one of these threads, a bit each.
+fn warp_groups(mask: &Mask) -> Vec<u32> {
+    let warps = mask.warps();
+    (0..8).map(|g| warps & 0xf << (g * 4)).filter(|w| *w != 0).collect()
+}
+
+/// Registers of a thread, by warp, at the start of a block that has a multiprocessor for itself, in eights (PTX ISA,
+/// Miscellaneous Instructions: setmaxnreg).
+fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
+    let limits = carbyne_atoms::limits(atoms.arch);
+    let n_warps = n_threads.div_ceil(32).max(1);
+    let fit = limits.regs_per_sm / (n_warps as i64 * 32) / 8 * 8;
+    vec![fit.min((limits.regs_per_thread + 7) / 8 * 8); n_warps]
 }
 
 /// What became of threads.

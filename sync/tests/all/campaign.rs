@@ -230,3 +230,32 @@ fn what_the_simulator_refutes_is_not_proved() {
     println!("{sum:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Programs of which the simulator's own tests say that their order is wrong.
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many there are")]
+fn what_is_known_to_race_is_not_proved() {
+    let folder = crate::support::root().join("cli/tests/filetests/simulate");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let (mut n, mut proved, mut wrong) = (0, vec![], vec![]);
+    for file in files {
+        let src = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let Ok(module) = text::parse(&src) else { continue };
+        let Some(p) = program(&module, &src) else { continue };
+        let Some(arch) = carbyne_sync::arch_of(&p) else { continue };
+        n += 1;
+        if !reports(&p, arch).iter().all(carbyne_sync::Report::is_ordered) {
+            continue;
+        }
+        match refuted(&p, &AtomTable::new(arch), 20) {
+            // Nobody wrote it at all, which no order would mend.
+            Some((_, e)) if e.contains("was never written") => proved.push(name),
+            Some((seed, e)) => wrong.push(format!("{name}, schedule {seed}: {e}")),
+            None => proved.push(name),
+        }
+    }
+    println!("{n} programs, of which {} are proved: {proved:?}", proved.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
