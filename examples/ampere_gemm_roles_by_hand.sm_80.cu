@@ -91,7 +91,7 @@ ampere_gemm_roles(
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(&As[swizzle<3, 3, 3>(stage * 8192 + i * 256 + r * 64 + v * 8)])),
+              : "r"(shared_address(&As[stage * 8192 + swizzle<3, 3, 3>(i * 256 + r * 64 + v * 8)])),
                 "l"(&A[bm * 32768 + i * 1024 + r * 256 + k * 64 + v * 8])
               : "memory");
         }
@@ -104,7 +104,7 @@ ampere_gemm_roles(
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(&Bs[swizzle<3, 3, 5>(stage * 16384 + i * 256 + v * 8)])),
+              : "r"(shared_address(&Bs[stage * 16384 + swizzle<3, 3, 5>(i * 256 + v * 8)])),
                 "l"(&B[k * 32768 + i * 512 + bn * 256 + v * 8])
               : "memory");
         }
@@ -161,8 +161,8 @@ ampere_gemm_roles(
               "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(a_u32[i * 4]), "=r"(a_u32[i * 4 + 1]), "=r"(a_u32[i * 4 + 2]),
                 "=r"(a_u32[i * 4 + 3])
-              : "r"(shared_address(&As[swizzle<3, 3, 3>(stage * 8192 + wm * 4096 + i * 1024 +
-                                row * 64 + s * 16 + half_1 * 8)]))
+              : "r"(shared_address(&As[stage * 8192 + wm * 4096 + i * 1024 +
+                            swizzle<3, 3, 3>(row * 64 + s * 16 + half_1 * 8)]))
               : "memory");
         }
         // line 104: Move (view of %Bs) -> (%b)
@@ -173,7 +173,7 @@ ampere_gemm_roles(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(b_u32[j * 4]), "=r"(b_u32[j * 4 + 1]), "=r"(b_u32[j * 4 + 2]),
                 "=r"(b_u32[j * 4 + 3])
-              : "r"(shared_address(&Bs[swizzle<3, 3, 5>(stage * 16384 + s * 4096 + row * 256 +
+              : "r"(shared_address(&Bs[stage * 16384 + s * 4096 + swizzle<3, 3, 5>(row * 256 +
                                 wn * 64 + j * 16 + half_1 * 8)]))
               : "memory");
         }
@@ -232,8 +232,8 @@ ampere_gemm_roles(
         #pragma unroll
         for (int p = 0; p < 2; p += 1) {  // line 145
           // line 146
-          *reinterpret_cast<unsigned*>(&Cs[swizzle<3, 3, 3>(wn * 2048 + wm * 1024 + p * 512 +
-                              line * 64 + j * 8 + pair * 2)]) =
+          *reinterpret_cast<unsigned*>(&Cs[wn * 2048 + wm * 1024 + p * 512 +
+                          swizzle<3, 3, 3>(line * 64 + j * 8 + pair * 2)]) =
               *reinterpret_cast<unsigned*>(&h[j * 16 + i * 4 + p * 2]);
         }
       }
@@ -242,7 +242,7 @@ ampere_gemm_roles(
       for (int q = 0; q < 4; q += 1) {  // line 152
         // line 153
         *reinterpret_cast<uint4*>(v) =
-            *reinterpret_cast<uint4*>(&Cs[swizzle<3, 3, 3>(wn * 2048 + wm * 1024 + q * 256 +
+            *reinterpret_cast<uint4*>(&Cs[wn * 2048 + wm * 1024 + swizzle<3, 3, 3>(q * 256 +
                                 quarter * 64 + part * 8)]);
         // line 157
         *reinterpret_cast<uint4*>(&C[bm * 65536 + wm * 32768 + i * 8192 + q * 2048 + quarter * 512 +

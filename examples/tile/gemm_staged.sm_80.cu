@@ -1,5 +1,5 @@
 // gemm, line 15: MatMul.set (%A, %B) -> (%C)
-// sm_80: grid 4, block 128, dynamic shared memory 16384 bytes
+// sm_80: grid 4, block 128, dynamic shared memory 49152 bytes
 
 #include <cuda_fp16.h>
 
@@ -26,72 +26,76 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   for (int i = 0; i < 128; i += 1) {  // line 20
     c[i] = 0.0f;  // line 21
   }
-  for (int k = 0; k < 4; k += 1) {  // line 24
-    __half* a = reinterpret_cast<__half*>(smem);  // line 25
-    __syncthreads();  // line 26
-    // line 27: Move (view of %A) -> (%a)
+  __half* a = reinterpret_cast<__half*>(smem);  // line 24
+  __half* b = reinterpret_cast<__half*>(smem + 24576);  // line 25
+  #pragma unroll
+  for (int s = 0; s < 2; s += 1) {  // line 26
+    // line 27: Move (view of %A) -> (view of %a)
     #pragma unroll
     for (int i = 0; i < 4; i += 1) {  // line 30
       // line 31: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&a[swizzle<2, 3, 3>(i * 1024 + tid * 8)])),
-            "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8])
+          : "r"(shared_address(&a[s * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
+            "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + s * 32 + tid % 4 * 8])
           : "memory");
     }
-    __half* b = reinterpret_cast<__half*>(smem + 8192);  // line 34
-    // line 35: Move (view of %B) -> (%b)
+    // line 34: Move (view of %B) -> (view of %b)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 38
-      // line 39: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 37
+      // line 38: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&b[swizzle<3, 3, 4>(i * 1024 + tid * 8)])),
-            "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
+          : "r"(shared_address(&b[s * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+            "l"(&B[s * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 42
-    {  // line 43: MatMul (%a, %b) -> (%c)
-      alignas(16) __half r[64];  // line 44
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 41
+  }
+  int stage = 0;
+  int stage_1 = 2;
+  for (int k = 0; k < 4; k += 1) {  // line 43
+    {  // line 44: MatMul (view of %a, view of %b) -> (%c)
+      alignas(16) __half r[64];  // line 45
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 45
-      __syncthreads();  // line 46
-      // line 47: Move (%a) -> (%r)
+      asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 46
+      __syncthreads();  // line 47
+      // line 48: Move (view of %a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 50
-        // line 51: ldmatrix.x4.b16
+      for (int i = 0; i < 8; i += 1) {  // line 51
+        // line 52: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(&a[swizzle<2, 3, 3>((tid / 32) % 2 * 2048 + i % 4 * 512 +
-                              tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&a[stage * 4096 + (tid / 32) % 2 * 2048 + i % 4 * 512 +
+                          swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 54
+      alignas(16) __half r_2[64];  // line 55
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 55: Move (%b) -> (%r_2)
+      // line 56: Move (view of %b) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 58
-        // line 59: ldmatrix.x4.trans.b16
+      for (int i = 0; i < 8; i += 1) {  // line 59
+        // line 60: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(&b[swizzle<3, 3, 4>(i / 4 * 2048 + tid % 16 * 128 + tid / 64 * 64 +
-                              i % 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&b[stage * 4096 + i / 4 * 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
+                              tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 62: MatMul (%r, %r_2) -> (%c)
+      // line 63: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
-      for (int kk = 0; kk < 2; kk += 1) {  // line 66
+      for (int kk = 0; kk < 2; kk += 1) {  // line 67
         #pragma unroll
-        for (int i = 0; i < 4; i += 1) {  // line 67
+        for (int i = 0; i < 4; i += 1) {  // line 68
           #pragma unroll
-          for (int j = 0; j < 8; j += 1) {  // line 68
-            // line 69: mma.m16n8k16.f32.f16
+          for (int j = 0; j < 8; j += 1) {  // line 69
+            // line 70: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -104,20 +108,53 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         }
       }
     }
+    if (k + 2 < 4) {  // line 78
+      // line 79: Move (view of %A) -> (view of %a)
+      #pragma unroll
+      for (int i = 0; i < 4; i += 1) {  // line 82
+        // line 83: cp.async.cg.b128
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;\n"
+            :
+            : "r"(shared_address(&a[stage_1 * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
+              "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8 + 64])
+            : "memory");
+      }
+      // line 86: Move (view of %B) -> (view of %b)
+      #pragma unroll
+      for (int i = 0; i < 4; i += 1) {  // line 89
+        // line 90: cp.async.cg.b128
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;\n"
+            :
+            : "r"(shared_address(&b[stage_1 * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+              "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8 + 16384])
+            : "memory");
+      }
+    }
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 94
+    stage += 1;
+    if (stage == 3) {
+      stage = 0;
+    }
+    stage_1 += 1;
+    if (stage_1 == 3) {
+      stage_1 = 0;
+    }
   }
-  {  // line 78: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[128];  // line 79
-    // line 80: UnaryPointwise.cast (%c) -> (%r_3)
+  {  // line 96: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[128];  // line 97
+    // line 98: UnaryPointwise.cast (%c) -> (%r_3)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 83
-      // line 84
+    for (int i = 0; i < 64; i += 1) {  // line 101
+      // line 102
       *reinterpret_cast<__half2*>(&r_3[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 87: Move (%r_3) -> (view of %C)
+    // line 105: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 91
-      // line 92
+    for (int i = 0; i < 64; i += 1) {  // line 109
+      // line 110
       *reinterpret_cast<unsigned*>(&C[bm * 32768 + (tid / 32) % 2 * 16384 + i % 8 * 2048 +
                       (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_3[i * 2]);

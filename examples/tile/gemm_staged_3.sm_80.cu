@@ -36,7 +36,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&a[swizzle<2, 3, 3>(s * 4096 + i * 1024 + tid * 8)])),
+          : "r"(shared_address(&a[s * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
             "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + s * 32 + tid % 4 * 8])
           : "memory");
     }
@@ -47,7 +47,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&b[swizzle<3, 3, 4>(s * 4096 + i * 1024 + tid * 8)])),
+          : "r"(shared_address(&b[s * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
             "l"(&B[s * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
           : "memory");
     }
@@ -56,8 +56,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   int stage = 2;
   int stage_1 = 0;
   for (int k = 0; k < 4; k += 1) {  // line 46
-    if (k + 2 < 4) {  // line 47
-      __syncthreads();  // line 48
+    __syncthreads();  // line 47
+    if (k + 2 < 4) {  // line 48
       // line 49: Move (view of %A) -> (view of %a)
       #pragma unroll
       for (int i = 0; i < 4; i += 1) {  // line 52
@@ -65,7 +65,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&a[swizzle<2, 3, 3>(stage * 4096 + i * 1024 + tid * 8)])),
+            : "r"(shared_address(&a[stage * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
               "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8 + 64])
             : "memory");
       }
@@ -76,7 +76,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[swizzle<3, 3, 4>(stage * 4096 + i * 1024 + tid * 8)])),
+            : "r"(shared_address(&b[stage * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
               "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8 + 16384])
             : "memory");
       }
@@ -95,8 +95,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(&a[swizzle<2, 3, 3>(stage_1 * 4096 + (tid / 32) % 2 * 2048 +
-                              i % 4 * 512 + tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&a[stage_1 * 4096 + (tid / 32) % 2 * 2048 + i % 4 * 512 +
+                          swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       alignas(16) __half r_2[64];  // line 76
@@ -109,8 +109,9 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(&b[swizzle<3, 3, 4>(stage_1 * 4096 + i / 4 * 2048 +
-                              tid % 16 * 128 + tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&b[stage_1 * 4096 + i / 4 * 2048 +
+                          swizzle<3, 3, 4>(tid % 16 * 128 + tid / 64 * 64 + i % 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 84: MatMul (%r, %r_2) -> (%c)

@@ -365,6 +365,9 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 self.barrier(strand.rank, &mask, site);
             }
+            StmtKind::Barrier(Some(threads)) if self.p.threads[*threads].own > 0 => {
+                return self.own_barrier(strand, *threads, &mask, site);
+            }
             StmtKind::Barrier(Some(threads)) => {
                 let named = self.groups_of(*threads, &strand.env, site)?.mask;
                 if !mask.and(&named).is_empty() {
@@ -1072,6 +1075,43 @@ impl<'p, 'a> Machine<'p, 'a> {
         if let Ok(classes) = self.separate(&threads) {
             self.clocks.synchronize(&classes, site);
         }
+    }
+
+    /// A barrier at which each thread means the group that it is in.
+    fn own_barrier(
+        &mut self,
+        strand: &mut Strand<'p>,
+        threads: ThreadsId,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<Step> {
+        let Some(groups) = self.p.threads[threads].own_groups() else {
+            return self.lost(site, "its threads are not known");
+        };
+        let mut meeting = vec![];
+        for group in groups {
+            let mut named = Mask::default();
+            group.iter().filter_map(|t| usize::try_from(*t).ok()).for_each(|t| named.insert(t));
+            if !mask.and(&named).is_empty() {
+                meeting.push(named);
+            }
+        }
+        if meeting.iter().all(|named| mask.contains(named)) {
+            meeting.iter().for_each(|named| self.barrier(strand.rank, named, site));
+            strand.advance();
+            return Ok(Step::On);
+        }
+        let Some(named) = meeting.iter().find(|named| !mask.contains(named)).copied() else {
+            strand.advance();
+            return Ok(Step::On);
+        };
+        // Threads of other groups come to it by themselves.
+        if meeting.len() > 1
+            && let Some(other) = strand.part(strand.all().warps() & !named.warps())
+        {
+            self.put(other);
+        }
+        self.named_barrier(strand, named, site)
     }
 
     fn named_barrier(&mut self, strand: &mut Strand<'p>, named: Mask, site: u32) -> Goes<Step> {
