@@ -297,6 +297,8 @@ pub(crate) struct Walker<'p, 'a> {
     moved: Moved,
     pub(crate) meetings: Vec<Meeting>,
     pub(crate) too_large: HashSet<usize>,
+    /// Whether more is touched than is kept.
+    too_many: bool,
     steps: u64,
     max_steps: u64,
 }
@@ -314,10 +316,12 @@ impl<'p, 'a> Walker<'p, 'a> {
     ) -> Self {
         let mut too_large = HashSet::new();
         let mut touched = vec![];
+        let mut all = 0;
         for (i, g) in plan.globals.iter().enumerate() {
             let size = exprs.constant(exprs.program.buffers[g.id].cosize).unwrap_or(i64::MAX);
             let n = size / g.granule + 1;
-            if !(0..=MAX_CELLS).contains(&n) {
+            all += n.clamp(0, MAX_CELLS + 1);
+            if !(0..=MAX_CELLS).contains(&n) || all > 2 * MAX_CELLS {
                 too_large.insert(i);
             }
             let n = if too_large.contains(&i) { 0 } else { n as usize };
@@ -335,6 +339,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             moved: Moved::new(),
             meetings: vec![],
             too_large,
+            too_many: false,
             steps: 0,
             max_steps,
         }
@@ -361,6 +366,9 @@ impl<'p, 'a> Walker<'p, 'a> {
             }
             self.touched.iter_mut().for_each(|t| t.of_block.clear());
             self.block(block)?;
+            if self.too_many || self.touched.iter().any(|t| t.of_block.len() > 1 << 21) {
+                return Err(Unwalked);
+            }
         }
         for ((g, _, does), (part, site, mut cells)) in std::mem::take(&mut self.moved) {
             cells.sort_unstable();
@@ -420,7 +428,7 @@ impl<'p, 'a> Walker<'p, 'a> {
     }
 
     fn stmt(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
-        self.spend(1)?;
+        self.spend(1 + self.exprs.n_threads as u64 / 8)?;
         let deciding = match &stmt.kind {
             StmtKind::For { .. } | StmtKind::If { .. } => None,
             _ => self.differences.deciding.get(&key(stmt)),
@@ -454,7 +462,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                     if going.is_empty() {
                         return Ok(());
                     }
-                    self.spend(1)?;
+                    self.spend(1 + self.exprs.n_threads as u64 / 8)?;
                     env.set(*var, value.clone());
                     self.stmts(body, env, &going)?;
                     if self.touching && self.differences.alike.contains(&key(stmt)) {
@@ -636,6 +644,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 if kept.2.len() > MAX_KEPT && kept.2.len().is_power_of_two() {
                     kept.2.sort_unstable();
                     kept.2.dedup();
+                    self.too_many |= kept.2.len() > 4 * MAX_KEPT;
                 }
             }
             return;

@@ -92,6 +92,9 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
+    if Machine::is_too_large(&plan, cluster as usize, n_threads as usize) {
+        return refused(p, kernel, "its shared memory has more granules than are followed");
+    }
     let n_blocks = size(&p.threads[exec.blocks].concat());
     let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0)
     else {

@@ -73,6 +73,10 @@ pub(crate) struct Machine<'p, 'a> {
     at: String,
 }
 
+/// Granules of a tensor in global memory that one block may touch.
+const MAX_GLOBAL: usize = 1 << 21;
+/// Granules of shared memory, and registers, of all blocks of a cluster.
+const MAX_CELLS: usize = 1 << 21;
 /// Classes that threads may fall into.
 const MAX_CLASSES: usize = 1 << 10;
 /// Times that classes may have, all together: of mbarriers too.
@@ -131,6 +135,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
+    /// Whether a cluster of so many blocks is more than is kept track of.
+    pub(crate) fn is_too_large(plan: &Plan, n_blocks: usize, n_threads: usize) -> bool {
+        let warps = n_blocks * n_threads.div_ceil(32);
+        let registers: usize = plan.registers.iter().map(|(_, n)| *n as usize).sum();
+        plan.n_cells.saturating_mul(n_blocks) > MAX_CELLS
+            || registers.saturating_mul(warps) > MAX_CELLS
+    }
+
     /// Follows all threads to their ends.
     pub(crate) fn run(&mut self, kernel: SpecId) -> Goes<()> {
         let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
@@ -148,7 +160,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 return self.stuck();
             };
             let goes_on = loop {
-                self.spend(1)?;
+                self.spend(1 + self.n_threads as u64 / 8)?;
                 match self.step(&mut strand)? {
                     Step::On if self.strands.is_empty() => {}
                     Step::On => break true,
@@ -706,6 +718,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             Space::Global(g) => {
                 let granule = self.plan.globals[g].granule;
                 let key = place.div_euclid(granule);
+                if self.globals[g].len() > MAX_GLOBAL {
+                    return Err(Stop::Limit(format!(
+                        "a block accesses more than {MAX_GLOBAL} granules of a tensor that is written"
+                    )));
+                }
                 let cell = self.globals[g].entry(key).or_default();
                 access(&self.clocks, &mut self.pairs, cell, does, who, record, &self.at);
             }
@@ -1051,6 +1068,8 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// The classes that these threads are.
     fn separate(&mut self, threads: &[u32]) -> Goes<Vec<usize>> {
+        let n = self.clocks.classes.len() as u64;
+        self.spend(threads.len() as u64 + n * n / 16)?;
         let classes = self.clocks.separate(threads);
         for (from, to) in &self.clocks.splits[self.n_splits..] {
             self.mbarriers.iter_mut().for_each(|m| m.split(*from, *to));

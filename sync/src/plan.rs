@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Elements of one view that are followed.
 const MAX_ELEMENTS: i64 = 1 << 20;
+/// Elements of all views together.
+const MAX_PLACES: i64 = 1 << 24;
 /// Bytes of the largest granule.
 const MAX_GRANULE: i64 = 16;
 
@@ -169,7 +171,8 @@ pub(crate) struct Plan {
     view_of: HashMap<TensorId, Result<usize, String>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     pub(crate) lost: Vec<Lost>,
-    pub(crate) has_matmuls: bool,
+    /// Elements of all views.
+    n_places: i64,
 }
 
 /// A kernel that cannot be followed at all.
@@ -317,7 +320,6 @@ impl Plan {
             }
             let atom = spec.atom.as_deref().and_then(|name| atoms.get(name));
             if atom.is_some_and(|a| a.visibility == Visibility::WgmmaGroup) {
-                self.has_matmuls = true;
                 let all = spec.input_tensors().chain(spec.outputs.iter().copied());
                 shared_registers.extend(
                     all.map(|t| p.tensors[t].buffer)
@@ -355,6 +357,7 @@ impl Plan {
             return found.clone();
         }
         let made = self.make_view(exprs, id).map(|view| {
+            self.n_places += view.places.len() as i64;
             self.views.push(view);
             self.views.len() - 1
         });
@@ -382,6 +385,9 @@ impl Plan {
         }
         let layout = exprs.layout(&tensor.concat()).ok_or("its layout is not known")?;
         let size = layout.size();
+        if self.n_places + size > MAX_PLACES {
+            return Err("the kernel's tensors have more elements than are followed".to_owned());
+        }
         if !(0..=MAX_ELEMENTS).contains(&size) {
             return Err(format!("it has {size} elements, more than are followed"));
         }
