@@ -42,7 +42,7 @@ pub mod internals {
 
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::ast::visit::Walk;
-use carbyne_ir::ast::{Module, StmtKind};
+use carbyne_ir::ast::{FORMAT_VERSION, Module, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
@@ -135,13 +135,17 @@ fn attempt(
     let (mut planned, mut warnings) = plan(module, &program, table, &mut names)?;
     let generated = Generated { module, src };
     if planned != *module {
+        // Strategies say `stages=`, whatever the version of the text; nothing is left of that.
+        planned.version = FORMAT_VERSION;
         program = generated.checked(&planned)?;
     }
     if let Some((staged, more)) = schedule::pipeline::apply(&planned, &program, table, &mut names) {
         planned = staged;
+        planned.version = module.version;
         program = generated.checked(&planned)?;
         warnings.extend(more);
     }
+    planned.version = module.version;
     if let Some(placed) = schedule::lifetime::apply(&planned, &program, table) {
         planned = placed;
         program = generated.checked(&planned)?;

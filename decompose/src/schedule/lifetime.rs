@@ -69,7 +69,8 @@ fn of_kernel(p: &Program, kernel: SpecId, table: &AtomTable) -> Option<BTreeMap<
     let limits = limits(table.arch);
     let threads = ops::block_threads(p, kernel).max(1);
     let blocks = |bytes: i64| {
-        let of_memory = limits.smem_per_sm / bytes.saturating_add(limits.reserved_smem_per_block).max(1);
+        let of_memory =
+            limits.smem_per_sm / bytes.saturating_add(limits.reserved_smem_per_block).max(1);
         let fits = i64::from(bytes <= limits.max_smem_per_block);
         fits * of_memory.min(limits.warps_per_sm * 32 / threads).min(limits.blocks_per_sm)
     };

@@ -14,7 +14,7 @@
 
 use crate::names::Names;
 use crate::places::inherit;
-use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_atoms::{Atom, AtomTable, Visibility};
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -55,13 +55,17 @@ pub(crate) fn apply(
             }
         });
     }
-    let asynchronous = table.atoms().iter().any(|a| {
-        a.visibility == Visibility::AsyncGroup && a.writes().any(|o| o.allows(Memory::Sh))
-    });
+    let asynchronous = is_asynchronous(table);
     let mut by = Stages { loops, defined, asynchronous, names, warnings: vec![] };
     let mut module = module.clone();
     module.items = visit::rewrite(module.items, &mut by);
     Some((module, by.warnings))
+}
+
+/// Whether threads can copy to shared memory without waiting; without, what is on its way is in registers.
+pub(crate) fn is_asynchronous(table: &AtomTable) -> bool {
+    let copies = |a: &Atom| a.visibility == Visibility::AsyncGroup;
+    table.atoms().iter().any(|a| copies(a) && a.writes().any(|o| o.allows(Memory::Sh)))
 }
 
 /// A loop with stages.

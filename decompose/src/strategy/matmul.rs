@@ -17,6 +17,7 @@ mod refusal;
 use super::Planned;
 use crate::build::{Writer, allocate, counted, declare, define, dims, index, indices};
 use crate::names::Names;
+use crate::schedule::pipeline::is_asynchronous;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
 use carbyne_atoms::bind::{self, Mismatch};
@@ -307,9 +308,17 @@ impl<'p> Problem<'p> {
         let (wm, wn) = (bm / groups.0, bn / groups.1);
         let per_thread =
             |elements: i64, bits: i64| (elements * bits / 32 + atom.group - 1) / atom.group;
-        let registers =
-            per_thread(wm * wn, bacc) + per_thread(wm * ik, ba) + per_thread(ik * wn, bb) + 24;
         let threads = groups.0 * groups.1 * atom.group;
+        // The stage that is on its way, where it is there.
+        let ahead = match stages > 1 && !is_asynchronous(table) {
+            true => stage / 4 / threads,
+            false => 0,
+        };
+        let registers = ahead
+            + per_thread(wm * wn, bacc)
+            + per_thread(wm * ik, ba)
+            + per_thread(ik * wn, bb)
+            + 24;
         // What one thread may have, and its part of the multiprocessor's.
         let most = limits.regs_per_thread.min(limits.regs_per_sm / threads);
         let pinned = self.p.specs[self.id].ints("tile").is_some();

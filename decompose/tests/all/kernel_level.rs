@@ -3,7 +3,6 @@
 use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::program::Program;
-use carbyne_ir::scalar::Memory;
 
 /// The atoms of all leaves of a kind.
 fn atoms(p: &Program, kind: &str) -> Vec<String> {
@@ -52,16 +51,6 @@ fn reading_where_one_writes_is_right_where_it_is_accepted() {
     }
 }
 
-/// Registers of one thread that the tensors of a kernel take.
-fn registers(p: &Program) -> i64 {
-    let tensors = p.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Rf));
-    let of = |b: &carbyne_ir::program::Buffer| {
-        let cosize = b.cosize.as_const().expect("known");
-        (cosize * b.scalar.bits() + 31) / 32
-    };
-    tensors.map(|(_, b)| of(b)).sum()
-}
-
 #[test]
 fn no_choice_needs_more_registers_than_a_block_has() {
     let mut kernels = 0;
@@ -80,7 +69,8 @@ fn no_choice_needs_more_registers_than_a_block_has() {
                     let threads = d.program.threads[exec.threads].concat().to_fixed();
                     let threads = threads.expect("known").size();
                     let most = limits.regs_per_thread.min(limits.regs_per_sm / threads);
-                    let own = registers(&d.program);
+                    // What its tensors take at once.
+                    let own = d.leaves.first().expect("a choice").estimate.registers;
                     assert!(own < most, "{arch}: {own} of {most}\n{}", d.text);
                     kernels += 1;
                 }

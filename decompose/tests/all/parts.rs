@@ -64,7 +64,9 @@ fn each_part_is_spread_as_if_it_were_alone() {
         let own = |l: &&str| {
             ["%a", "%s", "%w", "%y"].iter().any(|n| l.contains(&format!("Allocate {n}{of}:")))
         };
-        d.text.lines().filter(own).map(|l| l.split(':').skip(1).collect()).collect()
+        // Where it lies beside others is no matter of its layout.
+        let lines = d.text.lines().filter(own);
+        lines.map(|l| l.replace("reuses=%s0, ", "").split(':').skip(1).collect()).collect()
     };
     let alone = layouts(&matmuls(1), 0);
     assert_eq!(alone.len(), 4);
