@@ -382,8 +382,7 @@ impl Stages<'_> {
         for (_, name, ring) in &parts.rings {
             by.data.insert(name.clone(), Given::View(staged(ring, stage)));
         }
-        let block = Block { stmts: parts.ahead.clone(), footer: vec![] };
-        Some(std::mem::take(&mut by.block(&block).ok()?.stmts))
+        copied(&mut by, &parts.ahead)
     }
 
     /// The same in two halves, through registers: allocations and loads, and stores.
@@ -421,8 +420,7 @@ impl Stages<'_> {
             store.outputs = vec![staged(ring, stage)];
             stores.push(Stmt::new(StmtKind::Spec(store)));
         }
-        let block = Block { stmts: parts.ahead.clone(), footer: vec![] };
-        let mut copies = std::mem::take(&mut by.block(&block).ok()?.stmts);
+        let mut copies = copied(&mut by, &parts.ahead)?;
         for copy in &mut copies {
             if let StmtKind::Spec(spec) = &mut copy.kind {
                 // What is said of an instruction to shared memory is not said of one to registers.
@@ -453,6 +451,21 @@ impl Stages<'_> {
         }
         by
     }
+}
+
+/// Copies of statements with names replaced. The statements themselves will be gone: a copy of one that was generated
+/// comes from where that one does.
+fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
+    let from: HashMap<NodeKey, NodeId> =
+        Walk::new(stmts).stmts().filter_map(|s| Some((s.id.key(), s.from?))).collect();
+    let block = Block { stmts: stmts.to_vec(), footer: vec![] };
+    let mut out = std::mem::take(&mut by.block(&block).ok()?.stmts);
+    visit::each_mut(&mut out, &mut |stmt| {
+        if let Some(origin) = stmt.from.and_then(|own| from.get(&own.key())) {
+            stmt.from = Some(*origin);
+        }
+    });
+    Some(out)
 }
 
 /// How often each name is defined in statements and their bodies.
