@@ -149,14 +149,14 @@ ampere_gemm_roles(
           :
           : "r"(shared_address(&full[stage])), "r"(turn)
           : "memory");
-      #pragma unroll
-      for (int s = 0; s < 4; s += 1) {  // line 91
-        const int half_1 = (threadIdx.x / 16) % 2;  // line 93
-        const int row = threadIdx.x % 16;  // line 93
-        // line 96: Move (view of %As) -> (%a)
+      #pragma unroll 1
+      for (int s = 0; s < 4; s += 1) {  // line 92
+        const int half_1 = (threadIdx.x / 16) % 2;  // line 94
+        const int row = threadIdx.x % 16;  // line 94
+        // line 97: Move (view of %As) -> (%a)
         #pragma unroll
-        for (int i = 0; i < 4; i += 1) {  // line 97
-          // line 99: ldmatrix.x4.b16
+        for (int i = 0; i < 4; i += 1) {  // line 98
+          // line 100: ldmatrix.x4.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(a_u32[i * 4]), "=r"(a_u32[i * 4 + 1]), "=r"(a_u32[i * 4 + 2]),
@@ -165,10 +165,10 @@ ampere_gemm_roles(
                             swizzle<3, 3, 3>(row * 64 + s * 16 + half_1 * 8)]))
               : "memory");
         }
-        // line 104: Move (view of %Bs) -> (%b)
+        // line 105: Move (view of %Bs) -> (%b)
         #pragma unroll
-        for (int j = 0; j < 4; j += 1) {  // line 105
-          // line 108: ldmatrix.x4.trans.b16
+        for (int j = 0; j < 4; j += 1) {  // line 106
+          // line 109: ldmatrix.x4.trans.b16
           asm volatile(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(b_u32[j * 4]), "=r"(b_u32[j * 4 + 1]), "=r"(b_u32[j * 4 + 2]),
@@ -177,12 +177,12 @@ ampere_gemm_roles(
                                 wn * 64 + j * 16 + half_1 * 8)]))
               : "memory");
         }
-        // line 112: MatMul (%a, %b) -> (%c)
+        // line 113: MatMul (%a, %b) -> (%c)
         #pragma unroll
-        for (int i = 0; i < 4; i += 1) {  // line 113
+        for (int i = 0; i < 4; i += 1) {  // line 114
           #pragma unroll
-          for (int j = 0; j < 8; j += 1) {  // line 114
-            // line 115: mma.m16n8k16.f32.f16
+          for (int j = 0; j < 8; j += 1) {  // line 115
+            // line 116: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -193,9 +193,9 @@ ampere_gemm_roles(
           }
         }
       }
-      __syncwarp();  // line 122
-      if (threadIdx.x % 32 == 0 && threadIdx.x / 256 == 0) {  // line 123: Spec (%empty) -> ()
-        // line 124: mbarrier.arrive
+      __syncwarp();  // line 123
+      if (threadIdx.x % 32 == 0 && threadIdx.x / 256 == 0) {  // line 124: Spec (%empty) -> ()
+        // line 125: mbarrier.arrive
         asm volatile(
             "{\n"
             ".reg .b64 state;\n"
@@ -211,44 +211,44 @@ ampere_gemm_roles(
         turn += 1;
       }
     }
-    alignas(16) __half h[128];  // line 129
-    // line 130: UnaryPointwise.cast (%c) -> (%h)
+    alignas(16) __half h[128];  // line 130
+    // line 131: UnaryPointwise.cast (%c) -> (%h)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 131
-      // line 132
+    for (int i = 0; i < 64; i += 1) {  // line 132
+      // line 133
       *reinterpret_cast<__half2*>(&h[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    __half* Cs = reinterpret_cast<__half*>(smem + 148480);  // line 137
-    alignas(16) __half v[8];  // line 138
-    const int pair = threadIdx.x % 4;  // line 140
-    const int line = (threadIdx.x / 4) % 8;  // line 140
-    const int part = threadIdx.x % 8;  // line 142
-    const int quarter = (threadIdx.x / 8) % 4;  // line 142
+    __half* Cs = reinterpret_cast<__half*>(smem + 148480);  // line 138
+    alignas(16) __half v[8];  // line 139
+    const int pair = threadIdx.x % 4;  // line 141
+    const int line = (threadIdx.x / 4) % 8;  // line 141
+    const int part = threadIdx.x % 8;  // line 143
+    const int quarter = (threadIdx.x / 8) % 4;  // line 143
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 143
+    for (int i = 0; i < 4; i += 1) {  // line 144
       #pragma unroll
-      for (int j = 0; j < 8; j += 1) {  // line 144
+      for (int j = 0; j < 8; j += 1) {  // line 145
         #pragma unroll
-        for (int p = 0; p < 2; p += 1) {  // line 145
-          // line 146
+        for (int p = 0; p < 2; p += 1) {  // line 146
+          // line 147
           *reinterpret_cast<unsigned*>(&Cs[wn * 2048 + wm * 1024 + p * 512 +
                           swizzle<3, 3, 3>(line * 64 + j * 8 + pair * 2)]) =
               *reinterpret_cast<unsigned*>(&h[j * 16 + i * 4 + p * 2]);
         }
       }
-      __syncwarp();  // line 151
+      __syncwarp();  // line 152
       #pragma unroll
-      for (int q = 0; q < 4; q += 1) {  // line 152
-        // line 153
+      for (int q = 0; q < 4; q += 1) {  // line 153
+        // line 154
         *reinterpret_cast<uint4*>(v) =
             *reinterpret_cast<uint4*>(&Cs[wn * 2048 + wm * 1024 + swizzle<3, 3, 3>(q * 256 +
                                 quarter * 64 + part * 8)]);
-        // line 157
+        // line 158
         *reinterpret_cast<uint4*>(&C[bm * 65536 + wm * 32768 + i * 8192 + q * 2048 + quarter * 512 +
                         bn * 256 + wn * 64 + part * 8]) = *reinterpret_cast<uint4*>(v);
       }
-      __syncwarp();  // line 159
+      __syncwarp();  // line 160
     }
   }
 }
