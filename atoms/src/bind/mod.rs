@@ -4,7 +4,7 @@
 //! [`bind()`] judges a leaf that is written out: operation, scalar types, memories, threads, how many values a
 //! thread has, their order and their alignment. What is compared of an operand is the *function* from (thread,
 //! value) to addresses, never its spelling. A search that knows a part of this asks what `bind` is made of:
-//! [`operation`], [`unit`], [`scalar`], [`place`], [`literals`], [`groups`], [`aligned`].
+//! [`operation`], [`unit()`], [`scalar`], [`place`], [`literals`], [`groups`], [`aligned`].
 //!
 //! What is known of sizes and places are [`Facts`]: of a text what holds for all values of its symbols, of a
 //! program that is executed what holds for those that are given.
