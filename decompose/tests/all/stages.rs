@@ -81,3 +81,44 @@ Spec @copy <<<#grid:[1], #cta:[128]>>> (%A) -> (%B) {
     assert!(d.text.contains("if (k + 2 < N)"), "{}", d.text);
     assert!(d.text.contains(" < N) {"), "{}", d.text);
 }
+
+/// Copies in parts, rings of one name, loops in each other.
+#[test]
+fn whatever_stands_in_the_loop() {
+    let bodies = [
+        "for (j = 0; j < 4; j += 1) stages=2 {
+    Move (%A.tile([64,64])[0, j]) -> (%t:SH)
+    for (k = 0; k < 4; k += 1) stages=2 {
+      Move (%A.tile([64,64])[0, j].tile([64,16])[0, k]) -> (%s:SH)
+      Move (%s) -> (%B.tile([64,64])[0, j].tile([64,16])[0, k])
+    }
+    Move (%t) -> (%B.tile([64,64])[0, j])
+  }",
+        "for (k = 0; k < 16; k += 1) stages=3 {
+    Allocate %s:[64,16].f16.SH{?}
+    Move (%A.tile([64,16])[0, k].tile([32,16])[0, 0]) -> (%s.tile([32,16])[0, 0])
+    Move (%A.tile([64,16])[0, k].tile([32,16])[1, 0]) -> (%s.tile([32,16])[1, 0])
+    %v = %s.tile([64,8])
+    Move (%v[0, 0]) -> (%B.tile([64,16])[0, k].tile([64,8])[0, 0])
+    Move (%v[0, 1]) -> (%B.tile([64,16])[0, k].tile([64,8])[0, 1])
+  }",
+        "for (k = 0; k < 8; k += 1) stages=3 {
+    Move (%A.tile([64,16])[0, k]) -> (%s:SH)
+    Move (%s) -> (%B.tile([64,16])[0, k])
+  }
+  for (k = 8; k < 16; k += 1) unroll stages=2 {
+    Move (%A.tile([64,16])[0, k]) -> (%s:SH)
+    Move (%s) -> (%B.tile([64,16])[0, k])
+  }",
+    ];
+    let table = AtomTable::new("sm_80".parse().expect("an architecture"));
+    for body in bodies {
+        let src = format!(
+            "carbyne 2\n%A:[(64,256):(256,1)].f16.GL\n%B:[(64,256):(256,1)].f16.GL\n\
+             Move @f <<<#grid:[1], #cta:[128]>>> (%A) -> (%B) {{\n  {body}\n}}\n"
+        );
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{e:?}"));
+        run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        assert!(d.warnings.is_empty() && d.text.contains("async.commit"), "{}", d.text);
+    }
+}
