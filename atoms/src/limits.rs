@@ -41,6 +41,20 @@ pub struct ArchLimits {
     pub timing: Timing,
 }
 
+impl ArchLimits {
+    /// How many blocks a multiprocessor holds at once, of so many threads (at least 1), 32-bit registers of each and
+    /// bytes of shared memory; 0 where it has not enough for one (CUDA C++ Programming Guide, Hardware Multithreading).
+    #[must_use]
+    pub fn resident_blocks(&self, threads: i64, registers: i64, shared_bytes: i64) -> i64 {
+        let of_memory =
+            self.smem_per_sm / shared_bytes.saturating_add(self.reserved_smem_per_block).max(1);
+        of_memory
+            .min(self.regs_per_sm / registers.saturating_mul(threads).max(1))
+            .min(self.warps_per_sm * 32 / threads.max(1))
+            .min(self.blocks_per_sm)
+    }
+}
+
 /// Rates and latencies of one architecture, in clock cycles of a multiprocessor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {

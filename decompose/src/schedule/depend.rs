@@ -9,7 +9,6 @@ use super::access::{Found, Relation, Target, depends};
 use super::drift::{Drift, drift, mentions};
 use super::facts::{Asynchronous, Facts};
 use super::tree::{At, Tree, Turns};
-use carbyne_ir::ast::SyncOp;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{StmtKind, TensorId};
 use std::collections::BTreeMap;
@@ -80,17 +79,7 @@ impl Dependences<'_, '_> {
         let mut said = vec![];
         let mut waits = vec![];
         for at in 0..self.tree.nodes.len() {
-            if let StmtKind::Sync(s) = &self.tree.node(at).stmt.kind {
-                let is = matches!(
-                    s.op,
-                    SyncOp::AsyncWait
-                        | SyncOp::MbarrierWait
-                        | SyncOp::BulkWait
-                        | SyncOp::BulkWaitRead
-                        | SyncOp::WgmmaWait
-                );
-                waits.extend(is.then_some(at));
-            }
+            waits.extend(super::tree::waits(self.tree.node(at).stmt).then_some(at));
             let Some(id) = self.tree.spec(at).filter(|id| facts.p.specs[*id].body.is_none()) else {
                 continue;
             };
@@ -246,7 +235,10 @@ impl Dependences<'_, '_> {
         };
         let (sample, known) = match known.then(|| self.sample(a, b, carried, common)).flatten() {
             Some(sample) => (sample, true),
-            None => (self.nearest(a, b, carried), false),
+            None => {
+                let pairs = vec![self.tree.nearest(a.at, b.at, carried)];
+                (Sample { pairs, exact: vec![], more: false }, false)
+            }
         };
         let (mut first, mut later): (Option<Dependence>, Option<Dependence>) = (None, None);
         let at = |turns: &Turns| carried.and_then(|l| turns.get(&l).copied()).unwrap_or(0);
@@ -272,7 +264,7 @@ impl Dependences<'_, '_> {
             let out = first.get_or_insert_with(|| new(None));
             out.threads = true;
             if let Some(waits) = &mut out.waits {
-                waits.extend(self.nearest(a, b, carried).pairs);
+                waits.push(self.tree.nearest(a.at, b.at, carried));
             }
         }
         first.into_iter().chain(later).collect()
@@ -301,24 +293,6 @@ impl Dependences<'_, '_> {
             (Some(x), Some(y)) => self.found.relation(&x, &y),
             _ => Relation::ALL,
         }
-    }
-
-    /// The nearest iterations that two accesses may have.
-    fn nearest(&self, a: &Access, b: &Access, carried: Option<At>) -> Sample {
-        let last = |l: &At| self.tree.node(*l).of_loop.and_then(|l| l.trips).map_or(0, |n| n - 1);
-        let (from, to) = (self.tree.loops(a.at), self.tree.loops(b.at));
-        let (mut x, mut y) = (Turns::new(), Turns::new());
-        let mut same = true;
-        for (i, l) in from.iter().enumerate() {
-            same &= to.get(i) == Some(l);
-            let first = same && carried.is_none_or(|c| *l <= c);
-            x.insert(*l, if first { 0 } else { last(l).max(0) });
-            same &= carried != Some(*l);
-        }
-        for l in &to {
-            y.insert(*l, i64::from(carried == Some(*l)));
-        }
-        Sample { pairs: vec![(x, y)], exact: vec![], more: false }
     }
 
     /// How an access moves with a loop.

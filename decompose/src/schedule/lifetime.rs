@@ -68,11 +68,10 @@ fn of_kernel(p: &Program, kernel: SpecId, table: &AtomTable) -> Option<BTreeMap<
     let together = sum(&mut places.iter().map(most));
     let limits = limits(table.arch);
     let threads = ops::block_threads(p, kernel).max(1);
-    let blocks = |bytes: i64| {
-        let of_memory =
-            limits.smem_per_sm / bytes.saturating_add(limits.reserved_smem_per_block).max(1);
-        let fits = i64::from(bytes <= limits.max_smem_per_block);
-        fits * of_memory.min(limits.warps_per_sm * 32 / threads).min(limits.blocks_per_sm)
+    let blocks = |bytes: i64| match bytes <= limits.max_smem_per_block {
+        // How many registers a thread takes is not known yet.
+        true => limits.resident_blocks(threads, 0, bytes),
+        false => 0,
     };
     if blocks(together) <= blocks(apart) {
         return None;

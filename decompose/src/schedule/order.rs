@@ -21,7 +21,7 @@ use super::cover;
 use super::depend::{Access, Dependence, Dependences};
 use super::facts::{Asynchronous, Facts};
 use super::paths::{Commits, Passed, Side, Step};
-use super::tree::{At, Tree, Turns};
+use super::tree::{At, Tree, Turns, synchronizes, waits};
 use super::{Place, Sync};
 use crate::solve::Solution;
 use carbyne_atoms::AtomTable;
@@ -115,8 +115,7 @@ impl Planner<'_, '_> {
                     let Some(at) = self.last_gap(d) else {
                         return Err(diverged(self.facts, self.tree, d.to));
                     };
-                    plan.entry(self.tree.key(at)).or_insert_with(Sync::default).commit_before =
-                        true;
+                    self.put(&mut plan, at).commit_before = true;
                     commits = Commits::new(self.tree, &plan);
                     if d.threads {
                         Taken::Barrier(vec![at], vec![(at, 0)])
@@ -135,8 +134,25 @@ impl Planner<'_, '_> {
             }
         }
         waits.extend(self.told(&commits, &mut plan).into_iter().map(|wait| (vec![wait], false)));
-        let mut chosen = cover::cheapest(&barriers, |at| self.tree.times(at));
-        let (cost, mut left) = self.waits(&chosen, &waits);
+        let (chosen, left) = self.chosen(&barriers, &waits);
+        for at in &chosen {
+            self.put(&mut plan, *at).barrier = true;
+        }
+        for (at, n) in &left {
+            self.put(&mut plan, *at).wait = Some(*n);
+        }
+        self.end(&left, &mut plan);
+        Ok(Some(plan))
+    }
+
+    /// Where barriers are put, and waits with what they leave in flight.
+    fn chosen(
+        &self,
+        barriers: &[Vec<At>],
+        waits: &[(Vec<Wait>, bool)],
+    ) -> (BTreeSet<At>, BTreeMap<At, i64>) {
+        let chosen = cover::cheapest(barriers, |at| self.tree.times(at));
+        let (cost, left) = self.waits(&chosen, waits);
         // Another barrier pays where waits then leave more in flight.
         let serves = |at: At| barriers.iter().filter(|gaps| gaps.contains(&at)).count();
         let best = |places: &Vec<Wait>| {
@@ -149,26 +165,21 @@ impl Planner<'_, '_> {
             waits.iter().filter(|(_, barrier)| *barrier).filter_map(|(p, _)| best(p)).collect();
         // All of them, and then none that another makes idle.
         let mut with: BTreeSet<At> = chosen.union(&more).copied().collect();
-        let (mut less, mut other) = self.waits(&with, &waits);
+        let (mut less, mut other) = self.waits(&with, waits);
         for at in with.clone() {
             let without: BTreeSet<At> = with.iter().copied().filter(|b| *b != at).collect();
             let hit = barriers.iter().all(|gaps| gaps.iter().any(|at| without.contains(at)));
-            let (sum, rest) = self.waits(&without, &waits);
+            let (sum, rest) = self.waits(&without, waits);
             if hit && sum < less {
                 (less, other, with) = (sum, rest, without);
             }
         }
-        if less < cost {
-            (left, chosen) = (other, with);
-        }
-        for at in &chosen {
-            plan.entry(self.tree.key(*at)).or_insert_with(Sync::default).barrier = true;
-        }
-        for (at, n) in &left {
-            plan.entry(self.tree.key(*at)).or_insert_with(Sync::default).wait = Some(*n);
-        }
-        self.end(&left, &mut plan);
-        Ok(Some(plan))
+        if less < cost { (with, other) } else { (chosen, left) }
+    }
+
+    /// What is put at a statement.
+    fn put<'s>(&self, plan: &'s mut BTreeMap<Place, Sync>, at: At) -> &'s mut Sync {
+        plan.entry(self.tree.key(at)).or_default()
     }
 
     /// What a wait costs: how often it is executed, and more the fewer groups it leaves.
@@ -264,12 +275,7 @@ impl Planner<'_, '_> {
     fn taken(&self, d: &Dependence, commits: &Commits) -> Result<Option<Taken>, Box<Diagnostic>> {
         let way = self.tree.way(d);
         let barrier = |p: &Passed| matches!(p, Passed::Whole(s) if self.is_barrier(s.at));
-        let gaps = || {
-            way.iter().filter_map(|p| match p {
-                Passed::Gap(step) => Some(*step),
-                Passed::Whole(_) => None,
-            })
-        };
+        let gaps = || way.iter().filter_map(Passed::gap);
         let open: Vec<At> = gaps().map(|s| s.at).filter(|at| self.takes_barrier(*at)).collect();
         if d.waits.is_none() {
             if way.iter().any(barrier) {
@@ -293,11 +299,8 @@ impl Planner<'_, '_> {
             if !d.threads || way[i..].iter().any(barrier) {
                 return Ok(Some(Taken::Nothing));
             }
-            let later = way[i..].iter().filter_map(|p| match p {
-                Passed::Gap(s) if self.takes_barrier(s.at) => Some(s.at),
-                _ => None,
-            });
-            let later: Vec<At> = later.collect();
+            let later = way[i..].iter().filter_map(Passed::gap).map(|s| s.at);
+            let later: Vec<At> = later.filter(|at| self.takes_barrier(*at)).collect();
             return match later.is_empty() {
                 true => Err(diverged(self.facts, self.tree, d.to)),
                 false => Ok(Some(Taken::Barrier(later, vec![]))),
@@ -314,11 +317,9 @@ impl Planner<'_, '_> {
         }
         // Before a barrier that stands there.
         if let Some(last) = way.iter().rposition(barrier) {
-            let places = way[..last].iter().filter_map(|p| match p {
-                Passed::Gap(s) if self.takes_wait(d, s.at) => in_time(*s),
-                _ => None,
-            });
-            let places: Vec<Wait> = places.collect();
+            let places = way[..last].iter().filter_map(Passed::gap);
+            let places: Vec<Wait> =
+                places.filter(|s| self.takes_wait(d, s.at)).filter_map(in_time).collect();
             if !places.is_empty() {
                 return Ok(Some(Taken::Wait(places)));
             }
@@ -334,10 +335,8 @@ impl Planner<'_, '_> {
 
     /// The last place for a wait before the second access.
     fn last_gap(&self, d: &Dependence) -> Option<At> {
-        let mut gaps = self.tree.way(d).into_iter().filter_map(|p| match p {
-            Passed::Gap(step) => Some(step.at),
-            Passed::Whole(_) => None,
-        });
+        let way = self.tree.way(d);
+        let mut gaps = way.iter().filter_map(Passed::gap).map(|step| step.at);
         let fits = |at: &At| match d.threads {
             true => self.takes_barrier(*at),
             false => self.takes_wait(d, *at),
@@ -397,7 +396,7 @@ impl Planner<'_, '_> {
                     rest.find(|s| !matches!(self.tree.node(**s).stmt.kind, StmtKind::Allocate(_)));
                 let goes_on = next.is_some_and(|next| self.issues(*next));
                 if !goes_on || self.ends.contains(&at) {
-                    plan.entry(self.tree.key(at)).or_default().commit = true;
+                    self.put(plan, at).commit = true;
                 }
                 continue;
             }
@@ -409,19 +408,10 @@ impl Planner<'_, '_> {
     fn told(&self, commits: &Commits, plan: &mut BTreeMap<Place, Sync>) -> Vec<Wait> {
         let mut out = vec![];
         for at in 0..self.tree.nodes.len() {
-            let tells = match &self.tree.node(at).stmt.kind {
-                StmtKind::Barrier(_) => true,
-                StmtKind::Sync(s) => !matches!(
-                    s.op,
-                    SyncOp::AsyncCommit
-                        | SyncOp::AsyncWait
-                        | SyncOp::BulkWait
-                        | SyncOp::BulkWaitRead
-                        | SyncOp::WgmmaWait
-                        | SyncOp::MbarrierWait
-                ),
-                _ => false,
-            };
+            let stmt = self.tree.node(at).stmt;
+            let commits_only =
+                matches!(&stmt.kind, StmtKind::Sync(s) if s.op == SyncOp::AsyncCommit);
+            let tells = synchronizes(stmt) && !waits(stmt) && !commits_only;
             if !tells {
                 continue;
             }
@@ -439,33 +429,18 @@ impl Planner<'_, '_> {
                         wraps: false,
                         enters: None,
                         threads: false,
-                        waits: Some(vec![self.nearest(a.leaf, at, carried)]),
+                        waits: Some(vec![self.tree.nearest(a.leaf, at, carried)]),
                     };
                     let step = Step { at, side: Side::Second };
                     let n = self.flying(&d, step, commits);
                     if n.is_none() {
-                        plan.entry(self.tree.key(at)).or_default().commit_before = true;
+                        self.put(plan, at).commit_before = true;
                     }
                     out.push((at, n.unwrap_or(0)));
                 }
             }
         }
         out
-    }
-
-    /// The nearest iterations of two statements.
-    fn nearest(&self, from: At, to: At, carried: Option<At>) -> (Turns, Turns) {
-        let last = |l: &At| self.tree.node(*l).of_loop.and_then(|l| l.trips).map_or(0, |n| n - 1);
-        let second = self.tree.loops(to);
-        let mut inner = false;
-        let mut x = Turns::new();
-        for l in self.tree.loops(from) {
-            let both = second.contains(&l) && !inner;
-            x.insert(l, if both { 0 } else { last(&l).max(0) });
-            inner |= carried == Some(l);
-        }
-        let y = second.iter().map(|l| (*l, i64::from(carried == Some(*l)))).collect();
-        (x, y)
     }
 
     /// Nothing is in flight when the block ends: after the last statement a wait, unless every copy has been waited for.
@@ -484,7 +459,7 @@ impl Planner<'_, '_> {
             .find(|at| self.facts.first(self.tree.node(**at).stmt).is_some());
         let Some(&last) = last else { return };
         let open = copies.iter().any(|at| !self.is_committed(*at, &commits));
-        let put: &mut Sync = plan.entry(self.tree.key(last)).or_default();
+        let put = self.put(plan, last);
         put.drain = true;
         put.commit |= open;
     }

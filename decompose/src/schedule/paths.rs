@@ -39,6 +39,16 @@ pub(super) enum Passed {
     Whole(Step),
 }
 
+impl Passed {
+    /// The gap that it is.
+    pub(super) fn gap(&self) -> Option<Step> {
+        match self {
+            Passed::Gap(step) => Some(*step),
+            Passed::Whole(_) => None,
+        }
+    }
+}
+
 impl Tree<'_> {
     /// What every way from the first access to the second passes.
     pub(super) fn way(&self, d: &Dependence) -> Vec<Passed> {

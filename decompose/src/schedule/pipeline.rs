@@ -12,13 +12,14 @@
 //! level of the loop, before all that reads it, and if where it reads depends on the loop and on what is known before it
 //! alone. The law: the loop computes what it computed, in the same order but for the copies.
 
+use crate::build::{block, counted, dims, spec, when};
 use crate::names::Names;
 use crate::places::inherit;
+use crate::solve::ops;
 use carbyne_atoms::{Atom, AtomTable, Visibility};
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
@@ -47,14 +48,7 @@ pub(crate) fn apply(
     if loops.is_empty() {
         return None;
     }
-    let mut defined: HashMap<String, usize> = HashMap::new();
-    for stmt in Walk::new(&module.items).stmts() {
-        parts(stmt, &mut |part| {
-            if let Part::Defined(name, _) = part {
-                *defined.entry(name.text.clone()).or_default() += 1;
-            }
-        });
-    }
+    let defined = count(&module.items);
     let asynchronous = is_asynchronous(table);
     let mut by = Stages { loops, defined, asynchronous, names, warnings: vec![] };
     let mut module = module.clone();
@@ -81,16 +75,11 @@ struct Loop {
 }
 
 impl Loop {
-    fn of(p: &Program, stmt: &program::Stmt, ops: &BTreeSet<SpecId>) -> Self {
+    fn of(p: &Program, stmt: &program::Stmt, of_block: &BTreeSet<SpecId>) -> Self {
         let program::StmtKind::For { start, end, step, stages, body, .. } = &stmt.kind else {
             return Loop { stages: 1, step: 1, trips: None, rings: BTreeMap::new(), kept: vec![] };
         };
-        let trips = match (start, end) {
-            (Dim::Const(from), Dim::Const(to)) => {
-                Some((to.saturating_sub(*from).max(0) as u64).div_ceil(*step as u64) as i64)
-            }
-            _ => None,
-        };
+        let trips = ops::trips(*start, *end, *step);
         let mut out =
             Loop { stages: *stages, step: *step, trips, rings: BTreeMap::new(), kept: vec![] };
         for own in body {
@@ -99,7 +88,7 @@ impl Loop {
             if p.buffers[buffer].memory != Some(Memory::Sh) {
                 continue;
             }
-            match fills(p, body, buffer, ops) {
+            match fills(p, body, buffer, of_block) {
                 Ok(fills) if !fills.is_empty() => drop(out.rings.insert(own.node.key(), fills)),
                 Ok(_) => {}
                 Err(why) => out.kept.push(why),
@@ -176,7 +165,7 @@ fn fills(
 struct Stages<'a> {
     loops: HashMap<NodeKey, Loop>,
     /// How often each name is defined in the module.
-    defined: HashMap<String, usize>,
+    defined: HashMap<&'a str, usize>,
     /// Whether copies to shared memory can be asynchronous.
     asynchronous: bool,
     names: &'a mut Names,
@@ -246,7 +235,7 @@ impl Stages<'_> {
         for (allocation, _, ring) in &mut parts.rings {
             if let StmtKind::Allocate { name, ty } = &mut allocation.kind {
                 name.text.clone_from(ring);
-                ty.levels.insert(0, carbyne_ir::build::statements::dims(&[depth], false));
+                ty.levels.insert(0, dims(&[depth], false));
             }
             out.push(allocation.clone());
         }
@@ -257,11 +246,8 @@ impl Stages<'_> {
         let turn = turns(&parts, Expr::name(&parts.var.text), step);
         let next = modulo(plus(turn.clone(), depth - 1), depth);
         let now = modulo(turn, depth);
-        let more = vec![Compare { lhs: later.clone(), op: CmpOp::Lt, rhs: parts.end.clone() }];
-        let guarded = |stmts: Vec<Stmt>| {
-            let then = Block { stmts, footer: vec![] };
-            Stmt::new(StmtKind::If { cond: more.clone(), then, otherwise: None })
-        };
+        let end = parts.end.clone();
+        let guarded = |stmts: Vec<Stmt>| when(later.clone(), CmpOp::Lt, end.clone(), stmts);
         let mut body = Block { stmts: vec![], footer: std::mem::take(&mut parts.rest.footer) };
         let mut last = vec![];
         if self.asynchronous {
@@ -269,9 +255,8 @@ impl Stages<'_> {
             // Between copies of two stages the first fragments need not wait for any to be issued.
             if depth > 2 { &mut last } else { &mut body.stmts }.push(copies);
         } else {
-            let (loads, stores) = self.by_registers(&parts, &later, &next).ok_or(many)?;
-            let (allocations, loads): (Vec<Stmt>, Vec<Stmt>) =
-                loads.into_iter().partition(|s| matches!(s.kind, StmtKind::Allocate { .. }));
+            let (allocations, loads, stores) =
+                self.by_registers(&parts, &later, &next).ok_or(many)?;
             body.stmts.extend(allocations);
             body.stmts.push(guarded(loads));
             last.push(guarded(stores));
@@ -320,7 +305,7 @@ impl Stages<'_> {
                 continue;
             };
             // It now stands beside what is around the loop.
-            let ring = match self.defined.get(&name.text) {
+            let ring = match self.defined.get(name.text.as_str()) {
                 Some(1) => name.text.clone(),
                 _ => self.names.fresh(&name.text),
             };
@@ -367,13 +352,11 @@ impl Stages<'_> {
         let at = sum(parts.start.clone(), times(Expr::name(&turn), facts.step));
         let mut stmts = self.copies(parts, &at, &Expr::name(&turn))?;
         if !known {
-            let cond = vec![Compare { lhs: at, op: CmpOp::Lt, rhs: parts.end.clone() }];
-            let then = Block { stmts, footer: vec![] };
-            stmts = vec![Stmt::new(StmtKind::If { cond, then, otherwise: None })];
+            stmts = vec![when(at, CmpOp::Lt, parts.end.clone(), stmts)];
         }
         let range = (0, depth - 1);
         let unroll = Unroll::Full;
-        Some(vec![carbyne_ir::build::statements::counted(&turn, range, unroll, stmts)])
+        Some(vec![counted(&turn, range, unroll, stmts)])
     }
 
     /// The copies for an iteration into a stage.
@@ -385,15 +368,14 @@ impl Stages<'_> {
         copied(&mut by, &parts.ahead)
     }
 
-    /// The same in two halves, through registers: allocations and loads, and stores.
+    /// The same in two halves, through registers: their allocations, loads, and stores.
     fn by_registers(
         &mut self,
         parts: &Parts,
         at: &Expr,
         stage: &Expr,
-    ) -> Option<(Vec<Stmt>, Vec<Stmt>)> {
-        let mut loads = vec![];
-        let mut stores = vec![];
+    ) -> Option<(Vec<Stmt>, Vec<Stmt>, Vec<Stmt>)> {
+        let (mut allocations, mut stores) = (vec![], vec![]);
         let mut by = self.iteration(parts, at);
         for (allocation, name, ring) in &parts.rings {
             let own = self.names.fresh(&format!("{name}_r"));
@@ -407,28 +389,24 @@ impl Stages<'_> {
                 ty.memory = Some(Memory::Rf);
                 ty.attrs = vec![TypeAttr::Open];
             }
-            loads.push(allocation);
+            allocations.push(allocation);
             let of = parts.ahead.iter().filter_map(|s| match &s.kind {
                 StmtKind::Spec(spec) => Some(spec),
                 _ => None,
             });
             let filled = of.filter(|s| s.outputs.iter().any(|v| v.base.text == *name));
             let Some(exec) = filled.map(|s| s.exec.clone()).next() else { continue };
-            let mut store = Spec::new(SpecKind::Move);
-            store.exec = exec;
-            store.inputs = vec![Operand::View(View::of(&own))];
-            store.outputs = vec![staged(ring, stage)];
-            stores.push(Stmt::new(StmtKind::Spec(store)));
+            let from = vec![Operand::View(View::of(&own))];
+            stores.push(spec(SpecKind::Move, exec, from, staged(ring, stage), vec![]));
         }
-        let mut copies = copied(&mut by, &parts.ahead)?;
-        for copy in &mut copies {
+        let mut loads = copied(&mut by, &parts.ahead)?;
+        for copy in &mut loads {
             if let StmtKind::Spec(spec) = &mut copy.kind {
                 // What is said of an instruction to shared memory is not said of one to registers.
                 spec.attrs.retain(|a| a.key.text != "atom");
             }
         }
-        loads.append(&mut copies);
-        Some((loads, stores))
+        Some((allocations, loads, stores))
     }
 
     /// The loop's variable at another iteration, and names of their own for the views that are copied.
@@ -458,7 +436,7 @@ impl Stages<'_> {
 fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
     let from: HashMap<NodeKey, NodeId> =
         Walk::new(stmts).stmts().filter_map(|s| Some((s.id.key(), s.from?))).collect();
-    let block = Block { stmts: stmts.to_vec(), footer: vec![] };
+    let block = block(stmts.to_vec());
     let mut out = std::mem::take(&mut by.block(&block).ok()?.stmts);
     visit::each_mut(&mut out, &mut |stmt| {
         if let Some(origin) = stmt.from.and_then(|own| from.get(&own.key())) {

@@ -2,7 +2,8 @@
 
 use super::access::{Mask, depends, members};
 use super::facts::Facts;
-use carbyne_ir::ast::NodeKey;
+use crate::solve::ops;
+use carbyne_ir::ast::{NodeKey, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::HashMap;
@@ -160,6 +161,22 @@ impl<'p> Tree<'p> {
         turns.iter().filter_map(value).collect()
     }
 
+    /// The nearest iterations of two statements: the last of loops around the first alone, the first of those around the
+    /// second, and of a loop that carries a dependence one after the other.
+    pub(super) fn nearest(&self, from: At, to: At, carried: Option<At>) -> (Turns, Turns) {
+        let last =
+            |l: At| self.nodes[l].of_loop.and_then(|l| l.trips).map_or(0, |n| (n - 1).max(0));
+        let second = self.loops(to);
+        let (mut first, mut both) = (Turns::new(), true);
+        for (i, l) in self.loops(from).into_iter().enumerate() {
+            both &= second.get(i) == Some(&l);
+            first.insert(l, if both { 0 } else { last(l) });
+            both &= carried != Some(l);
+        }
+        let second = second.into_iter().map(|l| (l, i64::from(carried == Some(l)))).collect();
+        (first, second)
+    }
+
     /// How often a statement is executed, about.
     pub(super) fn times(&self, at: At) -> f64 {
         /// Turns of a loop of unknown length.
@@ -210,14 +227,21 @@ impl<'p> Tree<'p> {
 
 fn of_loop(stmt: &Stmt) -> Option<Loop> {
     let StmtKind::For { var, start, end, step, .. } = &stmt.kind else { return None };
-    let known = match (*start, *end) {
-        (Dim::Const(from), Dim::Const(to)) => {
-            let span = u64::try_from(to.saturating_sub(from)).unwrap_or(0);
-            Some(span.div_ceil(u64::try_from(*step).unwrap_or(1).max(1)) as i64)
-        }
-        _ => None,
-    };
-    Some(Loop { var: *var, start: start.as_const(), step: *step, trips: known })
+    let trips = ops::trips(*start, *end, *step);
+    Some(Loop { var: *var, start: start.as_const(), step: *step, trips })
+}
+
+/// Whether a statement waits for copies or multiplications of the threads' own, or for a phase of an mbarrier.
+pub(super) fn waits(stmt: &Stmt) -> bool {
+    let StmtKind::Sync(s) = &stmt.kind else { return false };
+    matches!(
+        s.op,
+        SyncOp::AsyncWait
+            | SyncOp::MbarrierWait
+            | SyncOp::BulkWait
+            | SyncOp::BulkWaitRead
+            | SyncOp::WgmmaWait
+    )
 }
 
 /// Whether a statement is a barrier or another synchronization of the text.

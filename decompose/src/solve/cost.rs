@@ -8,7 +8,6 @@ use super::ops::Op;
 use super::{Known, exchange, matmul, ops, pointwise, pressure, reduce};
 use carbyne_atoms::{Atom, AtomTable, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
-use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
@@ -191,11 +190,8 @@ pub(super) fn estimate(
         total.shared_bytes = total.shared_bytes.saturating_add(bytes);
     }
     let registers = total.registers.saturating_add(24).max(1);
-    let blocks = (limits.smem_per_sm
-        / total.shared_bytes.saturating_add(limits.reserved_smem_per_block).max(1))
-    .min(limits.regs_per_sm / registers.min(limits.regs_per_thread).saturating_mul(threads).max(1))
-    .min(limits.warps_per_sm * 32 / threads)
-    .clamp(1, limits.blocks_per_sm);
+    let own = registers.min(limits.regs_per_thread);
+    let blocks = limits.resident_blocks(threads, own, total.shared_bytes).max(1);
     total.blocks_per_sm = blocks;
     let spill = 1.0 + (registers - limits.regs_per_thread).max(0) as f64 / 32.0;
     // Waits are filled by the other blocks; what is busy is not, and hides the rest but for a part.
@@ -237,13 +233,7 @@ impl Timeline<'_> {
                     _ => {}
                 },
                 StmtKind::For { start, end, step, body, .. } => {
-                    let n = match (start, end) {
-                        (Dim::Const(s), Dim::Const(e)) if e > s => {
-                            (e.saturating_sub(*s) - 1) / step + 1
-                        }
-                        (Dim::Const(_), Dim::Const(_)) => 0,
-                        _ => 1,
-                    };
+                    let n = ops::trips(*start, *end, *step).unwrap_or(1);
                     let mut last = (0.0, 0.0);
                     for i in 0..n.min(FOLLOWED) {
                         let before = (self.now, self.busy);

@@ -31,7 +31,9 @@ pub(crate) fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
             }
             StmtKind::For { start, end, step, .. } if entered => {
                 let around = trips.last().copied().unwrap_or(1);
-                trips.push(around.saturating_mul(turns(*start, *end, *step)));
+                trips.push(
+                    around.saturating_mul(self::trips(*start, *end, *step).unwrap_or(1).max(1)),
+                );
             }
             StmtKind::For { .. } => drop(trips.pop()),
             _ => {}
@@ -56,12 +58,10 @@ pub(crate) fn block_name(p: &Program, kernel: SpecId) -> String {
         .unwrap_or_default()
 }
 
-/// Turns of a loop; 1 where they are not known.
-fn turns(start: Dim, end: Dim, step: i64) -> i64 {
-    match (start, end) {
-        (Dim::Const(s), Dim::Const(e)) if e > s => (e.saturating_sub(s) - 1) / step + 1,
-        _ => 1,
-    }
+/// Iterations of a loop, if they are known. The step is positive, as the verifier has checked.
+pub(crate) fn trips(start: Dim, end: Dim, step: i64) -> Option<i64> {
+    let (Dim::Const(s), Dim::Const(e)) = (start, end) else { return None };
+    Some(if e > s { (e.saturating_sub(s) - 1) / step + 1 } else { 0 })
 }
 
 /// Whether the leaf is the whole block's, on tensors that belong to all of it. An atom that it names is

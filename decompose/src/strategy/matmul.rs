@@ -340,10 +340,7 @@ impl<'p> Problem<'p> {
         let busy = multiply.max(from_shared).max(from_global)
             + 0.1 * (multiply + from_shared + from_global);
         // The step waits for global memory once; other stages and other blocks of the multiprocessor fill the wait.
-        let resident = (limits.smem_per_sm / (shared + limits.reserved_smem_per_block))
-            .min(limits.regs_per_sm / (registers * threads).max(1))
-            .min(limits.warps_per_sm * 32 / threads)
-            .clamp(1, limits.blocks_per_sm) as f64;
+        let resident = limits.resident_blocks(threads, registers, shared).max(1) as f64;
         let wait = limits.timing.global_cycles * LOADED;
         let blocks = (m / bm) as f64 * (n / bn) as f64;
         // Some 100 multiprocessors want a block each.
