@@ -11,6 +11,7 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
+use crate::convert::not_floats;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
 use crate::{convert, convert_int};
@@ -112,25 +113,7 @@ fn since(scalar: Scalar) -> Arch {
     match scalar {
         Tf32 | Bf16 => Arch::Sm80,
         E4m3 | E5m2 => Arch::Sm89,
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::F16
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => Arch::Sm70,
+        Scalar::F64 | Scalar::F32 | Scalar::F16 | not_floats!() => Arch::Sm70,
     }
 }
 
@@ -197,24 +180,7 @@ fn number(from: Scalar) -> String {
         E4m3 | E5m2 => {
             format!("__half2float(__half(__nv_cvt_fp8_to_halfraw({{S}}, {})))", fp8(from))
         }
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => "{S}".to_owned(),
+        Scalar::F64 | Scalar::F32 | not_floats!() => "{S}".to_owned(),
     }
 }
 
@@ -232,22 +198,7 @@ fn not_zero(from: Scalar, value: &str) -> String {
         | Scalar::Bf16
         | Scalar::E4m3
         | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => "0",
+        | not_floats!() => "0",
     };
     format!("{value} != {zero}")
 }
@@ -257,25 +208,9 @@ fn of_double(to: Scalar) -> String {
         Bf16 => "__double2bfloat16({S})".to_owned(),
         E4m3 | E5m2 => format!("__nv_cvt_double_to_fp8({{S}}, __NV_SATFINITE, {})", fp8(to)),
         F16 => "__double2half({S})".to_owned(),
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::Tf32
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => "__double2float_rn({S})".to_owned(),
+        Scalar::F64 | Scalar::F32 | Scalar::Tf32 | not_floats!() => {
+            "__double2float_rn({S})".to_owned()
+        }
     }
 }
 
@@ -286,24 +221,7 @@ fn of_float(to: Scalar, value: &str) -> String {
         F16 => format!("__float2half_rn({value})"),
         Bf16 => format!("__float2bfloat16_rn({value})"),
         E4m3 | E5m2 => format!("__nv_cvt_float_to_fp8({value}, __NV_SATFINITE, {})", fp8(to)),
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => value.to_owned(),
+        Scalar::F32 | Scalar::Tf32 | not_floats!() => value.to_owned(),
     }
 }
 
@@ -451,22 +369,7 @@ fn rounded_to_tf32(from: Scalar) -> String {
         | Scalar::Bf16
         | Scalar::E4m3
         | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => "mov.b32 {D}, bits;",
+        | not_floats!() => "mov.b32 {D}, bits;",
     };
     format!(
         "{{{{\n.reg .f32 z;\n.reg .b32 bits, s;\n{cut}\nmov.b32 bits, z;\n{sticky}\

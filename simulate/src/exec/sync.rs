@@ -95,30 +95,10 @@ impl Runner<'_> {
                     let mut who = self.who(t / 32, sync.site);
                     who.thread = t as u16;
                     let block = &mut self.blocks[self.rank];
-                    match sync.op {
-                        SyncOp::BulkWait => block.wait_bulk(t, left, &who),
-                        SyncOp::MbarrierInit
-                        | SyncOp::MbarrierArrive
-                        | SyncOp::MbarrierExpect
-                        | SyncOp::MbarrierWait
-                        | SyncOp::MbarrierAsyncArrive
-                        | SyncOp::FenceMbarrierInit
-                        | SyncOp::FenceAsync
-                        | SyncOp::ClusterArrive
-                        | SyncOp::ClusterArriveRelaxed
-                        | SyncOp::ClusterWait
-                        | SyncOp::AsyncCommit
-                        | SyncOp::AsyncWait
-                        | SyncOp::BulkCommit
-                        | SyncOp::BulkWaitRead
-                        | SyncOp::WgmmaFence
-                        | SyncOp::WgmmaCommit
-                        | SyncOp::WgmmaWait
-                        | SyncOp::RegistersInc
-                        | SyncOp::RegistersDec
-                        | SyncOp::GridWait
-                        | SyncOp::GridLaunch
-                        | SyncOp::Prefetch => block.wait_bulk_read(t, left, &who),
+                    if sync.op == SyncOp::BulkWait {
+                        block.wait_bulk(t, left, &who)
+                    } else {
+                        block.wait_bulk_read(t, left, &who)
                     }
                 }
             }
@@ -221,31 +201,7 @@ impl Runner<'_> {
                     span,
                     format!(
                         "a thread waits for {what}, which nothing {}",
-                        match sync.op {
-                            SyncOp::RegistersInc => "releases",
-                            SyncOp::MbarrierInit
-                            | SyncOp::MbarrierArrive
-                            | SyncOp::MbarrierExpect
-                            | SyncOp::MbarrierWait
-                            | SyncOp::MbarrierAsyncArrive
-                            | SyncOp::FenceMbarrierInit
-                            | SyncOp::FenceAsync
-                            | SyncOp::ClusterArrive
-                            | SyncOp::ClusterArriveRelaxed
-                            | SyncOp::ClusterWait
-                            | SyncOp::AsyncCommit
-                            | SyncOp::AsyncWait
-                            | SyncOp::BulkCommit
-                            | SyncOp::BulkWait
-                            | SyncOp::BulkWaitRead
-                            | SyncOp::WgmmaFence
-                            | SyncOp::WgmmaCommit
-                            | SyncOp::WgmmaWait
-                            | SyncOp::RegistersDec
-                            | SyncOp::GridWait
-                            | SyncOp::GridLaunch
-                            | SyncOp::Prefetch => "completes",
-                        }
+                        if sync.op == SyncOp::RegistersInc { "releases" } else { "completes" }
                     ),
                 )
                 .label(format!("block {}, thread {thread}: {missing}", self.env.block))
@@ -265,34 +221,10 @@ impl Runner<'_> {
             let registers = self.number(sync, thread)?;
             let pool = &mut self.blocks[self.rank].pool;
             let needed = pool.needed(&warps, registers);
-            let (held, wrong, help) = match sync.op {
-                SyncOp::RegistersInc => {
-                    (pool.of(warps[0]), needed < 0, "write `registers.dec` for fewer")
-                }
-                SyncOp::MbarrierInit
-                | SyncOp::MbarrierArrive
-                | SyncOp::MbarrierExpect
-                | SyncOp::MbarrierWait
-                | SyncOp::MbarrierAsyncArrive
-                | SyncOp::FenceMbarrierInit
-                | SyncOp::FenceAsync
-                | SyncOp::ClusterArrive
-                | SyncOp::ClusterArriveRelaxed
-                | SyncOp::ClusterWait
-                | SyncOp::AsyncCommit
-                | SyncOp::AsyncWait
-                | SyncOp::BulkCommit
-                | SyncOp::BulkWait
-                | SyncOp::BulkWaitRead
-                | SyncOp::WgmmaFence
-                | SyncOp::WgmmaCommit
-                | SyncOp::WgmmaWait
-                | SyncOp::RegistersDec
-                | SyncOp::GridWait
-                | SyncOp::GridLaunch
-                | SyncOp::Prefetch => {
-                    (pool.of(warps[0]), needed > 0, "write `registers.inc` for more")
-                }
+            let (held, wrong, help) = if sync.op == SyncOp::RegistersInc {
+                (pool.of(warps[0]), needed < 0, "write `registers.dec` for fewer")
+            } else {
+                (pool.of(warps[0]), needed > 0, "write `registers.inc` for more")
             };
             if wrong {
                 let span = self.kernel.sites[sync.site as usize].span;
@@ -479,30 +411,10 @@ impl Runner<'_> {
             let mut left = lanes;
             while left != 0 {
                 // Lanes behind the one that completes the phase belong to the next.
-                let each = match sync.op {
-                    SyncOp::MbarrierArrive => self.number_of_all(sync, part.warp, left)?,
-                    SyncOp::MbarrierInit
-                    | SyncOp::MbarrierExpect
-                    | SyncOp::MbarrierWait
-                    | SyncOp::MbarrierAsyncArrive
-                    | SyncOp::FenceMbarrierInit
-                    | SyncOp::FenceAsync
-                    | SyncOp::ClusterArrive
-                    | SyncOp::ClusterArriveRelaxed
-                    | SyncOp::ClusterWait
-                    | SyncOp::AsyncCommit
-                    | SyncOp::AsyncWait
-                    | SyncOp::BulkCommit
-                    | SyncOp::BulkWait
-                    | SyncOp::BulkWaitRead
-                    | SyncOp::WgmmaFence
-                    | SyncOp::WgmmaCommit
-                    | SyncOp::WgmmaWait
-                    | SyncOp::RegistersInc
-                    | SyncOp::RegistersDec
-                    | SyncOp::GridWait
-                    | SyncOp::GridLaunch
-                    | SyncOp::Prefetch => Some(1),
+                let each = if sync.op == SyncOp::MbarrierArrive {
+                    self.number_of_all(sync, part.warp, left)?
+                } else {
+                    Some(1)
                 };
                 let n = each.map_or(1, |n| self.blocks[rank].arrivals_left(byte) / n.max(1));
                 let n = n.clamp(1, 32) as u32;
