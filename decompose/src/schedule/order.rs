@@ -151,30 +151,72 @@ impl Planner<'_, '_> {
         barriers: &[Vec<At>],
         waits: &[(Vec<Wait>, bool)],
     ) -> (BTreeSet<At>, BTreeMap<At, i64>) {
+        /// Places that a first choice is made with.
+        const STARTS: usize = 256;
         let chosen = cover::cheapest(barriers, |at| self.tree.times(at));
-        let (cost, left) = self.waits(&chosen, waits);
-        // Another barrier pays where waits then leave more in flight.
-        let serves = |at: At| barriers.iter().filter(|gaps| gaps.contains(&at)).count();
-        let best = |places: &Vec<Wait>| {
-            let least = places.iter().rev().min_by(|a, b| {
-                self.stall(**a).total_cmp(&self.stall(**b)).then(serves(b.0).cmp(&serves(a.0)))
-            });
-            least.map(|(at, _)| *at)
+        // A barrier elsewhere, or one more, pays where waits then leave more in flight.
+        let candidates: BTreeSet<At> = barriers.iter().flatten().copied().collect();
+        let with = |at: &At| -> BTreeSet<At> {
+            let rest: Vec<Vec<At>> =
+                barriers.iter().filter(|gaps| !gaps.contains(at)).cloned().collect();
+            let rest = cover::cheapest(&rest, |at| self.tree.times(at));
+            rest.into_iter().chain([*at]).collect()
         };
-        let more: BTreeSet<At> =
-            waits.iter().filter(|(_, barrier)| *barrier).filter_map(|(p, _)| best(p)).collect();
-        // All of them, and then none that another makes idle.
-        let mut with: BTreeSet<At> = chosen.union(&more).copied().collect();
-        let (mut less, mut other) = self.waits(&with, waits);
-        for at in with.clone() {
-            let without: BTreeSet<At> = with.iter().copied().filter(|b| *b != at).collect();
-            let hit = barriers.iter().all(|gaps| gaps.iter().any(|at| without.contains(at)));
-            let (sum, rest) = self.waits(&without, waits);
-            if hit && sum < less {
-                (less, other, with) = (sum, rest, without);
+        let starts = candidates.iter().take(STARTS).map(with);
+        let starts = std::iter::once(chosen).chain(starts);
+        let of = |places: BTreeSet<At>| (self.waits(&places, waits).0, places);
+        // Of equals the last, which leaves copies the most time.
+        let best = starts.map(of).reduce(|a, b| if b.0 <= a.0 { b } else { a });
+        let (_, places) = best.unwrap_or_default();
+        self.improved(places, barriers, waits)
+    }
+
+    /// A set of barriers that none of its neighbours is cheaper than, with the waits: a neighbour does without one, or has
+    /// it at another place.
+    fn improved(
+        &self,
+        mut places: BTreeSet<At>,
+        barriers: &[Vec<At>],
+        waits: &[(Vec<Wait>, bool)],
+    ) -> (BTreeSet<At>, BTreeMap<At, i64>) {
+        /// Sets whose cost is computed.
+        const LOOK: usize = 2048;
+        let (mut cost, mut left) = self.waits(&places, waits);
+        let mut looked = 0;
+        loop {
+            let mut best: Option<(f64, BTreeSet<At>, BTreeMap<At, i64>)> = None;
+            for at in places.clone() {
+                let mut rest = places.clone();
+                rest.remove(&at);
+                let unhit = |gaps: &&Vec<At>| !gaps.iter().any(|at| rest.contains(at));
+                let mut unhit = barriers.iter().filter(unhit);
+                // Places that serve all that this one alone serves.
+                let instead: Vec<Option<At>> = match unhit.next() {
+                    None => vec![None],
+                    Some(first) => {
+                        let more: Vec<&Vec<At>> = unhit.collect();
+                        let serves = |b: &&At| **b != at && more.iter().all(|g| g.contains(b));
+                        let own: BTreeSet<At> = first.iter().filter(serves).copied().collect();
+                        own.into_iter().map(Some).collect()
+                    }
+                };
+                for other in instead {
+                    looked += 1;
+                    if looked > LOOK {
+                        break;
+                    }
+                    let set: BTreeSet<At> = rest.iter().copied().chain(other).collect();
+                    let (sum, waits) = self.waits(&set, waits);
+                    if sum < best.as_ref().map_or(cost, |(least, ..)| *least) {
+                        best = Some((sum, set, waits));
+                    }
+                }
+            }
+            match best {
+                Some(better) => (cost, places, left) = better,
+                None => return (places, left),
             }
         }
-        if less < cost { (with, other) } else { (chosen, left) }
     }
 
     /// What is put at a statement.

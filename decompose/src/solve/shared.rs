@@ -53,16 +53,30 @@ pub(super) fn open(
     let shape = ops::extents(p, buffer.tensor).unwrap_or_default();
     let levels = &p.tensors[buffer.tensor].levels;
     let innermost = levels.last().map_or(0, carbyne_ir::layout::Layout::rank);
-    let least = |(op, list): &(&Op, &[Candidate])| {
-        let costs = list.iter().map(|c| c.cost * op.trips as f64);
-        costs.fold(f64::INFINITY, f64::min)
-    };
-    let mut rest: Vec<f64> = accesses.iter().map(least).collect();
+    let bits = buffer.scalar.bits();
+    let mut touched = BTreeMap::new();
+    // Each candidate with the least that it costs, the cheapest first.
+    let order: Vec<Vec<(usize, f64, f64)>> = accesses
+        .iter()
+        .enumerate()
+        .map(|(at, (op, list))| {
+            let mut order: Vec<(usize, f64, f64)> = vec![];
+            for (i, c) in list.iter().enumerate() {
+                let access = access(p, op, c, id, bits);
+                let phases = access.as_ref().map_or(0.0, |a| smem::ideal(a, banks(table)));
+                order.push((i, c.cost * op.trips as f64, phases));
+                touched.insert((at, i), access);
+            }
+            order.sort_by(|(_, a, x), (_, b, y)| (a + x).total_cmp(&(b + y)));
+            order
+        })
+        .collect();
+    let least = |order: &Vec<(usize, f64, f64)>| order.first().map_or(f64::INFINITY, |o| o.1 + o.2);
+    let mut rest: Vec<f64> = order.iter().map(least).collect();
     for a in (1..rest.len()).rev() {
         rest[a - 1] += rest[a];
     }
     rest.push(0.0);
-    let bits = buffer.scalar.bits();
     let mut search = Combinations {
         p,
         id,
@@ -70,10 +84,11 @@ pub(super) fn open(
         outer: shape.len().saturating_sub(innermost),
         shape,
         accesses,
+        order,
         rest,
         banks: banks(table),
         counts: smem::Counts::new(bits, banks(table)),
-        touched: BTreeMap::new(),
+        touched,
         best: None,
         conflict: Unfit::NoCandidates,
         budget,
@@ -90,6 +105,9 @@ struct Combinations<'a> {
     shape: Vec<i64>,
     outer: usize,
     accesses: &'a Accesses<'a>,
+    /// The candidates of each access as they are looked at, with the cost of the instructions and that of a wavefront a
+    /// phase.
+    order: Vec<Vec<(usize, f64, f64)>>,
     /// What the accesses from each on cost at least.
     rest: Vec<f64>,
     banks: Banks,
@@ -110,22 +128,16 @@ impl Combinations<'_> {
     /// wavefront a phase.
     fn from(&mut self, pick: &mut Vec<usize>, base: f64, least: f64) {
         let at = pick.len();
-        let Some(&(op, list)) = self.accesses.get(at) else {
+        if at == self.accesses.len() {
             if self.budget.take() {
                 self.together(pick, base);
             }
             return;
-        };
-        for (i, c) in list.iter().enumerate() {
-            let cost = c.cost * op.trips as f64;
-            if self.budget.cut_off || self.worse(least + cost + self.rest[at + 1]) {
-                continue;
-            }
-            let (p, id, bits) = (self.p, self.id, self.bits);
-            let access = self.touched.entry((at, i)).or_insert_with(|| access(p, op, c, id, bits));
-            let phases = access.as_ref().map_or(0.0, |a| smem::ideal(a, self.banks));
-            if self.worse(least + cost + phases + self.rest[at + 1]) {
-                continue;
+        }
+        for n in 0..self.order[at].len() {
+            let (i, cost, phases) = self.order[at][n];
+            if self.budget.cut_off || self.worse(least + cost + phases + self.rest[at + 1]) {
+                break;
             }
             pick.push(i);
             // Runs that clash clash with whatever else there is; looking is worth it where much is left.
