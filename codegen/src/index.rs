@@ -10,7 +10,7 @@
 use crate::cpp::ast::{Binary, Expr, Type, Word};
 use crate::{Fallible, errors};
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, Node, VarId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Bounds of a value; wide enough that sums and products of bounds cannot overflow.
 type Range = (i128, i128);
@@ -50,6 +50,11 @@ impl<'p> Indices<'p> {
     /// Whether the variable has a name.
     pub(crate) fn is_bound(&self, var: VarId) -> bool {
         self.variables.contains_key(&var)
+    }
+
+    /// The variables that have names.
+    pub(crate) fn bound(&self) -> HashSet<VarId> {
+        self.variables.keys().copied().collect()
     }
 
     /// From here on, the expression prints as a variable of that name.

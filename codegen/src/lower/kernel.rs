@@ -249,6 +249,7 @@ fn lowered(
         buffers: HashMap::new(),
         asynchronous: HashSet::new(),
         in_flight: vec![],
+        advances: vec![],
         maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],

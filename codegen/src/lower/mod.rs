@@ -3,11 +3,12 @@
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
 //! `storage` (declarations), `access` (views to elements), `leaf` (atoms), `ptx` and
 //! `descriptor` (operands of inline PTX), `sync` (atoms of statements between specs), `flight`
-//! (registers of asynchronous atoms).
+//! (registers of asynchronous atoms), `carried` and `advance` (what loops carry).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
+mod advance;
 mod bulk;
 mod carried;
 #[cfg(test)]
@@ -46,6 +47,8 @@ struct Lowering<'p> {
     asynchronous: HashSet<BufferId>,
     /// Registers in scope that they use, in order of declaration.
     in_flight: Vec<BufferId>,
+    /// Loops that are being lowered and are not unrolled, outermost first.
+    advances: Vec<advance::Advance>,
     /// Parameters that are tensor maps.
     maps: HashMap<MapId, String>,
     arena: Arena,

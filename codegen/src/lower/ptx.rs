@@ -10,7 +10,9 @@ use super::kernel::Helper;
 use super::leaf::{Filled, named};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
-use carbyne_atoms::{AsmClass, Atom, AtomOperand, NumberForm, OperandAccess, Part, Template};
+use carbyne_atoms::{
+    AsmClass, Atom, AtomOperand, NumberForm, OperandAccess, Part, Template, Visibility,
+};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
@@ -66,6 +68,12 @@ impl Lowering<'_> {
             let list = match value {
                 Filled::Values(v) if v.stored.memory == Memory::Rf => {
                     self.registers_of(v, operand)?
+                }
+                Filled::Values(v) if atom.visibility == Visibility::AsyncGroup => {
+                    match self.by_pointer(v)? {
+                        Some(address) => vec![("l".to_owned(), address)],
+                        None => vec![self.address_register(v)?],
+                    }
                 }
                 Filled::Values(v) => vec![self.address_register(v)?],
                 Filled::Described(d) => {

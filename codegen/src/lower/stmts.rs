@@ -48,6 +48,12 @@ impl Lowering<'_> {
                 let wide = start.wide || bound.wide || !self.indices.is_narrow(after);
                 let carries = *step == 1 && *unroll != Unroll::Full;
                 let carried = if carries { self.carry(*var, body) } else { Carried::default() };
+                let written_out = *unroll == Unroll::Full;
+                if written_out {
+                    self.unrolls(*var, true);
+                } else {
+                    self.advance(*var, body);
+                }
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
@@ -55,6 +61,13 @@ impl Lowering<'_> {
                 self.namer.close();
                 let (mut out, last) = self.carried(carried, *var, first)?;
                 body.extend(last);
+                if written_out {
+                    self.unrolls(*var, false);
+                } else {
+                    let (before, last) = self.advanced(first, *step)?;
+                    out.extend(before);
+                    body.extend(last);
+                }
                 let kind = StmtKind::For(For {
                     pragma: match unroll {
                         Unroll::Default => None,

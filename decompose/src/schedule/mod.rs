@@ -18,6 +18,7 @@ pub(crate) mod lifetime;
 mod order;
 mod paths;
 pub(crate) mod pipeline;
+mod slices;
 mod tree;
 
 use carbyne_ir::ast::NodeKey;

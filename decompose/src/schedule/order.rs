@@ -165,8 +165,11 @@ impl Planner<'_, '_> {
         let starts = candidates.iter().take(STARTS).map(with);
         let starts = std::iter::once(chosen).chain(starts);
         let of = |places: BTreeSet<At>| (self.waits(&places, waits).0, places);
-        // Of equals the last, which leaves copies the most time.
-        let best = starts.map(of).reduce(|a, b| if b.0 <= a.0 { b } else { a });
+        // Of equals those with the latest places, which leave copies the most time.
+        let better = |a: &(f64, BTreeSet<At>), b: &(f64, BTreeSet<At>)| {
+            a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1))
+        };
+        let best = starts.map(of).min_by(better);
         let (_, places) = best.unwrap_or_default();
         self.improved(places, barriers, waits)
     }

@@ -28,6 +28,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// What a loop may be written out to, in names and statements.
 const BUDGET: usize = 1 << 20;
 
+pub(super) const MANY: &str = "the loop is too large to be written out";
+
 /// The module with its staged loops written out, and what could not run ahead; none where no loop has stages. `p` is
 /// what the module resolves to.
 pub(crate) fn apply(
@@ -41,16 +43,22 @@ pub(crate) fn apply(
     for kernel in &p.kernels {
         for stmt in p.walk_body(*kernel).stmts() {
             if let program::StmtKind::For { stages: 2.., .. } = stmt.kind {
-                loops.insert(stmt.node.key(), Loop::of(p, stmt, &ops));
+                loops.extend(Loop::of(p, stmt, &ops).map(|of| (stmt.node.key(), of)));
             }
         }
     }
     if loops.is_empty() {
         return None;
     }
+    let within = Walk::new(&module.items)
+        .stmts()
+        .filter(|s| loops.contains_key(&s.id.key()))
+        .flat_map(|s| s.kind.blocks().flat_map(|b| &b.stmts))
+        .map(|s| s.id.key())
+        .collect();
     let defined = count(&module.items);
     let asynchronous = is_asynchronous(table);
-    let mut by = Stages { loops, defined, asynchronous, names, warnings: vec![] };
+    let mut by = Stages { loops, within, defined, asynchronous, names, warnings: vec![] };
     let mut module = module.clone();
     module.items = visit::rewrite(module.items, &mut by);
     Some((module, by.warnings))
@@ -63,11 +71,15 @@ pub(crate) fn is_asynchronous(table: &AtomTable) -> bool {
 }
 
 /// A loop with stages.
-struct Loop {
-    stages: i64,
-    step: i64,
+pub(super) struct Loop {
+    pub(super) stages: i64,
+    /// Its first value, if that is a number.
+    pub(super) start: Option<i64>,
+    pub(super) step: i64,
     /// How many iterations it has, if that is known.
-    trips: Option<i64>,
+    pub(super) trips: Option<i64>,
+    /// What its rings lie in.
+    memory: Memory,
     /// Tensors that can be rings, by their allocations, with the copies that fill them.
     rings: BTreeMap<NodeKey, Vec<NodeKey>>,
     /// Why other tensors cannot: where they are filled, and what is in the way.
@@ -75,34 +87,57 @@ struct Loop {
 }
 
 impl Loop {
-    fn of(p: &Program, stmt: &program::Stmt, of_block: &BTreeSet<SpecId>) -> Self {
-        let program::StmtKind::For { start, end, step, stages, body, .. } = &stmt.kind else {
-            return Loop { stages: 1, step: 1, trips: None, rings: BTreeMap::new(), kept: vec![] };
+    fn of(p: &Program, stmt: &program::Stmt, of_block: &BTreeSet<SpecId>) -> Option<Self> {
+        let program::StmtKind::For { start, end, step, stages, unroll, body, .. } = &stmt.kind
+        else {
+            return None;
         };
-        let trips = ops::trips(*start, *end, *step);
-        let mut out =
-            Loop { stages: *stages, step: *step, trips, rings: BTreeMap::new(), kept: vec![] };
+        let mut out = Loop {
+            stages: *stages,
+            start: start.as_const(),
+            step: *step,
+            trips: ops::trips(*start, *end, *step),
+            memory: Memory::Sh,
+            rings: BTreeMap::new(),
+            kept: vec![],
+        };
+        out.find(p, body, of_block);
+        if out.rings.is_empty() && out.kept.is_empty() && *unroll == Unroll::Full {
+            out.memory = Memory::Rf;
+            out.find(p, body, of_block);
+        }
+        Some(out)
+    }
+
+    /// Finds the tensors that can be rings.
+    fn find(&mut self, p: &Program, body: &[program::Stmt], of_block: &BTreeSet<SpecId>) {
+        let from = if self.memory == Memory::Sh { Memory::Gl } else { Memory::Sh };
         for own in body {
             let program::StmtKind::Allocate(t) = own.kind else { continue };
             let buffer = p.tensors[t].buffer;
-            if p.buffers[buffer].memory != Some(Memory::Sh) {
+            if p.buffers[buffer].memory != Some(self.memory) {
                 continue;
             }
-            match fills(p, body, buffer, of_block) {
-                Ok(fills) if !fills.is_empty() => drop(out.rings.insert(own.node.key(), fills)),
+            match fills(p, body, buffer, from, of_block) {
+                Ok(fills) if !fills.is_empty() => drop(self.rings.insert(own.node.key(), fills)),
                 Ok(_) => {}
-                Err(why) => out.kept.push(why),
+                Err(why) => self.kept.push(why),
             }
         }
-        out
+    }
+
+    /// Whether its rings are registers, which each slice of an unrolled loop loads from shared memory.
+    pub(super) fn is_of_slices(&self) -> bool {
+        self.memory == Memory::Rf && !self.rings.is_empty()
     }
 }
 
-/// The copies that fill a tensor; none where nothing from global memory does.
+/// The copies that fill a tensor; none where nothing does that comes from a memory.
 fn fills(
     p: &Program,
     body: &[program::Stmt],
     buffer: BufferId,
+    memory: Memory,
     ops: &BTreeSet<SpecId>,
 ) -> Result<Vec<NodeKey>, (Span, &'static str)> {
     let of = |t: program::TensorId| p.tensors[t].buffer;
@@ -114,7 +149,7 @@ fn fills(
         let from = spec.input_tensors().next().map(|t| p.buffer_of(t));
         let is = spec.kind == SpecKind::Move
             && spec.outputs.iter().any(|t| of(*t) == buffer)
-            && from.is_some_and(|b| b.memory == Some(Memory::Gl));
+            && from.is_some_and(|b| b.memory == Some(memory));
         is.then_some(id)
     };
     let tops: Vec<SpecId> = body.iter().filter_map(fill).collect();
@@ -162,26 +197,52 @@ fn fills(
     Ok(out)
 }
 
-struct Stages<'a> {
-    loops: HashMap<NodeKey, Loop>,
+pub(super) struct Stages<'a> {
+    pub(super) loops: HashMap<NodeKey, Loop>,
+    /// Statements of loops with stages.
+    within: BTreeSet<NodeKey>,
     /// How often each name is defined in the module.
     defined: HashMap<&'a str, usize>,
     /// Whether copies to shared memory can be asynchronous.
     asynchronous: bool,
-    names: &'a mut Names,
+    pub(super) names: &'a mut Names,
     warnings: Vec<Diagnostic>,
 }
 
 impl Rewriter for Stages<'_> {
     fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
-        let Some(facts) = self.loops.remove(&stmt.id.key()) else {
+        let key = stmt.id.key();
+        // What the loop around takes along, or else writes out.
+        if self.within.contains(&key) && self.loops.get(&key).is_some_and(Loop::is_of_slices) {
+            return out.push(stmt);
+        }
+        let Some(facts) = self.loops.remove(&key) else {
             if let StmtKind::For { stages, .. } = &mut stmt.kind {
                 // One at a time is what a loop says without.
                 *stages = None;
             }
             return out.push(stmt);
         };
-        match self.written(&facts, &stmt) {
+        if facts.is_of_slices() {
+            return self.put(&facts, stmt, Self::sliced, out);
+        }
+        if facts.rings.is_empty() {
+            self.inner_slices(&mut stmt);
+        }
+        self.put(&facts, stmt, Self::written, out);
+    }
+}
+
+impl Stages<'_> {
+    /// What takes the place of a loop, or the loop and why nothing does.
+    fn put(
+        &mut self,
+        facts: &Loop,
+        mut stmt: Stmt,
+        write: impl Fn(&mut Self, &Loop, &Stmt) -> Result<Vec<Stmt>, &'static str>,
+        out: &mut Vec<Stmt>,
+    ) {
+        match write(self, facts, &stmt) {
             Ok(mut stmts) => {
                 inherit(&mut stmts, stmt.id, stmt.span);
                 if let Some(first) = stmts.first_mut() {
@@ -191,6 +252,7 @@ impl Rewriter for Stages<'_> {
                 out.append(&mut stmts);
             }
             Err(why) => {
+                self.inner_slices(&mut stmt);
                 if let StmtKind::For { stages, .. } = &mut stmt.kind {
                     *stages = None;
                 }
@@ -200,26 +262,45 @@ impl Rewriter for Stages<'_> {
                     d = d.related(*span, format!("this copy waits for its turn: {why}"));
                 }
                 self.warnings.push(d.help(
-                    "copy from GL to a tensor in SH that is declared in the loop, or remove `stages=`",
+                    "copy from GL to a tensor in SH that is declared in the loop (in an unrolled loop also from \
+                     SH to one in RF), or remove `stages=`",
                 ));
                 out.push(stmt);
+            }
+        }
+    }
+
+    /// Writes out the loops of slices of a loop that does not take them along.
+    fn inner_slices(&mut self, stmt: &mut Stmt) {
+        for block in stmt.kind.blocks_mut() {
+            for own in std::mem::take(&mut block.stmts) {
+                match self.loops.remove(&own.id.key()) {
+                    Some(facts) if facts.is_of_slices() => {
+                        self.put(&facts, own, Self::sliced, &mut block.stmts);
+                    }
+                    Some(facts) => {
+                        self.loops.insert(own.id.key(), facts);
+                        block.stmts.push(own);
+                    }
+                    None => block.stmts.push(own),
+                }
             }
         }
     }
 }
 
 /// The parts of a staged loop.
-struct Parts {
-    var: Name,
-    start: Expr,
-    end: Expr,
+pub(super) struct Parts {
+    pub(super) var: Name,
+    pub(super) start: Expr,
+    pub(super) end: Expr,
     unroll: Unroll,
     /// Allocations of the rings, each with the tensor's name and that of the ring.
-    rings: Vec<(Stmt, String, String)>,
+    pub(super) rings: Vec<(Stmt, String, String)>,
     /// The copies that run ahead, with the views that they need.
-    ahead: Vec<Stmt>,
+    pub(super) ahead: Vec<Stmt>,
     /// All else.
-    rest: Block,
+    pub(super) rest: Block,
 }
 
 impl Stages<'_> {
@@ -230,7 +311,6 @@ impl Stages<'_> {
         if depth < 2 {
             return Err("it has one iteration");
         }
-        let many = "the loop is too large to be written out";
         let mut out: Vec<Stmt> = vec![];
         for (allocation, _, ring) in &mut parts.rings {
             if let StmtKind::Allocate { name, ty } = &mut allocation.kind {
@@ -239,33 +319,48 @@ impl Stages<'_> {
             }
             out.push(allocation.clone());
         }
-        out.extend(self.prologue(facts, &parts, depth).ok_or(many)?);
-        // The iteration that the copies are for.
         let step = facts.step;
-        let later = plus(Expr::name(&parts.var.text), (depth - 1).saturating_mul(step));
         let turn = turns(&parts, Expr::name(&parts.var.text), step);
-        let next = modulo(plus(turn.clone(), depth - 1), depth);
-        let now = modulo(turn, depth);
-        let end = parts.end.clone();
-        let guarded = |stmts: Vec<Stmt>| when(later.clone(), CmpOp::Lt, end.clone(), stmts);
-        let mut body = Block { stmts: vec![], footer: std::mem::take(&mut parts.rest.footer) };
-        let mut last = vec![];
-        if self.asynchronous {
-            let copies = guarded(self.copies(&parts, &later, &next).ok_or(many)?);
-            // Between copies of two stages the first fragments need not wait for any to be issued.
-            if depth > 2 { &mut last } else { &mut body.stmts }.push(copies);
-        } else {
-            let (allocations, loads, stores) =
-                self.by_registers(&parts, &later, &next).ok_or(many)?;
-            body.stmts.extend(allocations);
-            body.stmts.push(guarded(loads));
-            last.push(guarded(stores));
-        }
+        let now = modulo(turn.clone(), depth);
         let mut uses = Substitution { budget: BUDGET, ..Substitution::default() };
         for (_, name, ring) in &parts.rings {
             uses.data.insert(name.clone(), Given::View(staged(ring, &now)));
         }
-        uses.in_place(&mut parts.rest.stmts).map_err(|_| many)?;
+        let plain = self.slices_in(&parts.rest.stmts).map(|at| (at, parts.rest.stmts[at].clone()));
+        uses.in_place(&mut parts.rest.stmts).map_err(|_| MANY)?;
+        let through = match plain {
+            Some((at, plain)) => {
+                let here = defined_in(stmt);
+                let stages = (Expr::int(0), modulo(plus(turn.clone(), 1), depth));
+                self.take_along(facts, &mut parts, (at, &plain), stages, &here)
+            }
+            None => None,
+        };
+        // Where slices go through, an iteration has read all of its stage before its end.
+        let reach = if through.is_some() { depth } else { depth - 1 };
+        out.extend(self.prologue(facts, &parts, reach).ok_or(MANY)?);
+        // The iteration that the copies are for.
+        let later = plus(Expr::name(&parts.var.text), reach.saturating_mul(step));
+        let next = if reach == depth { now } else { modulo(plus(turn, reach), depth) };
+        let end = parts.end.clone();
+        let guarded = |stmts: Vec<Stmt>| when(later.clone(), CmpOp::Lt, end.clone(), stmts);
+        let mut body = Block { stmts: vec![], footer: std::mem::take(&mut parts.rest.footer) };
+        let mut last = vec![];
+        if facts.trips.is_some_and(|n| n <= reach) {
+            // All copies come before the loop.
+        } else if self.asynchronous {
+            let copies = guarded(self.copies(&parts, &later, &next).ok_or(MANY)?);
+            // Between copies of two stages the first fragments need not wait for any to be issued.
+            let are_last = depth > 2 || through.is_some();
+            if are_last { &mut last } else { &mut body.stmts }.push(copies);
+        } else {
+            let (allocations, loads, stores) =
+                self.by_registers(&parts, &later, &next).ok_or(MANY)?;
+            body.stmts.extend(allocations);
+            body.stmts.push(guarded(loads));
+            last.push(guarded(stores));
+        }
+        out.extend(through.unwrap_or_default());
         body.stmts.append(&mut parts.rest.stmts);
         body.stmts.append(&mut last);
         let kind = StmtKind::For {
@@ -282,7 +377,42 @@ impl Stages<'_> {
         Ok(out)
     }
 
-    fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, &'static str> {
+    /// Writes out the loop of slices of a staged loop. Where it goes through all iterations, what comes before the loop.
+    fn take_along(
+        &mut self,
+        facts: &Loop,
+        parts: &mut Parts,
+        (at, plain): (usize, &Stmt),
+        (first, next): (Expr, Expr),
+        defined: &BTreeSet<&str>,
+    ) -> Option<Vec<Stmt>> {
+        let now = parts.rest.stmts[at].clone();
+        let of = self.loops.remove(&now.id.key())?;
+        let (first, next) = (|ring: &str| staged(ring, &first), |ring: &str| staged(ring, &next));
+        let known = facts.trips.is_some();
+        let through =
+            self.through(&of, parts, (plain, &now), (&first, &next), (facts.step, known), defined);
+        let mut body = vec![];
+        let before = match through {
+            Ok(Some(through)) => {
+                body = through.body;
+                inherit(&mut body, now.id, now.span);
+                if let Some(first) = body.first_mut() {
+                    first.blank_above |= now.blank_above;
+                    first.leading.extend(now.leading);
+                }
+                Some(through.before)
+            }
+            Ok(None) | Err(_) => {
+                self.put(&of, now, Self::sliced, &mut body);
+                None
+            }
+        };
+        parts.rest.stmts.splice(at..=at, body);
+        before
+    }
+
+    pub(super) fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, &'static str> {
         let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else {
             return Err("it is no loop");
         };
@@ -343,9 +473,9 @@ impl Stages<'_> {
     }
 
     /// The copies of the first iterations, before the loop.
-    fn prologue(&mut self, facts: &Loop, parts: &Parts, depth: i64) -> Option<Vec<Stmt>> {
+    fn prologue(&mut self, facts: &Loop, parts: &Parts, reach: i64) -> Option<Vec<Stmt>> {
         let known = facts.trips.is_some();
-        if depth == 2 && known {
+        if reach == 1 && known {
             return self.copies(parts, &parts.start, &Expr::int(0));
         }
         let turn = self.names.fresh("s");
@@ -354,7 +484,7 @@ impl Stages<'_> {
         if !known {
             stmts = vec![when(at, CmpOp::Lt, parts.end.clone(), stmts)];
         }
-        let range = (0, depth - 1);
+        let range = (0, reach);
         let unroll = Unroll::Full;
         Some(vec![counted(&turn, range, unroll, stmts)])
     }
@@ -411,9 +541,14 @@ impl Stages<'_> {
 
     /// The loop's variable at another iteration, and names of their own for the views that are copied.
     fn iteration(&mut self, parts: &Parts, at: &Expr) -> Substitution {
+        self.slice(parts, &parts.ahead, at)
+    }
+
+    /// The same for these statements of the loop.
+    pub(super) fn slice(&mut self, parts: &Parts, stmts: &[Stmt], at: &Expr) -> Substitution {
         let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
         by.numbers.insert(parts.var.text.clone(), at.clone());
-        for stmt in &parts.ahead {
+        for stmt in stmts {
             visit::parts(stmt, &mut |part| match part {
                 Part::Defined(name, Of::Data) => {
                     by.rename_data(&name.text, &self.names.fresh(&name.text));
@@ -433,7 +568,7 @@ impl Stages<'_> {
 
 /// Copies of statements with names replaced. The statements themselves will be gone: a copy of one that was generated
 /// comes from where that one does.
-fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
+pub(super) fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
     let from: HashMap<NodeKey, NodeId> =
         Walk::new(stmts).stmts().filter_map(|s| Some((s.id.key(), s.from?))).collect();
     let block = block(stmts.to_vec());
@@ -444,6 +579,20 @@ fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
         }
     });
     Some(out)
+}
+
+/// The names that the statements of a loop define for those beside them.
+fn defined_in(stmt: &Stmt) -> BTreeSet<&str> {
+    let mut out = BTreeSet::new();
+    let StmtKind::For { body, .. } = &stmt.kind else { return out };
+    for own in body.stmts.iter().filter(|s| !matches!(s.kind, StmtKind::For { .. })) {
+        parts(own, &mut |part| {
+            if let Part::Defined(name, _) = part {
+                out.insert(name.text.as_str());
+            }
+        });
+    }
+    out
 }
 
 /// How often each name is defined in statements and their bodies.
@@ -525,7 +674,7 @@ fn sum(a: Expr, b: Expr) -> Expr {
     }
 }
 
-fn plus(a: Expr, n: i64) -> Expr {
+pub(super) fn plus(a: Expr, n: i64) -> Expr {
     sum(a, Expr::int(n))
 }
 

@@ -195,9 +195,12 @@ fn candidate(
                 .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
             let n = values(&row_p);
             let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
+            let copied = matches!((src, dst), (Side::Memory, Side::Memory));
+            let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
+            let most = line.flatten().unwrap_or(i64::MAX).min(way.most);
             let f = match way.by_modes {
-                false => tv::coalesced(&memory, n, threads, way.most),
-                true => tv::coalesced_by_modes(&memory, n, threads, way.most),
+                false => tv::coalesced(&memory, n, threads, most),
+                true => tv::coalesced_by_modes(&memory, n, threads, most),
             };
             let f = f.map_err(|e| wanted(e.to_string()))?;
             crosses = tv::crosses(&f, &memory);
@@ -265,6 +268,22 @@ fn candidate(
         cost: instructions * atom.cost.issue_cycles,
         crosses,
     })
+}
+
+/// How many threads of `n` values each stand side by side in a copy between memories whose rows are longer than a line of
+/// 128 bytes, where there are rows enough for all threads. Lines are what the caches transfer, so that whole rows transfer
+/// nothing more; but what one thread copies along its row is then a constant away from its first address, and need not be
+/// computed.
+fn line(memory: &Layout, n: i64, bits: i64, threads: i64) -> Option<i64> {
+    /// Bits of a line.
+    const LINE: i64 = 1024;
+    let mut sizes = memory.coalesce().flatten().leaves().to_vec();
+    sizes.retain(|(extent, _)| *extent > 1);
+    let (row, _) = sizes.iter().copied().find(|(_, stride)| *stride == 1)?;
+    let rows: i64 = sizes.iter().filter(|(_, s)| *s != 1).map(|(e, _)| *e).product();
+    let lanes = LINE / n.checked_mul(bits)?.max(1);
+    let long = lanes > 0 && row % (lanes * n) == 0 && row > lanes * n;
+    (long && threads % lanes == 0 && rows % (threads / lanes) == 0).then_some(lanes)
 }
 
 /// The layout of the threads that write, and which of the block's threads they are, where several threads

@@ -34,9 +34,27 @@ use refusal::Pins;
 /// 128×256×64).
 const LOADED: f64 = 5.5;
 
-/// Cycles of a step in which a block that has a multiprocessor to itself multiplies nothing: its warps meet, and load
-/// their first fragments. Fitted to 4096³ on one H100, tiles of 128×128×32, 128×128×64, 128×256×32 and 128×256×64.
-const MEETING: f64 = 600.0;
+// The following are fitted to 20 tiles at 4096³ and 11 each at 1024³ and 2048³ on one H100 (a step of 128×256×64 takes
+// 1976 cycles there, of which 1536 are multiplications).
+
+/// The part of the time of multiplications or of shared memory, whichever is shorter, that the other does not hide.
+const NOT_HIDDEN: f64 = 0.28;
+
+/// Cycles of a step in which a block multiplies nothing: its warps meet.
+const MEETING: f64 = 40.0;
+
+/// The same where a block that has a multiprocessor to itself has its first fragments still to load.
+const FIRST_FRAGMENTS: f64 = 300.0;
+
+/// The part of the time between a copy and its use that is not hidden by other stages.
+const LATE: f64 = 0.06;
+
+/// Cycles before the first step of a block, on top of those that the last ones store for.
+const BEGINNING: f64 = 2500.0;
+
+/// Bytes a cycle that a multiprocessor gets from the second-level cache, and stores.
+const FROM_CACHE: f64 = 48.0;
+const STORED: f64 = 18.0;
 
 /// Tiles are at least so wide along each mode, and at most so wide along M and N and so deep.
 const SMALLEST: i64 = 8;
@@ -67,6 +85,8 @@ pub(crate) struct Choice {
     pub slice: i64,
     /// Steps of the loop that are under way at a time.
     pub stages: i64,
+    /// Whether a slice's operands are loaded while the slice before is multiplied.
+    pub ahead: bool,
     /// Whether C goes to global memory by way of shared memory.
     pub staged_output: bool,
     /// Estimated cycles of the whole problem on one multiprocessor; for comparing only.
@@ -196,7 +216,15 @@ impl<'p> Problem<'p> {
                         continue;
                     }
                     for stages in 1..=DEEPEST_RING.min(self.size.2 / tile.2) {
-                        match self.cost(atom, tile, groups, stages, table) {
+                        let ahead = stages > 1 && (tile.2 / k) % 2 == 0;
+                        let with = self.cost(atom, tile, groups, (stages, ahead), table);
+                        let (ahead, cost) = match with {
+                            Err(TooMuch::Registers { .. }) if ahead => {
+                                (false, self.cost(atom, tile, groups, (stages, false), table))
+                            }
+                            _ => (ahead, with),
+                        };
+                        match cost {
                             Ok(cost) if best.as_ref().is_none_or(|b| cost < b.cost) => {
                                 let staged_output =
                                     self.narrow(atom) && self.fits(tile, stages, table);
@@ -206,6 +234,7 @@ impl<'p> Problem<'p> {
                                     group: atom.group,
                                     slice: k,
                                     stages,
+                                    ahead,
                                     staged_output,
                                     cost,
                                 });
@@ -288,7 +317,7 @@ impl<'p> Problem<'p> {
         atom: &Atom,
         tile: Extents,
         groups: (i64, i64),
-        stages: i64,
+        (stages, sliced): (i64, bool),
         table: &AtomTable,
     ) -> Result<f64, TooMuch> {
         let AtomOp::MatMul { m: im, n: inn, k: ik, .. } = atom.op else {
@@ -316,8 +345,7 @@ impl<'p> Problem<'p> {
         };
         let registers = ahead
             + per_thread(wm * wn, bacc)
-            + per_thread(wm * ik, ba)
-            + per_thread(ik * wn, bb)
+            + (per_thread(wm * ik, ba) + per_thread(ik * wn, bb)) * if sliced { 2 } else { 1 }
             + 24;
         // What one thread may have, and its part of the multiprocessor's.
         let most = limits.regs_per_thread.min(limits.regs_per_sm / threads);
@@ -325,30 +353,33 @@ impl<'p> Problem<'p> {
         if registers > most && !pinned {
             return Err(TooMuch::Registers { threads, registers, most });
         }
-        let spill = 1.0 + (registers - (most - 55)).max(0) as f64 / 64.0;
+        let spill = 1.0 + (registers - (most - 31)).max(0) as f64 / 64.0;
         // One step of K of one block that has the multiprocessor to itself. Each group reads its part of
         // both factors from shared memory; the block fills it once.
         let step = (bm * bn * bk) as f64;
         let warps = atom.group as f64 / 32.0;
-        let multiply = step / (im * inn * ik) as f64 * atom.cost.issue_cycles * warps
-            / limits.timing.schedulers;
+        let blocks = (m / bm) as f64 * (n / bn) as f64;
+        let resident = limits.resident_blocks(threads, registers, shared).max(1) as f64;
+        // Some 100 multiprocessors want a block each.
+        let resident = resident.min((blocks / 100.0).max(1.0));
+        let fill = (100.0 / blocks).max(1.0);
+        // Each scheduler has a tensor core, and wants a warp.
+        let busy = (threads as f64 / 32.0 * resident).min(limits.timing.schedulers);
+        let multiply = step / (im * inn * ik) as f64 * atom.cost.issue_cycles * warps / busy;
         let filled = stage as f64;
         let read = step * (ba as f64 / wn as f64 + bb as f64 / wm as f64) / 8.0;
         let from_shared = (read + filled) / (limits.smem_banks * limits.bank_bytes) as f64;
-        // A multiprocessor gets some 32 bytes a cycle from the second-level cache.
-        let from_global = filled / 32.0;
-        let busy = multiply.max(from_shared).max(from_global)
-            + 0.1 * (multiply + from_shared + from_global);
+        let from_global = filled / FROM_CACHE;
+        let busy =
+            multiply.max(from_shared).max(from_global) + NOT_HIDDEN * multiply.min(from_shared);
         // The step waits for global memory once; other stages and other blocks of the multiprocessor fill the wait.
-        let resident = limits.resident_blocks(threads, registers, shared).max(1) as f64;
         let wait = limits.timing.global_cycles * LOADED;
-        let blocks = (m / bm) as f64 * (n / bn) as f64;
-        // Some 100 multiprocessors want a block each.
-        let fill = (100.0 / blocks).max(1.0);
-        let resident = resident.min((blocks / 100.0).max(1.0));
-        let steps = blocks * (k / bk) as f64;
-        let step = busy.max((wait + busy) / (resident * stages as f64));
-        Ok(steps * (step + MEETING / (resident * resident)) * fill * spill)
+        let late = (wait + busy) / (resident * stages as f64);
+        let first = if sliced { 0.0 } else { FIRST_FRAGMENTS / (resident * resident) };
+        let step = busy.max(late) + LATE * late + MEETING + first;
+        let stored = (bm * bn * self.scalars.2.bits() / 8) as f64 / STORED;
+        let steps = (k / bk) as f64 * step + (BEGINNING + stored) / resident;
+        Ok(blocks * steps * fill * spill)
     }
 
     /// Whether what a thread holds of C side by side is less than it can store at a time.
@@ -422,8 +453,6 @@ impl<'p> Problem<'p> {
             define(&ta, tile(a, bm, bk).then(index(&[Some(&ib), None]))),
             define(&tb, tile(b, bk, bn).then(index(&[None, Some(&jb)]))),
             define(&tc, tile(out, bm, bn).then(index(&[Some(&ib), Some(&jb)]))),
-            allocate(&ra, &[bm, c.slice], sa, Memory::Rf),
-            allocate(&rb, &[c.slice, bn], sb, Memory::Rf),
             allocate(&racc, &[bm, bn], acc, Memory::Rf),
         ];
         let v = |n: &str| View::of(n);
@@ -449,7 +478,11 @@ impl<'p> Problem<'p> {
         let one_slice = bk == c.slice;
         let z = "0";
         let jx: &str = if one_slice { z } else { &jj };
-        let inner = vec![
+        let operands = [
+            allocate(&ra, &[bm, c.slice], sa, Memory::Rf),
+            allocate(&rb, &[c.slice, bn], sb, Memory::Rf),
+        ];
+        let multiply = [
             w.spec(
                 SpecKind::Move,
                 vec![Operand::View(slice(&sha, bm, c.slice, &[Some(z), Some(jx)]))],
@@ -476,9 +509,18 @@ impl<'p> Problem<'p> {
             w.spec(SpecKind::Move, vec![Operand::View(at(&tb))], v(&shb), vec![]),
         ];
         if one_slice {
-            step.extend(inner);
+            body.extend(operands);
+            step.extend(multiply);
+        } else if c.ahead {
+            let inner = operands.into_iter().chain(multiply).collect();
+            let mut slices = counted(&jj, (0, bk / c.slice), Unroll::Full, inner);
+            if let StmtKind::For { stages, .. } = &mut slices.kind {
+                *stages = Some(Expr::int(2));
+            }
+            step.push(slices);
         } else {
-            step.push(counted(&jj, (0, bk / c.slice), Unroll::Full, inner));
+            body.extend(operands);
+            step.push(counted(&jj, (0, bk / c.slice), Unroll::Full, multiply.into()));
         }
         let mut over_k = counted(&kk, (0, k / bk), Unroll::Default, step);
         if let StmtKind::For { stages, .. } = &mut over_k.kind {

@@ -1,0 +1,172 @@
+//! Pointers that a loop moves on: where its asynchronous copies read.
+//!
+//! Of such a copy a thread has nothing to do but to say the addresses. In a loop over `k`, the address in global memory is
+//! often a sum of what is known before the loop, a multiple of `k`, and what only variables of loops that are unrolled
+//! inside of it add. Then the first two are one pointer that is set before the loop and moved on at its end, and the
+//! rest are constants of the written-out loop: an addition at most, where the whole sum would be several.
+
+use super::Lowering;
+use super::access::Values;
+use crate::Fallible;
+use crate::cpp::ast::{Assign, Declare, Expr, Stmt, StmtKind, Type};
+use crate::errors;
+use carbyne_atoms::Visibility;
+use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
+use carbyne_ir::program::{self, Operand};
+use carbyne_ir::scalar::Memory;
+use std::collections::HashSet;
+
+/// A loop that is not written out, while its body is lowered.
+pub(super) struct Advance {
+    var: VarId,
+    /// What is known before it.
+    known: HashSet<VarId>,
+    /// Variables of the loops in it that are written out.
+    unrolled: HashSet<VarId>,
+    pointers: Vec<Pointer>,
+}
+
+/// The pointer into one array.
+struct Pointer {
+    array: String,
+    name: String,
+    /// What it is in the first access that uses it: its type, the index, and by how much that grows with the variable.
+    used: Option<(Type, Dim, i64)>,
+}
+
+impl Lowering<'_> {
+    /// Begins a loop that is not unrolled, in the scope around it.
+    pub(super) fn advance(&mut self, var: VarId, body: &[program::Stmt]) {
+        let mut pointers: Vec<Pointer> = vec![];
+        for id in self.p.walk(body).specs() {
+            let spec = &self.p.specs[id];
+            let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
+            if !atom.is_some_and(|a| a.visibility == Visibility::AsyncGroup) {
+                continue;
+            }
+            for input in &spec.inputs {
+                let Operand::Tensor(t) = input else { continue };
+                let Some(array) = self.buffers.get(&self.p.tensors[*t].buffer) else { continue };
+                let new = pointers.iter().all(|p| p.array != array.name);
+                if array.memory == Memory::Gl && array.gather.is_none() && new {
+                    let array = array.name.clone();
+                    let name = self.namer.admit(&format!("{array}_next"), "p");
+                    pointers.push(Pointer { array, name, used: None });
+                }
+            }
+        }
+        let known = self.indices.bound();
+        self.advances.push(Advance { var, known, unrolled: HashSet::new(), pointers });
+    }
+
+    /// Ends it: the statements before it, and those at the end of its body.
+    pub(super) fn advanced(&mut self, start: Dim, step: i64) -> Fallible<(Vec<Stmt>, Vec<Stmt>)> {
+        let (mut before, mut after) = (vec![], vec![]);
+        let Some(of) = self.advances.pop() else { return Ok((before, after)) };
+        for pointer in of.pointers {
+            let Some((ty, base, grows)) = pointer.used else { continue };
+            let at = |v: VarId| (v == of.var).then_some(start);
+            let first = self.p.arena.substitute(base, &at).map_err(errors::layout)?;
+            let array = Expr::name(pointer.array);
+            let init = match self.index(first)? {
+                Expr::Int(0) => array,
+                i => array.at(i).address(),
+            };
+            before.push(Stmt::new(StmtKind::Declare(Declare {
+                align: None,
+                ty,
+                name: pointer.name.clone().into(),
+                array: None,
+                init: Some(init),
+                droppable: false,
+            })));
+            let by = grows.checked_mul(step).ok_or_else(|| {
+                errors::unprintable(
+                    "a loop that moves on beyond 64 bits".to_owned(),
+                    "make its step smaller",
+                )
+            })?;
+            let to = Expr::name(pointer.name);
+            after.push(Stmt::new(StmtKind::Assign { to, op: Assign::Add, value: Expr::Int(by) }));
+        }
+        Ok((before, after))
+    }
+
+    /// Begins or ends a loop that is written out.
+    pub(super) fn unrolls(&mut self, var: VarId, begins: bool) {
+        if let Some(of) = self.advances.last_mut() {
+            if begins {
+                of.unrolled.insert(var);
+            } else {
+                of.unrolled.remove(&var);
+            }
+        }
+    }
+
+    /// The address of values in global memory by a pointer that the loop around moves on, if that can be.
+    pub(super) fn by_pointer(&mut self, v: &Values) -> Fallible<Option<Expr>> {
+        let Some(&offset) = v.at.first() else { return Ok(None) };
+        let s = &v.stored;
+        if s.memory != Memory::Gl || s.gather.is_some() || !s.swizzle.is_none() {
+            return Ok(None);
+        }
+        let packed = Dim::Const(s.storage.packed);
+        let arena = &self.p.arena;
+        if !arena.rem(offset, packed).is_ok_and(|r| r == Dim::Const(0)) {
+            return Ok(None);
+        }
+        let index = arena.div(offset, packed).map_err(errors::layout)?;
+        let ty = Type::pointer(s.storage.cxx, s.is_const);
+        let Some(of) = self.advances.last() else { return Ok(None) };
+        let Some((base, grows)) = of.moves(self.p, index) else { return Ok(None) };
+        let Some(n) = of.pointers.iter().position(|p| p.array == s.name) else { return Ok(None) };
+        let (name, first) = match &of.pointers[n].used {
+            Some((_, first, _)) => {
+                // The same but for a constant.
+                let apart = arena.sub(base, *first).map_err(errors::layout)?;
+                if apart.as_const().is_none() {
+                    return Ok(None);
+                }
+                (of.pointers[n].name.clone(), *first)
+            }
+            None => (of.pointers[n].name.clone(), base),
+        };
+        let rest = arena.sub(index, first).map_err(errors::layout)?;
+        if let Some(of) = self.advances.last_mut() {
+            of.pointers[n].used.get_or_insert((ty, first, grows));
+        }
+        let pointer = Expr::name(name);
+        Ok(Some(match self.index(rest)? {
+            Expr::Int(0) => pointer,
+            i => pointer.at(i).address(),
+        }))
+    }
+}
+
+impl Advance {
+    /// What of an index is known before the loop or grows with its variable, and by how much it does; none where
+    /// something else than loops that are written out adds to it.
+    fn moves(&self, p: &program::Program, index: Dim) -> Option<(Dim, i64)> {
+        let Dim::Expr(id) = index else { return None };
+        let Node::Linear { terms, constant } = p.arena.node(id) else { return None };
+        let is_var = |t: ExprId| matches!(p.arena.node(t), Node::Var(v) if v == self.var);
+        let (mut base, mut grows) = (Dim::Const(constant), None);
+        for &(term, factor) in terms.iter() {
+            let vars = p.vars_in(Dim::Expr(term));
+            if is_var(term) {
+                grows = Some(factor);
+            } else if vars.contains(&self.var) {
+                return None;
+            } else if !vars.iter().all(|v| self.known.contains(v)) {
+                let inner = |v: &VarId| self.known.contains(v) || self.unrolled.contains(v);
+                if !vars.iter().all(inner) {
+                    return None;
+                }
+                continue;
+            }
+            let own = p.arena.mul(Dim::Expr(term), Dim::Const(factor)).ok()?;
+            base = p.arena.add(base, own).ok()?;
+        }
+        Some((base, grows?))
+    }
+}
