@@ -88,6 +88,15 @@ struct Planner<'a, 'p> {
 /// A place where a wait may stand, and how many groups it may leave in flight.
 type Wait = (At, i64);
 
+/// Where a wait for a copy may stand: at one of these places.
+struct Need {
+    places: Vec<Wait>,
+    /// Whether a barrier must follow before the second access.
+    barrier: bool,
+    /// The copy, where the wait is for one.
+    copy: Option<At>,
+}
+
 /// What a dependence takes.
 enum Taken {
     /// What stands there already.
@@ -96,6 +105,17 @@ enum Taken {
     Barrier(Vec<At>, Vec<Wait>),
     /// A wait alone at one of these, in the order of the way.
     Wait(Vec<Wait>),
+}
+
+impl Need {
+    /// The places after which a barrier follows, where one must.
+    fn before(&self, barriers: &BTreeSet<At>) -> &[Wait] {
+        let last = self.places.iter().rposition(|(at, _)| barriers.contains(at));
+        match last.filter(|_| self.barrier) {
+            Some(last) => &self.places[..=last],
+            None => &self.places,
+        }
+    }
 }
 
 impl Planner<'_, '_> {
@@ -127,14 +147,20 @@ impl Planner<'_, '_> {
             match taken {
                 Taken::Nothing => {}
                 Taken::Barrier(gaps, at) => {
-                    waits.extend((!at.is_empty()).then_some((at, true)));
+                    let copy = Some(d.from);
+                    let need = Need { places: at, barrier: true, copy };
+                    waits.extend((!need.places.is_empty()).then_some(need));
                     barriers.push(gaps);
                 }
-                Taken::Wait(at) => waits.push((at, false)),
+                Taken::Wait(places) => {
+                    waits.push(Need { places, barrier: false, copy: Some(d.from) });
+                }
             }
         }
-        waits.extend(self.told(&commits, &mut plan).into_iter().map(|wait| (vec![wait], false)));
-        let (chosen, left) = self.chosen(&barriers, &waits);
+        let told = self.told(&commits, &mut plan).into_iter();
+        waits.extend(told.map(|at| Need { places: vec![at], barrier: false, copy: None }));
+        let (chosen, mut left) = self.chosen(&barriers, &waits);
+        self.without_idle(&chosen, &waits, &commits, &mut left);
         for at in &chosen {
             self.put(&mut plan, *at).barrier = true;
         }
@@ -146,11 +172,7 @@ impl Planner<'_, '_> {
     }
 
     /// Where barriers are put, and waits with what they leave in flight.
-    fn chosen(
-        &self,
-        barriers: &[Vec<At>],
-        waits: &[(Vec<Wait>, bool)],
-    ) -> (BTreeSet<At>, BTreeMap<At, i64>) {
+    fn chosen(&self, barriers: &[Vec<At>], waits: &[Need]) -> (BTreeSet<At>, BTreeMap<At, i64>) {
         /// Places that a first choice is made with.
         const STARTS: usize = 256;
         let chosen = cover::cheapest(barriers, |at| self.tree.times(at));
@@ -180,7 +202,7 @@ impl Planner<'_, '_> {
         &self,
         mut places: BTreeSet<At>,
         barriers: &[Vec<At>],
-        waits: &[(Vec<Wait>, bool)],
+        waits: &[Need],
     ) -> (BTreeSet<At>, BTreeMap<At, i64>) {
         /// Sets whose cost is computed.
         const LOOK: usize = 2048;
@@ -222,6 +244,31 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Leaves out waits outside of loops for copies that others have waited for by then.
+    fn without_idle(
+        &self,
+        barriers: &BTreeSet<At>,
+        needs: &[Need],
+        commits: &Commits,
+        left: &mut BTreeMap<At, i64>,
+    ) {
+        let outside: Vec<At> =
+            left.keys().copied().filter(|at| self.tree.loops(*at).is_empty()).collect();
+        for at in outside {
+            let mut others = left.clone();
+            others.remove(&at);
+            let done = |need: &Need| {
+                let places = need.before(barriers);
+                !places.iter().any(|(place, _)| *place == at)
+                    || places.iter().any(|(w, n)| others.get(w).is_some_and(|m| m <= n))
+                    || need.copy.is_some_and(|copy| self.is_done(copy, &others, at, commits))
+            };
+            if needs.iter().all(done) {
+                *left = others;
+            }
+        }
+    }
+
     /// What is put at a statement.
     fn put<'s>(&self, plan: &'s mut BTreeMap<Place, Sync>, at: At) -> &'s mut Sync {
         plan.entry(self.tree.key(at)).or_default()
@@ -236,18 +283,10 @@ impl Planner<'_, '_> {
 
     /// How many groups waits leave in flight, and where: for every access at one of its places, which is followed by a
     /// barrier where one is needed. With what these waits and the barriers cost.
-    fn waits(
-        &self,
-        barriers: &BTreeSet<At>,
-        needs: &[(Vec<Wait>, bool)],
-    ) -> (f64, BTreeMap<At, i64>) {
+    fn waits(&self, barriers: &BTreeSet<At>, needs: &[Need]) -> (f64, BTreeMap<At, i64>) {
         let mut open: Vec<(&[Wait], f64)> = vec![];
-        for (places, barrier) in needs {
-            let last = places.iter().rposition(|(at, _)| barriers.contains(at));
-            let places = match (barrier, last) {
-                (true, Some(last)) => &places[..=last],
-                _ => places,
-            };
+        for need in needs {
+            let places = need.before(barriers);
             let least = places.iter().map(|w| self.stall(*w)).fold(f64::INFINITY, f64::min);
             open.push((places, least));
         }
@@ -493,7 +532,7 @@ impl Planner<'_, '_> {
         let commits = Commits::new(self.tree, plan);
         let copies: BTreeSet<At> =
             self.accesses.iter().filter(|a| a.asynchronous).map(|a| a.leaf).collect();
-        if copies.iter().all(|at| self.is_done(*at, waits, &commits)) {
+        if copies.iter().all(|at| self.is_done(*at, waits, self.tree.nodes.len(), &commits)) {
             return;
         }
         let last = self
@@ -542,8 +581,8 @@ impl Planner<'_, '_> {
         Some(turns)
     }
 
-    /// Whether a copy is waited for on every way to the end of the block.
-    fn is_done(&self, at: At, waits: &BTreeMap<At, i64>, commits: &Commits) -> bool {
+    /// Whether a copy is waited for on every way to a statement, or to the end of the block.
+    fn is_done(&self, at: At, waits: &BTreeMap<At, i64>, end: At, commits: &Commits) -> bool {
         let Some(turns) = self.last_turns(at) else { return true };
         let of_text = |at: At| match &self.tree.node(at).stmt.kind {
             StmtKind::Sync(s) if s.op == SyncOp::AsyncWait && self.tree.node(at).converged => {
@@ -551,7 +590,7 @@ impl Planner<'_, '_> {
             }
             _ => None,
         };
-        let all = (0..self.tree.nodes.len()).filter_map(|w| {
+        let all = (0..end).filter_map(|w| {
             let own = waits.get(&w).copied();
             let text = of_text(w);
             own.into_iter().chain(text).min().map(|n| (w, n))
