@@ -122,3 +122,68 @@ fn whatever_stands_in_the_loop() {
         assert!(d.warnings.is_empty() && d.text.contains("async.commit"), "{}", d.text);
     }
 }
+
+/// A product whose slices are loaded ahead. `outer` is the loop over k-tiles, each of so many slices, of which `depth` are
+/// under way; their numbers begin at `start`.
+fn sliced(outer: &str, (slices, depth): (i64, i64), start: i64) -> String {
+    let deep = 16 * slices;
+    format!(
+        "carbyne 2
+%A:[64,768].f16.GL
+%B:[768,64].f16.GL
+%C:[64,64].f32.GL
+Spec @f <<<#grid:[1], #cta:[128]>>> (%A, %B) -> (%C) {{
+  Allocate %acc:[64,64].f32.RF{{?}}
+  Init (0) -> (%acc)
+  {outer} {{
+    Allocate %sA:[64,{deep}].f16.SH{{?}}
+    Allocate %sB:[{deep},64].f16.SH{{?}}
+    Move (%A.tile([64,{deep}])[0, k]) -> (%sA)
+    Move (%B.tile([{deep},64])[k, 0]) -> (%sB)
+    for (j = {start}; j < {}; j += 1) unroll stages={depth} {{
+      Allocate %a:[64,16].f16.RF{{?}}
+      Allocate %b:[16,64].f16.RF{{?}}
+      Move (%sA.tile([64,16])[0, j - {start}]) -> (%a)
+      Move (%sB.tile([16,64])[j - {start}, 0]) -> (%b)
+      MatMul (%a, %b) -> (%acc) acc=f32
+    }}
+  }}
+  Move (%acc) -> (%C)
+}}
+",
+        start + slices
+    )
+}
+
+#[test]
+fn slices_run_through_the_iterations() {
+    for arch in ["sm_75", "sm_80", "sm_90a"] {
+        let table = AtomTable::new(arch.parse().expect("an architecture"));
+        // Slices, those that are under way, and whether the first are loaded in the iteration before.
+        let shapes =
+            [(4, 2, true), (2, 2, true), (3, 2, false), (3, 3, true), (4, 3, false), (1, 2, false)];
+        for (slices, depth, through) in shapes {
+            let tiles = 768 / (16 * slices);
+            for (start, step, stages) in [(0, 1, 3), (1, 2, 2), (0, 1, 4), (0, 1, 1), (0, 4, 3)] {
+                let outer = format!("for (k = {start}; k < {tiles}; k += {step}) stages={stages}");
+                let src = sliced(&outer, (slices, depth), 2 * start);
+                let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{arch} {src}{e:?}"));
+                run(&d.program, &table).unwrap_or_else(|e| panic!("{arch} {e:?}\n{}", d.text));
+                assert!(!d.text.contains("stages="), "{}", d.text);
+                let main = d.text.find("  for (k = ").expect("the loop");
+                let before = d.text[..main].matches("ldmatrix").count();
+                assert_eq!(before > 0, through && stages > 1, "{arch}\n{src}\n{}", d.text);
+            }
+        }
+    }
+}
+
+#[test]
+fn slices_of_loops_whose_length_only_the_caller_knows() {
+    let table = AtomTable::new("sm_80".parse().expect("an architecture"));
+    let src = sliced("for (k = 0; k < N; k += 1) stages=3", (4, 2), 0);
+    let src = src.replace("carbyne 2\n", "carbyne 2\nsym N{min=1, max=12}\n");
+    let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{e:?}"));
+    // What would be read may not have been written.
+    assert!(d.text.contains("if (k + 1 < N)") && d.text.contains("if (0 < N)"), "{}", d.text);
+}
