@@ -463,7 +463,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                         return Ok(());
                     }
                     self.spend(1 + self.exprs.n_threads as u64 / 8)?;
-                    env.set(*var, value.clone());
+                    env.set(*var, value.clone(), Default::default());
                     self.stmts(body, env, &going)?;
                     if self.touching && self.differences.alike.contains(&key(stmt)) {
                         return Ok(());

@@ -7,6 +7,7 @@
 //! There are three clocks: what a class comes after (`seen`), what of that a fence between the proxies stands behind
 //! (`fenced`), and what happened before, be its memory visible or not (`happened`).
 
+use crate::print::Print;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has a clock entry: classes, and what counts phases.
@@ -47,6 +48,9 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    pub(crate) fn each<'c>(&'c self, clocks: &mut Vec<&'c Clock>) {
+        clocks.extend([&self.seen, &self.fenced, &self.happened]);
+    }
     pub(crate) fn join(&mut self, other: &Message) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);
@@ -105,7 +109,36 @@ impl Default for Queue {
     }
 }
 
+impl Batch {
+    fn print(&self, print: &mut Print<'_>, of: Agent) {
+        let site = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
+        print.words(&[site(self.site), u64::from(self.waited_at)]);
+        print.time(of, self.done);
+        print.time(of, self.done_reading);
+        let (agent, phases) = self.lands.unwrap_or((of, 0));
+        print.time(agent, phases);
+    }
+}
+
 impl Queue {
+    /// What is still under way.
+    fn print(&self, print: &mut Print<'_>, of: Agent) {
+        for i in self.first_live..self.batches.len() {
+            self.print_batch(print, of, i as u32);
+        }
+        print.words(&[u64::MAX]);
+    }
+
+    /// A batch that an access is part of: which one, if it is under way, and what became of it.
+    pub(crate) fn print_batch(&self, print: &mut Print<'_>, of: Agent, batch: u32) {
+        let Some(b) = self.batches.get(batch as usize) else { return };
+        if batch as usize >= self.first_live {
+            let back = if b.group == 0 { 0 } else { 1 + self.committed - b.group };
+            print.words(&[1 + self.batches.len() as u64 - u64::from(batch), u64::from(back)]);
+        }
+        b.print(print, of);
+    }
+
     pub(crate) fn open(&self) -> u32 {
         self.batches.len() as u32 - 1
     }
@@ -372,6 +405,24 @@ impl Clocks {
         self.classes[class].knows.join(message);
         if let Some(from) = from {
             self.event(site, vec![from], vec![agent], false);
+        }
+    }
+
+    /// All clocks of classes.
+    pub(crate) fn each<'c>(&'c self, clocks: &mut Vec<&'c Clock>) {
+        for class in &self.classes {
+            class.knows.each(clocks);
+        }
+    }
+
+    /// Everything that decides how accesses to come are related to those before.
+    pub(crate) fn print(&self, print: &mut Print<'_>) {
+        for class in &self.classes {
+            print.words(&[u64::from(class.agent), class.members.len() as u64]);
+            print.threads(&class.members);
+            class.queues.iter().for_each(|q| q.print(print, class.agent));
+            class.converged.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
+            print.words(&[u64::MAX]);
         }
     }
 

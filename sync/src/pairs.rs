@@ -2,8 +2,11 @@
 
 use crate::blocks::Meeting;
 use crate::clocks::{Agent, Clocks, Engine};
+use crate::expr::{Env, Held};
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Missing};
+use crate::threads::Mask;
+use carbyne_ir::program::Program;
 use std::collections::{BTreeMap, HashMap};
 
 /// Ways in which one pair is ordered that are kept.
@@ -35,6 +38,33 @@ pub(crate) struct Found {
     pub(crate) what: String,
     pub(crate) help: String,
     pub(crate) certain: bool,
+}
+
+/// Where threads are: said only of what is wrong.
+pub(crate) struct At<'p> {
+    program: &'p Program,
+    loops: Vec<Held>,
+    thread: usize,
+}
+
+impl<'p> At<'p> {
+    pub(crate) fn new(program: &'p Program) -> Self {
+        At { program, loops: vec![], thread: 0 }
+    }
+
+    pub(crate) fn put(&mut self, env: &Env, mask: &Mask) {
+        self.loops.clone_from(&env.loops);
+        self.thread = mask.threads().next().unwrap_or(0);
+    }
+
+    /// `k = 3, s = 1`
+    fn text(&self) -> String {
+        let one = |held: &Held| {
+            let name = self.program.arena.var_info(held.var).name;
+            format!("{name} = {}", held.value.of(self.thread))
+        };
+        self.loops.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// All pairs.
@@ -96,7 +126,7 @@ impl Pairs {
         (second, does): (Record, Does),
         who: &Who,
         relation: Relation,
-        at: &str,
+        at: &At<'_>,
     ) {
         let inexact = self.inexact;
         let key = (
@@ -135,11 +165,11 @@ impl Pairs {
                 known.undecided = Some(
                     "it is not said which thread of a group accesses what: the spec names no atom",
                 );
-                (known.threads, known.at) = (threads, at.to_owned());
+                (known.threads, known.at) = (threads, at.text());
             }
         } else if known.missing.is_none() {
             known.missing = Some(missing);
-            (known.threads, known.at) = (threads, at.to_owned());
+            (known.threads, known.at) = (threads, at.text());
         }
     }
 
@@ -154,7 +184,7 @@ impl Pairs {
         first_agent: AgentKind,
         second_agent: AgentKind,
         by: Result<u32, Missing>,
-        at: &str,
+        at: &At<'_>,
     ) {
         let key = (first.0, first.1, first_agent, second.0, second.1, second_agent, buffer, buffer);
         let Some(known) = self.entry(key, (thread, thread)) else { return };
@@ -168,14 +198,14 @@ impl Pairs {
             }
             Err(missing) if known.missing.is_none() => {
                 known.missing = Some(missing);
-                (known.threads, known.at) = ((thread, thread), at.to_owned());
+                (known.threads, known.at) = ((thread, thread), at.text());
             }
             Err(_) => {}
         }
     }
 
     /// Threads of one warp write one element at once.
-    pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &str) {
+    pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &At<'_>) {
         let key = (
             first.site,
             Does::Write,
@@ -193,7 +223,7 @@ impl Pairs {
             known.undecided = Some(
                 "threads of one warp write one element at once, which is right where they write the same value",
             );
-            (known.threads, known.at) = (threads, at.to_owned());
+            (known.threads, known.at) = (threads, at.text());
         }
     }
 
