@@ -1,8 +1,9 @@
 //! From a kernel to its report.
 
 use crate::blocks::{Differences, Walker};
-use crate::expr::Exprs;
-use crate::machine::{Machine, Stop};
+use crate::expr::{Exprs, Given};
+use crate::family::{Covered, Family, Members};
+use crate::machine::{Machine, Start, Stop};
 use crate::memory::Does;
 use crate::pairs::{Found, Pairs};
 use crate::plan::{Plan, Refusal};
@@ -11,7 +12,7 @@ use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -100,9 +101,15 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     else {
         return refused(p, kernel, "the blocks of the grid are not known");
     };
-    let mut pairs = Pairs::default();
     let differences = Differences::new(&exprs, &plan, kernel);
-    let mut left = limits.accesses;
+    let mut follower = Follower {
+        plan: &plan,
+        atoms,
+        kernel,
+        cluster,
+        left: limits.accesses,
+        pairs: Pairs::default(),
+    };
     for (turn, elected) in elected(p, kernel).into_iter().enumerate() {
         let mut walker = Walker::new(&exprs, &plan, &differences, elected, limits.accesses);
         let first = match ways(&mut walker, &differences, n_blocks, cluster) {
@@ -110,36 +117,154 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
             None => {
                 let what =
                     "what its blocks do differs, and there are more of them than are followed";
-                pairs.fault(0, None, what, "check a smaller grid of the same form", false);
+                let help = "check a smaller grid of the same form";
+                follower.pairs.fault(0, None, what, help, false);
                 vec![0]
             }
         };
         // Another lane is tried for one of the ways.
         let n_ways = if turn == 0 { first.len() } else { 1 };
-        for block in first.into_iter().take(n_ways) {
-            let n = cluster as usize;
-            let mut machine = Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
-            let ended = machine.run(kernel);
-            left = left.saturating_sub(machine.steps());
-            pairs = std::mem::take(&mut machine.pairs);
-            match ended {
-                Ok(()) => {}
-                Err(Stop::Limit(what)) => {
-                    let help = "check a smaller kernel of the same form";
-                    pairs.fault(0, None, &what, help, false);
-                    break;
-                }
-                Err(Stop::Fault) => break,
-            }
-        }
+        follower.ways(&exprs, &differences, &first[..n_ways.min(first.len())], elected);
         if turn == 0 {
-            across(&plan, &mut walker, n_blocks, &mut pairs);
+            across(&plan, &mut walker, n_blocks, &mut follower.pairs);
         }
     }
+    let mut pairs = follower.pairs;
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
     report(&plan, &pairs)
+}
+
+/// What follows kernels along their ways.
+struct Follower<'a> {
+    plan: &'a Plan,
+    atoms: &'a AtomTable,
+    kernel: SpecId,
+    cluster: i64,
+    left: u64,
+    pairs: Pairs,
+}
+
+/// What came of one way.
+struct Followed {
+    /// By how much loop variables moved over what was left out.
+    strides: Vec<i64>,
+    /// How many other members of its family go the same way.
+    others: u64,
+}
+
+impl Follower<'_> {
+    /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
+    fn ways(&mut self, exprs: &Exprs<'_>, of: &Differences<'_>, blocks: &[i64], elected: usize) {
+        /// Fewer are followed one by one.
+        const FEW: usize = 4;
+        let open = of.open.iter().any(|d| exprs.depends_on_symbols(*d));
+        let family = match open || blocks.len() > FEW && self.cluster == 1 {
+            true => Family::of(exprs, &of.open, blocks),
+            false => None,
+        };
+        let family = family.filter(|f| open == matches!(f.members, Members::From { .. }));
+        if let Some(family) = family {
+            match &family.members {
+                Members::Blocks(all) => self.blocks(exprs, &family, all, elected),
+                Members::From { first, step, last } => {
+                    self.values(exprs, &family, (*first, *step, *last), blocks[0], elected);
+                }
+            }
+            return;
+        }
+        for block in blocks {
+            if self.follow(exprs, *block, elected).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Follows blocks that one number makes different, but those that go a way that has been followed for another number.
+    fn blocks(
+        &mut self,
+        exprs: &Exprs<'_>,
+        family: &Family,
+        blocks: &BTreeMap<i64, i64>,
+        elected: usize,
+    ) {
+        let Some((most, block)) = blocks.last_key_value() else { return };
+        let given = |value: i64, by: i64| {
+            exprs.with(Given { exprs: family.exprs.clone(), value, by })
+        };
+        let Some(found) = self.follow(&given(*most, 0), *block, elected) else { return };
+        let mut covered = Covered::new(&found.strides).unwrap_or_default();
+        for (value, block) in blocks {
+            if covered.distance > 0 && covered.has(*value) || value == most {
+                continue;
+            }
+            let exprs = given(*value, covered.distance);
+            let Some(found) = self.follow(&exprs, *block, elected) else { return };
+            covered.add(*value, found.others);
+        }
+    }
+
+    /// Follows a kernel for the values of a number that is not known, until every other value goes one of these ways.
+    fn values(
+        &mut self,
+        exprs: &Exprs<'_>,
+        family: &Family,
+        (first, step, last): (i64, i64, Option<i64>),
+        block: i64,
+        elected: usize,
+    ) {
+        /// A number that is large enough for what is alike to come again.
+        const LARGE: i64 = 1 << 10;
+        /// Numbers that are tried.
+        const MAX_TRIED: i64 = 1 << 10;
+        let given = |value: i64, by: i64| {
+            exprs.with(Given { exprs: family.exprs.clone(), value, by })
+        };
+        let most = last.map_or(LARGE, |last| ((last - first) / step).min(LARGE));
+        let Some(found) = self.follow(&given(first + most * step, 0), block, elected) else {
+            return;
+        };
+        let mut covered = Covered::new(&found.strides).unwrap_or_default();
+        for i in 0..MAX_TRIED {
+            let value = first + i * step;
+            let rest = covered.distance > 0 && covered.has_all_from(value, step);
+            if rest || last.is_some_and(|last| value > last) {
+                return;
+            }
+            if covered.distance > 0 && covered.has(value) {
+                continue;
+            }
+            let exprs = given(value, covered.distance);
+            let Some(found) = self.follow(&exprs, block, elected) else { return };
+            covered.add(value, found.others);
+        }
+        let what = "how often its loops turn depends on a symbol, and does not decide the same from some value on";
+        self.pairs.fault(0, None, what, "give the symbol a value", false);
+    }
+
+    /// Follows one way; none where that does not come to its end.
+    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Followed> {
+        let pairs = std::mem::take(&mut self.pairs);
+        let n = self.cluster as usize;
+        let start = Start { blocks: n, first: block, elected, max_steps: self.left };
+        let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
+        let ended = machine.run(self.kernel);
+        self.left = self.left.saturating_sub(machine.steps());
+        self.pairs = std::mem::take(&mut machine.pairs);
+        match ended {
+            Ok(()) => Some(Followed {
+                strides: std::mem::take(&mut machine.rounds.strides),
+                others: machine.watch.family.unwrap_or(0),
+            }),
+            Err(Stop::Limit(what)) => {
+                let help = "check a smaller kernel of the same form";
+                self.pairs.fault(0, None, &what, help, false);
+                None
+            }
+            Err(Stop::Fault) => None,
+        }
+    }
 }
 
 /// The lanes that are elected, one after the other: which one it is nobody knows, but not one that a text names first.

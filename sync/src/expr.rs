@@ -285,6 +285,26 @@ impl<'p> Exprs<'p> {
         value
     }
 
+    /// Whether an expression has a symbol without a value.
+    pub(crate) fn depends_on_symbols(&self, dim: Dim) -> bool {
+        let is_symbol = |v: &VarId| matches!(self.program.vars.get(v), Some(VarKind::Symbol));
+        let mut vars: Vec<VarId> = self.program.vars_in(dim);
+        for _ in 0..MAX_CHAIN {
+            if vars.iter().any(|v| is_symbol(v) && !self.symbols.contains_key(v)) {
+                return true;
+            }
+            let inner = vars.iter().filter_map(|v| match self.program.vars.get(v) {
+                Some(VarKind::Index(of)) => Some(self.program.vars_in(*of)),
+                _ => None,
+            });
+            vars = inner.flatten().collect();
+            if vars.is_empty() {
+                break;
+            }
+        }
+        false
+    }
+
     /// A layout whose leaves hold nothing but symbols with a value.
     pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Option<Layout<i64>> {
         layout.eval(&self.program.arena, &|v| self.symbols.get(&v).copied()).ok()

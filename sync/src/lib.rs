@@ -18,6 +18,7 @@ mod check;
 mod clocks;
 mod diagnose;
 mod expr;
+mod family;
 mod machine;
 mod memory;
 mod motion;

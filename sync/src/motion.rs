@@ -8,6 +8,7 @@ use crate::expr::{Env, Ex, Exprs, Kind, NOTHING, Op, Value};
 use crate::threads::Mask;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
+use std::collections::BTreeMap;
 
 /// What numbers move along.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -199,11 +200,13 @@ pub(crate) struct Watch {
     pub(crate) family: Option<u64>,
     /// Rounds for each member, and of how many members the round holds with them.
     pub(crate) both: Option<(i64, u64)>,
+    /// By how much each buffer of global memory moves from member to member.
+    shifts: BTreeMap<usize, i64>,
 }
 
 impl Watch {
     pub(crate) fn new(has_family: bool) -> Self {
-        Watch { rounds: None, family: has_family.then_some(FOREVER), both: None }
+        Watch { rounds: None, family: has_family.then_some(FOREVER), both: None, shifts: BTreeMap::new() }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -228,6 +231,22 @@ impl Watch {
         if !self.is_idle() && !matches!(dim, Dim::Const(_)) {
             self.note(|along| exprs.motion(dim, env, along).still(modulus));
         }
+    }
+
+    /// A place in a buffer of global memory: it may move from member to member, if all places do so by whole granules.
+    pub(crate) fn shifts(&mut self, exprs: &Exprs<'_>, dim: Dim, env: &Env, buffer: usize, granule: i64) {
+        if self.is_idle() {
+            return;
+        }
+        let of_family = exprs.motion(dim, env, Along::Family);
+        let by = *self.shifts.entry(buffer).or_insert(of_family.by);
+        let even = by == of_family.by && by % granule.max(1) == 0;
+        self.note(|along| match along {
+            Along::Rounds => exprs.motion(dim, env, along).still(1),
+            Along::Family | Along::Both(_) if !even => 0,
+            Along::Family => of_family.rounds,
+            Along::Both(_) => exprs.motion(dim, env, along).rounds,
+        });
     }
 
     /// Two numbers are compared.

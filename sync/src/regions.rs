@@ -41,6 +41,13 @@ impl Regions {
         self.of.get(granule).map(|r| *r as usize)
     }
 
+    /// The region of a granule, if it is no more than that.
+    #[inline]
+    pub(crate) fn alone(&self, granule: usize) -> Option<u32> {
+        let region = *self.of.get(granule)?;
+        (self.members.get(region as usize)?.len() == 1).then_some(region)
+    }
+
     /// The regions that an access takes, if it has been made before.
     pub(crate) fn known(&mut self, footprint: Footprint) -> Option<Rc<[u32]>> {
         let n = self.members.len();

@@ -186,6 +186,15 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<()> {
         /// Fewer are as soon found as looked up.
         const FEW: usize = 2;
+        if let [e] = list
+            && let Space::Shared(b) = self.plan.views[view].space
+            && let place = base.saturating_add(self.plan.views[view].places[*e as usize])
+            && let Some(granules) = self.plan.shared_cells(b, place)
+            && granules.start() == granules.end()
+            && let Some(region) = self.regions.alone(*granules.start())
+        {
+            return self.touch_regions(rank, &[region], does, who, record);
+        }
         if list.len() <= FEW || !matches!(self.plan.views[view].space, Space::Shared(_)) {
             return self.touch_part((rank, view), list, base, does, who, record);
         }

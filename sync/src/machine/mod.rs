@@ -58,6 +58,17 @@ struct Register {
 
 use rounds::Rounds;
 
+/// Which way is followed, and how far.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Start {
+    /// Blocks of a cluster, and the first of them.
+    pub(crate) blocks: usize,
+    pub(crate) first: i64,
+    /// The lane of every warp that is elected.
+    pub(crate) elected: usize,
+    pub(crate) max_steps: u64,
+}
+
 /// The threads of a cluster on their way.
 pub(crate) struct Machine<'p, 'a> {
     pub(crate) p: &'p Program,
@@ -107,17 +118,14 @@ const MAX_CLASSES: usize = 1 << 10;
 const MAX_MBARRIERS: usize = 1 << 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    #[expect(clippy::too_many_arguments, reason = "one caller, which has each of them")]
     pub(crate) fn new(
         exprs: &'a Exprs<'p>,
         plan: &'a Plan,
         atoms: &'a AtomTable,
-        n_blocks: usize,
-        first_block: i64,
-        elected: usize,
-        max_steps: u64,
+        start: Start,
         pairs: Pairs,
     ) -> Self {
+        let Start { blocks: n_blocks, first: first_block, elected, max_steps } = start;
         let n_threads = exprs.n_threads;
         let mut clocks = Clocks::new(n_blocks, n_threads);
         let agent = clocks.agent();

@@ -82,7 +82,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             return;
         }
         // Looking takes a part of the time, not more than following does.
-        if every > 0 && trip % every == 0 && self.rounds.looked < (1 << 13) + steps / 2 {
+        if every > 0 && trip % every == 0 && self.rounds.looked < (1 << 16) + steps {
             self.look(body, n);
         }
     }

@@ -16,8 +16,10 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// A place in a buffer.
     pub(super) fn place(&mut self, dim: Dim, env: &Env, space: Space) -> Value {
-        if !matches!(space, Space::Free) {
-            self.watch.still(self.exprs, dim, env, 1);
+        match space {
+            Space::Free => {}
+            Space::Global(g) => self.watch.shifts(self.exprs, dim, env, g, self.plan.globals[g].granule),
+            _ => self.watch.still(self.exprs, dim, env, 1),
         }
         self.exprs.value(dim, env)
     }
