@@ -19,11 +19,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub struct Limits {
     /// Accesses to granules of memory, all threads together, some ten nanoseconds each.
     pub accesses: u64,
+    /// Follows every turn of every loop, those included that are known to be like others: to test that these are.
+    pub every_turn: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { accesses: 1 << 27 }
+        Limits { accesses: 1 << 27, every_turn: false }
     }
 }
 
@@ -108,6 +110,7 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         kernel,
         cluster,
         left: limits.accesses,
+        every_turn: limits.every_turn,
         pairs: Pairs::default(),
     };
     for (turn, elected) in elected(p, kernel).into_iter().enumerate() {
@@ -143,6 +146,7 @@ struct Follower<'a> {
     kernel: SpecId,
     cluster: i64,
     left: u64,
+    every_turn: bool,
     pairs: Pairs,
 }
 
@@ -160,7 +164,7 @@ impl Follower<'_> {
         /// Fewer are followed one by one.
         const FEW: usize = 4;
         let open = of.open.iter().any(|d| exprs.depends_on_symbols(*d));
-        let family = match open || blocks.len() > FEW && self.cluster == 1 {
+        let family = match open || !self.every_turn && blocks.len() > FEW && self.cluster == 1 {
             true => Family::of(exprs, &of.open, blocks),
             false => None,
         };
@@ -249,6 +253,7 @@ impl Follower<'_> {
         let n = self.cluster as usize;
         let start = Start { blocks: n, first: block, elected, max_steps: self.left };
         let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
+        machine.rounds.every_turn = self.every_turn;
         let ended = machine.run(self.kernel);
         self.left = self.left.saturating_sub(machine.steps());
         self.pairs = std::mem::take(&mut machine.pairs);

@@ -123,8 +123,10 @@ impl Batch {
 impl Queue {
     /// What is still under way.
     fn print(&self, print: &mut Print<'_>, of: Agent) {
-        for i in self.first_live..self.batches.len() {
-            self.print_batch(print, of, i as u32);
+        for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
+            if b.done == 0 && b.lands.is_none() {
+                self.print_batch(print, of, i as u32);
+            }
         }
         print.words(&[u64::MAX]);
     }
@@ -132,9 +134,10 @@ impl Queue {
     /// A batch that an access is part of: which one, if it is under way, and what became of it.
     pub(crate) fn print_batch(&self, print: &mut Print<'_>, of: Agent, batch: u32) {
         let Some(b) = self.batches.get(batch as usize) else { return };
-        if batch as usize >= self.first_live {
+        if b.done == 0 {
             let back = if b.group == 0 { 0 } else { 1 + self.committed - b.group };
-            print.words(&[1 + self.batches.len() as u64 - u64::from(batch), u64::from(back)]);
+            let place = if b.lands.is_none() { self.batches.len() as u64 - u64::from(batch) } else { 0 };
+            print.words(&[place, u64::from(back)]);
         }
         b.print(print, of);
     }

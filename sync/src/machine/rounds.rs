@@ -54,6 +54,8 @@ pub(crate) struct Rounds {
     /// How states of which rounds are known move, and after how many turns.
     known: HashMap<(usize, Fingerprint), (Moves, u64)>,
     round: Option<Round>,
+    /// Whether none are left out.
+    pub(crate) every_turn: bool,
     /// What all looks at states cost.
     looked: u64,
     /// By how much rounds that were left out moved loop variables.
@@ -66,6 +68,9 @@ const MAX_SEEN: usize = 48;
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop has turned.
     pub(super) fn turned(&mut self, body: usize, trip: u64) {
+        if self.rounds.every_turn {
+            return;
+        }
         let (steps, cost) = (self.steps, self.cost());
         let turns = self.rounds.loops.entry(body).or_default();
         turns.n += 1;

@@ -2,4 +2,5 @@
 
 mod campaign;
 mod corpus;
+mod loops;
 mod support;
