@@ -194,9 +194,8 @@ impl Follower<'_> {
         elected: usize,
     ) {
         let Some((most, block)) = blocks.last_key_value() else { return };
-        let given = |value: i64, by: i64| {
-            exprs.with(Given { exprs: family.exprs.clone(), value, by })
-        };
+        let given =
+            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
         let Some(found) = self.follow(&given(*most, 0), *block, elected) else { return };
         let mut covered = Covered::new(&found.strides).unwrap_or_default();
         for (value, block) in blocks {
@@ -222,9 +221,8 @@ impl Follower<'_> {
         const LARGE: i64 = 1 << 10;
         /// Numbers that are tried.
         const MAX_TRIED: i64 = 1 << 10;
-        let given = |value: i64, by: i64| {
-            exprs.with(Given { exprs: family.exprs.clone(), value, by })
-        };
+        let given =
+            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
         let most = last.map_or(LARGE, |last| ((last - first) / step).min(LARGE));
         let Some(found) = self.follow(&given(first + most * step, 0), block, elected) else {
             return;

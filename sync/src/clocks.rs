@@ -136,7 +136,8 @@ impl Queue {
         let Some(b) = self.batches.get(batch as usize) else { return };
         if b.done == 0 {
             let back = if b.group == 0 { 0 } else { 1 + self.committed - b.group };
-            let place = if b.lands.is_none() { self.batches.len() as u64 - u64::from(batch) } else { 0 };
+            let place =
+                if b.lands.is_none() { self.batches.len() as u64 - u64::from(batch) } else { 0 };
             print.words(&[place, u64::from(back)]);
         }
         b.print(print, of);

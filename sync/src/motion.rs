@@ -123,7 +123,11 @@ impl Exprs<'_> {
                 let shift = if op == Op::CeilDiv { by - 1 } else { 0 };
                 let left = self.least(&va, |v| {
                     let at = v.checked_add(shift)?.rem_euclid(by);
-                    Some(if ma.by > 0 { (by - 1 - at) / ma.by } else { at / ma.by.checked_neg()? })
+                    Some(if ma.by > 0 {
+                        (by - 1 - at) / ma.by
+                    } else {
+                        at / ma.by.checked_neg()?
+                    })
                 });
                 let step = if op == Op::Mod { ma.by } else { 0 };
                 Motion { by: step, rounds: rounds.min(left) }
@@ -184,10 +188,28 @@ fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
         false => FOREVER,
     };
     match (op, d) {
-        (CmpOp::Lt | CmpOp::Ge, d) => if d < 0 { below(-1) } else { above(0) },
-        (CmpOp::Le | CmpOp::Gt, d) => if d <= 0 { below(0) } else { above(1) },
+        (CmpOp::Lt | CmpOp::Ge, d) => {
+            if d < 0 {
+                below(-1)
+            } else {
+                above(0)
+            }
+        }
+        (CmpOp::Le | CmpOp::Gt, d) => {
+            if d <= 0 {
+                below(0)
+            } else {
+                above(1)
+            }
+        }
         (CmpOp::Eq | CmpOp::Ne, 0) => 0,
-        (CmpOp::Eq | CmpOp::Ne, d) => if d < 0 { below(-1) } else { above(1) },
+        (CmpOp::Eq | CmpOp::Ne, d) => {
+            if d < 0 {
+                below(-1)
+            } else {
+                above(1)
+            }
+        }
     }
 }
 
@@ -206,7 +228,12 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(has_family: bool) -> Self {
-        Watch { rounds: None, family: has_family.then_some(FOREVER), both: None, shifts: BTreeMap::new() }
+        Watch {
+            rounds: None,
+            family: has_family.then_some(FOREVER),
+            both: None,
+            shifts: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -234,7 +261,14 @@ impl Watch {
     }
 
     /// A place in a buffer of global memory: it may move from member to member, if all places do so by whole granules.
-    pub(crate) fn shifts(&mut self, exprs: &Exprs<'_>, dim: Dim, env: &Env, buffer: usize, granule: i64) {
+    pub(crate) fn shifts(
+        &mut self,
+        exprs: &Exprs<'_>,
+        dim: Dim,
+        env: &Env,
+        buffer: usize,
+        granule: i64,
+    ) {
         if self.is_idle() {
             return;
         }

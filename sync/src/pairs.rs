@@ -268,6 +268,12 @@ impl Pairs {
         }
     }
 
+    /// Whether accesses are not ordered for which somebody should have waited.
+    pub(crate) fn lacks_order(&self) -> bool {
+        let lacks = |m| matches!(m, Missing::Order | Missing::Wait);
+        self.list.iter().any(|(_, known)| known.missing.is_some_and(lacks))
+    }
+
     /// The pairs in the order of their statements.
     pub(crate) fn sorted(&self) -> BTreeMap<Key, &Known> {
         self.list.iter().map(|(key, known)| (*key, known)).collect()

@@ -1,7 +1,7 @@
 //! Barrier objects, and the barrier of a cluster: phases, who arrived in them, what they pass on.
 
-use crate::print::Print;
 use crate::clocks::{Agent, Clock, Clocks, Converged, Message};
+use crate::print::Print;
 
 /// Threads that arrived together.
 #[derive(Clone, Debug)]
@@ -68,7 +68,11 @@ struct Passed {
 #[derive(Clone, Debug)]
 pub(crate) struct Mbarrier {
     pub(crate) agent: Agent,
-    count: i64,
+    pub(crate) count: i64,
+    /// The statement that initializes it, one that arrives, and whether anybody waits for it.
+    pub(crate) made_at: u32,
+    pub(crate) arrived_at: Option<u32>,
+    pub(crate) is_waited_for: bool,
     pub(crate) pending: i64,
     pub(crate) bytes: i64,
     /// Phases that are complete.
@@ -129,7 +133,13 @@ impl Mbarrier {
     /// Everything that decides what becomes of its phases.
     pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
         let some = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
-        let numbers = [self.count as u64, self.pending as u64, self.bytes as u64];
+        let numbers = [
+            u64::from(self.is_waited_for),
+            some(self.arrived_at),
+            self.count as u64,
+            self.pending as u64,
+            self.bytes as u64,
+        ];
         print.words(&numbers);
         print.words(&[u64::from(self.phase & 1), some(self.unpublished), some(self.unwaited)]);
         print.words(&[some(self.landing), u64::from(self.phase.min(2))]);
@@ -143,10 +153,13 @@ impl Mbarrier {
         print.words(&[u64::MAX]);
     }
 
-    pub(crate) fn new(agent: Agent, count: i64, by: u32) -> Self {
+    pub(crate) fn new(agent: Agent, count: i64, by: u32, made_at: u32) -> Self {
         Mbarrier {
             agent,
             count,
+            made_at,
+            arrived_at: None,
+            is_waited_for: false,
             pending: count,
             bytes: 0,
             phase: 0,
@@ -208,6 +221,7 @@ impl Mbarrier {
         self.passed.retain(|p| p.threads != class.members);
         self.passed.push(Passed { threads: class.members.clone(), time: class.time, site });
         self.unwaited = None;
+        self.is_waited_for = true;
     }
 
     pub(crate) fn split(&mut self, from: Agent, to: Agent) {

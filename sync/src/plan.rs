@@ -585,9 +585,8 @@ impl Plan {
     /// Whether the tensor that is read or written through a map cannot conflict.
     fn is_free(&self, p: &Program, copy: &carbyne_atoms::bulk::BulkCopy) -> bool {
         let mapped = [copy.source, copy.target].into_iter().find(|t| p.tensors[*t].map.is_some());
-        mapped.is_some_and(|t| {
-            self.view(t).is_ok_and(|v| matches!(self.views[v].space, Space::Free))
-        })
+        mapped
+            .is_some_and(|t| self.view(t).is_ok_and(|v| matches!(self.views[v].space, Space::Free)))
     }
 
     /// The largest granules of which every access takes whole ones.

@@ -34,7 +34,7 @@ impl<'c> Print<'c> {
         converged: Vec<(Agent, u32)>,
         now: HashMap<Agent, u32>,
     ) -> Self {
-        Print { hash: KEYS,  clocks, converged, now, known: HashMap::new() }
+        Print { hash: KEYS, clocks, converged, now, known: HashMap::new() }
     }
 
     pub(crate) fn words(&mut self, words: &[u64]) {

@@ -225,7 +225,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             Space::Global(g) => {
                 self.spend(list.len() as u64)?;
                 for e in list {
-                    self.touch_global(g, base.saturating_add(v.places[*e as usize]), does, who, record)?;
+                    self.touch_global(
+                        g,
+                        base.saturating_add(v.places[*e as usize]),
+                        does,
+                        who,
+                        record,
+                    )?;
                 }
                 Ok(())
             }

@@ -70,7 +70,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.named_barrier(strand, named, site)
     }
 
-    pub(super) fn named_barrier(&mut self, strand: &mut Strand<'p>, named: Mask, site: u32) -> Goes<Step> {
+    pub(super) fn named_barrier(
+        &mut self,
+        strand: &mut Strand<'p>,
+        named: Mask,
+        site: u32,
+    ) -> Goes<Step> {
         let mask = strand.mask();
         if mask.contains(&named) {
             self.barrier(strand.rank, &named, site);

@@ -3,7 +3,13 @@
 use super::*;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    pub(super) fn peer(&mut self, dim: carbyne_ir::expr::Dim, env: &Env, t: usize, site: u32) -> Goes<usize> {
+    pub(super) fn peer(
+        &mut self,
+        dim: carbyne_ir::expr::Dim,
+        env: &Env,
+        t: usize,
+        site: u32,
+    ) -> Goes<usize> {
         let rank = self.fixed_at(dim, env, t).and_then(|r| usize::try_from(r).ok());
         match rank.filter(|r| *r < self.n_blocks) {
             Some(rank) => Ok(rank),
@@ -165,11 +171,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             None => None,
             Some(b) => {
                 let space = space(b);
-                let at: Option<Vec<i64>> = b
-                    .at
-                    .iter()
-                    .map(|d| Some(self.place(*d, &strand.env, space).of(t)).filter(|v| *v != NOTHING))
-                    .collect();
+                let at: Option<Vec<i64>> =
+                    b.at.iter()
+                        .map(|d| {
+                            Some(self.place(*d, &strand.env, space).of(t)).filter(|v| *v != NOTHING)
+                        })
+                        .collect();
                 let Some(at) = at else {
                     return self.lost(site, "the place of a box is not known");
                 };

@@ -134,7 +134,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    pub(super) fn init(&mut self, strand: &Strand<'p>, sync: &Sync, t: usize, site: u32) -> Goes<()> {
+    pub(super) fn init(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        t: usize,
+        site: u32,
+    ) -> Goes<()> {
         let Some(tensor) = sync.tensor else { return Ok(()) };
         let view = match self.plan.view(tensor) {
             Ok(view) => view,
@@ -157,7 +163,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             let agent = self.clocks.agent();
             self.mbarrier_at.insert((strand.rank, place.1), self.mbarriers.len());
-            self.mbarriers.push(Mbarrier::new(agent, count, thread));
+            self.mbarriers.push(Mbarrier::new(agent, count, thread, site));
             let class = self.clocks.class(thread);
             let record = Record {
                 by: By::Lanes { lanes: 1 << (t % 32), time: class.time },
@@ -195,7 +201,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(by)
     }
 
-    pub(super) fn arrive(&mut self, strand: &Strand<'p>, sync: &'p Sync, mask: &Mask, site: u32) -> Goes<()> {
+    pub(super) fn arrive(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &'p Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<()> {
         let later = sync.op == SyncOp::MbarrierAsyncArrive;
         for ((m, number), threads) in self.by_mbarrier(strand, sync, mask, site)? {
             for class in self.separate(&threads)? {
@@ -223,6 +235,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let converged = (c.warps.clone(), c.converged.clone());
                 let message = self.clocks.release(class, Some(agent), site);
                 let b = &mut self.mbarriers[m];
+                b.arrived_at = Some(site);
                 b.arriving.join(&message);
                 b.current.list.push(Arrival { threads: members, time, later, site, converged });
                 b.pending -= n;
@@ -241,7 +254,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    pub(super) fn pass(&mut self, strand: &Strand<'p>, sync: &'p Sync, mask: &Mask, site: u32) -> Goes<()> {
+    pub(super) fn pass(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &'p Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<()> {
         for ((m, _), threads) in self.by_mbarrier(strand, sync, mask, site)? {
             for class in self.separate(&threads)? {
                 let b = &self.mbarriers[m];

@@ -20,8 +20,8 @@ pub(crate) use bulk::is_inside;
 
 use crate::clocks::{Clocks, Engine, Message};
 use crate::expr::{Env, Exprs, NOTHING, Value};
-use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
+use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pairs::{At, Pairs};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
@@ -75,6 +75,7 @@ pub(crate) struct Machine<'p, 'a> {
     exprs: &'a Exprs<'p>,
     plan: &'a Plan,
     atoms: &'a AtomTable,
+    body: &'p [Stmt],
     n_threads: usize,
     n_blocks: usize,
     first_block: i64,
@@ -136,6 +137,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             exprs,
             plan,
             atoms,
+            body: &[],
             n_threads,
             n_blocks,
             first_block,
@@ -182,6 +184,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// Follows all threads to their ends.
     pub(crate) fn run(&mut self, kernel: SpecId) -> Goes<()> {
         let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
+        self.body = body;
         for rank in 0..self.n_blocks {
             let mask = Mask::first(self.n_threads);
             let frame = Frame { stmts: body, at: 0, mask, kind: Kind::Root };

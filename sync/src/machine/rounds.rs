@@ -87,7 +87,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             return;
         }
         // Looking takes a part of the time, not more than following does.
-        if every > 0 && trip % every == 0 && self.rounds.looked < (1 << 16) + steps {
+        if every > 0 && trip.is_multiple_of(every) && self.rounds.looked < (1 << 16) + steps {
             self.look(body, n);
         }
     }
@@ -135,7 +135,10 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Changes what moves of all threads, in their order: loop variables, ends and turns.
-    fn each_moving(&mut self, f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps), &mut u64)) {
+    fn each_moving(
+        &mut self,
+        f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps), &mut u64),
+    ) {
         self.strands.sort_by_key(|s| (s.rank, s.all().threads().next()));
         for (i, s) in self.strands.iter_mut().enumerate() {
             let loops = s.frames.iter_mut().filter_map(|f| match &mut f.kind {
@@ -231,9 +234,10 @@ fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
         if a.len() != b.len() {
             return None;
         }
-        let one = |((v, end, trip), (w, later, turns)): (&(Value, Value, u64), &(Value, Value, u64))| {
-            Some((v.until(w)?, end.until(later)?, turns.checked_sub(*trip)?))
-        };
+        let one =
+            |((v, end, trip), (w, later, turns)): (&(Value, Value, u64), &(Value, Value, u64))| {
+                Some((v.until(w)?, end.until(later)?, turns.checked_sub(*trip)?))
+            };
         a.iter().zip(b).map(one).collect::<Option<Vec<_>>>()
     };
     before.iter().zip(now).map(of).collect()

@@ -96,7 +96,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             match &strand.status {
                 Status::Ready => print.words(&[0]),
                 Status::Waits => print.words(&[1]),
-                Status::Barrier(named) => named.0.iter().for_each(|w| print.words(&[u64::from(*w)])),
+                Status::Barrier(named) => {
+                    named.0.iter().for_each(|w| print.words(&[u64::from(*w)]))
+                }
                 Status::Meets => print.words(&[2]),
             }
             for frame in &strand.frames {

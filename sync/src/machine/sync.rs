@@ -26,7 +26,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         absent
     }
 
-    pub(super) fn sync_stmt(&mut self, strand: &mut Strand<'p>, sync: &'p Sync, site: u32) -> Goes<Step> {
+    pub(super) fn sync_stmt(
+        &mut self,
+        strand: &mut Strand<'p>,
+        sync: &'p Sync,
+        site: u32,
+    ) -> Goes<Step> {
         self.serial = self.serial.wrapping_add(1);
         let mask = strand.mask();
         self.at.put(&strand.env, &mask);
@@ -68,7 +73,13 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Threads whose warps have to wait here.
-    pub(super) fn waiting(&mut self, strand: &Strand<'p>, sync: &Sync, mask: &Mask, site: u32) -> Goes<Mask> {
+    pub(super) fn waiting(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<Mask> {
         let mut waiting = Mask::default();
         match sync.op {
             SyncOp::MbarrierWait => {
@@ -112,7 +123,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(waiting)
     }
 
-    pub(super) fn sync(&mut self, strand: &Strand<'p>, sync: &'p Sync, mask: &Mask, site: u32) -> Goes<()> {
+    pub(super) fn sync(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &'p Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<()> {
         let rank = strand.rank;
         let threads = self.threads_of(rank, mask);
         if matches!(sync.op, SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) {
@@ -122,7 +139,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         let left = match sync.op {
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
                 let t = mask.threads().next().unwrap_or(0);
-                u32::try_from(self.number(sync, &strand.env, t, site)?).unwrap_or(0)
+                let n = self.number(sync, &strand.env, t, site)?;
+                let all = sync.number.map(|dim| self.exprs.value(dim, &strand.env));
+                if all.is_some_and(|all| mask.threads().any(|t| all.of(t) != n)) {
+                    return self.lost(site, "threads wait for different numbers of groups");
+                }
+                if n < 0 {
+                    let what = "the number of groups that may be left is below 0";
+                    return self.stop(site, None, what, "write 0 to wait for all");
+                }
+                u32::try_from(n).unwrap_or(u32::MAX)
             }
             _ => 0,
         };

@@ -18,7 +18,9 @@ impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn place(&mut self, dim: Dim, env: &Env, space: Space) -> Value {
         match space {
             Space::Free => {}
-            Space::Global(g) => self.watch.shifts(self.exprs, dim, env, g, self.plan.globals[g].granule),
+            Space::Global(g) => {
+                self.watch.shifts(self.exprs, dim, env, g, self.plan.globals[g].granule)
+            }
             _ => self.watch.still(self.exprs, dim, env, 1),
         }
         self.exprs.value(dim, env)

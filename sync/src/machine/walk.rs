@@ -55,8 +55,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             StmtKind::Indices(_) | StmtKind::Allocate(_) => {}
             StmtKind::Spec(id) => return self.spec(strand, *id, site),
             StmtKind::For { var, start, end: end_dim, step, body, .. } => {
-                let (first, end) =
-                    (self.exprs.value(*start, &strand.env), self.exprs.value(*end_dim, &strand.env));
+                let (first, end) = (
+                    self.exprs.value(*start, &strand.env),
+                    self.exprs.value(*end_dim, &strand.env),
+                );
                 let Some(going) =
                     self.holding(&strand.env, &mask, (*start, &first), CmpOp::Lt, (*end_dim, &end))
                 else {
@@ -115,9 +117,10 @@ impl<'p, 'a> Machine<'p, 'a> {
                     }
                     let what =
                         format!("{} threads of the block do not come to the barrier", absent.len());
+                    let around = self.around(strand, &Mask::first(self.n_threads));
                     return self.stop(
                         site,
-                        None,
+                        around,
                         &what,
                         "move it out of the condition or the role, or name the threads: `barrier(#threads)`",
                     );

@@ -2,5 +2,6 @@
 
 mod campaign;
 mod corpus;
+mod faults;
 mod loops;
 mod support;
