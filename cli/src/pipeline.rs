@@ -102,6 +102,9 @@ pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decompose
     let module = parsed(source)?;
     let found = carbyne_decompose::decompose(&module, &source.text, table)
         .map_err(|e| Failure::program(source, e))?;
+    let (_, unknown) = crate::order::checked(source, &found, table)?;
+    let mut found = found;
+    found.warnings.extend(unknown);
     let name = format!("{} for {}", source.name, table.arch);
     let decomposed = Source { name, text: found.text, ..Source::default() };
     Ok(Decomposed { source: decomposed, program: found.program, warnings: found.warnings })

@@ -22,6 +22,7 @@ mod family;
 mod machine;
 mod memory;
 mod motion;
+mod pages;
 mod pairs;
 mod phases;
 mod plan;

@@ -78,7 +78,7 @@ fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
 }
 
 /// The pairs for tools.
-fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
+pub(super) fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
     let access = |a: &Access| {
         json!({
             "line": a.place.line,

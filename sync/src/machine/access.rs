@@ -308,7 +308,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             )));
         }
         let key = place.div_euclid(self.plan.globals[g].granule);
-        let cell = self.globals[g].entry(key).or_default();
+        let Some(cell) = self.globals[g].touch(key) else { return Ok(()) };
         access(&self.clocks, &mut self.pairs, cell, does, who, record, &self.at);
         Ok(())
     }

@@ -22,6 +22,7 @@ use crate::clocks::{Clocks, Engine, Message};
 use crate::expr::{Env, Exprs, NOTHING, Value};
 use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
+use crate::pages::Pages;
 use crate::pairs::{At, Pairs};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
@@ -84,7 +85,7 @@ pub(crate) struct Machine<'p, 'a> {
     /// What happened to each region of a block's shared memory.
     cells: Vec<Vec<Cell>>,
     regions: Regions,
-    globals: Vec<HashMap<i64, Cell>>,
+    globals: Vec<Pages>,
     registers: Vec<Vec<Register>>,
     fences: Vec<u32>,
     mbarriers: Vec<Mbarrier>,
@@ -144,7 +145,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             elected,
             cells: vec![vec![Cell::default()]; n_blocks],
             regions: Regions::new(plan.n_cells),
-            globals: vec![HashMap::new(); plan.globals.len()],
+            globals: vec![Pages::default(); plan.globals.len()],
             registers: plan
                 .registers
                 .iter()

@@ -94,7 +94,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// What a look at the state costs, in accesses.
     fn cost(&self) -> u64 {
-        let global: usize = self.globals.iter().map(HashMap::len).sum();
+        let global: usize = self.globals.iter().map(Pages::len).sum();
         let registers: usize = self.registers.iter().map(Vec::len).sum();
         (self.regions.len() * self.n_blocks * 8 + registers * 2 + global * 8) as u64 + 64
     }

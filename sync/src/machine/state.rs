@@ -46,11 +46,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         }
         for cells in &self.globals {
-            let mut keys: Vec<i64> = cells.keys().copied().collect();
-            keys.sort_unstable();
-            for key in keys {
+            for (key, cell) in cells.iter() {
                 print.words(&[key as u64]);
-                cells[&key].print(print, &self.clocks);
+                cell.print(print, &self.clocks);
             }
             print.words(&[u64::MAX]);
         }
