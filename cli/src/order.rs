@@ -5,7 +5,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::ast::{StmtKind, visit::Walk};
 use carbyne_ir::diag::{Code, Diagnostic, Severity};
-use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::program::SpecId;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Report};
 
@@ -35,9 +35,11 @@ pub(crate) fn checked(
         let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
         for d in report.diagnostics(program, *kernel) {
             let line = lines.line(d.span.start);
-            let here = elsewhere(&d, found, program, &lines);
+            let here = elsewhere(&d, found, *kernel, &lines);
             if d.severity == Severity::Error && by_hand.is_some_and(|by_hand| !by_hand) {
-                let what = format!("the decomposed text is refused by the checker of its order, at its line {line}");
+                let what = format!(
+                    "the decomposed text is refused by the checker of its order, at its line {line}"
+                );
                 errors.push(relabelled(Diagnostic::new(Code::Internal, here, what), &d, &lines));
             } else {
                 let what = format!("{}, at line {line} of the decomposed text", d.message);
@@ -70,19 +72,24 @@ fn synchronizes_by_hand(source: &Source) -> Option<bool> {
 fn elsewhere(
     d: &Diagnostic,
     found: &Decomposed,
-    program: &Program,
+    kernel: SpecId,
     lines: &LineIndex,
 ) -> carbyne_ir::span::Span {
-    let line = lines.line(d.span.start);
-    let all = program.kernels.iter().flat_map(|k| program.walk_body(*k).stmts());
-    let node = all.filter(|s| s.line as usize == line).map(|s| s.node).next();
-    let kernel = program.kernels.first().map(|k| program.specs[*k].node);
-    node.or(kernel).map(|node| found.origins.span(node)).unwrap_or_default()
+    let (line, program) = (lines.line(d.span.start), &found.program);
+    let inside = program.walk_body(kernel).stmts().find(|s| s.line as usize == line);
+    let of_kernel = Some(program.specs[kernel].node);
+    inside.map(|s| s.node).or(of_kernel).map(|node| found.origins.span(node)).unwrap_or_default()
 }
 
 /// With what the diagnostic says of lines of the decomposed text as notes.
 fn relabelled(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
-    let mut to = to.note(d.message.clone());
+    let mut to = match &d.help {
+        Some(help) => to.help(help.clone()),
+        None => to,
+    };
+    if to.code == Code::Internal {
+        to = to.note(d.message.clone()).help("please report this with the file");
+    }
     if !d.label.is_empty() {
         to = to.note(format!("line {}: {}", lines.line(d.span.start), d.label));
     }
@@ -90,4 +97,41 @@ fn relabelled(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
         to = to.note(format!("line {}: {why}", lines.line(span.start)));
     }
     to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carbyne_ir::ast::{Module, Stmt};
+
+    const GEMM: &str = "carbyne 2
+%A:[64,64].f16.GL
+%B:[64,64].f16.GL
+%C:[64,64].f32.GL
+MatMul @gemm (%A, %B) -> (%C) acc=f32
+";
+
+    fn without_barriers(list: &mut Vec<Stmt>) {
+        list.retain(|s| !matches!(s.kind, StmtKind::Barrier(_)));
+        let bodies = list.iter_mut().flat_map(|s| s.kind.bodies_mut());
+        bodies.for_each(|b| without_barriers(&mut b.stmts));
+    }
+
+    #[test]
+    fn what_is_not_ordered_is_a_defect() {
+        let table = AtomTable::new(carbyne_atoms::Arch::Sm80);
+        let source =
+            Source { name: "gemm.cby".to_owned(), text: GEMM.to_owned(), ..Source::default() };
+        let module = carbyne_ir::text::parse(GEMM).unwrap();
+        let mut found = carbyne_decompose::decompose(&module, GEMM, &table).unwrap();
+        assert!(checked(&source, &found, &table).is_ok_and(|(_, unknown)| unknown.is_empty()));
+        let mut broken: Module = found.module.clone();
+        without_barriers(&mut broken.items);
+        found.text = carbyne_ir::text::print(&broken);
+        let broken = carbyne_ir::text::parse(&found.text).unwrap();
+        found.program = carbyne_decompose::checked(&broken, &found.text).unwrap();
+        let Err(failure) = checked(&source, &found, &table) else { panic!("nothing is said") };
+        let said = format!("{failure:?}");
+        assert!(said.contains("Internal") && said.contains("meet, and nothing orders them"), "{said}");
+    }
 }

@@ -99,9 +99,13 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         return refused(p, kernel, "its shared memory has more granules than are followed");
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
-    let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0)
-    else {
-        return refused(p, kernel, "the blocks of the grid are not known");
+    let followed = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0);
+    let Some(n_blocks) = followed else {
+        let why = match n_blocks {
+            Some(_) => "the grid has more blocks than are followed",
+            None => "the blocks of the grid are not known",
+        };
+        return refused(p, kernel, why);
     };
     let differences = Differences::new(&exprs, &plan, kernel);
     let mut follower = Follower {

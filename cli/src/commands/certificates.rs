@@ -14,12 +14,7 @@ use carbyne_ir::text;
 use serde_json::{Value, json};
 
 /// All of a decomposition; `source` is the text that was decomposed.
-pub(super) fn document(
-    found: &Decomposed,
-    reports: &Reports,
-    source: &str,
-    arch: &str,
-) -> String {
+pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch: &str) -> String {
     let lines = Lines::new(found, source);
     let object = json!({
         "arch": arch,
