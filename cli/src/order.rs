@@ -132,6 +132,9 @@ MatMul @gemm (%A, %B) -> (%C) acc=f32
         found.program = carbyne_decompose::checked(&broken, &found.text).unwrap();
         let Err(failure) = checked(&source, &found, &table) else { panic!("nothing is said") };
         let said = format!("{failure:?}");
-        assert!(said.contains("Internal") && said.contains("meet, and nothing orders them"), "{said}");
+        assert!(
+            said.contains("Internal") && said.contains("meet, and nothing orders them"),
+            "{said}"
+        );
     }
 }

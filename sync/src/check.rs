@@ -5,9 +5,11 @@ use crate::expr::{Exprs, Given};
 use crate::family::{Covered, Family, Members};
 use crate::machine::{Machine, Start, Stop};
 use crate::memory::Does;
-use crate::pairs::{Found, Pairs};
+use crate::pairs::{Found, Pairs, Way};
 use crate::plan::{Plan, Refusal};
-use crate::report::{Access, AccessKind, Fault, Pair, Place, Report, Unfollowed, Verdict};
+use crate::report::{
+    Access, AccessKind, Fault, Ordering, Pair, Place, Report, Unfollowed, Verdict,
+};
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -140,7 +142,7 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
-    report(&plan, &pairs)
+    report(p, &plan, &pairs)
 }
 
 /// What follows kernels along their ways.
@@ -346,11 +348,21 @@ fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
     Report { unfollowed: vec![unfollowed], ..Report::default() }
 }
 
-fn report(plan: &Plan, pairs: &Pairs) -> Report {
-    let place = |site: u32| {
-        let s = &plan.sites[site as usize];
-        Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
-    };
+fn place_of(plan: &Plan, site: u32) -> Place {
+    let s = &plan.sites[site as usize];
+    Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
+}
+
+fn ordering(p: &Program, plan: &Plan, (sites, distance): &Way) -> Ordering {
+    let turns = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
+    Ordering {
+        steps: sites.iter().map(|site| place_of(plan, *site)).collect(),
+        distance: distance.as_ref().map(turns),
+    }
+}
+
+fn report(p: &Program, plan: &Plan, pairs: &Pairs) -> Report {
+    let place = |site: u32| place_of(plan, site);
     let kind = |does: Does| match does {
         Does::Read => AccessKind::Read,
         Does::Write => AccessKind::Write,
@@ -369,9 +381,9 @@ fn report(plan: &Plan, pairs: &Pairs) -> Report {
         let verdict = match (known.missing, known.undecided) {
             (Some(missing), _) => Verdict::Unordered(missing),
             (None, Some(why)) => Verdict::Undecided(why.to_owned()),
-            (None, None) => Verdict::Ordered(
-                known.ways.iter().map(|way| way.iter().map(|s| place(*s)).collect()).collect(),
-            ),
+            (None, None) => {
+                Verdict::Ordered(known.ways.iter().map(|way| ordering(p, plan, way)).collect())
+            }
         };
         out.pairs.push(Pair {
             first: access(first, did, by, buffer, known.threads.0),

@@ -516,7 +516,9 @@ impl Clocks {
         };
         // A fence or a release of the time itself is the event at `first`.
         let mut known: BTreeMap<Agent, (usize, Agent)> = BTreeMap::new();
-        known.insert(from, (usize::MAX, from));
+        for agent in self.with_origins(from) {
+            known.insert(agent, (usize::MAX, agent));
+        }
         let found =
             self.events.iter().enumerate().skip(first).take(MAX_SEARCH).find_map(|(i, e)| {
                 let by = *e.from.iter().find(|a| known.contains_key(a))?;
@@ -548,11 +550,31 @@ impl Clocks {
     pub(crate) fn fence_between(&self, from: Agent, time: u32, to: Agent) -> Option<u32> {
         let class = self.classes.iter().find(|c| c.agent == from)?;
         let first = class.ended.get(time as usize).copied().unwrap_or(0) as usize;
+        let mut known: BTreeSet<Agent> = self.with_origins(from).into_iter().collect();
         let events = self.events.iter().skip(first).take(MAX_SEARCH);
-        let of = |agent: Agent| {
-            events.clone().find(|e| e.is_fence && e.from.first() == Some(&agent)).map(|e| e.site)
-        };
-        of(from).or_else(|| of(to))
+        let passed_on = events.clone().find(|e| {
+            if e.is_fence {
+                return e.from.first().is_some_and(|a| known.contains(a));
+            }
+            if e.from.iter().any(|a| known.contains(a)) {
+                known.extend(&e.to);
+            }
+            false
+        });
+        let own = |e: &&Event| e.is_fence && e.from.first() == Some(&to);
+        passed_on.or_else(|| events.clone().find(own)).map(|e| e.site)
+    }
+
+    /// An agent and those that it has split off from.
+    fn with_origins(&self, agent: Agent) -> Vec<Agent> {
+        let mut all = vec![agent];
+        // Splits are in their order, so that the last one of an agent comes before those of what it split off from.
+        for (old, new) in self.splits.iter().rev() {
+            if all.last() == Some(new) {
+                all.push(*old);
+            }
+        }
+        all
     }
 }
 

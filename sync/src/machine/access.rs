@@ -7,6 +7,20 @@ impl<'p, 'a> Machine<'p, 'a> {
         Who { thread: self.global_thread(rank, t), proxy, serial: self.serial }
     }
 
+    /// The loops that threads are in, of which the last one need not be told anew.
+    fn position(&mut self, strand: &Strand<'p>) -> Position {
+        let loops = || {
+            strand.frames.iter().filter_map(|f| match &f.kind {
+                Kind::Loop { trip, var, .. } => Some((f.stmts.as_ptr().addr(), *var, *trip)),
+                _ => None,
+            })
+        };
+        if !self.last_position.iter().copied().eq(loops()) {
+            self.last_position = loops().collect();
+        }
+        Rc::clone(&self.last_position)
+    }
+
     pub(super) fn leaf(
         &mut self,
         strand: &Strand<'p>,
@@ -17,6 +31,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<()> {
         self.serial = self.serial.wrapping_add(1);
         self.at.put(&strand.env, active);
+        let position = self.position(strand);
+        self.pairs.put(self.serial, position);
         let inexact = match &leaf.how {
             How::Bulk(bulk) => return self.bulk(strand, leaf, bulk, active, site),
             How::Atom { .. } => false,

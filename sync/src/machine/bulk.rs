@@ -35,6 +35,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let adds = leaf.accumulates.map(sum);
         for t in active.threads() {
             self.serial = self.serial.wrapping_add(1);
+            self.pairs.put(self.serial, Rc::clone(&self.last_position));
             let thread = self.global_thread(strand.rank, t);
             self.separate(&[thread])?;
             let (from, to) = (

@@ -23,7 +23,7 @@ use crate::expr::{Env, Exprs, NOTHING, Value};
 use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pages::Pages;
-use crate::pairs::{At, Pairs};
+use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::regions::{Footprint, Regions};
@@ -105,6 +105,7 @@ pub(crate) struct Machine<'p, 'a> {
     registers_left: Vec<(i64, Vec<i64>)>,
     wake: bool,
     at: At<'p>,
+    last_position: Position,
     silent: HashMap<usize, bool>,
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
@@ -125,8 +126,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         plan: &'a Plan,
         atoms: &'a AtomTable,
         start: Start,
-        pairs: Pairs,
+        mut pairs: Pairs,
     ) -> Self {
+        pairs.restart();
         let Start { blocks: n_blocks, first: first_block, elected, max_steps } = start;
         let n_threads = exprs.n_threads;
         let mut clocks = Clocks::new(n_blocks, n_threads);
@@ -167,6 +169,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
             wake: false,
             at: At::new(exprs.program),
+            last_position: Rc::new([]),
             silent: HashMap::new(),
             watch: Watch::new(exprs.given.by != 0),
             rounds: Rounds::default(),

@@ -135,19 +135,16 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Changes what moves of all threads, in their order: loop variables, ends and turns.
-    fn each_moving(
-        &mut self,
-        f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps), &mut u64),
-    ) {
+    fn each_moving(&mut self, f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps))) {
         self.strands.sort_by_key(|s| (s.rank, s.all().threads().next()));
         for (i, s) in self.strands.iter_mut().enumerate() {
             let loops = s.frames.iter_mut().filter_map(|f| match &mut f.kind {
-                Kind::Loop { trip, var, end, end_by, .. } => Some((trip, *var, end, end_by)),
+                Kind::Loop { var, end, end_by, .. } => Some((*var, end, end_by)),
                 _ => None,
             });
-            for (j, (trip, var, end, end_by)) in loops.enumerate() {
+            for (j, (var, end, end_by)) in loops.enumerate() {
                 if let Some(held) = s.env.get_mut(var) {
-                    f(i, j, held, (end, end_by), trip);
+                    f(i, j, held, (end, end_by));
                 }
             }
         }
@@ -155,7 +152,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     fn begin_round(&mut self, round: Round) {
         let moves = &round.moves;
-        self.each_moving(|i, j, held, (_, end_by), _| {
+        self.each_moving(|i, j, held, (_, end_by)| {
             if let Some(m) = moves.get(i).and_then(|m| m.get(j)) {
                 (held.by[0], end_by[0]) = (m.0, m.1);
             }
@@ -179,15 +176,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         let n = if same && moving && rounds < FOREVER { rounds.min(i64::MAX as u64) } else { 0 };
         let n = if self.can_move(&round.moves, n) { n } else { 0 };
         let per_member = both.filter(|(_, lasts)| *lasts == FOREVER && n > 0).map_or(0, |b| b.0);
-        self.each_moving(|i, j, held, (end, end_by), trip| {
+        self.each_moving(|i, j, held, (end, end_by)| {
             (held.by[0], end_by[0]) = (0, 0);
-            let Some((by, end_moves, turns)) = round.moves.get(i).and_then(|m| m.get(j)) else {
+            let Some((by, end_moves, _)) = round.moves.get(i).and_then(|m| m.get(j)) else {
                 return;
             };
             if n > 0 {
                 held.value = held.value.plus(by * n as i64);
                 *end = end.plus(end_moves * n as i64);
-                *trip += turns * n;
                 held.by[1] = moved(held.by[1], by.checked_mul(per_member));
                 end_by[1] = moved(end_by[1], end_moves.checked_mul(per_member));
             }
