@@ -40,10 +40,10 @@ pub(crate) fn checked(
                 let what = format!(
                     "the decomposed text is refused by the checker of its order, at its line {line}"
                 );
-                errors.push(relabelled(Diagnostic::new(Code::Internal, here, what), &d, &lines));
+                errors.push(retold(Diagnostic::new(Code::Internal, here, what), &d, &lines));
             } else {
                 let what = format!("{}, at line {line} of the decomposed text", d.message);
-                warnings.push(relabelled(Diagnostic::warning(d.code, here, what), &d, &lines));
+                warnings.push(retold(Diagnostic::warning(d.code, here, what), &d, &lines));
             }
         }
         reports.push((*kernel, report));
@@ -82,7 +82,7 @@ fn elsewhere(
 }
 
 /// With what the diagnostic says of lines of the decomposed text as notes.
-fn relabelled(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
+fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
     let mut to = match &d.help {
         Some(help) => to.help(help.clone()),
         None => to,
