@@ -145,31 +145,13 @@ impl<'p, 'a> Machine<'p, 'a> {
                 return self.lost(site, "a place is not known");
             }
             let who = self.who(strand.rank, t, Proxy::Generic);
-            let lanes = 1u32 << (t % 32);
-            let class = self.clocks.class(who.thread);
-            let by = match visibility {
-                Visibility::AsyncGroup => By::Batch {
-                    lanes,
-                    engine: Engine::Copies,
-                    batch: class.queue(Engine::Copies).open(),
-                    reading: false,
-                },
-                _ => By::Lanes { lanes, time: class.time },
-            };
-            let record = Record {
-                by,
-                warp: who.thread / 32,
-                proxy: Proxy::Generic,
-                site,
-                serial: self.serial,
-                buffer: view.buffer.0,
-            };
-            let time = class.time;
+            let record = self.record_of(&who, visibility, site, view.buffer.0);
             let rank = match view.peer {
                 None => strand.rank,
                 Some(dim) => self.peer(dim, &strand.env, t, site)?,
             };
             if rank != strand.rank {
+                let time = self.clocks.class(who.thread).time;
                 self.remote.insert((rank, who.thread, site), time);
             }
             let most = valid.as_ref().map(|v| v.of(t));
@@ -187,6 +169,24 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// The access of a thread, at once or by its queue of copies.
+    #[inline]
+    fn record_of(&self, who: &Who, visibility: Visibility, site: u32, buffer: u32) -> Record {
+        let lanes = 1u32 << (who.thread % 32);
+        let class = self.clocks.class(who.thread);
+        let by = match visibility {
+            Visibility::AsyncGroup => By::Batch {
+                lanes,
+                engine: Engine::Copies,
+                batch: class.queue(Engine::Copies).open(),
+                reading: false,
+            },
+            _ => By::Lanes { lanes, time: class.time },
+        };
+        let (warp, serial) = (who.thread / 32, self.serial);
+        Record { by, warp, proxy: Proxy::Generic, site, serial, buffer }
     }
 
     /// Elements of a view at a place are accessed, the same list each time.

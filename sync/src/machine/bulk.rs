@@ -46,38 +46,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             if is_lost(from, source.space) || is_lost(to, target.space) {
                 return self.lost(site, "a place is not known");
             }
-            let ranks = match bulk.mask {
-                None => vec![strand.rank],
-                Some(dim) => {
-                    let mask = self.fixed_at(dim, &strand.env, t).unwrap_or(0);
-                    if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
-                        return self.stop(
-                            site,
-                            None,
-                            "it goes to blocks that are none of the cluster",
-                            "name blocks of the cluster, one bit each",
-                        );
-                    }
-                    (0..self.n_blocks).filter(|r| mask >> r & 1 == 1).collect()
-                }
-            };
-            let mut phases = vec![];
-            if let Some(bar) = bulk.bar {
-                for rank in &ranks {
-                    let m = self.mbarrier(*rank, bar, 0, &strand.env, t, site)?;
-                    if self.mbarriers[m].unpublished.is_some() {
-                        return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
-                    }
-                    phases.push(m);
-                }
-                let class = self.separate(&[thread])?[0];
-                for m in &phases {
-                    let b = &self.mbarriers[*m];
-                    if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, false) {
-                        return self.stop(site, Some(other), "nothing orders the copy behind the last phase of its mbarrier, in which its bytes may count", "let the thread wait for that phase first, or correct the index");
-                    }
-                }
-            }
+            let ranks = self.ranks_of(strand, bulk, t, site)?;
+            let phases = self.phases_of(strand, bulk, &ranks, t, site)?;
             let inside = self.inside(bulk, strand, t, site)?;
             let class = self.clocks.class(thread);
             let batch = class.queue(Engine::Bulk).open();
@@ -104,16 +74,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             let of_target = bulk.boxed.as_ref().is_some_and(|b| !b.of_source);
             let record = make(read, source, self.serial);
             let who = Who { thread, proxy: record.proxy, serial: self.serial };
-            if !matches!(source.space, Space::Free) {
-                let all = (strand.rank, bulk.source);
-                if of_target || source.first.iter().all(|e| inside(*e)) {
-                    self.touch(all, &source.first, from, Does::Read, &who, record)?;
-                } else {
-                    let part: Vec<u32> =
-                        source.first.iter().copied().filter(|e| inside(*e)).collect();
-                    self.touch_part(all, &part, from, Does::Read, &who, record)?;
-                }
-            }
+            self.touch_box((strand.rank, bulk.source), from, Does::Read, (&who, record), |e| {
+                of_target || inside(e)
+            })?;
             for (i, rank) in ranks.iter().enumerate() {
                 let by = match phases.get(i) {
                     Some(m) => By::Phase {
@@ -124,33 +87,106 @@ impl<'p, 'a> Machine<'p, 'a> {
                 };
                 let record = make(by, target, self.serial);
                 let who = Who { thread, proxy: record.proxy, serial: self.serial };
-                if !matches!(target.space, Space::Free) {
-                    let (all, does) = ((*rank, bulk.target), adds.unwrap_or(Does::Write));
-                    if !of_target || target.first.iter().all(|e| inside(*e)) {
-                        self.touch(all, &target.first, to, does, &who, record)?;
-                    } else {
-                        let part: Vec<u32> =
-                            target.first.iter().copied().filter(|e| inside(*e)).collect();
-                        self.touch_part(all, &part, to, does, &who, record)?;
-                    }
+                let does = adds.unwrap_or(Does::Write);
+                self.touch_box((*rank, bulk.target), to, does, (&who, record), |e| {
+                    !of_target || inside(e)
+                })?;
+            }
+            self.issue(thread, bulk, phases, site)?;
+        }
+        Ok(())
+    }
+
+    /// The blocks of the cluster to which a copy goes.
+    fn ranks_of(
+        &mut self,
+        strand: &Strand<'p>,
+        bulk: &'a Bulk,
+        t: usize,
+        site: u32,
+    ) -> Goes<Vec<usize>> {
+        Ok(match bulk.mask {
+            None => vec![strand.rank],
+            Some(dim) => {
+                let mask = self.fixed_at(dim, &strand.env, t).unwrap_or(0);
+                if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
+                    return self.stop(
+                        site,
+                        None,
+                        "it goes to blocks that are none of the cluster",
+                        "name blocks of the cluster, one bit each",
+                    );
+                }
+                (0..self.n_blocks).filter(|r| mask >> r & 1 == 1).collect()
+            }
+        })
+    }
+
+    /// The barrier objects that count its bytes, one for each of these blocks.
+    fn phases_of(
+        &mut self,
+        strand: &Strand<'p>,
+        bulk: &'a Bulk,
+        ranks: &[usize],
+        t: usize,
+        site: u32,
+    ) -> Goes<Vec<usize>> {
+        let mut phases = vec![];
+        if let Some(bar) = bulk.bar {
+            for rank in ranks {
+                let m = self.mbarrier(*rank, bar, 0, &strand.env, t, site)?;
+                if self.mbarriers[m].unpublished.is_some() {
+                    return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
+                }
+                phases.push(m);
+            }
+            let class = self.separate(&[self.global_thread(strand.rank, t)])?[0];
+            for m in &phases {
+                let b = &self.mbarriers[*m];
+                if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, false) {
+                    return self.stop(site, Some(other), "nothing orders the copy behind the last phase of its mbarrier, in which its bytes may count", "let the thread wait for that phase first, or correct the index");
                 }
             }
-            if phases.is_empty() {
-                let class = self.clocks.class_of[thread as usize] as usize;
-                self.clocks.classes[class].queue_mut(Engine::Bulk).issue(site);
-                continue;
-            }
-            let class = self.clocks.class_of[thread as usize] as usize;
-            let mut issued = self.clocks.release(class, None, site);
-            (issued.seen, issued.fenced) = Default::default();
-            for m in phases {
-                let b = &mut self.mbarriers[m];
-                b.arriving.join(&issued);
-                b.bytes = b.bytes.saturating_sub(bulk.bytes);
-                b.current.bytes = Some(site);
-                b.lands(site);
-                self.settle(m, site)?;
-            }
+        }
+        Ok(phases)
+    }
+
+    /// Elements of a view are accessed, those that are inside.
+    fn touch_box(
+        &mut self,
+        of: (usize, usize),
+        base: i64,
+        does: Does,
+        (who, record): (&Who, Record),
+        inside: impl Fn(u32) -> bool,
+    ) -> Goes<()> {
+        let view = &self.plan.views[of.1];
+        if view.space == Space::Free {
+            return Ok(());
+        }
+        if view.first.iter().all(|e| inside(*e)) {
+            return self.touch(of, &view.first, base, does, who, record);
+        }
+        let part: Vec<u32> = view.first.iter().copied().filter(|e| inside(*e)).collect();
+        self.touch_part(of, &part, base, does, who, record)
+    }
+
+    /// A copy is under way: of a group of its thread, or counted by phases.
+    fn issue(&mut self, thread: u32, bulk: &Bulk, phases: Vec<usize>, site: u32) -> Goes<()> {
+        let class = self.clocks.class_of[thread as usize] as usize;
+        if phases.is_empty() {
+            self.clocks.classes[class].queue_mut(Engine::Bulk).issue(site);
+            return Ok(());
+        }
+        let mut issued = self.clocks.release(class, None, site);
+        (issued.seen, issued.fenced) = Default::default();
+        for m in phases {
+            let b = &mut self.mbarriers[m];
+            b.arriving.join(&issued);
+            b.bytes = b.bytes.saturating_sub(bulk.bytes);
+            b.current.bytes = Some(site);
+            b.lands(site);
+            self.settle(m, site)?;
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ use crate::strand::{Frame, Kind, Status, Strand};
 use crate::threads::{Groups, Mask};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
-use carbyne_ir::expr::Dim;
+use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

@@ -44,86 +44,115 @@ impl<'p, 'a> Machine<'p, 'a> {
                     .collect(),
             };
             self.spend(all.len() as u64)?;
-            let class = self.clocks.class(who.thread);
-            let batches = &class.queue(Engine::MatMuls).batches;
-            let open = class.queue(Engine::MatMuls).open();
             let fence = self.fences[warp];
             if is_async && fence == 0 {
-                self.pairs.fault(
-                    site,
-                    None,
-                    "no `wgmma.fence` stands before the asynchronous MatMul",
-                    "write `wgmma.fence` before it",
-                    true,
-                );
-                return Err(Stop::Fault);
+                let what = "no `wgmma.fence` stands before the asynchronous MatMul";
+                return self.stop(site, None, what, "write `wgmma.fence` before it");
             }
+            let open = self.clocks.class(who.thread).queue(Engine::MatMuls).open();
+            let access = RegisterAccess {
+                site,
+                does,
+                buffer: view.buffer.0,
+                thread: who.thread,
+                fence,
+                open,
+                shape: leaf.shape,
+            };
             for at in all {
-                let cell = &mut self.registers[r][warp * n + at];
-                let waited = |batch: u32| {
-                    batches.get(batch as usize).filter(|b| b.done > 0).map(|b| b.waited_at)
-                };
-                let (writing, write_site, shape) = cell.writing;
-                let written = (writing > 0).then(|| waited(writing - 1));
-                let read = (cell.reading.0 > 0).then(|| waited(cell.reading.0 - 1));
-                let pair = |pairs: &mut Pairs, first: (u32, Does), wait: Option<u32>| {
-                    pairs.own(
-                        first,
-                        (site, does),
-                        view.buffer.0,
-                        who.thread,
-                        AgentKind::MatMul,
-                        AgentKind::Thread,
-                        wait.ok_or(Missing::Wait),
-                        &self.at,
-                    );
-                };
-                if !is_async {
-                    if let Some(wait) = written {
-                        pair(&mut self.pairs, (write_site, Does::Write), wait);
-                        if wait.is_some() {
-                            cell.writing.0 = 0;
-                        }
-                    }
-                    if let (Some(wait), Does::Write) = (read, does) {
-                        let site = cell.reading.1;
-                        pair(&mut self.pairs, (site, Does::Read), wait);
-                        if wait.is_some() {
-                            cell.reading.0 = 0;
-                        }
-                    }
-                    (cell.last, cell.last_site) = (self.serial, site);
-                    continue;
-                }
-                let in_flight = written == Some(None);
-                if in_flight {
-                    if writing - 1 != open && shape != leaf.shape {
-                        pair(&mut self.pairs, (write_site, Does::Write), None);
-                    }
-                } else if cell.last > 0 {
-                    let fenced = cell.last < fence;
-                    let ordered = match fenced {
-                        true => Ok(u32::MAX),
-                        false => Err(Missing::RegisterFence),
-                    };
-                    let first = (cell.last_site, Does::Write);
-                    self.pairs.own(
-                        first,
-                        (site, does),
-                        view.buffer.0,
-                        who.thread,
-                        AgentKind::Thread,
-                        AgentKind::MatMul,
-                        ordered,
-                        &self.at,
-                    );
-                }
-                match does {
-                    Does::Read => cell.reading = (open + 1, site),
-                    _ => cell.writing = (open + 1, site, leaf.shape),
+                match is_async {
+                    true => self.matmul_uses(r, warp * n + at, &access),
+                    false => self.thread_uses(r, warp * n + at, &access),
                 }
             }
         }
         Ok(())
     }
+
+    /// Of a batch of asynchronous MatMuls the statement that has waited for it.
+    fn waited(&self, thread: u32, batch: u32) -> Option<u32> {
+        let batches = &self.clocks.class(thread).queue(Engine::MatMuls).batches;
+        batches.get(batch as usize).filter(|b| b.done > 0).map(|b| b.waited_at)
+    }
+
+    /// An asynchronous MatMul did something to a register, and a thread or another one follows.
+    fn after_matmul(&mut self, first: (u32, Does), wait: Option<u32>, access: &RegisterAccess) {
+        self.pairs.own(
+            first,
+            (access.site, access.does),
+            access.buffer,
+            access.thread,
+            AgentKind::MatMul,
+            AgentKind::Thread,
+            wait.ok_or(Missing::Wait),
+            &self.at,
+        );
+    }
+
+    /// A thread uses a register.
+    fn thread_uses(&mut self, r: usize, at: usize, access: &RegisterAccess) {
+        let Register { writing: (writing, write_site, _), reading: (reading, read_site), .. } =
+            self.registers[r][at];
+        if writing > 0 {
+            let wait = self.waited(access.thread, writing - 1);
+            self.after_matmul((write_site, Does::Write), wait, access);
+            if wait.is_some() {
+                self.registers[r][at].writing.0 = 0;
+            }
+        }
+        if reading > 0 && access.does == Does::Write {
+            let wait = self.waited(access.thread, reading - 1);
+            self.after_matmul((read_site, Does::Read), wait, access);
+            if wait.is_some() {
+                self.registers[r][at].reading.0 = 0;
+            }
+        }
+        let cell = &mut self.registers[r][at];
+        (cell.last, cell.last_site) = (self.serial, access.site);
+    }
+
+    /// An asynchronous MatMul uses a register.
+    fn matmul_uses(&mut self, r: usize, at: usize, access: &RegisterAccess) {
+        let Register { writing: (writing, write_site, shape), last, last_site, .. } =
+            self.registers[r][at];
+        let in_flight = writing > 0 && self.waited(access.thread, writing - 1).is_none();
+        if in_flight {
+            if writing - 1 != access.open && shape != access.shape {
+                self.after_matmul((write_site, Does::Write), None, access);
+            }
+        } else if last > 0 {
+            let ordered = match last < access.fence {
+                true => Ok(u32::MAX),
+                false => Err(Missing::RegisterFence),
+            };
+            self.pairs.own(
+                (last_site, Does::Write),
+                (access.site, access.does),
+                access.buffer,
+                access.thread,
+                AgentKind::Thread,
+                AgentKind::MatMul,
+                ordered,
+                &self.at,
+            );
+        }
+        let cell = &mut self.registers[r][at];
+        match access.does {
+            Does::Read => cell.reading = (access.open + 1, access.site),
+            _ => cell.writing = (access.open + 1, access.site, access.shape),
+        }
+    }
+}
+
+/// An access to registers of a warp.
+struct RegisterAccess {
+    site: u32,
+    does: Does,
+    buffer: u32,
+    thread: u32,
+    /// When the warp's last `wgmma.fence` was.
+    fence: u32,
+    /// The batch that is open.
+    open: u32,
+    shape: (i64, i64),
 }

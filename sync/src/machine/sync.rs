@@ -136,22 +136,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let classes = self.separate(&threads)?;
             self.clocks.converge(&classes);
         }
-        let left = match sync.op {
-            SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
-                let t = mask.threads().next().unwrap_or(0);
-                let n = self.number(sync, &strand.env, t, site)?;
-                let all = sync.number.map(|dim| self.exprs.value(dim, &strand.env));
-                if all.is_some_and(|all| mask.threads().any(|t| all.of(t) != n)) {
-                    return self.lost(site, "threads wait for different numbers of groups");
-                }
-                if n < 0 {
-                    let what = "the number of groups that may be left is below 0";
-                    return self.stop(site, None, what, "write 0 to wait for all");
-                }
-                u32::try_from(n).unwrap_or(u32::MAX)
-            }
-            _ => 0,
-        };
+        let left = self.groups_left(strand, sync, mask, site)?;
         match sync.op {
             SyncOp::AsyncCommit | SyncOp::BulkCommit | SyncOp::WgmmaCommit => {
                 let engine = engine(sync.op);
@@ -180,28 +165,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
-                let all = self.n_blocks * self.n_threads;
-                let agent = self.cluster.agent;
-                for class in self.separate(&threads)? {
-                    let mut message = self.clocks.release(class, Some(agent), site);
-                    if sync.op == SyncOp::ClusterArriveRelaxed {
-                        (message.seen, message.fenced) = Default::default();
-                    }
-                    self.cluster.arriving.join(&message);
-                }
-                for t in &threads {
-                    match self.cluster.arrive(*t, all) {
-                        Ok(complete) => self.wake |= complete,
-                        Err(()) => {
-                            return self.stop(
-                                site,
-                                None,
-                                "a thread arrives twice at the barrier of the cluster",
-                                "write `cluster.wait` between the arrivals",
-                            );
-                        }
-                    }
-                }
+                self.cluster_arrive(sync.op, &threads, site)?;
             }
             SyncOp::ClusterWait => {
                 threads.iter().for_each(|t| self.cluster.pass(*t));
@@ -220,31 +184,97 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             SyncOp::MbarrierWait => self.pass(strand, sync, mask, site)?,
             SyncOp::RegistersInc | SyncOp::RegistersDec => {
-                for warps in warp_groups(mask) {
-                    let first = warps.trailing_zeros() as usize * 32;
-                    let number = self.number(sync, &strand.env, first, site)?;
-                    let wanted = self.registers_wanted(rank, warps, number);
-                    let wrong =
-                        if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
-                    if wrong {
-                        return self.stop(
-                            site,
-                            None,
-                            "the threads have another number of registers already",
-                            "write `registers.inc` for more, `registers.dec` for fewer",
-                        );
-                    }
-                    let (left, held) = &mut self.registers_left[rank];
-                    *left -= wanted;
-                    for (w, held) in held.iter_mut().enumerate() {
-                        if warps >> w & 1 == 1 {
-                            *held = number;
-                        }
-                    }
-                    self.wake = true;
-                }
+                self.change_registers(strand, sync, mask, site)?;
             }
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
+        }
+        Ok(())
+    }
+
+    /// How many groups a wait leaves under way.
+    fn groups_left(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<u32> {
+        if !matches!(
+            sync.op,
+            SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait
+        ) {
+            return Ok(0);
+        }
+        let t = mask.threads().next().unwrap_or(0);
+        let n = self.number(sync, &strand.env, t, site)?;
+        let all = sync.number.map(|dim| self.exprs.value(dim, &strand.env));
+        if all.is_some_and(|all| mask.threads().any(|t| all.of(t) != n)) {
+            return self.lost(site, "threads wait for different numbers of groups");
+        }
+        if n < 0 {
+            let what = "the number of groups that may be left is below 0";
+            return self.stop(site, None, what, "write 0 to wait for all");
+        }
+        Ok(u32::try_from(n).unwrap_or(u32::MAX))
+    }
+
+    /// Threads arrive at the barrier of the cluster.
+    fn cluster_arrive(&mut self, op: SyncOp, threads: &[u32], site: u32) -> Goes<()> {
+        let all = self.n_blocks * self.n_threads;
+        let agent = self.cluster.agent;
+        for class in self.separate(threads)? {
+            let mut message = self.clocks.release(class, Some(agent), site);
+            if op == SyncOp::ClusterArriveRelaxed {
+                (message.seen, message.fenced) = Default::default();
+            }
+            self.cluster.arriving.join(&message);
+        }
+        for t in threads {
+            match self.cluster.arrive(*t, all) {
+                Ok(complete) => self.wake |= complete,
+                Err(()) => {
+                    return self.stop(
+                        site,
+                        None,
+                        "a thread arrives twice at the barrier of the cluster",
+                        "write `cluster.wait` between the arrivals",
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Warp groups take registers, or give them back.
+    fn change_registers(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<()> {
+        let rank = strand.rank;
+        for warps in warp_groups(mask) {
+            let first = warps.trailing_zeros() as usize * 32;
+            let number = self.number(sync, &strand.env, first, site)?;
+            let wanted = self.registers_wanted(rank, warps, number);
+            let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
+            if wrong {
+                return self.stop(
+                    site,
+                    None,
+                    "the threads have another number of registers already",
+                    "write `registers.inc` for more, `registers.dec` for fewer",
+                );
+            }
+            let (left, held) = &mut self.registers_left[rank];
+            *left -= wanted;
+            for (w, held) in held.iter_mut().enumerate() {
+                if warps >> w & 1 == 1 {
+                    *held = number;
+                }
+            }
+            self.wake = true;
         }
         Ok(())
     }

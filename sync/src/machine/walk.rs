@@ -55,77 +55,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             StmtKind::Indices(_) | StmtKind::Allocate(_) => {}
             StmtKind::Spec(id) => return self.spec(strand, *id, site),
             StmtKind::For { var, start, end: end_dim, step, body, .. } => {
-                let (first, end) = (
-                    self.exprs.value(*start, &strand.env),
-                    self.exprs.value(*end_dim, &strand.env),
-                );
-                let Some(going) =
-                    self.holding(&strand.env, &mask, (*start, &first), CmpOp::Lt, (*end_dim, &end))
-                else {
-                    return self.lost(site, "the bounds of the loop are not known");
-                };
-                if going.is_empty() {
-                    strand.advance();
-                    return Ok(Step::On);
-                }
-                if going != mask && self.may_wait(body) {
-                    self.send_on(strand, &going);
-                }
-                let end_by = self.steps_of(*end_dim, &strand.env);
-                let by = self.steps_of(*start, &strand.env);
-                strand.env.set(*var, first, by);
-                let kind = Kind::Loop { trip: 0, var: *var, end, end_by, step: (*step).max(1) };
-                strand.frames.push(Frame { stmts: body, at: 0, mask: going, kind });
-                return Ok(Step::On);
+                return self.enter_loop(strand, site, *var, (*start, *end_dim, *step), body);
             }
             StmtKind::If { cond, then, otherwise } => {
-                let mut yes = mask;
-                for (lhs, op, rhs) in cond {
-                    let (a, b) =
-                        (self.exprs.value(*lhs, &strand.env), self.exprs.value(*rhs, &strand.env));
-                    let sides = ((*lhs, &a), (*rhs, &b));
-                    let Some(holding) = self.holding(&strand.env, &mask, sides.0, *op, sides.1)
-                    else {
-                        return self.lost(site, "the condition is not known");
-                    };
-                    yes = yes.and(&holding);
-                }
-                let mut no = mask.without(&yes);
-                if !yes.is_empty()
-                    && !no.is_empty()
-                    && (self.may_wait(then) || self.may_wait(otherwise))
-                {
-                    // Warps whose lanes agree go their own way.
-                    for warps in [no.warps() & !yes.warps(), yes.warps() & !no.warps()] {
-                        if let Some(mut other) = strand.part(warps) {
-                            branch(&mut other, &yes, &no, then, otherwise);
-                            self.put(other);
-                        }
-                    }
-                    let mine = strand.mask();
-                    (yes, no) = (yes.and(&mine), no.and(&mine));
-                }
-                branch(strand, &yes, &no, then, otherwise);
-                return Ok(Step::On);
+                return self.enter_branch(strand, site, cond, then, otherwise);
             }
             StmtKind::Barrier(None) => {
-                let absent = Mask::first(self.n_threads).without(&mask);
-                if !absent.is_empty() {
-                    if self.may_come(strand, &absent) {
-                        strand.status = Status::Meets;
-                        return Ok(Step::Waits);
-                    }
-                    let what =
-                        format!("{} threads of the block do not come to the barrier", absent.len());
-                    let around = self.around(strand, &Mask::first(self.n_threads));
-                    return self.stop(
-                        site,
-                        around,
-                        &what,
-                        "move it out of the condition or the role, or name the threads: `barrier(#threads)`",
-                    );
-                }
-                self.barrier(strand.rank, &mask, site);
+                return self.block_barrier(strand, site);
             }
             StmtKind::Barrier(Some(threads)) if self.p.threads[*threads].own > 0 => {
                 return self.own_barrier(strand, *threads, &mask, site);
@@ -142,10 +78,99 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
+    /// Begins a loop.
+    fn enter_loop(
+        &mut self,
+        strand: &mut Strand<'p>,
+        site: u32,
+        var: VarId,
+        (start, end_dim, step): (Dim, Dim, i64),
+        body: &'p [Stmt],
+    ) -> Goes<Step> {
+        let mask = strand.mask();
+        let (first, end) =
+            (self.exprs.value(start, &strand.env), self.exprs.value(end_dim, &strand.env));
+        let Some(going) =
+            self.holding(&strand.env, &mask, (start, &first), CmpOp::Lt, (end_dim, &end))
+        else {
+            return self.lost(site, "the bounds of the loop are not known");
+        };
+        if going.is_empty() {
+            strand.advance();
+            return Ok(Step::On);
+        }
+        if going != mask && self.may_wait(body) {
+            self.send_on(strand, &going);
+        }
+        let end_by = self.steps_of(end_dim, &strand.env);
+        let by = self.steps_of(start, &strand.env);
+        strand.env.set(var, first, by);
+        let kind = Kind::Loop { trip: 0, var, end, end_by, step: step.max(1) };
+        strand.frames.push(Frame { stmts: body, at: 0, mask: going, kind });
+        Ok(Step::On)
+    }
+
+    /// Takes the sides of a condition that threads take.
+    fn enter_branch(
+        &mut self,
+        strand: &mut Strand<'p>,
+        site: u32,
+        cond: &[(Dim, CmpOp, Dim)],
+        then: &'p [Stmt],
+        otherwise: &'p [Stmt],
+    ) -> Goes<Step> {
+        let mask = strand.mask();
+        let mut yes = mask;
+        for (lhs, op, rhs) in cond {
+            let (a, b) = (self.exprs.value(*lhs, &strand.env), self.exprs.value(*rhs, &strand.env));
+            let sides = ((*lhs, &a), (*rhs, &b));
+            let Some(holding) = self.holding(&strand.env, &mask, sides.0, *op, sides.1) else {
+                return self.lost(site, "the condition is not known");
+            };
+            yes = yes.and(&holding);
+        }
+        let mut no = mask.without(&yes);
+        if !yes.is_empty() && !no.is_empty() && (self.may_wait(then) || self.may_wait(otherwise)) {
+            // Warps whose lanes agree go their own way.
+            for warps in [no.warps() & !yes.warps(), yes.warps() & !no.warps()] {
+                if let Some(mut other) = strand.part(warps) {
+                    branch(&mut other, &yes, &no, then, otherwise);
+                    self.put(other);
+                }
+            }
+            let mine = strand.mask();
+            (yes, no) = (yes.and(&mine), no.and(&mine));
+        }
+        branch(strand, &yes, &no, then, otherwise);
+        Ok(Step::On)
+    }
+
+    /// A barrier of all threads of the block.
+    fn block_barrier(&mut self, strand: &mut Strand<'p>, site: u32) -> Goes<Step> {
+        let mask = strand.mask();
+        let absent = Mask::first(self.n_threads).without(&mask);
+        if !absent.is_empty() {
+            if self.may_come(strand, &absent) {
+                strand.status = Status::Meets;
+                return Ok(Step::Waits);
+            }
+            let what = format!("{} threads of the block do not come to the barrier", absent.len());
+            let around = self.around(strand, &Mask::first(self.n_threads));
+            return self.stop(
+                site,
+                around,
+                &what,
+                "move it out of the condition or the role, or name the threads: `barrier(#threads)`",
+            );
+        }
+        self.barrier(strand.rank, &mask, site);
+        strand.advance();
+        Ok(Step::On)
+    }
+
     /// Leaves a list behind its last statement.
     pub(super) fn leave(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
         let depth = strand.frames.len();
-        let env = &mut strand.env;
         let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
         match &mut frame.kind {
             Kind::Root => Ok(Step::Ended),
@@ -166,54 +191,63 @@ impl<'p, 'a> Machine<'p, 'a> {
                     Ok(Step::On)
                 }
             },
-            Kind::Loop { trip, var, end, end_by, step } => {
-                let (var, step) = (*var, *step);
-                let (old, by) = match env.get(var) {
-                    Some(held) => (held.value.clone(), held.by),
-                    None => (Value::Same(NOTHING), [NOTHING; 2]),
-                };
-                let next = old.plus(step);
-                self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
-                    (Motion::along(by, along), Motion::along(*end_by, along))
-                });
-                let mut going = Mask::default();
-                for t in frame.mask.threads() {
-                    if next.of(t) != NOTHING && next.of(t) < end.of(t) {
-                        going.insert(t);
-                    }
-                }
-                let uniform = matches!((&next, &*end), (Value::Same(_), Value::Same(_)));
-                if uniform && is_silent(self.p, self.plan, &mut self.silent, frame.stmts) {
-                    going = Mask::default();
-                }
-                if going.is_empty() {
-                    strand.frames.truncate(depth - 1);
-                    strand.advance();
-                    return Ok(Step::On);
-                }
-                env.set(var, next, by);
-                *trip += 1;
-                frame.at = 0;
-                self.rounds.turned = Some((frame.stmts.as_ptr().addr(), *trip));
-                let leaves = going != frame.mask;
-                let stmts = frame.stmts;
-                if leaves {
-                    let waits = self.may_wait(stmts);
-                    if waits {
-                        let warps = strand.all().warps() & !going.warps();
-                        if let Some(mut other) = strand.part(warps) {
-                            other.frames.truncate(depth - 1);
-                            other.advance();
-                            self.put(other);
-                        }
-                    }
-                    if let Some(frame) = strand.frames.last_mut() {
-                        frame.mask = going;
-                    }
-                }
-                Ok(Step::On)
+            Kind::Loop { .. } => self.turn(strand),
+        }
+    }
+
+    /// Goes into the next turn of a loop, or leaves it.
+    fn turn(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
+        let depth = strand.frames.len();
+        let env = &mut strand.env;
+        let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
+        let Kind::Loop { trip, var, end, end_by, step } = &mut frame.kind else {
+            return Ok(Step::Ended);
+        };
+        let (var, step) = (*var, *step);
+        let (old, by) = match env.get(var) {
+            Some(held) => (held.value.clone(), held.by),
+            None => (Value::Same(NOTHING), [NOTHING; 2]),
+        };
+        let next = old.plus(step);
+        self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
+            (Motion::along(by, along), Motion::along(*end_by, along))
+        });
+        let mut going = Mask::default();
+        for t in frame.mask.threads() {
+            if next.of(t) != NOTHING && next.of(t) < end.of(t) {
+                going.insert(t);
             }
         }
+        let uniform = matches!((&next, &*end), (Value::Same(_), Value::Same(_)));
+        if uniform && is_silent(self.p, self.plan, &mut self.silent, frame.stmts) {
+            going = Mask::default();
+        }
+        if going.is_empty() {
+            strand.frames.truncate(depth - 1);
+            strand.advance();
+            return Ok(Step::On);
+        }
+        env.set(var, next, by);
+        *trip += 1;
+        frame.at = 0;
+        self.rounds.turned = Some((frame.stmts.as_ptr().addr(), *trip));
+        let leaves = going != frame.mask;
+        let stmts = frame.stmts;
+        if leaves {
+            let waits = self.may_wait(stmts);
+            if waits {
+                let warps = strand.all().warps() & !going.warps();
+                if let Some(mut other) = strand.part(warps) {
+                    other.frames.truncate(depth - 1);
+                    other.advance();
+                    self.put(other);
+                }
+            }
+            if let Some(frame) = strand.frames.last_mut() {
+                frame.mask = going;
+            }
+        }
+        Ok(Step::On)
     }
 
     pub(super) fn spec(&mut self, strand: &mut Strand<'p>, id: SpecId, site: u32) -> Goes<Step> {
