@@ -214,8 +214,8 @@ fn refused_with_every_turn(p: &Program, case: &Case) -> Option<bool> {
 }
 
 fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
-    let Ok(module) = text::parse(&src) else { return (Outcome::NoProgram, String::new()) };
-    let Some(p) = program(&module, &src) else { return (Outcome::NoProgram, String::new()) };
+    let Ok(module) = text::parse(src) else { return (Outcome::NoProgram, String::new()) };
+    let Some(p) = program(&module, src) else { return (Outcome::NoProgram, String::new()) };
     let reports = reports(&p, case.arch);
     let refused =
         |r: &carbyne_sync::Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);

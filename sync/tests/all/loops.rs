@@ -99,6 +99,31 @@ fn texts(n: &str, sym: &str) -> Vec<(String, bool)> {
     out
 }
 
+/// The same in blocks each of which has its own number of turns.
+fn of_blocks(text: &str) -> String {
+    text.replace("#grid:[1]", "#grid:[@b < 48]")
+        .replace("%out:[64]", "%out:[48,64]")
+        .replace("%out:[32]", "%out:[48,32]")
+        .replace("(%out[", "(%out[@b, ")
+        .replace("[@b + 8,", "[56,")
+        .replace("[@b + 1,", "[56,")
+}
+
+#[test]
+fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
+    for (text, is_right) in texts("@b", "") {
+        let text = of_blocks(&text);
+        let program = right(&text);
+        let (some, all) = (reports(&program, false), reports(&program, true));
+        let said = |r: &[Report]| -> Vec<String> {
+            r.iter().flat_map(|r| complaints(&program, r)).collect()
+        };
+        assert_eq!(some.iter().all(Report::is_ordered), is_right, "{:?}\n{text}", said(&some));
+        let counts = |r: &[Report]| r.iter().map(Report::counts).collect::<Vec<_>>();
+        assert_eq!(counts(&some), counts(&all), "{:?}\n{:?}\n{text}", said(&some), said(&all));
+    }
+}
+
 #[test]
 fn many_turns_cost_as_much_as_a_dozen() {
     for (text, is_right) in texts("1000000", "") {
@@ -138,4 +163,105 @@ fn turns_that_are_left_out_are_like_the_rest() {
             assert_eq!(said(&some), said(&all), "{text}");
         }
     }
+}
+
+/// Numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+
+    fn condition(&mut self, n: u64) -> String {
+        let (a, b) = (2 + self.below(4), self.below(4));
+        match self.below(6) {
+            0 => format!("k % {a} == {}", b % a),
+            1 => format!("k + {b} < {n}"),
+            2 => format!("k > {}", self.below(n + 1)),
+            3 => format!("k / {a} % 2 == {}", b % 2),
+            4 => format!("(k + r * {n}) % {a} == 0"),
+            _ => format!("k == {}", n.saturating_sub(1 + b)),
+        }
+    }
+
+    fn index(&mut self, n: u64, ring: u64) -> String {
+        match self.below(4) {
+            0 => format!("(k + {}) % {ring}", self.below(ring)),
+            1 => format!("k / {} % {ring}", 1 + self.below(3)),
+            2 => format!("(k + r * {n}) % {ring}"),
+            _ => self.below(ring).to_string(),
+        }
+    }
+
+    fn body(&mut self, n: u64, ring: u64) -> String {
+        let mut out = String::new();
+        for _ in 0..2 + self.below(4) {
+            let place = self.index(n, ring);
+            let stmt = match self.below(5) {
+                0 => format!("Move <<<#one>>> (%x[0]) -> (%s[{place}][@t]) atom=st.shared.b32"),
+                1 => {
+                    format!("Move <<<#one>>> (%s[{place}][63 - @t]) -> (%x[0]) atom=ld.shared.b32")
+                }
+                2 => format!(
+                    "Move <<<#one>>> (%in[0, @t]) -> (%s[{place}][@t]) atom=cp.async.ca.b32\n      async.commit"
+                ),
+                3 => format!("async.wait({})", self.below(3)),
+                _ => "barrier".to_owned(),
+            };
+            out.push_str(&match self.below(3) {
+                0 => format!("      if ({}) {{\n      {stmt}\n      }}\n", self.condition(n)),
+                _ => format!("      {stmt}\n"),
+            });
+        }
+        out
+    }
+}
+
+/// Loops in each other whatever stands in them, right or wrong.
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many there are")]
+fn random_loops_are_as_if_followed_turn_by_turn() {
+    let all = if std::env::var_os("CARBYNE_ALL").is_some() { 20_000 } else { 400 };
+    let (mut right_ones, mut wrong_ones) = (0, 0);
+    for seed in 0..all {
+        let mut dice = Dice(seed * 7919 + 1);
+        let (n, rounds, ring) = (1 + dice.below(40), 1 + dice.below(5), 1 + dice.below(4));
+        let text = format!(
+            "carbyne 2
+
+%in:[1,64].f32.GL
+%out:[64].f32.GL
+
+Spec @loops <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[{ring}].[64].f32.SH
+  Allocate %x:[1].f32.RF
+  for (r = 0; r < {rounds}; r += 1) {{
+    for (k = 0; k < {n}; k += 1) {{
+{}    }}
+{}  }}
+  async.wait(0)
+  Move <<<#one>>> (%x[0]) -> (%out[63 - @t]) atom=st.global.b32
+}}
+",
+            dice.body(n, ring),
+            if dice.below(2) == 0 { "    barrier\n" } else { "" },
+        );
+        let Ok(module) = carbyne_ir::text::parse(&text) else { panic!("{text}") };
+        let Some(program) = crate::support::program(&module, &text) else { continue };
+        let (some, all) = (reports(&program, false), reports(&program, true));
+        let said = |r: &[Report]| -> Vec<String> {
+            r.iter().flat_map(|r| complaints(&program, r)).collect()
+        };
+        assert_eq!(said(&some), said(&all), "seed {seed}\n{text}");
+        match all.iter().all(Report::is_ordered) {
+            true => right_ones += 1,
+            false => wrong_ones += 1,
+        }
+    }
+    println!("{right_ones} are right, {wrong_ones} wrong");
+    assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
