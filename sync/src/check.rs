@@ -13,7 +13,7 @@ use crate::report::{
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
+use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind, VarKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
@@ -77,10 +77,49 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 }
 
 /// What is known of the order of a kernel's accesses.
+///
+/// Where that depends on symbols and is not decided for all of their values, a value of each is tried: what is refused for it is
+/// refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
+    let report = check_with(p, kernel, atoms, limits, HashMap::new());
+    let values = sample(p);
+    if values.is_empty() || report.is_ordered() || is_refused(&report) {
+        return report;
+    }
+    let of_values = check_with(p, kernel, atoms, limits, values);
+    if is_refused(&of_values) { of_values } else { report }
+}
+
+/// Whether something in a report is wrong for certain.
+fn is_refused(report: &Report) -> bool {
+    report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
+}
+
+/// A small value of each symbol, if it has one.
+fn sample(p: &Program) -> HashMap<VarId, i64> {
+    /// Enough for loops to come round and for blocks to have neighbors.
+    const MULTIPLE: i64 = 4;
+    let symbols = p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol));
+    let value = |var: VarId| {
+        let info = p.arena.var_info(var);
+        let div = info.div.max(1);
+        let least = info.lo.max(div.checked_mul(MULTIPLE)?);
+        let value = least.checked_add((-least).rem_euclid(div))?;
+        Some(info.hi.map_or(value, |hi| value.min(hi - hi.rem_euclid(div)).max(info.lo)))
+    };
+    symbols.filter_map(|(var, _)| Some((*var, value(*var)?))).collect()
+}
+
+/// What is known where symbols have these values.
+fn check_with(
+    p: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    limits: &Limits,
+    symbols: HashMap<VarId, i64>,
+) -> Report {
     let spec = &p.specs[kernel];
     let (Some(exec), Some(_)) = (spec.exec, &spec.body) else { return Report::default() };
-    let symbols: HashMap<VarId, i64> = HashMap::new();
     let size = |layout: &carbyne_ir::layout::Layout<carbyne_ir::expr::Dim>| {
         layout.eval(&p.arena, &|v| symbols.get(&v).copied()).ok().map(|l| l.size())
     };

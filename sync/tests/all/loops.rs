@@ -109,6 +109,21 @@ fn of_blocks(text: &str) -> String {
         .replace("[@b + 1,", "[56,")
 }
 
+/// Blocks whose number is a symbol: undecided, but for what is wrong in each.
+#[test]
+fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
+    for (text, is_right) in texts("12", "sym N{div=4}") {
+        let text =
+            of_blocks(&text).replace("[@b < 48]", "[@b < N]").replace("%out:[48,", "%out:[N,");
+        let program = right(&text);
+        let all = reports(&program, false);
+        let refused = |r: &Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
+        let said: Vec<String> = all.iter().flat_map(|r| complaints(&program, r)).collect();
+        assert_eq!(all.iter().any(refused), !is_right, "{said:?}\n{text}");
+        assert!(!all.iter().all(Report::is_ordered), "{text}");
+    }
+}
+
 #[test]
 fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
     for (text, is_right) in texts("@b", "") {
