@@ -268,7 +268,7 @@ impl Follower<'_> {
         const MAX_TRIED: i64 = 1 << 10;
         let given =
             |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
-        let most = last.map_or(LARGE, |last| ((last - first) / step).min(LARGE));
+        let most = last.map_or(LARGE, |last| (last.saturating_sub(first) / step).clamp(0, LARGE));
         let Some(found) = self.follow(&given(first + most * step, 0), block, elected) else {
             return;
         };

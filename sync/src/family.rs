@@ -131,7 +131,9 @@ impl Family {
             let [_] = blocks else { return None };
             let (first, last) = p.arena.range(part);
             let step = p.arena.divisor(part).max(1);
-            let first = first?;
+            // Small enough that some thousand steps from it are numbers.
+            let small = |v: i64| v.saturating_abs() < 1 << 40;
+            let first = first.filter(|first| small(*first) && small(step))?;
             let first = first.checked_add((-first).rem_euclid(step))?;
             let members = Members::From { first, step, last };
             return Some(Family { exprs: vec![id], members });
@@ -179,7 +181,7 @@ impl Covered {
 
     pub(crate) fn has(&self, member: i64) -> bool {
         self.runs.iter().any(|(first, more)| {
-            let by = member - first;
+            let by = member.saturating_sub(*first);
             by >= 0 && by % self.distance == 0 && (by / self.distance) as u64 <= *more
         })
     }
