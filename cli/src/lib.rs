@@ -19,6 +19,7 @@ mod human;
 mod input;
 mod json;
 mod lines;
+mod order;
 mod output;
 mod panics;
 mod pipeline;

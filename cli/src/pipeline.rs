@@ -99,12 +99,30 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
 
 /// Decomposes a program.
 pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decomposed, Failure> {
+    let found = found(source, table)?;
+    Ok(Decomposed::of(source, table, found))
+}
+
+/// The same, and proves that the accesses of the result are ordered.
+pub(crate) fn ordered(source: &Source, table: &AtomTable) -> Result<Decomposed, Failure> {
+    let mut found = found(source, table)?;
+    let (_, unknown) = crate::order::checked(source, &found, table)?;
+    found.warnings.extend(unknown);
+    Ok(Decomposed::of(source, table, found))
+}
+
+fn found(source: &Source, table: &AtomTable) -> Result<carbyne_decompose::Decomposed, Failure> {
     let module = parsed(source)?;
-    let found = carbyne_decompose::decompose(&module, &source.text, table)
-        .map_err(|e| Failure::program(source, e))?;
-    let name = format!("{} for {}", source.name, table.arch);
-    let decomposed = Source { name, text: found.text, ..Source::default() };
-    Ok(Decomposed { source: decomposed, program: found.program, warnings: found.warnings })
+    carbyne_decompose::decompose(&module, &source.text, table)
+        .map_err(|e| Failure::program(source, e))
+}
+
+impl Decomposed {
+    fn of(source: &Source, table: &AtomTable, found: carbyne_decompose::Decomposed) -> Self {
+        let name = format!("{} for {}", source.name, table.arch);
+        let decomposed = Source { name, text: found.text, ..Source::default() };
+        Decomposed { source: decomposed, program: found.program, warnings: found.warnings }
+    }
 }
 
 /// That there is a kernel.

@@ -29,6 +29,8 @@ pub(crate) struct Differences<'p> {
     moves: HashMap<usize, Dim>,
     /// Buffers of global memory of which that is not so, for some view.
     pub(crate) walked: HashSet<usize>,
+    /// Expressions that decide something and differ from block to block, or with a symbol.
+    pub(crate) open: Vec<Dim>,
     body: &'p [Stmt],
 }
 
@@ -47,6 +49,7 @@ impl<'p> Differences<'p> {
             alike: HashSet::new(),
             moves: HashMap::new(),
             walked: HashSet::new(),
+            open: vec![],
             body,
         };
         // Loops with the variables that count their turns, and which of these what is touched depends on.
@@ -177,6 +180,10 @@ impl<'p> Differences<'p> {
                     }
                 }
             }
+            if let StmtKind::For { start, end, .. } = &stmt.kind {
+                out.open.extend([*start, *end]);
+            }
+            out.open.extend(&dims);
             dims.retain(|d| of_block(p, put(p, &loops, *d), 0));
             if !dims.is_empty() {
                 out.deciding.insert(key(stmt), dims);
@@ -186,6 +193,7 @@ impl<'p> Differences<'p> {
                 out.touches.extend(walk.around().iter().map(|s| key(s)));
             }
         }
+        out.open.retain(|d| crate::family::is_open(p, *d));
         let alike = turns.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
         out.alike = alike.collect();
         out
@@ -463,7 +471,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                         return Ok(());
                     }
                     self.spend(1 + self.exprs.n_threads as u64 / 8)?;
-                    env.set(*var, value.clone());
+                    env.set(*var, value.clone(), Default::default());
                     self.stmts(body, env, &going)?;
                     if self.touching && self.differences.alike.contains(&key(stmt)) {
                         return Ok(());

@@ -1,28 +1,33 @@
 //! From a kernel to its report.
 
 use crate::blocks::{Differences, Walker};
-use crate::expr::Exprs;
-use crate::machine::{Machine, Stop};
+use crate::expr::{Exprs, Given};
+use crate::family::{Covered, Family, Members};
+use crate::machine::{Machine, Start, Stop};
 use crate::memory::Does;
-use crate::pairs::{Found, Pairs};
+use crate::pairs::{Found, Pairs, Way};
 use crate::plan::{Plan, Refusal};
-use crate::report::{Access, AccessKind, Fault, Pair, Place, Report, Unfollowed, Verdict};
+use crate::report::{
+    Access, AccessKind, Fault, Ordering, Pair, Place, Report, Unfollowed, Verdict,
+};
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
-use std::collections::{HashMap, HashSet};
+use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind, VarKind};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Accesses to granules of memory, all threads together, some ten nanoseconds each.
     pub accesses: u64,
+    /// Follows every turn of every loop, those included that are known to be like others: to test that these are.
+    pub every_turn: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { accesses: 1 << 27 }
+        Limits { accesses: 1 << 27, every_turn: false }
     }
 }
 
@@ -72,10 +77,49 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 }
 
 /// What is known of the order of a kernel's accesses.
+///
+/// Where that depends on symbols and is not decided for all of their values, a value of each is tried: what is refused for it is
+/// refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
+    let report = check_with(p, kernel, atoms, limits, HashMap::new());
+    let values = sample(p);
+    if values.is_empty() || report.is_ordered() || is_refused(&report) {
+        return report;
+    }
+    let of_values = check_with(p, kernel, atoms, limits, values);
+    if is_refused(&of_values) { of_values } else { report }
+}
+
+/// Whether something in a report is wrong for certain.
+fn is_refused(report: &Report) -> bool {
+    report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
+}
+
+/// A small value of each symbol, if it has one.
+fn sample(p: &Program) -> HashMap<VarId, i64> {
+    /// Enough for loops to come round and for blocks to have neighbors.
+    const MULTIPLE: i64 = 4;
+    let symbols = p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol));
+    let value = |var: VarId| {
+        let info = p.arena.var_info(var);
+        let div = info.div.max(1);
+        let least = info.lo.max(div.checked_mul(MULTIPLE)?);
+        let value = least.checked_add((-least).rem_euclid(div))?;
+        Some(info.hi.map_or(value, |hi| value.min(hi - hi.rem_euclid(div)).max(info.lo)))
+    };
+    symbols.filter_map(|(var, _)| Some((*var, value(*var)?))).collect()
+}
+
+/// What is known where symbols have these values.
+fn check_with(
+    p: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    limits: &Limits,
+    symbols: HashMap<VarId, i64>,
+) -> Report {
     let spec = &p.specs[kernel];
     let (Some(exec), Some(_)) = (spec.exec, &spec.body) else { return Report::default() };
-    let symbols: HashMap<VarId, i64> = HashMap::new();
     let size = |layout: &carbyne_ir::layout::Layout<carbyne_ir::expr::Dim>| {
         layout.eval(&p.arena, &|v| symbols.get(&v).copied()).ok().map(|l| l.size())
     };
@@ -96,13 +140,24 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
         return refused(p, kernel, "its shared memory has more granules than are followed");
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
-    let Some(n_blocks) = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0)
-    else {
-        return refused(p, kernel, "the blocks of the grid are not known");
+    let followed = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0);
+    let Some(n_blocks) = followed else {
+        let why = match n_blocks {
+            Some(_) => "the grid has more blocks than are followed",
+            None => "the blocks of the grid are not known",
+        };
+        return refused(p, kernel, why);
     };
-    let mut pairs = Pairs::default();
     let differences = Differences::new(&exprs, &plan, kernel);
-    let mut left = limits.accesses;
+    let mut follower = Follower {
+        plan: &plan,
+        atoms,
+        kernel,
+        cluster,
+        left: limits.accesses,
+        every_turn: limits.every_turn,
+        pairs: Pairs::default(),
+    };
     for (turn, elected) in elected(p, kernel).into_iter().enumerate() {
         let mut walker = Walker::new(&exprs, &plan, &differences, elected, limits.accesses);
         let first = match ways(&mut walker, &differences, n_blocks, cluster) {
@@ -110,36 +165,154 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
             None => {
                 let what =
                     "what its blocks do differs, and there are more of them than are followed";
-                pairs.fault(0, None, what, "check a smaller grid of the same form", false);
+                let help = "check a smaller grid of the same form";
+                follower.pairs.fault(0, None, what, help, false);
                 vec![0]
             }
         };
         // Another lane is tried for one of the ways.
         let n_ways = if turn == 0 { first.len() } else { 1 };
-        for block in first.into_iter().take(n_ways) {
-            let n = cluster as usize;
-            let mut machine = Machine::new(&exprs, &plan, atoms, n, block, elected, left, pairs);
-            let ended = machine.run(kernel);
-            left = left.saturating_sub(machine.steps());
-            pairs = std::mem::take(&mut machine.pairs);
-            match ended {
-                Ok(()) => {}
-                Err(Stop::Limit(what)) => {
-                    let help = "check a smaller kernel of the same form";
-                    pairs.fault(0, None, &what, help, false);
-                    break;
-                }
-                Err(Stop::Fault) => break,
-            }
-        }
+        follower.ways(&exprs, &differences, &first[..n_ways.min(first.len())], elected);
         if turn == 0 {
-            across(&plan, &mut walker, n_blocks, &mut pairs);
+            across(&plan, &mut walker, n_blocks, &mut follower.pairs);
         }
     }
+    let mut pairs = follower.pairs;
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
-    report(&plan, &pairs)
+    report(p, &plan, &pairs)
+}
+
+/// What follows kernels along their ways.
+struct Follower<'a> {
+    plan: &'a Plan,
+    atoms: &'a AtomTable,
+    kernel: SpecId,
+    cluster: i64,
+    left: u64,
+    every_turn: bool,
+    pairs: Pairs,
+}
+
+/// What came of one way.
+struct Followed {
+    /// By how much loop variables moved over what was left out.
+    strides: Vec<i64>,
+    /// How many other members of its family go the same way.
+    others: u64,
+}
+
+impl Follower<'_> {
+    /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
+    fn ways(&mut self, exprs: &Exprs<'_>, of: &Differences<'_>, blocks: &[i64], elected: usize) {
+        /// Fewer are followed one by one.
+        const FEW: usize = 4;
+        let open = of.open.iter().any(|d| exprs.depends_on_symbols(*d));
+        let family = match open || !self.every_turn && blocks.len() > FEW && self.cluster == 1 {
+            true => Family::of(exprs, &of.open, blocks),
+            false => None,
+        };
+        let family = family.filter(|f| open == matches!(f.members, Members::From { .. }));
+        if let Some(family) = family {
+            match &family.members {
+                Members::Blocks(all) => self.blocks(exprs, &family, all, elected),
+                Members::From { first, step, last } => {
+                    self.values(exprs, &family, (*first, *step, *last), blocks[0], elected);
+                }
+            }
+            return;
+        }
+        for block in blocks {
+            if self.follow(exprs, *block, elected).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Follows blocks that one number makes different, but those that go a way that has been followed for another number.
+    fn blocks(
+        &mut self,
+        exprs: &Exprs<'_>,
+        family: &Family,
+        blocks: &BTreeMap<i64, i64>,
+        elected: usize,
+    ) {
+        let Some((most, block)) = blocks.last_key_value() else { return };
+        let given =
+            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
+        let Some(found) = self.follow(&given(*most, 0), *block, elected) else { return };
+        let mut covered = Covered::new(&found.strides).unwrap_or_default();
+        for (value, block) in blocks {
+            if covered.distance > 0 && covered.has(*value) || value == most {
+                continue;
+            }
+            let exprs = given(*value, covered.distance);
+            let Some(found) = self.follow(&exprs, *block, elected) else { return };
+            covered.add(*value, found.others);
+        }
+    }
+
+    /// Follows a kernel for the values of a number that is not known, until every other value goes one of these ways.
+    fn values(
+        &mut self,
+        exprs: &Exprs<'_>,
+        family: &Family,
+        (first, step, last): (i64, i64, Option<i64>),
+        block: i64,
+        elected: usize,
+    ) {
+        /// A number that is large enough for what is alike to come again.
+        const LARGE: i64 = 1 << 10;
+        /// Numbers that are tried.
+        const MAX_TRIED: i64 = 1 << 10;
+        let given =
+            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
+        let most = last.map_or(LARGE, |last| (last.saturating_sub(first) / step).clamp(0, LARGE));
+        let Some(found) = self.follow(&given(first + most * step, 0), block, elected) else {
+            return;
+        };
+        let mut covered = Covered::new(&found.strides).unwrap_or_default();
+        for i in 0..MAX_TRIED {
+            let value = first + i * step;
+            let rest = covered.distance > 0 && covered.has_all_from(value, step);
+            if rest || last.is_some_and(|last| value > last) {
+                return;
+            }
+            if covered.distance > 0 && covered.has(value) {
+                continue;
+            }
+            let exprs = given(value, covered.distance);
+            let Some(found) = self.follow(&exprs, block, elected) else { return };
+            covered.add(value, found.others);
+        }
+        let what = "how often its loops turn depends on a symbol, and does not decide the same from some value on";
+        self.pairs.fault(0, None, what, "give the symbol a value", false);
+    }
+
+    /// Follows one way; none where that does not come to its end.
+    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Followed> {
+        let pairs = std::mem::take(&mut self.pairs);
+        let n = self.cluster as usize;
+        let start = Start { blocks: n, first: block, elected, max_steps: self.left };
+        let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
+        machine.rounds.every_turn = self.every_turn;
+        let ended = machine.run(self.kernel);
+        self.left = self.left.saturating_sub(machine.steps());
+        self.pairs = std::mem::take(&mut machine.pairs);
+        match ended {
+            Ok(()) => Some(Followed {
+                strides: std::mem::take(&mut machine.rounds.strides),
+                others: machine.watch.family.unwrap_or(0),
+            }),
+            Err(Stop::Limit(what)) => {
+                let help = "check a smaller kernel of the same form";
+                self.pairs.fault(0, None, &what, help, false);
+                None
+            }
+            Err(Stop::Fault) => None,
+        }
+    }
 }
 
 /// The lanes that are elected, one after the other: which one it is nobody knows, but not one that a text names first.
@@ -214,11 +387,21 @@ fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
     Report { unfollowed: vec![unfollowed], ..Report::default() }
 }
 
-fn report(plan: &Plan, pairs: &Pairs) -> Report {
-    let place = |site: u32| {
-        let s = &plan.sites[site as usize];
-        Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
-    };
+fn place_of(plan: &Plan, site: u32) -> Place {
+    let s = &plan.sites[site as usize];
+    Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
+}
+
+fn ordering(p: &Program, plan: &Plan, (sites, distance): &Way) -> Ordering {
+    let turns = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
+    Ordering {
+        steps: sites.iter().map(|site| place_of(plan, *site)).collect(),
+        distance: distance.as_ref().map(turns),
+    }
+}
+
+fn report(p: &Program, plan: &Plan, pairs: &Pairs) -> Report {
+    let place = |site: u32| place_of(plan, site);
     let kind = |does: Does| match does {
         Does::Read => AccessKind::Read,
         Does::Write => AccessKind::Write,
@@ -237,9 +420,9 @@ fn report(plan: &Plan, pairs: &Pairs) -> Report {
         let verdict = match (known.missing, known.undecided) {
             (Some(missing), _) => Verdict::Unordered(missing),
             (None, Some(why)) => Verdict::Undecided(why.to_owned()),
-            (None, None) => Verdict::Ordered(
-                known.ways.iter().map(|way| way.iter().map(|s| place(*s)).collect()).collect(),
-            ),
+            (None, None) => {
+                Verdict::Ordered(known.ways.iter().map(|way| ordering(p, plan, way)).collect())
+            }
         };
         out.pairs.push(Pair {
             first: access(first, did, by, buffer, known.threads.0),

@@ -7,6 +7,7 @@
 //! There are three clocks: what a class comes after (`seen`), what of that a fence between the proxies stands behind
 //! (`fenced`), and what happened before, be its memory visible or not (`happened`).
 
+use crate::print::Print;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has a clock entry: classes, and what counts phases.
@@ -47,6 +48,9 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    pub(crate) fn each<'c>(&'c self, clocks: &mut Vec<&'c Clock>) {
+        clocks.extend([&self.seen, &self.fenced, &self.happened]);
+    }
     pub(crate) fn join(&mut self, other: &Message) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);
@@ -105,7 +109,40 @@ impl Default for Queue {
     }
 }
 
+impl Batch {
+    fn print(&self, print: &mut Print<'_>, of: Agent) {
+        let site = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
+        print.words(&[site(self.site), u64::from(self.waited_at)]);
+        print.time(of, self.done);
+        print.time(of, self.done_reading);
+        let (agent, phases) = self.lands.unwrap_or((of, 0));
+        print.time(agent, phases);
+    }
+}
+
 impl Queue {
+    /// What is still under way.
+    fn print(&self, print: &mut Print<'_>, of: Agent) {
+        for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
+            if b.done == 0 && b.lands.is_none() {
+                self.print_batch(print, of, i as u32);
+            }
+        }
+        print.words(&[u64::MAX]);
+    }
+
+    /// A batch that an access is part of: which one, if it is under way, and what became of it.
+    pub(crate) fn print_batch(&self, print: &mut Print<'_>, of: Agent, batch: u32) {
+        let Some(b) = self.batches.get(batch as usize) else { return };
+        if b.done == 0 {
+            let back = if b.group == 0 { 0 } else { 1 + self.committed - b.group };
+            let place =
+                if b.lands.is_none() { self.batches.len() as u64 - u64::from(batch) } else { 0 };
+            print.words(&[place, u64::from(back)]);
+        }
+        b.print(print, of);
+    }
+
     pub(crate) fn open(&self) -> u32 {
         self.batches.len() as u32 - 1
     }
@@ -375,6 +412,24 @@ impl Clocks {
         }
     }
 
+    /// All clocks of classes.
+    pub(crate) fn each<'c>(&'c self, clocks: &mut Vec<&'c Clock>) {
+        for class in &self.classes {
+            class.knows.each(clocks);
+        }
+    }
+
+    /// Everything that decides how accesses to come are related to those before.
+    pub(crate) fn print(&self, print: &mut Print<'_>) {
+        for class in &self.classes {
+            print.words(&[u64::from(class.agent), class.members.len() as u64]);
+            print.threads(&class.members);
+            class.queues.iter().for_each(|q| q.print(print, class.agent));
+            class.converged.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
+            print.words(&[u64::MAX]);
+        }
+    }
+
     /// All these classes come after what they all did.
     pub(crate) fn synchronize(&mut self, classes: &[usize], site: u32) {
         let mut all = Message::default();
@@ -461,7 +516,9 @@ impl Clocks {
         };
         // A fence or a release of the time itself is the event at `first`.
         let mut known: BTreeMap<Agent, (usize, Agent)> = BTreeMap::new();
-        known.insert(from, (usize::MAX, from));
+        for agent in self.with_origins(from) {
+            known.insert(agent, (usize::MAX, agent));
+        }
         let found =
             self.events.iter().enumerate().skip(first).take(MAX_SEARCH).find_map(|(i, e)| {
                 let by = *e.from.iter().find(|a| known.contains_key(a))?;
@@ -493,11 +550,31 @@ impl Clocks {
     pub(crate) fn fence_between(&self, from: Agent, time: u32, to: Agent) -> Option<u32> {
         let class = self.classes.iter().find(|c| c.agent == from)?;
         let first = class.ended.get(time as usize).copied().unwrap_or(0) as usize;
+        let mut known: BTreeSet<Agent> = self.with_origins(from).into_iter().collect();
         let events = self.events.iter().skip(first).take(MAX_SEARCH);
-        let of = |agent: Agent| {
-            events.clone().find(|e| e.is_fence && e.from.first() == Some(&agent)).map(|e| e.site)
-        };
-        of(from).or_else(|| of(to))
+        let passed_on = events.clone().find(|e| {
+            if e.is_fence {
+                return e.from.first().is_some_and(|a| known.contains(a));
+            }
+            if e.from.iter().any(|a| known.contains(a)) {
+                known.extend(&e.to);
+            }
+            false
+        });
+        let own = |e: &&Event| e.is_fence && e.from.first() == Some(&to);
+        passed_on.or_else(|| events.clone().find(own)).map(|e| e.site)
+    }
+
+    /// An agent and those that it has split off from.
+    fn with_origins(&self, agent: Agent) -> Vec<Agent> {
+        let mut all = vec![agent];
+        // Splits are in their order, so that the last one of an agent comes before those of what it split off from.
+        for (old, new) in self.splits.iter().rev() {
+            if all.last() == Some(new) {
+                all.push(*old);
+            }
+        }
+        all
     }
 }
 

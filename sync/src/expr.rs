@@ -1,5 +1,6 @@
 //! Index expressions, evaluated for all threads of a block at once.
 
+use crate::motion::Steps;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, VarKind};
@@ -31,6 +32,31 @@ impl Value {
         }
     }
 
+    /// The value and a number.
+    pub(crate) fn plus(&self, n: i64) -> Value {
+        let add = |v: i64| match v {
+            NOTHING => NOTHING,
+            v => v.checked_add(n).unwrap_or(NOTHING),
+        };
+        match self {
+            Value::Same(v) => Value::Same(add(*v)),
+            Value::Each(all) => Value::Each(Rc::new(all.iter().map(|v| add(*v)).collect())),
+        }
+    }
+
+    /// By how much another value is more, where that is the same for all threads.
+    pub(crate) fn until(&self, later: &Value) -> Option<i64> {
+        match (self, later) {
+            (Value::Same(a), Value::Same(b)) => b.checked_sub(*a),
+            (Value::Each(a), Value::Each(b)) => {
+                let by = b.first()?.checked_sub(*a.first()?)?;
+                let same = a.iter().zip(b.iter()).all(|(a, b)| b.checked_sub(*a) == Some(by));
+                same.then_some(by)
+            }
+            _ => None,
+        }
+    }
+
     /// The value, where all threads have one.
     pub(crate) fn same(&self) -> Option<i64> {
         match self {
@@ -40,28 +66,50 @@ impl Value {
     }
 }
 
+/// A loop variable at a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) var: VarId,
+    pub(crate) value: Value,
+    /// By how much it moves, along each way; [`NOTHING`] if it does not do so evenly.
+    pub(crate) by: Steps,
+}
+
 /// What loop variables are at a statement, and which block executes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Env {
     pub(crate) block: i64,
-    pub(crate) loops: Vec<(VarId, Value)>,
+    pub(crate) loops: Vec<Held>,
 }
 
 impl Env {
-    pub(crate) fn set(&mut self, var: VarId, value: Value) {
-        match self.loops.iter_mut().find(|(v, _)| *v == var) {
-            Some((_, old)) => *old = value,
-            None => self.loops.push((var, value)),
+    pub(crate) fn set(&mut self, var: VarId, value: Value, by: Steps) {
+        match self.loops.iter_mut().find(|held| held.var == var) {
+            Some(held) => (held.value, held.by) = (value, by),
+            None => self.loops.push(Held { var, value, by }),
         }
     }
 
-    pub(crate) fn get(&self, var: VarId) -> Option<&Value> {
-        self.loops.iter().find(|(v, _)| *v == var).map(|(_, value)| value)
+    pub(crate) fn get(&self, var: VarId) -> Option<&Held> {
+        self.loops.iter().find(|held| held.var == var)
+    }
+
+    pub(crate) fn get_mut(&mut self, var: VarId) -> Option<&mut Held> {
+        self.loops.iter_mut().find(|held| held.var == var)
     }
 }
 
+/// Expressions that have one value, which they do not have themselves: what a number of turns depends on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) exprs: Vec<ExprId>,
+    pub(crate) value: i64,
+    /// By how much it moves along the family of values.
+    pub(crate) by: i64,
+}
+
 #[derive(Copy, Clone, Debug, PartialEq)]
-enum Op {
+pub(crate) enum Op {
     Mul,
     Div,
     Mod,
@@ -71,11 +119,13 @@ enum Op {
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Const(i64),
     Thread,
     Block,
     Loop(VarId),
+    /// What is given a value.
+    Given,
     /// A variable without a value.
     Unknown,
     Sum(Vec<(i64, Rc<Ex>)>, i64),
@@ -85,7 +135,7 @@ enum Kind {
 /// An expression with what it depends on.
 #[derive(Debug)]
 pub(crate) struct Ex {
-    kind: Kind,
+    pub(crate) kind: Kind,
     thread: bool,
     pub(crate) block: bool,
     pub(crate) loops: bool,
@@ -97,6 +147,7 @@ pub(crate) struct Exprs<'p> {
     pub(crate) program: &'p Program,
     pub(crate) symbols: HashMap<VarId, i64>,
     pub(crate) n_threads: usize,
+    pub(crate) given: Given,
     known: RefCell<HashMap<ExprId, Rc<Ex>>>,
 }
 
@@ -106,7 +157,14 @@ impl<'p> Exprs<'p> {
         symbols: HashMap<VarId, i64>,
         n_threads: usize,
     ) -> Self {
-        Exprs { program, symbols, n_threads, known: RefCell::default() }
+        Exprs { program, symbols, n_threads, given: Given::default(), known: RefCell::default() }
+    }
+
+    /// The same, where some expressions are given a value.
+    pub(crate) fn with(&self, given: Given) -> Self {
+        let (program, n_threads) = (self.program, self.n_threads);
+        let symbols = self.symbols.clone();
+        Exprs { program, symbols, n_threads, given, known: RefCell::default() }
     }
 
     /// The expression, ready to be evaluated.
@@ -121,6 +179,11 @@ impl<'p> Exprs<'p> {
         };
         if let Some(found) = self.known.borrow().get(&id) {
             return found.clone();
+        }
+        if self.given.exprs.contains(&id) {
+            let made = Rc::new(leaf(Kind::Given));
+            self.known.borrow_mut().insert(id, Rc::clone(&made));
+            return made;
         }
         let both = |op, a, b| {
             let (a, b) = (self.ready_at(a, chain), self.ready_at(b, chain));
@@ -200,7 +263,8 @@ impl<'p> Exprs<'p> {
             Kind::Const(v) => Value::Same(*v),
             Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect())),
             Kind::Block => Value::Same(env.block),
-            Kind::Loop(var) => env.get(*var).cloned().unwrap_or(Value::Same(NOTHING)),
+            Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
+            Kind::Given => Value::Same(self.given.value),
             Kind::Unknown => Value::Same(NOTHING),
             Kind::Sum(parts, constant) => {
                 let mut sum = Value::Same(*constant);
@@ -221,6 +285,26 @@ impl<'p> Exprs<'p> {
         value
     }
 
+    /// Whether an expression has a symbol without a value.
+    pub(crate) fn depends_on_symbols(&self, dim: Dim) -> bool {
+        let is_symbol = |v: &VarId| matches!(self.program.vars.get(v), Some(VarKind::Symbol));
+        let mut vars: Vec<VarId> = self.program.vars_in(dim);
+        for _ in 0..MAX_CHAIN {
+            if vars.iter().any(|v| is_symbol(v) && !self.symbols.contains_key(v)) {
+                return true;
+            }
+            let inner = vars.iter().filter_map(|v| match self.program.vars.get(v) {
+                Some(VarKind::Index(of)) => Some(self.program.vars_in(*of)),
+                _ => None,
+            });
+            vars = inner.flatten().collect();
+            if vars.is_empty() {
+                break;
+            }
+        }
+        false
+    }
+
     /// A layout whose leaves hold nothing but symbols with a value.
     pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Option<Layout<i64>> {
         layout.eval(&self.program.arena, &|v| self.symbols.get(&v).copied()).ok()
@@ -239,7 +323,7 @@ fn leaf(kind: Kind) -> Ex {
     Ex {
         thread: matches!(kind, Kind::Thread),
         block: matches!(kind, Kind::Block),
-        loops: matches!(kind, Kind::Loop(_)),
+        loops: matches!(kind, Kind::Loop(_) | Kind::Given),
         kind,
         table: OnceCell::new(),
     }

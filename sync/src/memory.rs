@@ -1,6 +1,7 @@
 //! Who touched what last: for every granule of memory the last write, and the reads since.
 
 use crate::clocks::{Agent, Clocks, Engine};
+use crate::print::Print;
 use carbyne_ir::ast::AccumulateOp;
 
 /// By which way memory is accessed (PTX ISA, Memory Consistency Model: Proxies).
@@ -54,6 +55,49 @@ pub(crate) struct Cell {
     pub(crate) write: Option<Record>,
     pub(crate) reads: Vec<Record>,
     pub(crate) sums: Vec<(u8, Record)>,
+}
+
+impl Record {
+    fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+        let proxy = u64::from(self.proxy == Proxy::Async);
+        print.words(&[u64::from(self.site) << 1 | proxy, u64::from(self.buffer)]);
+        match self.by {
+            By::Lanes { lanes, time } => {
+                print.words(&[1, u64::from(self.warp) << 32 | u64::from(lanes)]);
+                self.each_class(clocks, lanes, |class, _| {
+                    print.time(clocks.classes[class as usize].agent, time);
+                });
+            }
+            By::Batch { lanes, engine, batch, reading } => {
+                let kind = 2 + engine as u64 * 2 + u64::from(reading);
+                print.words(&[kind, u64::from(self.warp) << 32 | u64::from(lanes)]);
+                self.each_class(clocks, lanes, |class, _| {
+                    let class = &clocks.classes[class as usize];
+                    class.queue(engine).print_batch(print, class.agent, batch);
+                });
+            }
+            By::Phase { agent, phases } => {
+                print.words(&[9, u64::from(self.warp) << 32 | u64::from(agent)]);
+                print.time(agent, phases);
+            }
+        }
+    }
+}
+
+impl Cell {
+    /// Everything that decides how accesses to come are related to it.
+    pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+        print.words(&[u64::from(self.write.is_some()), self.reads.len() as u64]);
+        self.write.iter().chain(&self.reads).for_each(|r| r.print(print, clocks));
+        for (op, record) in &self.sums {
+            print.words(&[u64::from(*op)]);
+            record.print(print, clocks);
+        }
+    }
+
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.write.is_none() && self.reads.is_empty() && self.sums.is_empty()
+    }
 }
 
 /// How an earlier access and a later one are related.

@@ -2,19 +2,32 @@
 
 use crate::blocks::Meeting;
 use crate::clocks::{Agent, Clocks, Engine};
+use crate::expr::{Env, Held};
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Missing};
+use crate::threads::Mask;
+use carbyne_ir::expr::VarId;
+use carbyne_ir::program::Program;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 /// Ways in which one pair is ordered that are kept.
 const MAX_WAYS: usize = 4;
 /// Pairs that are kept.
 const MAX_PAIRS: usize = 1 << 14;
+/// The first times of a pair for each of which it is looked at how it is ordered.
+const SAMPLED: u64 = 16;
 /// Faults that are kept.
 const MAX_FAULTS: usize = 64;
 
 /// Two statements and what they do: first statement, what it does, in whose time; second statement.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
+
+/// Statements that pass an order on, and turns of a loop between two accesses.
+pub(crate) type Way = (Vec<u32>, Option<(VarId, i64)>);
+
+/// Which loops an access is in, each by the address of its body, and which turn it is of those that were followed.
+pub(crate) type Position = Rc<[(usize, VarId, u64)]>;
 
 /// What is known of a pair so far.
 #[derive(Clone, Debug)]
@@ -22,7 +35,7 @@ pub(crate) struct Known {
     pub(crate) times: u64,
     pub(crate) missing: Option<Missing>,
     pub(crate) undecided: Option<&'static str>,
-    pub(crate) ways: Vec<Vec<u32>>,
+    pub(crate) ways: Vec<Way>,
     pub(crate) threads: (u32, u32),
     pub(crate) at: String,
 }
@@ -37,6 +50,33 @@ pub(crate) struct Found {
     pub(crate) certain: bool,
 }
 
+/// Where threads are: said only of what is wrong.
+pub(crate) struct At<'p> {
+    program: &'p Program,
+    loops: Vec<Held>,
+    thread: usize,
+}
+
+impl<'p> At<'p> {
+    pub(crate) fn new(program: &'p Program) -> Self {
+        At { program, loops: vec![], thread: 0 }
+    }
+
+    pub(crate) fn put(&mut self, env: &Env, mask: &Mask) {
+        self.loops.clone_from(&env.loops);
+        self.thread = mask.threads().next().unwrap_or(0);
+    }
+
+    /// `k = 3, s = 1`
+    fn text(&self) -> String {
+        let one = |held: &Held| {
+            let name = self.program.arena.var_info(held.var).name;
+            format!("{name} = {}", held.value.of(self.thread))
+        };
+        self.loops.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// All pairs.
 #[derive(Default)]
 pub(crate) struct Pairs {
@@ -47,6 +87,8 @@ pub(crate) struct Pairs {
     /// Whether the access that is made may be one of other threads of its group.
     pub(crate) inexact: bool,
     pub(crate) overflowed: bool,
+    /// Of accesses by their serial numbers.
+    positions: Vec<Option<Position>>,
 }
 
 fn agent_of(r: &Record) -> AgentKind {
@@ -60,6 +102,34 @@ fn agent_of(r: &Record) -> AgentKind {
 }
 
 impl Pairs {
+    /// Begins anew with serial numbers.
+    pub(crate) fn restart(&mut self) {
+        self.positions.clear();
+    }
+
+    /// The loops around the access of a serial number.
+    pub(crate) fn put(&mut self, serial: u32, position: Position) {
+        /// Positions that are kept.
+        const MAX_POSITIONS: usize = 1 << 22;
+        let i = serial as usize;
+        if i < MAX_POSITIONS {
+            if self.positions.len() <= i {
+                self.positions.resize(i + 1, None);
+            }
+            self.positions[i] = Some(position);
+        }
+    }
+
+    /// The turns between two accesses of the outermost loop around both of which there are any: what turns of loops in it are
+    /// cannot be compared.
+    fn distance(&self, first: u32, second: u32) -> Option<(VarId, i64)> {
+        let of = |serial: u32| self.positions.get(serial as usize).and_then(Option::as_ref);
+        let (Some(a), Some(b)) = (of(first), of(second)) else { return None };
+        let both = a.iter().zip(b.iter()).take_while(|(a, b)| a.0 == b.0);
+        let mut turns = both.map(|(a, b)| (a.1, b.2 as i64 - a.2 as i64));
+        turns.find(|(_, n)| *n != 0)
+    }
+
     fn entry(&mut self, key: Key, threads: (u32, u32)) -> Option<&mut Known> {
         let i = match self.last {
             Some((last, i)) if last == key => i,
@@ -96,7 +166,7 @@ impl Pairs {
         (second, does): (Record, Does),
         who: &Who,
         relation: Relation,
-        at: &str,
+        at: &At<'_>,
     ) {
         let inexact = self.inexact;
         let key = (
@@ -110,19 +180,19 @@ impl Pairs {
             second.buffer,
         );
         let threads = (first.thread(), who.thread);
+        let distance = self.distance(first.serial, second.serial);
         let Some(known) = self.entry(key, threads) else { return };
         known.times += 1;
         let missing = match relation {
             Relation::Same | Relation::Ordered => {
                 // A certificate of the first time, and of some later ones.
-                if known.times.is_power_of_two() && known.times <= 1 << 20 {
-                    let way = way(clocks, &first, who);
-                    if let Some(way) = way
-                        && known.ways.len() < MAX_WAYS
-                        && !known.ways.contains(&way)
-                    {
-                        known.ways.push(way);
-                    }
+                let sampled = known.times <= SAMPLED || known.times.is_power_of_two();
+                if sampled
+                    && known.ways.len() < MAX_WAYS
+                    && let Some(sites) = way(clocks, (&first, did), who)
+                    && !known.ways.iter().any(|(old, d)| *old == sites && *d == distance)
+                {
+                    known.ways.push((sites, distance));
                 }
                 return;
             }
@@ -135,11 +205,11 @@ impl Pairs {
                 known.undecided = Some(
                     "it is not said which thread of a group accesses what: the spec names no atom",
                 );
-                (known.threads, known.at) = (threads, at.to_owned());
+                (known.threads, known.at) = (threads, at.text());
             }
         } else if known.missing.is_none() {
             known.missing = Some(missing);
-            (known.threads, known.at) = (threads, at.to_owned());
+            (known.threads, known.at) = (threads, at.text());
         }
     }
 
@@ -154,28 +224,28 @@ impl Pairs {
         first_agent: AgentKind,
         second_agent: AgentKind,
         by: Result<u32, Missing>,
-        at: &str,
+        at: &At<'_>,
     ) {
         let key = (first.0, first.1, first_agent, second.0, second.1, second_agent, buffer, buffer);
         let Some(known) = self.entry(key, (thread, thread)) else { return };
         known.times += 1;
         match by {
             Ok(site) => {
-                let way = if site == u32::MAX { vec![] } else { vec![site] };
+                let way = (if site == u32::MAX { vec![] } else { vec![site] }, None);
                 if known.ways.len() < MAX_WAYS && !known.ways.contains(&way) {
                     known.ways.push(way);
                 }
             }
             Err(missing) if known.missing.is_none() => {
                 known.missing = Some(missing);
-                (known.threads, known.at) = ((thread, thread), at.to_owned());
+                (known.threads, known.at) = ((thread, thread), at.text());
             }
             Err(_) => {}
         }
     }
 
     /// Threads of one warp write one element at once.
-    pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &str) {
+    pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &At<'_>) {
         let key = (
             first.site,
             Does::Write,
@@ -193,7 +263,7 @@ impl Pairs {
             known.undecided = Some(
                 "threads of one warp write one element at once, which is right where they write the same value",
             );
-            (known.threads, known.at) = (threads, at.to_owned());
+            (known.threads, known.at) = (threads, at.text());
         }
     }
 
@@ -238,6 +308,12 @@ impl Pairs {
         }
     }
 
+    /// Whether accesses are not ordered for which somebody should have waited.
+    pub(crate) fn lacks_order(&self) -> bool {
+        let lacks = |m| matches!(m, Missing::Order | Missing::Wait);
+        self.list.iter().any(|(_, known)| known.missing.is_some_and(lacks))
+    }
+
     /// The pairs in the order of their statements.
     pub(crate) fn sorted(&self) -> BTreeMap<Key, &Known> {
         self.list.iter().map(|(key, known)| (*key, known)).collect()
@@ -245,9 +321,9 @@ impl Pairs {
 }
 
 /// The statements by which an access comes after an earlier one.
-fn way(clocks: &Clocks, first: &Record, who: &Who) -> Option<Vec<u32>> {
+fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Vec<u32>> {
     let observer = clocks.class(who.thread);
-    let crosses = first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
+    let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
     let of = |thread: u32| -> Agent { clocks.class(thread).agent };
     let mut sites = vec![];
     let (from, time, own) = match first.by {
@@ -279,8 +355,8 @@ fn way(clocks: &Clocks, first: &Record, who: &Who) -> Option<Vec<u32>> {
         }
         By::Phase { agent, .. } => return clocks.path(agent, None, observer.agent),
     };
-    if crosses && let Some(fence) = clocks.fence_between(from, time, observer.agent) {
-        sites.push(fence);
+    if crosses {
+        sites.push(clocks.fence_between(from, time, observer.agent)?);
     }
     if !own {
         sites.extend(clocks.path(from, Some(time), observer.agent)?);

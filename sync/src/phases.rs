@@ -1,6 +1,7 @@
 //! Barrier objects, and the barrier of a cluster: phases, who arrived in them, what they pass on.
 
-use crate::clocks::{Agent, Clocks, Converged, Message};
+use crate::clocks::{Agent, Clock, Clocks, Converged, Message};
+use crate::print::Print;
 
 /// Threads that arrived together.
 #[derive(Clone, Debug)]
@@ -67,7 +68,11 @@ struct Passed {
 #[derive(Clone, Debug)]
 pub(crate) struct Mbarrier {
     pub(crate) agent: Agent,
-    count: i64,
+    pub(crate) count: i64,
+    /// The statement that initializes it, one that arrives, and whether anybody waits for it.
+    pub(crate) made_at: u32,
+    pub(crate) arrived_at: Option<u32>,
+    pub(crate) is_waited_for: bool,
     pub(crate) pending: i64,
     pub(crate) bytes: i64,
     /// Phases that are complete.
@@ -85,11 +90,76 @@ pub(crate) struct Mbarrier {
     landing: Option<u32>,
 }
 
+impl Arrivals {
+    fn print(&self, print: &mut Print<'_>, clocks: &Clocks, agent: Agent) {
+        print.words(&[self.bytes.map_or(0, |s| u64::from(s) + 1)]);
+        print.time(agent, self.phases);
+        for a in &self.list {
+            print.words(&[u64::from(a.site), u64::from(a.later), a.converged.1.len() as u64]);
+            print_times(print, clocks, &a.threads, a.time);
+            a.converged.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
+            a.converged.1.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
+        }
+        print.words(&[u64::MAX]);
+    }
+}
+
+/// What threads did at a time of their class then; they may be of several classes by now.
+fn print_times(print: &mut Print<'_>, clocks: &Clocks, threads: &[u32], time: u32) {
+    print.threads(threads);
+    let mut last = None;
+    for t in threads {
+        let agent = clocks.class(*t).agent;
+        if last != Some(agent) {
+            print.time(agent, time);
+            last = Some(agent);
+        }
+    }
+}
+
 impl Mbarrier {
-    pub(crate) fn new(agent: Agent, count: i64, by: u32) -> Self {
+    pub(crate) fn each<'c>(
+        &'c self,
+        clocks: &mut Vec<&'c Clock>,
+        converged: &mut Vec<(Agent, u32)>,
+    ) {
+        self.arriving.each(clocks);
+        self.complete.each(clocks);
+        for a in [&self.current, &self.last, &self.before].into_iter().flat_map(|a| &a.list) {
+            converged.extend(&a.converged.1);
+        }
+    }
+
+    /// Everything that decides what becomes of its phases.
+    pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+        let some = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
+        let numbers = [
+            u64::from(self.is_waited_for),
+            some(self.arrived_at),
+            self.count as u64,
+            self.pending as u64,
+            self.bytes as u64,
+        ];
+        print.words(&numbers);
+        print.words(&[u64::from(self.phase & 1), some(self.unpublished), some(self.unwaited)]);
+        print.words(&[some(self.landing), u64::from(self.phase.min(2))]);
+        for arrivals in [&self.current, &self.last, &self.before] {
+            arrivals.print(print, clocks, self.agent);
+        }
+        for p in &self.passed {
+            print.words(&[u64::from(p.site)]);
+            print_times(print, clocks, &p.threads, p.time);
+        }
+        print.words(&[u64::MAX]);
+    }
+
+    pub(crate) fn new(agent: Agent, count: i64, by: u32, made_at: u32) -> Self {
         Mbarrier {
             agent,
             count,
+            made_at,
+            arrived_at: None,
+            is_waited_for: false,
             pending: count,
             bytes: 0,
             phase: 0,
@@ -151,6 +221,7 @@ impl Mbarrier {
         self.passed.retain(|p| p.threads != class.members);
         self.passed.push(Passed { threads: class.members.clone(), time: class.time, site });
         self.unwaited = None;
+        self.is_waited_for = true;
     }
 
     pub(crate) fn split(&mut self, from: Agent, to: Agent) {
@@ -180,6 +251,14 @@ pub(crate) struct ClusterBarrier {
 }
 
 impl ClusterBarrier {
+    pub(crate) fn print(&self, print: &mut Print<'_>) {
+        print.words(&[self.arrived as u64]);
+        for (arrived, waited) in &self.threads {
+            let back = |n: u32| i64::from(n) - i64::from(self.phase);
+            print.words(&[back(*arrived) as u64, back(*waited) as u64]);
+        }
+    }
+
     pub(crate) fn new(agent: Agent, threads: usize) -> Self {
         ClusterBarrier { agent, threads: vec![(0, 0); threads], ..Self::default() }
     }

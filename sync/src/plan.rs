@@ -555,6 +555,8 @@ impl Plan {
         }
         let boxed = match copy.boxed {
             None => None,
+            // Which part of a box is written or may conflict; of what is only read it does not matter.
+            Some(_) if self.is_free(p, &copy) => None,
             Some((map, mut at)) => {
                 let map = &p.maps[map];
                 let mut extents = map.extents.clone();
@@ -578,6 +580,13 @@ impl Plan {
             shape: (0, 0),
             matters: true,
         })
+    }
+
+    /// Whether the tensor that is read or written through a map cannot conflict.
+    fn is_free(&self, p: &Program, copy: &carbyne_atoms::bulk::BulkCopy) -> bool {
+        let mapped = [copy.source, copy.target].into_iter().find(|t| p.tensors[*t].map.is_some());
+        mapped
+            .is_some_and(|t| self.view(t).is_ok_and(|v| matches!(self.views[v].space, Space::Free)))
     }
 
     /// The largest granules of which every access takes whole ones.

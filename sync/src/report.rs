@@ -99,9 +99,15 @@ pub enum Missing {
     RegisterFence,
 }
 
-/// One way in which a pair is ordered: the statements that pass it on, in their order. None where the order of one
-/// thread is enough.
-pub type Ordering = Vec<Place>;
+/// One way in which a pair is ordered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ordering {
+    /// The statements that pass it on, in their order: what waits for the first access, fences, barriers, arrivals and waits
+    /// for their phases. None where the order of one thread is enough.
+    pub steps: Vec<Place>,
+    /// How many turns of a loop around both lie between them: of the outermost one of which there are any.
+    pub distance: Option<(String, i64)>,
+}
 
 /// What is known of a pair of accesses.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! Threads that are at one statement: where they are, and which of them are behind.
 
-use crate::expr::{Env, Value};
+use crate::expr::{Env, NOTHING, Value};
+use crate::motion::Steps;
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Stmt;
@@ -29,6 +30,7 @@ pub(crate) enum Kind<'p> {
         trip: u64,
         var: VarId,
         end: Value,
+        end_by: Steps,
         step: i64,
     },
 }
@@ -126,20 +128,28 @@ impl<'p> Strand<'p> {
                     (x, y) => x.or(y),
                 };
             }
-            if let (Kind::Loop { end: a, .. }, Kind::Loop { end: b, .. }) =
-                (&mut mine.kind, &frame.kind)
+            if let (
+                Kind::Loop { end: a, end_by: by, .. },
+                Kind::Loop { end: b, end_by: other, .. },
+            ) = (&mut mine.kind, &frame.kind)
             {
                 *a = merged(a, b, &theirs);
+                *by = common(*by, *other);
             }
         }
-        for (var, value) in &other.env.loops {
-            let new = match self.env.get(*var) {
-                Some(mine) => merged(mine, value, &theirs),
-                None => value.clone(),
+        for held in &other.env.loops {
+            let (value, by) = match self.env.get(held.var) {
+                Some(mine) => (merged(&mine.value, &held.value, &theirs), common(mine.by, held.by)),
+                None => (held.value.clone(), held.by),
             };
-            self.env.set(*var, new);
+            self.env.set(held.var, value, by);
         }
     }
+}
+
+/// What two have in common; nothing even where they differ.
+fn common(a: Steps, b: Steps) -> Steps {
+    if a == b { a } else { [NOTHING; 2] }
 }
 
 fn merged(mine: &Value, other: &Value, theirs: &Mask) -> Value {

@@ -3,6 +3,7 @@
 //! Layouts are texts, `shape:stride`. The names of a relation's parts are those of its variant in the library, where their
 //! meaning stands.
 
+use crate::order::Reports;
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
 use carbyne_decompose::{Leaf, Searched};
@@ -13,7 +14,7 @@ use carbyne_ir::text;
 use serde_json::{Value, json};
 
 /// All of a decomposition; `source` is the text that was decomposed.
-pub(super) fn document(found: &Decomposed, source: &str, arch: &str) -> String {
+pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch: &str) -> String {
     let lines = Lines::new(found, source);
     let object = json!({
         "arch": arch,
@@ -22,6 +23,10 @@ pub(super) fn document(found: &Decomposed, source: &str, arch: &str) -> String {
         "search": searched(&found.searched),
         "solutions": found.leaves.iter().map(|leaf| solution(leaf, &lines)).collect::<Vec<_>>(),
         "certificates": found.certificates.iter().map(|c| certificate(c, &lines)).collect::<Vec<_>>(),
+        "synchronization": reports
+            .iter()
+            .map(|(kernel, report)| super::check::object(&found.program, *kernel, report))
+            .collect::<Vec<_>>(),
     });
     format!("{object:#}\n")
 }

@@ -6,7 +6,7 @@ use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId};
-use carbyne_sync::{Access, Limits, Report, Verdict};
+use carbyne_sync::{Access, Limits, Ordering, Report, Verdict};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -58,17 +58,7 @@ fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
     };
     for pair in &report.pairs {
         let verdict = match &pair.verdict {
-            Verdict::Ordered(ways) => ways
-                .iter()
-                .map(|way| match way.as_slice() {
-                    [] => "in order".to_owned(),
-                    way => {
-                        let steps = way.iter().map(|s| format!("{} (line {})", s.what, s.line));
-                        steps.collect::<Vec<_>>().join(", ")
-                    }
-                })
-                .collect::<Vec<_>>()
-                .join("; or "),
+            Verdict::Ordered(ways) => ways.iter().map(way).collect::<Vec<_>>().join("; or "),
             Verdict::Unordered(_) => "NOT ORDERED".to_owned(),
             Verdict::Undecided(why) => format!("undecided: {why}"),
         };
@@ -77,8 +67,21 @@ fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
     out
 }
 
+/// `async.wait (line 17), barrier (line 18), 1 turn of k later`
+fn way(way: &Ordering) -> String {
+    let steps = way.steps.iter().map(|s| format!("{} (line {})", s.what, s.line));
+    let later = way.distance.iter().map(|(name, n)| match n {
+        1 => format!("1 turn of {name} later"),
+        -1 => format!("1 turn of {name} before"),
+        n if *n > 0 => format!("{n} turns of {name} later"),
+        n => format!("{} turns of {name} before", n.saturating_abs()),
+    });
+    let all: Vec<String> = steps.chain(later).collect();
+    if all.is_empty() { "in order".to_owned() } else { all.join(", ") }
+}
+
 /// The pairs for tools.
-fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
+pub(super) fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
     let access = |a: &Access| {
         json!({
             "line": a.place.line,
@@ -89,6 +92,13 @@ fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
         })
     };
     let one = |pair: &carbyne_sync::Pair| {
+        let turns = |(name, n): &(String, i64)| json!({ "loop": name, "turns": n });
+        let distances: Vec<Option<Value>> = match &pair.verdict {
+            Verdict::Ordered(ways) => {
+                ways.iter().map(|way| way.distance.as_ref().map(turns)).collect()
+            }
+            Verdict::Unordered(_) | Verdict::Undecided(_) => vec![],
+        };
         let (verdict, by, why) = match &pair.verdict {
             Verdict::Ordered(ways) => ("ordered", ways.clone(), None),
             Verdict::Unordered(missing) => {
@@ -98,13 +108,16 @@ fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
         };
         let by: Vec<Vec<Value>> = by
             .iter()
-            .map(|way| way.iter().map(|s| json!({ "line": s.line, "what": s.what })).collect())
+            .map(|way| {
+                way.steps.iter().map(|s| json!({ "line": s.line, "what": s.what })).collect()
+            })
             .collect();
         json!({
             "first": access(&pair.first),
             "second": access(&pair.second),
             "verdict": verdict,
             "by": by,
+            "distances": distances,
             "why": why,
             "times": pair.times,
         })

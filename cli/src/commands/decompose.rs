@@ -5,7 +5,7 @@
 use super::certificates::{self, Lines};
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
-use crate::{Io, input, output, pipeline};
+use crate::{Io, input, order, output, pipeline};
 use carbyne_decompose::{Decomposed, decompose_with};
 use carbyne_decompose::{Leaf, Search};
 use carbyne_ir::program::SpecId;
@@ -20,12 +20,16 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let found = decompose_with(&module, &source.text, &table, search(&args.search))
         .map_err(|e| Failure::program(&source, e))?;
     pipeline::has_kernel(&source, &found.program)?;
+    let (reports, unknown) = order::checked(&source, &found, &table)?;
     let printed = match args.emit {
         Decomposition::Ir => found.text.clone(),
-        Decomposition::Json => certificates::document(&found, &source.text, table.arch.as_str()),
+        Decomposition::Json => {
+            certificates::document(&found, &reports, &source.text, table.arch.as_str())
+        }
     };
     output::write(args.output.as_deref(), printed.as_bytes(), io)?;
     output::warn(&source, &found.warnings, format, io);
+    output::warn(&source, &unknown, format, io);
     let report = match format {
         MessageFormat::Human => said(&args.search, &found, &source.text),
         MessageFormat::Json => object(&args.search, &found, &source.text),

@@ -5,7 +5,7 @@ use super::render::{Rendered, render};
 use crate::solve::Search;
 use crate::{Decomposed, checked, decompose_with};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
 use carbyne_simulate::{Inputs, Options, Outputs, Report, simulate};
@@ -186,6 +186,9 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
         Ok(d) => d,
         Err(errors) => return refused(errors.into_vec()),
     };
+    if let Some(what) = unordered(&decomposed.program, table) {
+        return failed("order", what, Some(decomposed.text));
+    }
     let after = match run(&decomposed.program, subject.schedule) {
         Ok(report) => report,
         // What runs by its meaning may run too long instruction by instruction.
@@ -204,6 +207,17 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
         Some(what) => failed("outputs", what, Some(decomposed.text)),
         None => Verdict::Preserved(Box::new(decomposed)),
     }
+}
+
+/// What the checker of the order of accesses refuses.
+fn unordered(p: &Program, table: &AtomTable) -> Option<String> {
+    let limits = carbyne_sync::Limits { accesses: 1 << 24, ..Default::default() };
+    let atomic = p.kernels.iter().filter(|k| carbyne_sync::is_atomic(p, **k));
+    atomic.into_iter().find_map(|kernel| {
+        let said = carbyne_sync::check(p, *kernel, table, &limits).diagnostics(p, *kernel);
+        let d = said.into_iter().find(|d| d.severity == Severity::Error)?;
+        Some(format!("{d}\n{}\n{:?}", d.label, d.related))
+    })
 }
 
 fn refused(errors: Vec<Diagnostic>) -> Verdict {

@@ -66,7 +66,20 @@ pub(crate) fn sm_80() -> AtomTable {
 
 pub(crate) fn decomposed(src: &str, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
     let module = text::parse(src)?;
-    decompose(&module, src, table)
+    let found = decompose(&module, src, table)?;
+    in_order(&found.program, table);
+    Ok(found)
+}
+
+/// The checker of the order of accesses refuses nothing.
+fn in_order(p: &Program, table: &AtomTable) {
+    for kernel in p.kernels.iter().filter(|k| carbyne_sync::is_atomic(p, **k)) {
+        let report = carbyne_sync::check(p, *kernel, table, &carbyne_sync::Limits::default());
+        let said = report.diagnostics(p, *kernel);
+        let errors: Vec<_> =
+            said.iter().filter(|d| d.severity == carbyne_ir::diag::Severity::Error).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
 }
 
 pub(crate) fn resolved(src: &str) -> Program {

@@ -2,4 +2,6 @@
 
 mod campaign;
 mod corpus;
+mod faults;
+mod loops;
 mod support;

@@ -1,0 +1,140 @@
+//! The order of accesses in a text that was decomposed: proved, or a defect of ours.
+
+use crate::failure::{Failure, Source};
+use carbyne_atoms::AtomTable;
+use carbyne_decompose::Decomposed;
+use carbyne_ir::ast::{StmtKind, visit::Walk};
+use carbyne_ir::diag::{Code, Diagnostic, Severity};
+use carbyne_ir::program::SpecId;
+use carbyne_ir::span::LineIndex;
+use carbyne_sync::{Limits, Report};
+
+/// How the accesses of each kernel are ordered; none where a kernel says it no more than before, or names no threads.
+pub(crate) type Reports = Vec<(SpecId, Report)>;
+
+/// What the checker says of a decomposed program, and warnings in the text that was decomposed.
+///
+/// A text that was not decomposed, as it named its atoms before, is not looked at: that is for `carbyne check`.
+///
+/// # Errors
+/// `I0901` with the two places for accesses that are not ordered, where all synchronization is ours.
+pub(crate) fn checked(
+    source: &Source,
+    found: &Decomposed,
+    table: &AtomTable,
+) -> Result<(Reports, Vec<Diagnostic>), Failure> {
+    let program = &found.program;
+    let (mut reports, mut warnings) = (vec![], vec![]);
+    let mut errors = vec![];
+    let by_hand = synchronizes_by_hand(source);
+    let lines = LineIndex::new(&found.text);
+    for kernel in &program.kernels {
+        if !carbyne_sync::is_atomic(program, *kernel) || is_given(found, *kernel) {
+            continue;
+        }
+        let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
+        for d in report.diagnostics(program, *kernel) {
+            let line = lines.line(d.span.start);
+            let here = elsewhere(&d, found, *kernel, &lines);
+            if d.severity == Severity::Error && by_hand.is_some_and(|by_hand| !by_hand) {
+                let what = format!(
+                    "the decomposed text is refused by the checker of its order, at its line {line}"
+                );
+                errors.push(retold(Diagnostic::new(Code::Internal, here, what), &d, &lines));
+            } else {
+                let what = format!("{}, at line {line} of the decomposed text", d.message);
+                warnings.push(retold(Diagnostic::warning(d.code, here, what), &d, &lines));
+            }
+        }
+        reports.push((*kernel, report));
+    }
+    match errors.is_empty() {
+        true => Ok((reports, warnings)),
+        false => Err(Failure::program(source, errors.into_iter().collect())),
+    }
+}
+
+/// Whether a kernel was complete as it was given, so that nothing of its order is ours.
+fn is_given(found: &Decomposed, kernel: SpecId) -> bool {
+    let name = &found.program.specs[kernel].name;
+    let same = |k: &&SpecId| found.tile.specs[**k].name == *name;
+    found.tile.kernels.iter().find(same).is_some_and(|k| carbyne_sync::is_atomic(&found.tile, *k))
+}
+
+/// Whether somebody has written synchronization; none where the text cannot be read.
+fn synchronizes_by_hand(source: &Source) -> Option<bool> {
+    let module = carbyne_ir::text::parse(&source.text).ok()?;
+    let mut all = Walk::new(&module.items).stmts();
+    Some(all.any(|s| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync { .. })))
+}
+
+/// What the statement of a diagnostic was written or generated for.
+fn elsewhere(
+    d: &Diagnostic,
+    found: &Decomposed,
+    kernel: SpecId,
+    lines: &LineIndex,
+) -> carbyne_ir::span::Span {
+    let (line, program) = (lines.line(d.span.start), &found.program);
+    let inside = program.walk_body(kernel).stmts().find(|s| s.line as usize == line);
+    let of_kernel = Some(program.specs[kernel].node);
+    inside.map(|s| s.node).or(of_kernel).map(|node| found.origins.span(node)).unwrap_or_default()
+}
+
+/// With what the diagnostic says of lines of the decomposed text as notes.
+fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
+    let mut to = match &d.help {
+        Some(help) => to.help(help.clone()),
+        None => to,
+    };
+    if to.code == Code::Internal {
+        to = to.note(d.message.clone()).help("please report this with the file");
+    }
+    if !d.label.is_empty() {
+        to = to.note(format!("line {}: {}", lines.line(d.span.start), d.label));
+    }
+    for (span, why) in &d.related {
+        to = to.note(format!("line {}: {why}", lines.line(span.start)));
+    }
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carbyne_ir::ast::{Module, Stmt};
+
+    const GEMM: &str = "carbyne 2
+%A:[64,64].f16.GL
+%B:[64,64].f16.GL
+%C:[64,64].f32.GL
+MatMul @gemm (%A, %B) -> (%C) acc=f32
+";
+
+    fn without_barriers(list: &mut Vec<Stmt>) {
+        list.retain(|s| !matches!(s.kind, StmtKind::Barrier(_)));
+        let bodies = list.iter_mut().flat_map(|s| s.kind.bodies_mut());
+        bodies.for_each(|b| without_barriers(&mut b.stmts));
+    }
+
+    #[test]
+    fn what_is_not_ordered_is_a_defect() {
+        let table = AtomTable::new(carbyne_atoms::Arch::Sm80);
+        let source =
+            Source { name: "gemm.cby".to_owned(), text: GEMM.to_owned(), ..Source::default() };
+        let module = carbyne_ir::text::parse(GEMM).unwrap();
+        let mut found = carbyne_decompose::decompose(&module, GEMM, &table).unwrap();
+        assert!(checked(&source, &found, &table).is_ok_and(|(_, unknown)| unknown.is_empty()));
+        let mut broken: Module = found.module.clone();
+        without_barriers(&mut broken.items);
+        found.text = carbyne_ir::text::print(&broken);
+        let broken = carbyne_ir::text::parse(&found.text).unwrap();
+        found.program = carbyne_decompose::checked(&broken, &found.text).unwrap();
+        let Err(failure) = checked(&source, &found, &table) else { panic!("nothing is said") };
+        let said = format!("{failure:?}");
+        assert!(
+            said.contains("Internal") && said.contains("meet, and nothing orders them"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Barriers of the block and of named threads.
+
+use super::*;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// The classes that these threads are.
+    pub(super) fn separate(&mut self, threads: &[u32]) -> Goes<Vec<usize>> {
+        let n = self.clocks.classes.len() as u64;
+        self.spend(threads.len() as u64 + n * n / 16)?;
+        let classes = self.clocks.separate(threads);
+        for (from, to) in &self.clocks.splits[self.n_splits..] {
+            self.mbarriers.iter_mut().for_each(|m| m.split(*from, *to));
+            self.cluster.arriving.split(*from, *to);
+            self.cluster.complete.split(*from, *to);
+        }
+        self.n_splits = self.clocks.splits.len();
+        match self.clocks.classes.len() > MAX_CLASSES {
+            true => Err(Stop::Limit(format!(
+                "its threads synchronize in more than {MAX_CLASSES} different ways"
+            ))),
+            false => Ok(classes),
+        }
+    }
+
+    pub(super) fn threads_of(&self, rank: usize, mask: &Mask) -> Vec<u32> {
+        mask.threads().map(|t| self.global_thread(rank, t)).collect()
+    }
+
+    pub(super) fn barrier(&mut self, rank: usize, mask: &Mask, site: u32) {
+        let threads = self.threads_of(rank, mask);
+        if let Ok(classes) = self.separate(&threads) {
+            self.clocks.synchronize(&classes, site);
+        }
+    }
+
+    /// A barrier at which each thread means the group that it is in.
+    pub(super) fn own_barrier(
+        &mut self,
+        strand: &mut Strand<'p>,
+        threads: ThreadsId,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<Step> {
+        let Some(groups) = self.p.threads[threads].own_groups() else {
+            return self.lost(site, "its threads are not known");
+        };
+        let mut meeting = vec![];
+        for group in groups {
+            let mut named = Mask::default();
+            group.iter().filter_map(|t| usize::try_from(*t).ok()).for_each(|t| named.insert(t));
+            if !mask.and(&named).is_empty() {
+                meeting.push(named);
+            }
+        }
+        if meeting.iter().all(|named| mask.contains(named)) {
+            meeting.iter().for_each(|named| self.barrier(strand.rank, named, site));
+            strand.advance();
+            return Ok(Step::On);
+        }
+        let Some(named) = meeting.iter().find(|named| !mask.contains(named)).copied() else {
+            strand.advance();
+            return Ok(Step::On);
+        };
+        // Threads of other groups come to it by themselves.
+        if meeting.len() > 1
+            && let Some(other) = strand.part(strand.all().warps() & !named.warps())
+        {
+            self.put(other);
+        }
+        self.named_barrier(strand, named, site)
+    }
+
+    pub(super) fn named_barrier(
+        &mut self,
+        strand: &mut Strand<'p>,
+        named: Mask,
+        site: u32,
+    ) -> Goes<Step> {
+        let mask = strand.mask();
+        if mask.contains(&named) {
+            self.barrier(strand.rank, &named, site);
+            strand.advance();
+            return Ok(Step::On);
+        }
+        // Warps that it does not name go on.
+        let others = strand.all().warps() & !named.warps();
+        if let Some(mut other) = strand.part(others) {
+            other.advance();
+            self.put(other);
+        }
+        strand.status = Status::Barrier(named);
+        let same = |s: &Strand<'_>| s.rank == strand.rank && s.status == Status::Barrier(named);
+        let arrived =
+            self.strands.iter().filter(|s| same(s)).fold(strand.mask(), |all, s| all.or(&s.mask()));
+        if !arrived.contains(&named) {
+            return Ok(Step::Waits);
+        }
+        self.barrier(strand.rank, &named, site);
+        let rank = strand.rank;
+        let (mut done, rest): (Vec<Strand<'p>>, Vec<Strand<'p>>) =
+            std::mem::take(&mut self.strands)
+                .into_iter()
+                .partition(|s| s.rank == rank && s.status == Status::Barrier(named));
+        self.strands = rest;
+        for s in &mut done {
+            s.status = Status::Ready;
+            s.advance();
+        }
+        done.into_iter().for_each(|s| self.put(s));
+        strand.status = Status::Ready;
+        strand.advance();
+        Ok(Step::On)
+    }
+}

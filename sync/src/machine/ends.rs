@@ -1,0 +1,194 @@
+//! What is wrong where no thread can go on, and where all have come to their ends.
+
+use super::*;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    pub(super) fn ends(&mut self) -> Goes<()> {
+        let mut left = vec![];
+        for class in &self.clocks.classes {
+            if let Some(site) = class.queue(Engine::Copies).left(false) {
+                left.push((site, "the block may end while an asynchronous copy to its shared memory is under way", "write `async.commit` and `async.wait(0)` before the end"));
+            }
+            if let Some(site) = class.queue(Engine::Bulk).left(true) {
+                left.push((
+                    site,
+                    "the block may end while an asynchronous copy still reads its shared memory",
+                    "write `bulk.commit` and `bulk.wait_read(0)` before the end",
+                ));
+            }
+            if let Some(site) = class.queue(Engine::MatMuls).left(false) {
+                left.push((
+                    site,
+                    "the block may end while an asynchronous MatMul still reads its shared memory",
+                    "write `wgmma.commit` and `wgmma.wait(0)` before the end",
+                ));
+            }
+        }
+        for m in &self.mbarriers {
+            if let Some(site) = m.unwaited {
+                left.push((site, "the block may end while a copy to its shared memory is under way, for whose phase nobody waits", "write `mbarrier.wait` for its phase before the end"));
+            } else if m.current.bytes.is_some() && m.bytes != 0 {
+                let site = m.current.bytes.unwrap_or(0);
+                left.push((site, "the last phase of an mbarrier is not complete: bytes are missing, or none expected", "compare the bytes of `mbarrier.expect` with the copies"));
+            }
+        }
+        self.unwaited();
+        for (site, what, help) in left {
+            self.fault(site, None, what, help, true);
+        }
+        let mut early = vec![];
+        for ((rank, thread, site), time) in &self.remote {
+            let agent = self.clocks.class(*thread).agent;
+            let knows = |c: &crate::clocks::Class| {
+                c.members.first().is_some_and(|t| *t as usize / self.clocks.per == *rank)
+                    && c.knows.seen.get(agent) >= *time
+            };
+            if !self.clocks.classes.iter().any(knows) {
+                early.push(*site);
+            }
+        }
+        early.dedup();
+        for site in early {
+            self.fault(
+                site,
+                None,
+                "a block may end while another still accesses its shared memory",
+                "write `cluster.arrive` and `cluster.wait` before the end",
+                true,
+            );
+        }
+        Ok(())
+    }
+
+    /// Nobody can go on.
+    pub(super) fn stuck(&mut self) -> Goes<()> {
+        let mut all = std::mem::take(&mut self.strands);
+        all.sort_by(|a, b| a.compare(b).then(a.rank.cmp(&b.rank)));
+        let sites: Vec<Option<u32>> =
+            all.iter().map(|s| s.stmt().map(|stmt| self.plan.site(stmt))).collect();
+        for (i, s) in all.iter().enumerate() {
+            let Some(site) = sites[i].filter(|site| !sites[..i].contains(&Some(*site))) else {
+                continue;
+            };
+            let elsewhere = sites.iter().flatten().copied().find(|other| *other != site);
+            let (what, help, other) = match &s.status {
+                Status::Barrier(named) => {
+                    let (absent, help) = (
+                        named.without(&s.mask()),
+                        "let all of them come to it, or name those that do",
+                    );
+                    let there =
+                        |o: &Strand<'_>| o.rank == s.rank && !o.all().and(&absent).is_empty();
+                    let at =
+                        all.iter().zip(&sites).filter(|(o, at)| **at != Some(site) && there(o));
+                    let at = at.filter_map(|(_, at)| *at).next();
+                    let n = named.len();
+                    let what = format!("not all {n} threads that the barrier names come to it");
+                    (what, help, at.or_else(|| self.around(s, named)))
+                }
+                Status::Meets => (
+                    "the other threads that it needs do not come to it".to_owned(),
+                    "move it out of the condition or the role",
+                    elsewhere,
+                ),
+                Status::Waits | Status::Ready => {
+                    let (why, other) = self.unmet(s).unwrap_or_default();
+                    let help = "compare arrivals and bytes of the phase with who arrives, and the parity with the round";
+                    (format!("nothing ends the wait: {why}"), help, other.or(elsewhere))
+                }
+            };
+            self.pairs.fault(site, other, &what, help, true);
+        }
+        Err(Stop::Fault)
+    }
+
+    /// Why the phase that threads wait for is not complete, and the statement that has to do with it.
+    fn unmet(&mut self, strand: &Strand<'p>) -> Option<(String, Option<u32>)> {
+        let never = || ("the phase that it is for is never complete".to_owned(), None);
+        let StmtKind::Sync(sync) = &strand.stmt()?.kind else { return Some(never()) };
+        let Some(tensor) = sync.tensor.filter(|_| sync.op == SyncOp::MbarrierWait) else {
+            return Some(never());
+        };
+        let site = self.plan.site(strand.stmt()?);
+        let mut open = None;
+        for t in strand.mask().threads() {
+            let parity = self.number(sync, &strand.env, t, site).ok()?;
+            let named = self.named(strand, tensor, t, site).ok()?;
+            open = named.into_iter().find(|m| !self.mbarriers[*m].passes(parity));
+            if open.is_some() {
+                break;
+            }
+        }
+        let b = &self.mbarriers[open?];
+        let (arrived, count) = (b.count - b.pending, b.count);
+        let last = b.current.list.last().map(|a| a.site);
+        Some(if b.pending == 0 {
+            let (n, what) = (b.bytes.saturating_abs(), if b.bytes < 0 { "more" } else { "fewer" });
+            (format!("{n} bytes {what} come than are expected"), b.current.bytes)
+        } else if arrived > 0 {
+            let made = b.made_at;
+            (format!("{arrived} of {count} arrivals come"), last.or(Some(made)))
+        } else {
+            let buffer = self.p.tensors[tensor].buffer;
+            match self.arrival_on(buffer) {
+                Some(site) if b.last.list.is_empty() => {
+                    (format!("none of {count} arrivals comes before it"), Some(site))
+                }
+                Some(site) => (format!("none of {count} arrivals comes in its phase"), Some(site)),
+                None => ("nobody arrives".to_owned(), Some(b.made_at)),
+            }
+        })
+    }
+
+    /// A statement that arrives on a barrier object of a buffer.
+    fn arrival_on(&self, buffer: carbyne_ir::program::BufferId) -> Option<u32> {
+        let arrives = |s: &&Stmt| match &s.kind {
+            StmtKind::Sync(sync) => {
+                let op = matches!(
+                    sync.op,
+                    SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive
+                );
+                op && sync.tensor.is_some_and(|t| self.p.tensors[t].buffer == buffer)
+            }
+            _ => false,
+        };
+        self.p.walk(self.body).stmts().find(arrives).map(|s| self.plan.site(s))
+    }
+
+    /// The statement around threads that leaves some of those out that are named.
+    pub(super) fn around(&mut self, strand: &Strand<'p>, named: &Mask) -> Option<u32> {
+        for frame in &strand.frames {
+            let Some(stmt) = frame.stmts.get(frame.at) else { continue };
+            let leaves_out = match &stmt.kind {
+                StmtKind::If { .. } => true,
+                StmtKind::Spec(id) => {
+                    let exec = self.p.specs[*id].exec.filter(|_| self.p.specs[*id].body.is_some());
+                    exec.is_some_and(|e| {
+                        let groups = self.groups_of(e.threads, &strand.env, 0);
+                        groups.is_ok_and(|g| !g.mask.contains(named))
+                    })
+                }
+                _ => false,
+            };
+            if leaves_out {
+                return Some(self.plan.site(stmt));
+            }
+        }
+        None
+    }
+
+    /// Barrier objects in whose phases threads arrive, and for which nobody waits, where something is not ordered.
+    fn unwaited(&mut self) {
+        if !self.pairs.lacks_order() {
+            return;
+        }
+        let of = |m: &Mbarrier| (!m.is_waited_for).then_some((m.arrived_at?, m.made_at));
+        let found: Vec<(u32, u32)> = self.mbarriers.iter().filter_map(of).collect();
+        for (site, made) in found {
+            let what =
+                "threads arrive on an mbarrier that nobody waits for, and accesses are not ordered";
+            let help = "write `mbarrier.wait` before what is to come after the arrivals";
+            self.pairs.fault(site, Some(made), what, help, true);
+        }
+    }
+}

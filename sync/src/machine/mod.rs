@@ -1,0 +1,330 @@
+//! Follows the threads of one cluster through a kernel, without data.
+//!
+//! The threads that are farthest behind go first; that is one order of many. What is known is independent of it: clocks
+//! pass by synchronization alone, and an arrival, a copy or a wait that may belong to another phase in another order is a
+//! fault.
+
+mod access;
+mod barrier;
+mod bulk;
+mod ends;
+mod mbarrier;
+mod registers;
+mod rounds;
+mod state;
+mod sync;
+mod values;
+mod walk;
+
+pub(crate) use bulk::is_inside;
+
+use crate::clocks::{Clocks, Engine, Message};
+use crate::expr::{Env, Exprs, NOTHING, Value};
+use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
+use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
+use crate::pages::Pages;
+use crate::pairs::{At, Pairs, Position};
+use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
+use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
+use crate::regions::{Footprint, Regions};
+use crate::report::{AgentKind, Missing};
+use crate::strand::{Frame, Kind, Status, Strand};
+use crate::threads::{Groups, Mask};
+use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_ir::ast::{CmpOp, SyncOp};
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// Why a kernel is not followed to its end.
+pub(crate) enum Stop {
+    /// A fault that has been noted.
+    Fault,
+    /// A limit, in words.
+    Limit(String),
+}
+
+type Goes<T> = Result<T, Stop>;
+
+/// What a register holds for asynchronous MatMuls.
+#[derive(Copy, Clone, Debug, Default)]
+struct Register {
+    last: u32,
+    last_site: u32,
+    /// Batch plus one, statement, shape.
+    writing: (u32, u32, (i64, i64)),
+    reading: (u32, u32),
+}
+
+use rounds::Rounds;
+
+/// Which way is followed, and how far.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Start {
+    /// Blocks of a cluster, and the first of them.
+    pub(crate) blocks: usize,
+    pub(crate) first: i64,
+    /// The lane of every warp that is elected.
+    pub(crate) elected: usize,
+    pub(crate) max_steps: u64,
+}
+
+/// The threads of a cluster on their way.
+pub(crate) struct Machine<'p, 'a> {
+    pub(crate) p: &'p Program,
+    exprs: &'a Exprs<'p>,
+    plan: &'a Plan,
+    atoms: &'a AtomTable,
+    body: &'p [Stmt],
+    n_threads: usize,
+    n_blocks: usize,
+    first_block: i64,
+    elected: usize,
+    pub(crate) clocks: Clocks,
+    /// What happened to each region of a block's shared memory.
+    cells: Vec<Vec<Cell>>,
+    regions: Regions,
+    globals: Vec<Pages>,
+    registers: Vec<Vec<Register>>,
+    fences: Vec<u32>,
+    mbarriers: Vec<Mbarrier>,
+    mbarrier_at: BTreeMap<(usize, i64), usize>,
+    cluster: ClusterBarrier,
+    strands: Vec<Strand<'p>>,
+    serial: u32,
+    pub(crate) pairs: Pairs,
+    n_splits: usize,
+    groups: HashMap<(ThreadsId, i64), Rc<Groups>>,
+    blocking: HashMap<usize, bool>,
+    steps: u64,
+    max_steps: u64,
+    /// Of accesses to another block's shared memory: by block and statement, the last.
+    remote: BTreeMap<(usize, u32, u32), u32>,
+    /// Of each block the registers that no thread has, and those of a thread, by warp.
+    registers_left: Vec<(i64, Vec<i64>)>,
+    wake: bool,
+    at: At<'p>,
+    last_position: Position,
+    silent: HashMap<usize, bool>,
+    pub(crate) watch: Watch,
+    pub(crate) rounds: Rounds,
+}
+
+/// Granules of a tensor in global memory that one block may touch.
+const MAX_GLOBAL: usize = 1 << 21;
+/// Granules of shared memory, and registers, of all blocks of a cluster.
+const MAX_CELLS: usize = 1 << 21;
+/// Classes that threads may fall into.
+const MAX_CLASSES: usize = 1 << 10;
+/// Times that classes may have, all together: of mbarriers too.
+const MAX_MBARRIERS: usize = 1 << 12;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    pub(crate) fn new(
+        exprs: &'a Exprs<'p>,
+        plan: &'a Plan,
+        atoms: &'a AtomTable,
+        start: Start,
+        mut pairs: Pairs,
+    ) -> Self {
+        pairs.restart();
+        let Start { blocks: n_blocks, first: first_block, elected, max_steps } = start;
+        let n_threads = exprs.n_threads;
+        let mut clocks = Clocks::new(n_blocks, n_threads);
+        let agent = clocks.agent();
+        let n_warps = n_blocks * clocks.per / 32;
+        let cluster = ClusterBarrier::new(agent, n_blocks * clocks.per);
+        Machine {
+            p: exprs.program,
+            exprs,
+            plan,
+            atoms,
+            body: &[],
+            n_threads,
+            n_blocks,
+            first_block,
+            elected,
+            cells: vec![vec![Cell::default()]; n_blocks],
+            regions: Regions::new(plan.n_cells),
+            globals: vec![Pages::default(); plan.globals.len()],
+            registers: plan
+                .registers
+                .iter()
+                .map(|(_, n)| vec![Register::default(); *n as usize * n_warps])
+                .collect(),
+            fences: vec![0; n_warps],
+            mbarriers: vec![],
+            mbarrier_at: BTreeMap::new(),
+            cluster,
+            strands: vec![],
+            serial: 1,
+            pairs,
+            n_splits: 0,
+            groups: HashMap::new(),
+            blocking: HashMap::new(),
+            steps: 0,
+            max_steps,
+            remote: BTreeMap::new(),
+            registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
+            wake: false,
+            at: At::new(exprs.program),
+            last_position: Rc::new([]),
+            silent: HashMap::new(),
+            watch: Watch::new(exprs.given.by != 0),
+            rounds: Rounds::default(),
+            clocks,
+        }
+    }
+
+    /// Whether a cluster of so many blocks is more than is kept track of.
+    pub(crate) fn is_too_large(plan: &Plan, n_blocks: usize, n_threads: usize) -> bool {
+        let warps = n_blocks * n_threads.div_ceil(32);
+        let registers: usize = plan.registers.iter().map(|(_, n)| *n as usize).sum();
+        plan.n_cells.saturating_mul(n_blocks) > MAX_CELLS
+            || registers.saturating_mul(warps) > MAX_CELLS
+    }
+
+    /// Follows all threads to their ends.
+    pub(crate) fn run(&mut self, kernel: SpecId) -> Goes<()> {
+        let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
+        self.body = body;
+        for rank in 0..self.n_blocks {
+            let mask = Mask::first(self.n_threads);
+            let frame = Frame { stmts: body, at: 0, mask, kind: Kind::Root };
+            let env = Env { block: self.first_block + rank as i64, loops: vec![] };
+            self.strands.push(Strand { rank, frames: vec![frame], env, status: Status::Ready });
+        }
+        loop {
+            let Some(mut strand) = self.next() else {
+                if self.strands.is_empty() {
+                    return self.ends();
+                }
+                return self.stuck();
+            };
+            let goes_on = loop {
+                self.spend(1 + self.n_threads as u64 / 8)?;
+                match self.step(&mut strand)? {
+                    Step::On if self.strands.is_empty() && self.rounds.turned.is_none() => {}
+                    Step::On => break true,
+                    Step::Waits => break true,
+                    Step::Ended => break false,
+                }
+            };
+            if goes_on {
+                self.put(strand);
+            }
+            if std::mem::take(&mut self.wake) {
+                self.wake_all();
+            }
+            if let Some((body, trip)) = self.rounds.turned.take() {
+                self.turned(body, trip);
+            }
+        }
+    }
+
+    /// Those who wait look again.
+    fn wake_all(&mut self) {
+        let (mut waiting, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.strands).into_iter().partition(|s| s.status == Status::Waits);
+        self.strands = others;
+        waiting.sort_by_key(|s| (s.rank, s.all().threads().next()));
+        for mut strand in waiting {
+            strand.status = Status::Ready;
+            self.put(strand);
+        }
+    }
+
+    /// How many accesses were followed.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn spend(&mut self, n: u64) -> Goes<()> {
+        self.steps += n;
+        match self.steps > self.max_steps {
+            true => Err(Stop::Limit(format!(
+                "the kernel makes more than {} accesses, which is as many as are followed",
+                self.max_steps
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn next(&mut self) -> Option<Strand<'p>> {
+        let first = |s: &Strand<'_>| s.all().threads().next();
+        let order = |a: &Strand<'_>, b: &Strand<'_>| {
+            a.compare(b).then(a.rank.cmp(&b.rank)).then_with(|| first(a).cmp(&first(b)))
+        };
+        let ready = self.strands.iter().enumerate().filter(|(_, s)| s.status == Status::Ready);
+        let (i, _) = ready.min_by(|a, b| order(a.1, b.1))?;
+        Some(self.strands.swap_remove(i))
+    }
+
+    /// Puts threads back; they join those at the same statement.
+    fn put(&mut self, strand: Strand<'p>) {
+        let stands = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meets);
+        let same = self.strands.iter_mut().find(|o| {
+            o.rank == strand.rank
+                && stands(o)
+                && stands(&strand)
+                && o.compare(&strand) == std::cmp::Ordering::Equal
+        });
+        match same {
+            Some(other) => {
+                other.join(&strand);
+                other.status = Status::Ready;
+            }
+            None => self.strands.push(strand),
+        }
+    }
+
+    /// Whether some of these threads may still come to where a strand is.
+    fn may_come(&self, strand: &Strand<'_>, threads: &Mask) -> bool {
+        self.strands.iter().any(|o| {
+            o.rank == strand.rank
+                && !o.all().and(threads).is_empty()
+                && match o.compare(strand) {
+                    std::cmp::Ordering::Less => true,
+                    std::cmp::Ordering::Equal => matches!(o.status, Status::Ready | Status::Meets),
+                    std::cmp::Ordering::Greater => false,
+                }
+        })
+    }
+
+    fn fault(&mut self, site: u32, other: Option<u32>, what: &str, help: &str, certain: bool) {
+        self.pairs.fault(site, other, what, help, certain);
+    }
+
+    /// A fault behind which nothing can be followed.
+    fn stop<T>(&mut self, site: u32, other: Option<u32>, what: &str, help: &str) -> Goes<T> {
+        self.fault(site, other, what, help, true);
+        Err(Stop::Fault)
+    }
+
+    /// What is not known, behind which nothing can be followed.
+    fn lost<T>(&mut self, site: u32, what: &str) -> Goes<T> {
+        self.fault(site, None, what, "write it so that it does not depend on data, nor on what differs from thread to thread", false);
+        Err(Stop::Fault)
+    }
+
+    fn global_thread(&self, rank: usize, t: usize) -> u32 {
+        (rank * self.clocks.per + t) as u32
+    }
+}
+
+/// Registers of a thread, by warp, at the start of a block that has a multiprocessor for itself, in eights (PTX ISA,
+/// Miscellaneous Instructions: setmaxnreg).
+fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
+    let limits = carbyne_atoms::limits(atoms.arch);
+    let n_warps = n_threads.div_ceil(32).max(1);
+    let fit = limits.regs_per_sm / (n_warps as i64 * 32) / 8 * 8;
+    vec![fit.min((limits.regs_per_thread + 7) / 8 * 8); n_warps]
+}
+
+/// What became of threads.
+enum Step {
+    On,
+    Waits,
+    Ended,
+}

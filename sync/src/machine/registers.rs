@@ -1,0 +1,158 @@
+//! Registers of asynchronous MatMuls.
+
+use super::*;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    #[expect(clippy::too_many_arguments, reason = "one access, and what is known of it")]
+    pub(super) fn register_operand(
+        &mut self,
+        strand: &Strand<'p>,
+        leaf: &'a LeafPlan,
+        r: usize,
+        o: &'a OperandPlan,
+        does: Does,
+        visibility: Visibility,
+        active: &Mask,
+        site: u32,
+    ) -> Goes<()> {
+        let view = &self.plan.views[o.view];
+        let n = self.plan.registers[r].1 as usize;
+        let bases = self.place(view.offset, &strand.env, view.space);
+        let is_async = visibility == Visibility::WgmmaGroup;
+        for w in 0..32 {
+            let lanes = active.0[w];
+            if lanes == 0 {
+                continue;
+            }
+            let first = w * 32 + lanes.trailing_zeros() as usize;
+            let who = self.who(strand.rank, first, Proxy::Generic);
+            let warp = (who.thread / 32) as usize;
+            let mut offsets: Vec<i64> = match &bases {
+                Value::Same(v) => vec![*v],
+                Value::Each(_) => {
+                    (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| bases.of(w * 32 + l)).collect()
+                }
+            };
+            offsets.sort_unstable();
+            offsets.dedup();
+            let all: Vec<usize> = match view.spread {
+                true => (0..n).collect(),
+                false => offsets
+                    .iter()
+                    .flat_map(|o| view.places.iter().map(move |p| o.saturating_add(*p)))
+                    .filter_map(|at| usize::try_from(at).ok().filter(|at| *at < n))
+                    .collect(),
+            };
+            self.spend(all.len() as u64)?;
+            let fence = self.fences[warp];
+            if is_async && fence == 0 {
+                let what = "no `wgmma.fence` stands before the asynchronous MatMul";
+                return self.stop(site, None, what, "write `wgmma.fence` before it");
+            }
+            let open = self.clocks.class(who.thread).queue(Engine::MatMuls).open();
+            let access = RegisterAccess {
+                site,
+                does,
+                buffer: view.buffer.0,
+                thread: who.thread,
+                fence,
+                open,
+                shape: leaf.shape,
+            };
+            for at in all {
+                match is_async {
+                    true => self.matmul_uses(r, warp * n + at, &access),
+                    false => self.thread_uses(r, warp * n + at, &access),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a batch of asynchronous MatMuls the statement that has waited for it.
+    fn waited(&self, thread: u32, batch: u32) -> Option<u32> {
+        let batches = &self.clocks.class(thread).queue(Engine::MatMuls).batches;
+        batches.get(batch as usize).filter(|b| b.done > 0).map(|b| b.waited_at)
+    }
+
+    /// An asynchronous MatMul did something to a register, and a thread or another one follows.
+    fn after_matmul(&mut self, first: (u32, Does), wait: Option<u32>, access: &RegisterAccess) {
+        self.pairs.own(
+            first,
+            (access.site, access.does),
+            access.buffer,
+            access.thread,
+            AgentKind::MatMul,
+            AgentKind::Thread,
+            wait.ok_or(Missing::Wait),
+            &self.at,
+        );
+    }
+
+    /// A thread uses a register.
+    fn thread_uses(&mut self, r: usize, at: usize, access: &RegisterAccess) {
+        let Register { writing: (writing, write_site, _), reading: (reading, read_site), .. } =
+            self.registers[r][at];
+        if writing > 0 {
+            let wait = self.waited(access.thread, writing - 1);
+            self.after_matmul((write_site, Does::Write), wait, access);
+            if wait.is_some() {
+                self.registers[r][at].writing.0 = 0;
+            }
+        }
+        if reading > 0 && access.does == Does::Write {
+            let wait = self.waited(access.thread, reading - 1);
+            self.after_matmul((read_site, Does::Read), wait, access);
+            if wait.is_some() {
+                self.registers[r][at].reading.0 = 0;
+            }
+        }
+        let cell = &mut self.registers[r][at];
+        (cell.last, cell.last_site) = (self.serial, access.site);
+    }
+
+    /// An asynchronous MatMul uses a register.
+    fn matmul_uses(&mut self, r: usize, at: usize, access: &RegisterAccess) {
+        let Register { writing: (writing, write_site, shape), last, last_site, .. } =
+            self.registers[r][at];
+        let in_flight = writing > 0 && self.waited(access.thread, writing - 1).is_none();
+        if in_flight {
+            if writing - 1 != access.open && shape != access.shape {
+                self.after_matmul((write_site, Does::Write), None, access);
+            }
+        } else if last > 0 {
+            let ordered = match last < access.fence {
+                true => Ok(u32::MAX),
+                false => Err(Missing::RegisterFence),
+            };
+            self.pairs.own(
+                (last_site, Does::Write),
+                (access.site, access.does),
+                access.buffer,
+                access.thread,
+                AgentKind::Thread,
+                AgentKind::MatMul,
+                ordered,
+                &self.at,
+            );
+        }
+        let cell = &mut self.registers[r][at];
+        match access.does {
+            Does::Read => cell.reading = (access.open + 1, access.site),
+            _ => cell.writing = (access.open + 1, access.site, access.shape),
+        }
+    }
+}
+
+/// An access to registers of a warp.
+struct RegisterAccess {
+    site: u32,
+    does: Does,
+    buffer: u32,
+    thread: u32,
+    /// When the warp's last `wgmma.fence` was.
+    fence: u32,
+    /// The batch that is open.
+    open: u32,
+    shape: (i64, i64),
+}

@@ -1,0 +1,240 @@
+//! Loops whose turns are alike, some of which are left out.
+//!
+//! Where a state comes again, but for loop variables that have moved, a *round* is over. The next round is followed once more,
+//! while it is noted for how many rounds to come all that is decided in it would be decided alike ([`Watch`]). If it ends
+//! in the same state, moved by as much, so do these. They are left out: loop variables move by as many rounds.
+
+use super::*;
+use crate::expr::Held;
+use crate::print::Fingerprint;
+
+/// What of a strand moves: of each loop that it is in the variable, the end and the turns.
+type Moving = Vec<(Value, Value, u64)>;
+
+/// A state at the turn of a loop.
+struct Seen {
+    print: Fingerprint,
+    moving: Vec<Moving>,
+    /// How often the loop had turned.
+    turn: u64,
+}
+
+/// By how much each loop of each strand moves in a round: variable, end, turns.
+type Moves = Vec<Vec<(i64, i64, u64)>>;
+
+/// A round that is followed in order to leave out others.
+struct Round {
+    body: usize,
+    print: Fingerprint,
+    moving: Vec<Moving>,
+    moves: Moves,
+    /// How many turns it takes, and the one at which it is over.
+    length: u64,
+    until: u64,
+}
+
+/// How a loop turns.
+#[derive(Default)]
+struct Turns {
+    /// How often it has, by all threads, each time that it was entered.
+    n: u64,
+    /// When it did last.
+    at: u64,
+    /// Each how many-th turn is looked at; 0 where that is not known yet.
+    every: u64,
+    seen: Vec<Seen>,
+}
+
+/// What is known of loops.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    /// The loop that has turned just now, and how often these threads have gone through it.
+    pub(super) turned: Option<(usize, u64)>,
+    loops: HashMap<usize, Turns>,
+    /// How states of which rounds are known move, and after how many turns.
+    known: HashMap<(usize, Fingerprint), (Moves, u64)>,
+    round: Option<Round>,
+    /// Whether none are left out.
+    pub(crate) every_turn: bool,
+    /// What all looks at states cost.
+    looked: u64,
+    /// By how much rounds that were left out moved loop variables.
+    pub(crate) strides: Vec<i64>,
+}
+
+/// States of a loop that are kept.
+const MAX_SEEN: usize = 48;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// A loop has turned.
+    pub(super) fn turned(&mut self, body: usize, trip: u64) {
+        if self.rounds.every_turn {
+            return;
+        }
+        let (steps, cost) = (self.steps, self.cost());
+        let turns = self.rounds.loops.entry(body).or_default();
+        turns.n += 1;
+        let (n, last) = (turns.n, std::mem::replace(&mut turns.at, steps));
+        if n > 1 && turns.every == 0 {
+            turns.every = (cost / 4 / (steps - last).max(1)).max(1).next_power_of_two();
+        }
+        let every = turns.every;
+        if let Some(round) = &self.rounds.round {
+            if round.body != body || n < round.until {
+                return;
+            }
+            self.end_round();
+            return;
+        }
+        // Looking takes a part of the time, not more than following does.
+        if every > 0 && trip.is_multiple_of(every) && self.rounds.looked < (1 << 16) + steps {
+            self.look(body, n);
+        }
+    }
+
+    /// What a look at the state costs, in accesses.
+    fn cost(&self) -> u64 {
+        let global: usize = self.globals.iter().map(Pages::len).sum();
+        let registers: usize = self.registers.iter().map(Vec::len).sum();
+        (self.regions.len() * self.n_blocks * 8 + registers * 2 + global * 8) as u64 + 64
+    }
+
+    fn look(&mut self, body: usize, turn: u64) {
+        self.rounds.looked += self.cost();
+        let (print, moving) = (self.fingerprint(), self.moving());
+        let Some(turns) = self.rounds.loops.get_mut(&body) else { return };
+        let before = turns.seen.iter().rev().find(|s| s.print == print);
+        let moves = match before {
+            Some(s) => moves(&s.moving, &moving).map(|moves| (moves, turn - s.turn)),
+            None => self.rounds.known.get(&(body, print)).cloned(),
+        };
+        if turns.seen.len() >= MAX_SEEN {
+            // What does not come again is looked for less and less.
+            turns.seen.clear();
+            turns.every *= 2;
+        }
+        turns.seen.push(Seen { print, moving: moving.clone(), turn });
+        if let Some((moves, length)) = moves {
+            self.begin_round(Round { body, print, moving, moves, length, until: turn + length });
+        }
+    }
+
+    /// Of all threads what moves.
+    fn moving(&self) -> Vec<Moving> {
+        let of = |s: &Strand<'p>| {
+            let loops = s.frames.iter().filter_map(|f| match &f.kind {
+                Kind::Loop { trip, var, end, .. } => {
+                    let value = s.env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone());
+                    Some((value, end.clone(), *trip))
+                }
+                _ => None,
+            });
+            loops.collect()
+        };
+        self.in_order().into_iter().map(of).collect()
+    }
+
+    /// Changes what moves of all threads, in their order: loop variables, ends and turns.
+    fn each_moving(&mut self, f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps))) {
+        self.strands.sort_by_key(|s| (s.rank, s.all().threads().next()));
+        for (i, s) in self.strands.iter_mut().enumerate() {
+            let loops = s.frames.iter_mut().filter_map(|f| match &mut f.kind {
+                Kind::Loop { var, end, end_by, .. } => Some((*var, end, end_by)),
+                _ => None,
+            });
+            for (j, (var, end, end_by)) in loops.enumerate() {
+                if let Some(held) = s.env.get_mut(var) {
+                    f(i, j, held, (end, end_by));
+                }
+            }
+        }
+    }
+
+    fn begin_round(&mut self, round: Round) {
+        let moves = &round.moves;
+        self.each_moving(|i, j, held, (_, end_by)| {
+            if let Some(m) = moves.get(i).and_then(|m| m.get(j)) {
+                (held.by[0], end_by[0]) = (m.0, m.1);
+            }
+        });
+        let stride = moves.iter().flatten().map(|m| m.0.saturating_abs()).max().unwrap_or(0);
+        self.watch.rounds = Some(FOREVER);
+        let family = self.exprs.given.by;
+        let fits = stride > 0 && family != 0 && family % stride == 0;
+        self.watch.both = fits.then(|| (family / stride, FOREVER));
+        self.rounds.round = Some(round);
+    }
+
+    /// Leaves out the rounds that are like the one that is over.
+    fn end_round(&mut self) {
+        let Some(round) = self.rounds.round.take() else { return };
+        let (rounds, both) = (self.watch.rounds.take().unwrap_or(0), self.watch.both.take());
+        let same = self.fingerprint() == round.print
+            && moves(&round.moving, &self.moving()).as_ref() == Some(&round.moves);
+        // What does not move at all would go on without end.
+        let moving = round.moves.iter().flatten().any(|m| m.2 > 0);
+        let n = if same && moving && rounds < FOREVER { rounds.min(i64::MAX as u64) } else { 0 };
+        let n = if self.can_move(&round.moves, n) { n } else { 0 };
+        let per_member = both.filter(|(_, lasts)| *lasts == FOREVER && n > 0).map_or(0, |b| b.0);
+        self.each_moving(|i, j, held, (end, end_by)| {
+            (held.by[0], end_by[0]) = (0, 0);
+            let Some((by, end_moves, _)) = round.moves.get(i).and_then(|m| m.get(j)) else {
+                return;
+            };
+            if n > 0 {
+                held.value = held.value.plus(by * n as i64);
+                *end = end.plus(end_moves * n as i64);
+                held.by[1] = moved(held.by[1], by.checked_mul(per_member));
+                end_by[1] = moved(end_by[1], end_moves.checked_mul(per_member));
+            }
+        });
+        for strand in &mut self.strands {
+            strand.env.loops.iter_mut().for_each(|held| held.by[0] = 0);
+        }
+        if same {
+            let known = (round.moves.clone(), round.length);
+            self.rounds.known.insert((round.body, round.print), known);
+        }
+        if n == 0 {
+            return;
+        }
+        let strides = round.moves.iter().flatten().map(|m| m.0.saturating_abs()).filter(|s| *s > 0);
+        self.rounds.strides.extend(strides);
+        self.rounds.strides.sort_unstable();
+        self.rounds.strides.dedup();
+        // The states before are other numbers of turns ago.
+        self.rounds.loops.values_mut().for_each(|l| l.seen.clear());
+    }
+
+    /// Whether so many rounds fit the numbers.
+    fn can_move(&self, moves: &Moves, n: u64) -> bool {
+        let Ok(n) = i64::try_from(n) else { return false };
+        let fits = |by: i64| by.checked_mul(n).is_some_and(|by| by.saturating_abs() < 1 << 60);
+        moves.iter().flatten().all(|m| fits(m.0) && fits(m.1) && fits(m.2 as i64))
+    }
+}
+
+fn moved(by: i64, more: Option<i64>) -> i64 {
+    match (by, more) {
+        (NOTHING, _) | (_, None) => NOTHING,
+        (by, Some(more)) => by.checked_add(more).unwrap_or(NOTHING),
+    }
+}
+
+/// By how much each loop has moved; none where that is not even.
+fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
+    if before.len() != now.len() {
+        return None;
+    }
+    let of = |(a, b): (&Moving, &Moving)| {
+        if a.len() != b.len() {
+            return None;
+        }
+        let one =
+            |((v, end, trip), (w, later, turns)): (&(Value, Value, u64), &(Value, Value, u64))| {
+                Some((v.until(w)?, end.until(later)?, turns.checked_sub(*trip)?))
+            };
+        a.iter().zip(b).map(one).collect::<Option<Vec<_>>>()
+    };
+    before.iter().zip(now).map(of).collect()
+}

@@ -1,0 +1,130 @@
+//! What the threads of a cluster have in common with themselves, some turns of a loop later.
+
+use super::*;
+use crate::print::{Fingerprint, Print};
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// What decides everything that follows, but for the values of loop variables and how often loops have turned.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let (mut clocks, mut converged) = (vec![], vec![]);
+        self.clocks.each(&mut clocks);
+        for class in &self.clocks.classes {
+            converged.extend(&class.converged);
+        }
+        self.mbarriers.iter().for_each(|m| m.each(&mut clocks, &mut converged));
+        self.cluster.arriving.each(&mut clocks);
+        self.cluster.complete.each(&mut clocks);
+        let mut now: HashMap<u32, u32> =
+            self.clocks.classes.iter().map(|c| (c.agent, c.time)).collect();
+        // A phase that is complete is behind, so that the next one is now.
+        now.extend(self.mbarriers.iter().map(|m| (m.agent, m.phase + 1)));
+        now.insert(self.cluster.agent, self.cluster.phase + 1);
+        let mut print = Print::new(clocks, converged, now);
+        self.clocks.print(&mut print);
+        for ((rank, byte), m) in &self.mbarrier_at {
+            print.words(&[*rank as u64, *byte as u64, *m as u64]);
+        }
+        self.mbarriers.iter().for_each(|m| m.print(&mut print, &self.clocks));
+        self.cluster.print(&mut print);
+        self.print_memory(&mut print);
+        self.print_registers(&mut print);
+        for ((rank, thread, site), time) in &self.remote {
+            print.words(&[*rank as u64, u64::from(*thread), u64::from(*site)]);
+            print.time(self.clocks.class(*thread).agent, *time);
+        }
+        self.print_strands(&mut print);
+        print.finish()
+    }
+
+    fn print_memory(&self, print: &mut Print<'_>) {
+        for cells in &self.cells {
+            let mut last = 0;
+            for (i, cell) in cells.iter().enumerate().filter(|(_, c)| !c.is_untouched()) {
+                print.words(&[(i - last) as u64]);
+                last = i;
+                cell.print(print, &self.clocks);
+            }
+        }
+        for cells in &self.globals {
+            for (key, cell) in cells.iter() {
+                print.words(&[key as u64]);
+                cell.print(print, &self.clocks);
+            }
+            print.words(&[u64::MAX]);
+        }
+    }
+
+    fn print_registers(&self, print: &mut Print<'_>) {
+        for (r, cells) in self.registers.iter().enumerate() {
+            let n = (self.plan.registers[r].1 as usize).max(1);
+            for (i, cell) in cells.iter().enumerate() {
+                let warp = i / n;
+                let fenced = cell.last < self.fences[warp];
+                let last = if cell.last == 0 { 0 } else { 1 + u64::from(fenced) };
+                print.words(&[last, u64::from(cell.last_site)]);
+                let class = self.clocks.class(warp as u32 * 32);
+                let (m, n) = cell.writing.2;
+                for (batch, site) in [(cell.writing.0, cell.writing.1), cell.reading] {
+                    print.words(&[u64::from(batch > 0), u64::from(site), m as u64, n as u64]);
+                    if batch > 0 {
+                        let queue = class.queue(Engine::MatMuls);
+                        queue.print_batch(print, class.agent, batch - 1);
+                    }
+                }
+            }
+        }
+        self.fences.iter().for_each(|f| print.words(&[u64::from(*f == 0)]));
+        for (left, held) in &self.registers_left {
+            print.words(&[*left as u64]);
+            held.iter().for_each(|n| print.words(&[*n as u64]));
+        }
+    }
+
+    /// Where the threads are: which turn of a loop it is matters by who is ahead.
+    fn print_strands(&self, print: &mut Print<'_>) {
+        let mut first: HashMap<usize, u64> = HashMap::new();
+        for frame in self.strands.iter().flat_map(|s| &s.frames) {
+            if let Kind::Loop { trip, .. } = frame.kind {
+                let least = first.entry(frame.stmts.as_ptr().addr()).or_insert(trip);
+                *least = trip.min(*least);
+            }
+        }
+        for strand in self.in_order() {
+            print.words(&[strand.rank as u64, strand.frames.len() as u64]);
+            match &strand.status {
+                Status::Ready => print.words(&[0]),
+                Status::Waits => print.words(&[1]),
+                Status::Barrier(named) => {
+                    named.0.iter().for_each(|w| print.words(&[u64::from(*w)]))
+                }
+                Status::Meets => print.words(&[2]),
+            }
+            for frame in &strand.frames {
+                let key = frame.stmts.as_ptr().addr();
+                print.words(&[key as u64, frame.at as u64]);
+                frame.mask.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
+                match &frame.kind {
+                    Kind::Root => print.words(&[0]),
+                    Kind::Body => print.words(&[1]),
+                    Kind::Branch { second, otherwise } => {
+                        print.words(&[2 + u64::from(*second)]);
+                        if let Some((stmts, mask)) = otherwise {
+                            print.words(&[stmts.as_ptr().addr() as u64]);
+                            mask.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
+                        }
+                    }
+                    Kind::Loop { trip, .. } => {
+                        print.words(&[4, trip - first.get(&key).copied().unwrap_or(0)]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The threads in an order that does not depend on how they came here.
+    pub(super) fn in_order(&self) -> Vec<&Strand<'p>> {
+        let mut all: Vec<&Strand<'p>> = self.strands.iter().collect();
+        all.sort_by_key(|s| (s.rank, s.all().threads().next()));
+        all
+    }
+}

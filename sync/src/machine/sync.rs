@@ -1,0 +1,310 @@
+//! Statements that synchronize.
+
+use super::*;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// Threads that execute a statement together and are absent.
+    pub(super) fn absent(&self, sync: &Sync, mask: &Mask) -> Mask {
+        let remote = sync.tensor.is_some_and(|t| self.p.tensors[t].peer.is_some());
+        let number = sync.number.map(|d| {
+            let (lo, hi) = self.p.arena.range(d);
+            (lo, hi, self.p.arena.divisor(d))
+        });
+        let group = self.atoms.sync(sync.op, number, remote).map_or(1, |a| a.group);
+        let mut absent = Mask::default();
+        if group < 32 {
+            return absent;
+        }
+        let all = Mask::first(self.n_threads);
+        let per = (group / 32).clamp(1, 32) as usize;
+        for first in (0..32).step_by(per) {
+            let warps = (((1u64 << per) - 1) << first) as u32;
+            if mask.warps() & warps != 0 {
+                absent = absent.or(&all.of_warps(warps).without(mask));
+            }
+        }
+        absent
+    }
+
+    pub(super) fn sync_stmt(
+        &mut self,
+        strand: &mut Strand<'p>,
+        sync: &'p Sync,
+        site: u32,
+    ) -> Goes<Step> {
+        self.serial = self.serial.wrapping_add(1);
+        let mask = strand.mask();
+        self.at.put(&strand.env, &mask);
+        let absent = self.absent(sync, &mask);
+        if !absent.is_empty() {
+            if self.may_come(strand, &absent) {
+                strand.status = Status::Meets;
+                return Ok(Step::Waits);
+            }
+            let what = format!(
+                "{} threads that execute `{}` together with others are absent",
+                absent.len(),
+                sync.op
+            );
+            return self.stop(
+                site,
+                None,
+                &what,
+                "move it out of the condition, so that whole warps come to it",
+            );
+        }
+        let waiting = self.waiting(strand, sync, &mask, site)?;
+        if waiting.is_empty() {
+            self.sync(strand, sync, &mask, site)?;
+            strand.advance();
+            return Ok(Step::On);
+        }
+        let ready = mask.without(&waiting);
+        if !ready.is_empty()
+            && let Some(mut other) = strand.part(ready.warps() & !waiting.warps())
+        {
+            let mask = other.mask();
+            self.sync(&other, sync, &mask, site)?;
+            other.advance();
+            self.put(other);
+        }
+        strand.status = Status::Waits;
+        Ok(Step::Waits)
+    }
+
+    /// Threads whose warps have to wait here.
+    pub(super) fn waiting(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<Mask> {
+        let mut waiting = Mask::default();
+        match sync.op {
+            SyncOp::MbarrierWait => {
+                let Some(tensor) = sync.tensor else { return Ok(waiting) };
+                for t in mask.threads() {
+                    if waiting.has(t) {
+                        continue;
+                    }
+                    let parity = self.number(sync, &strand.env, t, site)?;
+                    let m = self.named(strand, tensor, t, site)?;
+                    if m.iter().any(|m| !self.mbarriers[*m].passes(parity)) {
+                        waiting = waiting.or(&mask.of_warps(1 << (t / 32)));
+                    }
+                }
+            }
+            SyncOp::RegistersInc => {
+                for warps in warp_groups(mask) {
+                    let first = warps.trailing_zeros() as usize * 32;
+                    let wanted = self.number(sync, &strand.env, first, site)?;
+                    if self.registers_wanted(strand.rank, warps, wanted)
+                        > self.registers_left[strand.rank].0
+                    {
+                        waiting = waiting.or(&mask.of_warps(warps));
+                    }
+                }
+            }
+            SyncOp::ClusterWait => {
+                for t in mask.threads() {
+                    let thread = self.global_thread(strand.rank, t);
+                    match self.cluster.passes(thread) {
+                        Ok(true) => {}
+                        Ok(false) => waiting = waiting.or(&mask.of_warps(1 << (t / 32))),
+                        Err(()) => {
+                            return self.stop(site, None, "a thread waits for the barrier of the cluster, and has not arrived there", "write `cluster.arrive` before it");
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(waiting)
+    }
+
+    pub(super) fn sync(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &'p Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<()> {
+        let rank = strand.rank;
+        let threads = self.threads_of(rank, mask);
+        if matches!(sync.op, SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) {
+            let classes = self.separate(&threads)?;
+            self.clocks.converge(&classes);
+        }
+        let left = self.groups_left(strand, sync, mask, site)?;
+        match sync.op {
+            SyncOp::AsyncCommit | SyncOp::BulkCommit | SyncOp::WgmmaCommit => {
+                let engine = engine(sync.op);
+                for class in self.separate(&threads)? {
+                    self.clocks.commit(class, engine);
+                }
+            }
+            SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
+                let engine = engine(sync.op);
+                let reading = sync.op == SyncOp::BulkWaitRead;
+                for class in self.separate(&threads)? {
+                    self.clocks.wait(class, engine, left, reading, site);
+                }
+            }
+            SyncOp::FenceAsync => {
+                for class in self.separate(&threads)? {
+                    self.clocks.fence(class, site);
+                }
+                self.publish(&threads);
+            }
+            SyncOp::FenceMbarrierInit => self.publish(&threads),
+            SyncOp::WgmmaFence => {
+                self.serial = self.serial.wrapping_add(1);
+                for t in &threads {
+                    self.fences[(*t / 32) as usize] = self.serial;
+                }
+            }
+            SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
+                self.cluster_arrive(sync.op, &threads, site)?;
+            }
+            SyncOp::ClusterWait => {
+                threads.iter().for_each(|t| self.cluster.pass(*t));
+                let (message, agent) = (self.cluster.complete.clone(), self.cluster.agent);
+                for class in self.separate(&threads)? {
+                    self.clocks.acquire(class, &message, Some(agent), site);
+                }
+            }
+            SyncOp::MbarrierInit => {
+                for t in mask.threads() {
+                    self.init(strand, sync, t, site)?;
+                }
+            }
+            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => {
+                self.arrive(strand, sync, mask, site)?;
+            }
+            SyncOp::MbarrierWait => self.pass(strand, sync, mask, site)?,
+            SyncOp::RegistersInc | SyncOp::RegistersDec => {
+                self.change_registers(strand, sync, mask, site)?;
+            }
+            SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
+        }
+        Ok(())
+    }
+
+    /// How many groups a wait leaves under way.
+    fn groups_left(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<u32> {
+        if !matches!(
+            sync.op,
+            SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait
+        ) {
+            return Ok(0);
+        }
+        let t = mask.threads().next().unwrap_or(0);
+        let n = self.number(sync, &strand.env, t, site)?;
+        let all = sync.number.map(|dim| self.exprs.value(dim, &strand.env));
+        if all.is_some_and(|all| mask.threads().any(|t| all.of(t) != n)) {
+            return self.lost(site, "threads wait for different numbers of groups");
+        }
+        if n < 0 {
+            let what = "the number of groups that may be left is below 0";
+            return self.stop(site, None, what, "write 0 to wait for all");
+        }
+        Ok(u32::try_from(n).unwrap_or(u32::MAX))
+    }
+
+    /// Threads arrive at the barrier of the cluster.
+    fn cluster_arrive(&mut self, op: SyncOp, threads: &[u32], site: u32) -> Goes<()> {
+        let all = self.n_blocks * self.n_threads;
+        let agent = self.cluster.agent;
+        for class in self.separate(threads)? {
+            let mut message = self.clocks.release(class, Some(agent), site);
+            if op == SyncOp::ClusterArriveRelaxed {
+                (message.seen, message.fenced) = Default::default();
+            }
+            self.cluster.arriving.join(&message);
+        }
+        for t in threads {
+            match self.cluster.arrive(*t, all) {
+                Ok(complete) => self.wake |= complete,
+                Err(()) => {
+                    return self.stop(
+                        site,
+                        None,
+                        "a thread arrives twice at the barrier of the cluster",
+                        "write `cluster.wait` between the arrivals",
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Warp groups take registers, or give them back.
+    fn change_registers(
+        &mut self,
+        strand: &Strand<'p>,
+        sync: &Sync,
+        mask: &Mask,
+        site: u32,
+    ) -> Goes<()> {
+        let rank = strand.rank;
+        for warps in warp_groups(mask) {
+            let first = warps.trailing_zeros() as usize * 32;
+            let number = self.number(sync, &strand.env, first, site)?;
+            let wanted = self.registers_wanted(rank, warps, number);
+            let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
+            if wrong {
+                return self.stop(
+                    site,
+                    None,
+                    "the threads have another number of registers already",
+                    "write `registers.inc` for more, `registers.dec` for fewer",
+                );
+            }
+            let (left, held) = &mut self.registers_left[rank];
+            *left -= wanted;
+            for (w, held) in held.iter_mut().enumerate() {
+                if warps >> w & 1 == 1 {
+                    *held = number;
+                }
+            }
+            self.wake = true;
+        }
+        Ok(())
+    }
+
+    /// Registers that warps need beyond what they have, for so many a thread.
+    pub(super) fn registers_wanted(&self, rank: usize, warps: u32, number: i64) -> i64 {
+        let held = self.registers_left[rank].1.iter().enumerate();
+        let of = held.filter(|(w, _)| warps >> w & 1 == 1);
+        of.map(|(_, held)| number.saturating_sub(*held).saturating_mul(32)).sum()
+    }
+
+    pub(super) fn publish(&mut self, threads: &[u32]) {
+        for m in &mut self.mbarriers {
+            if m.unpublished.is_some_and(|by| threads.binary_search(&by).is_ok()) {
+                m.unpublished = None;
+            }
+        }
+    }
+}
+
+/// The warps of each warp group with one of these threads, a bit each.
+pub(super) fn warp_groups(mask: &Mask) -> Vec<u32> {
+    let warps = mask.warps();
+    (0..8).map(|g| warps & 0xf << (g * 4)).filter(|w| *w != 0).collect()
+}
+
+pub(super) fn engine(op: SyncOp) -> Engine {
+    match op {
+        SyncOp::AsyncCommit | SyncOp::AsyncWait => Engine::Copies,
+        SyncOp::WgmmaCommit | SyncOp::WgmmaWait => Engine::MatMuls,
+        _ => Engine::Bulk,
+    }
+}

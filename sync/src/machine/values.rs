@@ -1,0 +1,87 @@
+//! What expressions are, and for how long what is decided by them lasts. Nothing else here evaluates an expression.
+
+use super::*;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// A value that decides what is done: it stays what it is.
+    pub(super) fn fixed(&mut self, dim: Dim, env: &Env) -> Value {
+        self.watch.still(self.exprs, dim, env, 1);
+        self.exprs.value(dim, env)
+    }
+
+    /// Such a value of one thread; none where it has none.
+    pub(super) fn fixed_at(&mut self, dim: Dim, env: &Env, thread: usize) -> Option<i64> {
+        Some(self.fixed(dim, env).of(thread)).filter(|v| *v != NOTHING)
+    }
+
+    /// A place in a buffer.
+    pub(super) fn place(&mut self, dim: Dim, env: &Env, space: Space) -> Value {
+        match space {
+            Space::Free => {}
+            Space::Global(g) => {
+                self.watch.shifts(self.exprs, dim, env, g, self.plan.globals[g].granule)
+            }
+            _ => self.watch.still(self.exprs, dim, env, 1),
+        }
+        self.exprs.value(dim, env)
+    }
+
+    /// How many elements are valid, of so many that are looked at.
+    pub(super) fn valid(&mut self, dim: Dim, env: &Env, all: usize) -> Value {
+        let value = self.exprs.value(dim, env);
+        if !self.watch.is_idle() {
+            let mask = Mask::first(self.n_threads);
+            for n in [all as i64, 0] {
+                let most = Value::Same(n);
+                let exprs = self.exprs;
+                // More than all are as good as all, fewer than none as none.
+                let is_beyond = |v: i64| if n == 0 { v <= 0 } else { v >= n };
+                if mask.threads().all(|t| is_beyond(value.of(t))) {
+                    let op = if n == 0 { CmpOp::Le } else { CmpOp::Ge };
+                    self.watch.compares(&mask, (&value, &most), op, |along| {
+                        (exprs.motion(dim, env, along), Motion::STILL)
+                    });
+                    return value;
+                }
+            }
+            self.watch.still(self.exprs, dim, env, 1);
+        }
+        value
+    }
+
+    /// How an expression moves, along both ways.
+    pub(super) fn steps_of(&mut self, dim: Dim, env: &Env) -> Steps {
+        if self.watch.is_idle() {
+            return [0; 2];
+        }
+        let exprs = self.exprs;
+        self.watch.note(|along| exprs.motion(dim, env, along).rounds);
+        [Along::Rounds, Along::Family].map(|along| exprs.motion(dim, env, along).by)
+    }
+
+    /// The threads for which a comparison holds; none where a side is not known.
+    pub(super) fn holding(
+        &mut self,
+        env: &Env,
+        mask: &Mask,
+        (left, a): (Dim, &Value),
+        op: CmpOp,
+        (right, b): (Dim, &Value),
+    ) -> Option<Mask> {
+        let mut holding = Mask::default();
+        for t in mask.threads() {
+            let (a, b) = (a.of(t), b.of(t));
+            if a == NOTHING || b == NOTHING {
+                return None;
+            }
+            if crate::blocks::holds(a, op, b) {
+                holding.insert(t);
+            }
+        }
+        let exprs = self.exprs;
+        self.watch.compares(mask, (a, b), op, |along| {
+            (exprs.motion(left, env, along), exprs.motion(right, env, along))
+        });
+        Some(holding)
+    }
+}

@@ -1,0 +1,373 @@
+//! Who goes where: loops, conditions, specs.
+
+use super::*;
+
+impl<'p, 'a> Machine<'p, 'a> {
+    pub(super) fn groups_of(&mut self, id: ThreadsId, env: &Env, site: u32) -> Goes<Rc<Groups>> {
+        let offset = self.fixed(self.p.threads[id].offset, env).same().unwrap_or(NOTHING);
+        if let Some(found) = self.groups.get(&(id, offset)) {
+            return Ok(Rc::clone(found));
+        }
+        match Groups::of(self.exprs, id, env, self.elected) {
+            Ok(groups) => {
+                let groups = Rc::new(groups);
+                self.groups.insert((id, offset), Rc::clone(&groups));
+                Ok(groups)
+            }
+            Err(why) => self.lost(site, why),
+        }
+    }
+
+    /// Whether some statement of a list may make threads wait.
+    pub(super) fn may_wait(&mut self, stmts: &'p [Stmt]) -> bool {
+        let key = stmts.as_ptr().addr();
+        if let Some(known) = self.blocking.get(&key) {
+            return *known;
+        }
+        let waits = self.p.walk(stmts).stmts().any(|s| match &s.kind {
+            StmtKind::Barrier(_) | StmtKind::Sync(_) => true,
+            StmtKind::Spec(id) => self.plan.leaves.get(id).is_some_and(|l| match &l.how {
+                How::Atom { window, .. } => *window > 32,
+                How::Bulk(_) => true,
+                How::Meaning => false,
+            }),
+            _ => false,
+        });
+        self.blocking.insert(key, waits);
+        waits
+    }
+
+    /// Lets the warps that have none of these threads go on behind the statement.
+    pub(super) fn send_on(&mut self, strand: &mut Strand<'p>, stay: &Mask) {
+        let warps = strand.all().warps() & !stay.warps();
+        if let Some(mut other) = strand.part(warps) {
+            other.advance();
+            self.put(other);
+        }
+    }
+
+    pub(super) fn step(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
+        let Some(frame) = strand.frames.last() else { return Ok(Step::Ended) };
+        let mask = frame.mask;
+        let Some(stmt) = strand.stmt() else { return self.leave(strand) };
+        let site = self.plan.site(stmt);
+        match &stmt.kind {
+            StmtKind::Indices(_) | StmtKind::Allocate(_) => {}
+            StmtKind::Spec(id) => return self.spec(strand, *id, site),
+            StmtKind::For { var, start, end: end_dim, step, body, .. } => {
+                return self.enter_loop(strand, site, *var, (*start, *end_dim, *step), body);
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                return self.enter_branch(strand, site, cond, then, otherwise);
+            }
+            StmtKind::Barrier(None) => {
+                return self.block_barrier(strand, site);
+            }
+            StmtKind::Barrier(Some(threads)) if self.p.threads[*threads].own > 0 => {
+                return self.own_barrier(strand, *threads, &mask, site);
+            }
+            StmtKind::Barrier(Some(threads)) => {
+                let named = self.groups_of(*threads, &strand.env, site)?.mask;
+                if !mask.and(&named).is_empty() {
+                    return self.named_barrier(strand, named, site);
+                }
+            }
+            StmtKind::Sync(sync) => return self.sync_stmt(strand, sync, site),
+        }
+        strand.advance();
+        Ok(Step::On)
+    }
+
+    /// Begins a loop.
+    fn enter_loop(
+        &mut self,
+        strand: &mut Strand<'p>,
+        site: u32,
+        var: VarId,
+        (start, end_dim, step): (Dim, Dim, i64),
+        body: &'p [Stmt],
+    ) -> Goes<Step> {
+        let mask = strand.mask();
+        let (first, end) =
+            (self.exprs.value(start, &strand.env), self.exprs.value(end_dim, &strand.env));
+        let Some(going) =
+            self.holding(&strand.env, &mask, (start, &first), CmpOp::Lt, (end_dim, &end))
+        else {
+            return self.lost(site, "the bounds of the loop are not known");
+        };
+        if going.is_empty() {
+            strand.advance();
+            return Ok(Step::On);
+        }
+        if going != mask && self.may_wait(body) {
+            self.send_on(strand, &going);
+        }
+        let end_by = self.steps_of(end_dim, &strand.env);
+        let by = self.steps_of(start, &strand.env);
+        strand.env.set(var, first, by);
+        let kind = Kind::Loop { trip: 0, var, end, end_by, step: step.max(1) };
+        strand.frames.push(Frame { stmts: body, at: 0, mask: going, kind });
+        Ok(Step::On)
+    }
+
+    /// Takes the sides of a condition that threads take.
+    fn enter_branch(
+        &mut self,
+        strand: &mut Strand<'p>,
+        site: u32,
+        cond: &[(Dim, CmpOp, Dim)],
+        then: &'p [Stmt],
+        otherwise: &'p [Stmt],
+    ) -> Goes<Step> {
+        let mask = strand.mask();
+        let mut yes = mask;
+        for (lhs, op, rhs) in cond {
+            let (a, b) = (self.exprs.value(*lhs, &strand.env), self.exprs.value(*rhs, &strand.env));
+            let sides = ((*lhs, &a), (*rhs, &b));
+            let Some(holding) = self.holding(&strand.env, &mask, sides.0, *op, sides.1) else {
+                return self.lost(site, "the condition is not known");
+            };
+            yes = yes.and(&holding);
+        }
+        let mut no = mask.without(&yes);
+        if !yes.is_empty() && !no.is_empty() && (self.may_wait(then) || self.may_wait(otherwise)) {
+            // Warps whose lanes agree go their own way.
+            for warps in [no.warps() & !yes.warps(), yes.warps() & !no.warps()] {
+                if let Some(mut other) = strand.part(warps) {
+                    branch(&mut other, &yes, &no, then, otherwise);
+                    self.put(other);
+                }
+            }
+            let mine = strand.mask();
+            (yes, no) = (yes.and(&mine), no.and(&mine));
+        }
+        branch(strand, &yes, &no, then, otherwise);
+        Ok(Step::On)
+    }
+
+    /// A barrier of all threads of the block.
+    fn block_barrier(&mut self, strand: &mut Strand<'p>, site: u32) -> Goes<Step> {
+        let mask = strand.mask();
+        let absent = Mask::first(self.n_threads).without(&mask);
+        if !absent.is_empty() {
+            if self.may_come(strand, &absent) {
+                strand.status = Status::Meets;
+                return Ok(Step::Waits);
+            }
+            let what = format!("{} threads of the block do not come to the barrier", absent.len());
+            let around = self.around(strand, &Mask::first(self.n_threads));
+            return self.stop(
+                site,
+                around,
+                &what,
+                "move it out of the condition or the role, or name the threads: `barrier(#threads)`",
+            );
+        }
+        self.barrier(strand.rank, &mask, site);
+        strand.advance();
+        Ok(Step::On)
+    }
+
+    /// Leaves a list behind its last statement.
+    pub(super) fn leave(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
+        let depth = strand.frames.len();
+        let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
+        match &mut frame.kind {
+            Kind::Root => Ok(Step::Ended),
+            Kind::Body => {
+                strand.frames.truncate(depth - 1);
+                strand.advance();
+                Ok(Step::On)
+            }
+            Kind::Branch { second, otherwise } => match otherwise.take() {
+                Some((stmts, mask)) => {
+                    *second = true;
+                    (frame.stmts, frame.at, frame.mask) = (stmts, 0, mask);
+                    Ok(Step::On)
+                }
+                None => {
+                    strand.frames.truncate(depth - 1);
+                    strand.advance();
+                    Ok(Step::On)
+                }
+            },
+            Kind::Loop { .. } => self.turn(strand),
+        }
+    }
+
+    /// Goes into the next turn of a loop, or leaves it.
+    fn turn(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
+        let depth = strand.frames.len();
+        let env = &mut strand.env;
+        let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
+        let Kind::Loop { trip, var, end, end_by, step } = &mut frame.kind else {
+            return Ok(Step::Ended);
+        };
+        let (var, step) = (*var, *step);
+        let (old, by) = match env.get(var) {
+            Some(held) => (held.value.clone(), held.by),
+            None => (Value::Same(NOTHING), [NOTHING; 2]),
+        };
+        let next = old.plus(step);
+        self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
+            (Motion::along(by, along), Motion::along(*end_by, along))
+        });
+        let mut going = Mask::default();
+        for t in frame.mask.threads() {
+            if next.of(t) != NOTHING && next.of(t) < end.of(t) {
+                going.insert(t);
+            }
+        }
+        let uniform = matches!((&next, &*end), (Value::Same(_), Value::Same(_)));
+        if uniform && is_silent(self.p, self.plan, &mut self.silent, frame.stmts) {
+            going = Mask::default();
+        }
+        if going.is_empty() {
+            strand.frames.truncate(depth - 1);
+            strand.advance();
+            return Ok(Step::On);
+        }
+        env.set(var, next, by);
+        *trip += 1;
+        frame.at = 0;
+        self.rounds.turned = Some((frame.stmts.as_ptr().addr(), *trip));
+        let leaves = going != frame.mask;
+        let stmts = frame.stmts;
+        if leaves {
+            let waits = self.may_wait(stmts);
+            if waits {
+                let warps = strand.all().warps() & !going.warps();
+                if let Some(mut other) = strand.part(warps) {
+                    other.frames.truncate(depth - 1);
+                    other.advance();
+                    self.put(other);
+                }
+            }
+            if let Some(frame) = strand.frames.last_mut() {
+                frame.mask = going;
+            }
+        }
+        Ok(Step::On)
+    }
+
+    pub(super) fn spec(&mut self, strand: &mut Strand<'p>, id: SpecId, site: u32) -> Goes<Step> {
+        let spec = &self.p.specs[id];
+        let mask = strand.mask();
+        let Some(exec) = spec.exec else {
+            return self.lost(site, "the spec does not say who executes it");
+        };
+        let groups = self.groups_of(exec.threads, &strand.env, site)?;
+        let active = mask.and(&groups.mask);
+        if let Some(body) = &spec.body {
+            if active.is_empty() {
+                strand.advance();
+                return Ok(Step::On);
+            }
+            if active != mask && self.may_wait(body) {
+                self.send_on(strand, &active);
+            }
+            strand.frames.push(Frame { stmts: body, at: 0, mask: active, kind: Kind::Body });
+            return Ok(Step::On);
+        }
+        if !active.is_empty()
+            && let Some(leaf) = self.plan.leaves.get(&id)
+        {
+            let window = match &leaf.how {
+                How::Atom { window, size, .. } if *size > 1 => *window,
+                How::Atom { .. } | How::Bulk(_) => 0,
+                How::Meaning => 1,
+            };
+            let missing = missing(&groups, &active, window);
+            if !missing.is_empty() {
+                if self.may_come(strand, &missing) {
+                    strand.status = Status::Meets;
+                    return Ok(Step::Waits);
+                }
+                let what =
+                    format!("{} threads of its groups do not come to the spec", missing.len());
+                return self.stop(
+                    site,
+                    None,
+                    &what,
+                    "move it out of the condition, or run it on the threads that are there",
+                );
+            }
+            if leaf.matters {
+                self.leaf(strand, leaf, &groups, &active, site)?;
+            }
+        }
+        strand.advance();
+        Ok(Step::On)
+    }
+}
+
+/// Enters the side of a condition that threads take first.
+pub(super) fn branch<'p>(
+    strand: &mut Strand<'p>,
+    yes: &Mask,
+    no: &Mask,
+    then: &'p [Stmt],
+    otherwise: &'p [Stmt],
+) {
+    let mine = strand.mask();
+    let (yes, no) = (yes.and(&mine), no.and(&mine));
+    let (stmts, mask, kind) = if yes.is_empty() {
+        (otherwise, no, Kind::Branch { second: true, otherwise: None })
+    } else {
+        let next = (!no.is_empty()).then_some((otherwise, no));
+        (then, yes, Kind::Branch { second: false, otherwise: next })
+    };
+    strand.frames.push(Frame { stmts, at: 0, mask, kind });
+}
+
+/// Threads of groups that are there in part, or of the windows of warps that an atom takes at once.
+pub(super) fn missing(groups: &Groups, active: &Mask, window: usize) -> Mask {
+    let mut missing = Mask::default();
+    if window == 0 {
+        return missing;
+    }
+    if window > 1 {
+        let per = window / 32;
+        for first in (0..32).step_by(per.max(1)) {
+            let warps = (((1u64 << per) - 1) << first) as u32;
+            if active.warps() & warps != 0 {
+                missing = missing.or(&groups.mask.of_warps(warps).without(active));
+            }
+        }
+        return missing;
+    }
+    for group in &groups.groups {
+        let here = group.iter().filter(|t| active.has(usize::from(**t))).count();
+        if here > 0 && here < group.len() {
+            let absent = group.iter().map(|t| usize::from(*t)).filter(|t| !active.has(*t));
+            absent.for_each(|t| missing.insert(t));
+        }
+    }
+    missing
+}
+
+/// Whether one turn of a loop over these statements is like all others, and none of them matters: no thread waits, none
+/// accesses what others do, and nothing depends on the turn.
+fn is_silent(p: &Program, plan: &Plan, known: &mut HashMap<usize, bool>, stmts: &[Stmt]) -> bool {
+    let key = stmts.as_ptr().addr();
+    if let Some(known) = known.get(&key) {
+        return *known;
+    }
+    let constant = |d: &Dim| matches!(d, Dim::Const(_));
+    let silent = p.walk(stmts).stmts().all(|s| match &s.kind {
+        StmtKind::Indices(_) | StmtKind::Allocate(_) => true,
+        StmtKind::For { start, end, .. } => constant(start) && constant(end),
+        StmtKind::Spec(id) => {
+            let exec = p.specs[*id].exec;
+            let fixed = exec.is_some_and(|e| p.vars_in(p.threads[e.threads].offset).is_empty());
+            let matters = match plan.leaves.get(id) {
+                Some(leaf) => leaf.matters,
+                None => p.specs[*id].body.is_none(),
+            };
+            fixed && !matters
+        }
+        StmtKind::If { .. } | StmtKind::Barrier(_) | StmtKind::Sync(_) => false,
+    });
+    known.insert(key, silent);
+    silent
+}

@@ -1,0 +1,312 @@
+//! How expressions move from one round of a loop to the next, and for how many rounds a decision stays the same.
+//!
+//! A *round* is what lies between two states that are alike: some turns of a loop. Its loop variables are affine in the number of
+//! the round; what is computed of them is, too, where it moves by whole multiples of what divides it. What is affine
+//! for a limited number of rounds alone says for how many.
+
+use crate::expr::{Env, Ex, Exprs, Kind, NOTHING, Op, Value};
+use crate::threads::Mask;
+use carbyne_ir::ast::CmpOp;
+use carbyne_ir::expr::Dim;
+use std::collections::BTreeMap;
+
+/// What numbers move along.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// From one round of a loop to the next.
+    Rounds,
+    /// From one number of turns of a loop to another one, at the same distance from the loop's end.
+    Family,
+    /// Both at once: so many rounds for each member of the family.
+    Both(i64),
+}
+
+/// By how much a number moves from round to round, and from member to member.
+pub(crate) type Steps = [i64; 2];
+
+/// A number that moves evenly for so many rounds at least.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Motion {
+    pub(crate) by: i64,
+    pub(crate) rounds: u64,
+}
+
+/// For all of them.
+pub(crate) const FOREVER: u64 = u64::MAX;
+
+impl Motion {
+    pub(crate) const STILL: Motion = Motion { by: 0, rounds: FOREVER };
+    const UNKNOWN: Motion = Motion { by: 0, rounds: 0 };
+
+    /// Of a number that moves by these steps.
+    pub(crate) fn along(by: Steps, along: Along) -> Motion {
+        Motion::of(step_along(by, along), FOREVER)
+    }
+
+    fn of(by: Option<i64>, rounds: u64) -> Motion {
+        by.map_or(Motion::UNKNOWN, |by| Motion { by, rounds })
+    }
+
+    /// For how many rounds it stays what it is, modulo a number.
+    pub(crate) fn still(&self, modulus: i64) -> u64 {
+        if self.by == 0 || modulus > 1 && self.by % modulus == 0 { self.rounds } else { 0 }
+    }
+}
+
+/// The step of a loop variable along a way; none where that is not even.
+pub(crate) fn step_along(by: Steps, along: Along) -> Option<i64> {
+    let [rounds, family] = by;
+    if rounds == NOTHING || family == NOTHING {
+        return None;
+    }
+    match along {
+        Along::Rounds => Some(rounds),
+        Along::Family => Some(family),
+        Along::Both(n) => rounds.checked_mul(n)?.checked_add(family),
+    }
+}
+
+impl Exprs<'_> {
+    /// How an expression moves.
+    pub(crate) fn motion(&self, dim: Dim, env: &Env, along: Along) -> Motion {
+        match dim {
+            Dim::Const(_) => Motion::STILL,
+            Dim::Expr(_) => self.motion_of(&self.ready(dim), env, along),
+        }
+    }
+
+    fn motion_of(&self, ex: &Ex, env: &Env, along: Along) -> Motion {
+        if !ex.loops {
+            return Motion::STILL;
+        }
+        match &ex.kind {
+            Kind::Const(_) | Kind::Thread | Kind::Block | Kind::Unknown => Motion::STILL,
+            Kind::Loop(var) => match env.get(*var) {
+                Some(held) => Motion::along(held.by, along),
+                None => Motion::STILL,
+            },
+            Kind::Given => Motion::along([0, self.given.by], along),
+            Kind::Sum(parts, _) => {
+                let mut sum = Motion::STILL;
+                for (by, part) in parts {
+                    let m = self.motion_of(part, env, along);
+                    let new = m.by.checked_mul(*by).and_then(|by| by.checked_add(sum.by));
+                    sum = Motion::of(new, sum.rounds.min(m.rounds));
+                }
+                sum
+            }
+            Kind::Bin(op, a, b) => self.motion_of_two(*op, a, b, env, along),
+        }
+    }
+
+    fn motion_of_two(&self, op: Op, a: &Ex, b: &Ex, env: &Env, along: Along) -> Motion {
+        let (ma, mb) = (self.motion_of(a, env, along), self.motion_of(b, env, along));
+        let rounds = ma.rounds.min(mb.rounds);
+        if ma.by == 0 && mb.by == 0 {
+            return Motion { by: 0, rounds };
+        }
+        let (va, vb) = (self.eval(a, env), self.eval(b, env));
+        match op {
+            Op::Mul => match (ma.by, mb.by, va.same(), vb.same()) {
+                (by, 0, _, Some(v)) | (0, by, Some(v), _) => Motion::of(by.checked_mul(v), rounds),
+                _ => Motion::UNKNOWN,
+            },
+            Op::Div | Op::Mod | Op::CeilDiv => {
+                let Some(by) = vb.same().filter(|v| *v > 0 && mb.by == 0) else {
+                    return Motion::UNKNOWN;
+                };
+                if ma.by % by == 0 {
+                    let step = if op == Op::Mod { 0 } else { ma.by / by };
+                    return Motion { by: step, rounds };
+                }
+                // Until a multiple of what divides it is passed.
+                let shift = if op == Op::CeilDiv { by - 1 } else { 0 };
+                let left = self.least(&va, |v| {
+                    let at = v.checked_add(shift)?.rem_euclid(by);
+                    Some(if ma.by > 0 {
+                        (by - 1 - at) / ma.by
+                    } else {
+                        at / ma.by.checked_neg()?
+                    })
+                });
+                let step = if op == Op::Mod { ma.by } else { 0 };
+                Motion { by: step, rounds: rounds.min(left) }
+            }
+            Op::Min | Op::Max => self.motion_of_chosen(op, (&va, ma), (&vb, mb)),
+        }
+    }
+
+    /// Of the smaller or the larger of two, which is the same one for all threads.
+    fn motion_of_chosen(&self, op: Op, a: (&Value, Motion), b: (&Value, Motion)) -> Motion {
+        let rounds = a.1.rounds.min(b.1.rounds);
+        if a.1.by == b.1.by {
+            return Motion { by: a.1.by, rounds };
+        }
+        let Some(by) = a.1.by.checked_sub(b.1.by) else { return Motion::UNKNOWN };
+        let is_first = |t: usize| (a.0.of(t) <= b.0.of(t)) == (op == Op::Min);
+        let all = match (a.0, b.0) {
+            (Value::Same(_), Value::Same(_)) => 1,
+            _ => self.n_threads,
+        };
+        if (1..all).any(|t| is_first(t) != is_first(0)) {
+            return Motion::UNKNOWN;
+        }
+        let left = (0..all).map(|t| stays((a.0.of(t), b.0.of(t)), by, CmpOp::Le)).min();
+        let by = if is_first(0) { a.1.by } else { b.1.by };
+        Motion { by, rounds: rounds.min(left.unwrap_or(0)) }
+    }
+
+    /// The least of what is said of a value, of all threads.
+    fn least(&self, value: &Value, f: impl Fn(i64) -> Option<i64>) -> u64 {
+        let one = |v: i64| match v {
+            NOTHING => 0,
+            v => f(v).and_then(|n| u64::try_from(n).ok()).unwrap_or(0),
+        };
+        match value {
+            Value::Same(v) => one(*v),
+            Value::Each(all) => all.iter().map(|v| one(*v)).min().unwrap_or(0),
+        }
+    }
+}
+
+/// For how many rounds a comparison of two numbers has the result that it has, if their difference moves by so much.
+fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
+    if by == 0 {
+        return FOREVER;
+    }
+    let Some(d) = a.checked_sub(b).filter(|_| a != NOTHING && b != NOTHING) else { return 0 };
+    // It stays where it is up to a number, or down to one.
+    let below = |most: i64| match by > 0 {
+        true => most.checked_sub(d).map_or(0, |room| (room / by).max(0) as u64),
+        false => FOREVER,
+    };
+    let above = |least: i64| match by < 0 {
+        true => {
+            let room = d.checked_sub(least);
+            room.zip(by.checked_neg()).map_or(0, |(room, by)| (room / by).max(0) as u64)
+        }
+        false => FOREVER,
+    };
+    match (op, d) {
+        (CmpOp::Lt | CmpOp::Ge, d) => {
+            if d < 0 {
+                below(-1)
+            } else {
+                above(0)
+            }
+        }
+        (CmpOp::Le | CmpOp::Gt, d) => {
+            if d <= 0 {
+                below(0)
+            } else {
+                above(1)
+            }
+        }
+        (CmpOp::Eq | CmpOp::Ne, 0) => 0,
+        (CmpOp::Eq | CmpOp::Ne, d) => {
+            if d < 0 {
+                below(-1)
+            } else {
+                above(1)
+            }
+        }
+    }
+}
+
+/// For how long what has been decided so far is decided alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    /// Whether a round is being followed that others may be like; and for how many rounds they are.
+    pub(crate) rounds: Option<u64>,
+    /// Whether there is a family; and of how many of its members all that was decided so far holds.
+    pub(crate) family: Option<u64>,
+    /// Rounds for each member, and of how many members the round holds with them.
+    pub(crate) both: Option<(i64, u64)>,
+    /// By how much each buffer of global memory moves from member to member.
+    shifts: BTreeMap<usize, i64>,
+}
+
+impl Watch {
+    pub(crate) fn new(has_family: bool) -> Self {
+        Watch {
+            rounds: None,
+            family: has_family.then_some(FOREVER),
+            both: None,
+            shifts: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.rounds.is_none() && self.family.is_none()
+    }
+
+    /// Notes for how long one decision lasts, along each way that is followed.
+    pub(crate) fn note(&mut self, lasts: impl Fn(Along) -> u64) {
+        if let Some(rounds) = self.rounds.as_mut().filter(|n| **n > 0) {
+            *rounds = lasts(Along::Rounds).min(*rounds);
+        }
+        if let Some(family) = self.family.as_mut().filter(|n| **n > 0) {
+            *family = lasts(Along::Family).min(*family);
+        }
+        if let Some((n, both)) = self.both.as_mut().filter(|(_, n)| *n > 0) {
+            *both = lasts(Along::Both(*n)).min(*both);
+        }
+    }
+
+    /// A number is used that must not move, but by multiples of a modulus.
+    pub(crate) fn still(&mut self, exprs: &Exprs<'_>, dim: Dim, env: &Env, modulus: i64) {
+        if !self.is_idle() && !matches!(dim, Dim::Const(_)) {
+            self.note(|along| exprs.motion(dim, env, along).still(modulus));
+        }
+    }
+
+    /// A place in a buffer of global memory: it may move from member to member, if all places do so by whole granules.
+    pub(crate) fn shifts(
+        &mut self,
+        exprs: &Exprs<'_>,
+        dim: Dim,
+        env: &Env,
+        buffer: usize,
+        granule: i64,
+    ) {
+        if self.is_idle() {
+            return;
+        }
+        let of_family = exprs.motion(dim, env, Along::Family);
+        let by = *self.shifts.entry(buffer).or_insert(of_family.by);
+        let even = by == of_family.by && by % granule.max(1) == 0;
+        self.note(|along| match along {
+            Along::Rounds => exprs.motion(dim, env, along).still(1),
+            Along::Family | Along::Both(_) if !even => 0,
+            Along::Family => of_family.rounds,
+            Along::Both(_) => exprs.motion(dim, env, along).rounds,
+        });
+    }
+
+    /// Two numbers are compared.
+    pub(crate) fn compares(
+        &mut self,
+        mask: &Mask,
+        (a, b): (&Value, &Value),
+        op: CmpOp,
+        motion: impl Fn(Along) -> (Motion, Motion),
+    ) {
+        if self.is_idle() {
+            return;
+        }
+        self.note(|along| {
+            let (ma, mb) = motion(along);
+            let rounds = ma.rounds.min(mb.rounds);
+            let Some(by) = ma.by.checked_sub(mb.by) else { return 0 };
+            if by == 0 || rounds == 0 {
+                return rounds;
+            }
+            let stays = |t: usize| stays((a.of(t), b.of(t)), by, op);
+            let left = match (a, b) {
+                (Value::Same(_), Value::Same(_)) => stays(0),
+                _ => mask.threads().map(stays).min().unwrap_or(FOREVER),
+            };
+            rounds.min(left)
+        });
+    }
+}

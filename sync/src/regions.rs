@@ -1,0 +1,101 @@
+//! Granules of shared memory that all accesses so far took together, as one: a tile that is copied and read as a whole is
+//! one region, however large it is. An access that takes a part of a region divides it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// The elements of a view at a place: the list of elements by its address, the view, the place.
+pub(crate) type Footprint = (usize, usize, i64);
+
+/// What an access takes.
+struct Taken {
+    granules: Vec<u32>,
+    regions: Rc<[u32]>,
+    /// How many regions there were.
+    of: usize,
+}
+
+/// Regions of one block's memory; blocks of a cluster have the same.
+pub(crate) struct Regions {
+    of: Vec<u32>,
+    members: Vec<Vec<u32>>,
+    taken: HashMap<Footprint, Taken>,
+}
+
+/// Accesses that are remembered.
+const MAX_TAKEN: usize = 1 << 18;
+
+impl Regions {
+    pub(crate) fn new(granules: usize) -> Self {
+        let all = (0..granules as u32).collect();
+        Regions { of: vec![0; granules], members: vec![all], taken: HashMap::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The region of a granule, whole or not.
+    #[inline]
+    pub(crate) fn of(&self, granule: usize) -> Option<usize> {
+        self.of.get(granule).map(|r| *r as usize)
+    }
+
+    /// The region of a granule, if it is no more than that.
+    #[inline]
+    pub(crate) fn alone(&self, granule: usize) -> Option<u32> {
+        let region = *self.of.get(granule)?;
+        (self.members.get(region as usize)?.len() == 1).then_some(region)
+    }
+
+    /// The regions that an access takes, if it has been made before.
+    pub(crate) fn known(&mut self, footprint: Footprint) -> Option<Rc<[u32]>> {
+        let n = self.members.len();
+        let taken = self.taken.get_mut(&footprint)?;
+        if taken.of != n {
+            // Nothing but whole regions, though these may have been divided.
+            let mut all: Vec<u32> =
+                taken.granules.iter().filter_map(|g| self.of.get(*g as usize).copied()).collect();
+            all.sort_unstable();
+            all.dedup();
+            (taken.regions, taken.of) = (all.into(), n);
+        }
+        Some(Rc::clone(&taken.regions))
+    }
+
+    /// The regions that granules are, and which of them have been divided off: from which, which.
+    pub(crate) fn take(
+        &mut self,
+        footprint: Option<Footprint>,
+        mut granules: Vec<u32>,
+    ) -> (Rc<[u32]>, Vec<(usize, usize)>) {
+        granules.sort_unstable();
+        granules.dedup();
+        let mut by: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for g in &granules {
+            if let Some(region) = self.of.get(*g as usize) {
+                by.entry(*region).or_default().push(*g);
+            }
+        }
+        let (mut regions, mut splits) = (vec![], vec![]);
+        for (region, part) in by {
+            let members = &mut self.members[region as usize];
+            if members.len() == part.len() {
+                regions.push(region);
+                continue;
+            }
+            members.retain(|g| part.binary_search(g).is_err());
+            let new = self.members.len() as u32;
+            part.iter().for_each(|g| self.of[*g as usize] = new);
+            self.members.push(part);
+            splits.push((region as usize, new as usize));
+            regions.push(new);
+        }
+        let regions: Rc<[u32]> = regions.into();
+        if let Some(footprint) = footprint.filter(|_| self.taken.len() < MAX_TAKEN) {
+            let of = self.members.len();
+            self.taken.insert(footprint, Taken { granules, regions: Rc::clone(&regions), of });
+        }
+        (regions, splits)
+    }
+}

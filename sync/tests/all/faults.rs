@@ -1,0 +1,187 @@
+//! Waits that nobody ends, arrivals that nobody waits for, barriers that some threads do not come to: refused with both places.
+
+use crate::support::{reports, right};
+use carbyne_atoms::Arch;
+use carbyne_sync::Report;
+
+/// A kernel of two warps that pass a row through shared memory, with these statements for each warp.
+fn kernel(init: &str, first: &str, second: &str) -> String {
+    format!(
+        "carbyne 2
+
+%in:[4,32].f32.GL
+%out:[4,32].f32.GL
+
+Spec @pass <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  Allocate %s:[32].f32.SH
+  Allocate %x:[1].f32.RF
+  Allocate %full:[1].mbarrier.SH
+  Allocate %empty:[1].mbarrier.SH
+  Spec <<<#cta[0]>>> () -> (%full, %empty) {{
+    {init}
+  }}
+  barrier
+  Spec <<<#w[0]>>> (%in, %full, %empty) -> (%s, %x) {{
+    Move <<<#w[0].scalar()>>> (%in[0, @t % 32]) -> (%x[0]) atom=ld.global.b32
+    {first}
+  }}
+  Spec <<<#w[1]>>> (%s, %full, %empty) -> (%out, %x) {{
+    {second}
+    Move <<<#w[1].scalar()>>> (%x[0]) -> (%out[0, 31 - @t % 32]) atom=st.global.b32
+  }}
+}}
+"
+    )
+}
+
+const INIT: &str = "mbarrier.init(%full, 32)\n    mbarrier.init(%empty, 32)";
+const PUT: &str = "Move <<<#w[0].scalar()>>> (%x[0]) -> (%s[@t % 32]) atom=st.shared.b32";
+const GET: &str = "Move <<<#w[1].scalar()>>> (%s[31 - @t % 32]) -> (%x[0]) atom=ld.shared.b32";
+
+/// The line with a mark.
+fn line(text: &str, mark: &str) -> u32 {
+    let at = text.lines().position(|l| l.contains(mark));
+    at.map_or(0, |at| at as u32 + 1)
+}
+
+/// The fault of the statement that is marked `// here` says so much, and names the statement `// with`.
+fn refused(text: &str, says: &str) {
+    let program = right(text);
+    let reports = reports(&program, Arch::Sm90a);
+    let here = line(text, "// here");
+    let all: Vec<_> = reports.iter().flat_map(|r| &r.faults).collect();
+    let found = all.iter().find(|f| f.place.line == here && f.what.contains(says));
+    let found =
+        found.unwrap_or_else(|| panic!("nothing at line {here} says `{says}`: {all:#?}\n{text}"));
+    assert!(found.is_certain, "{found:?}");
+    assert_eq!(
+        found.other.as_ref().map(|o| o.line),
+        Some(line(text, "// with")),
+        "{found:#?}\n{text}"
+    );
+}
+
+#[test]
+fn the_kernel_itself_is_right() {
+    let second = format!("mbarrier.wait(%full[0], 0)\n    {GET}");
+    let text = kernel(INIT, &format!("{PUT}\n    mbarrier.arrive(%full[0])"), &second);
+    assert!(reports(&right(&text), Arch::Sm90a).iter().all(Report::is_ordered), "{text}");
+}
+
+#[test]
+fn a_wait_on_which_nobody_arrives() {
+    let init = "mbarrier.init(%full, 32) // with\n    mbarrier.init(%empty, 32)";
+    let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
+    refused(&kernel(init, PUT, &second), "nothing ends the wait: nobody arrives");
+}
+
+#[test]
+fn a_wait_for_more_arrivals_than_come() {
+    let init = "mbarrier.init(%full, 33)\n    mbarrier.init(%empty, 32)";
+    let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
+    let first = format!("{PUT}\n    mbarrier.arrive(%full[0]) // with");
+    refused(&kernel(init, &first, &second), "nothing ends the wait: 32 of 33 arrivals come");
+}
+
+#[test]
+fn a_wait_before_the_arrivals_of_the_same_threads() {
+    let first = format!(
+        "mbarrier.wait(%empty[0], 0) // here\n    {PUT}\n    mbarrier.arrive(%empty[0]) // with"
+    );
+    refused(&kernel(INIT, &first, GET), "none of 32 arrivals comes before it");
+}
+
+#[test]
+fn roles_that_wait_for_each_other() {
+    let first =
+        format!("mbarrier.wait(%empty[0], 0) // here\n    {PUT}\n    mbarrier.arrive(%full[0])");
+    let second =
+        format!("mbarrier.wait(%full[0], 0)\n    {GET}\n    mbarrier.arrive(%empty[0]) // with");
+    refused(&kernel(INIT, &first, &second), "none of 32 arrivals comes before it");
+}
+
+#[test]
+fn a_wait_for_bytes_that_nobody_copies() {
+    let first = format!("{PUT}\n    mbarrier.expect(%full[0], 128) // with");
+    let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
+    refused(&kernel(INIT, &first, &second), "bytes fewer come than are expected");
+}
+
+#[test]
+fn arrivals_that_nobody_waits_for() {
+    let init = "mbarrier.init(%full, 32) // with\n    mbarrier.init(%empty, 32)";
+    let first = format!("{PUT}\n    mbarrier.arrive(%full[0]) // here");
+    refused(&kernel(init, &first, GET), "nobody waits for");
+    // Where nothing conflicts there is nothing to wait for.
+    let text = kernel(INIT, "mbarrier.arrive(%full[0])", "");
+    assert!(reports(&right(&text), Arch::Sm90a).iter().all(|r| r.faults.is_empty()), "{text}");
+}
+
+/// The errors of the verifier: it refuses a barrier that some of its threads do not come to.
+fn not_well_formed(text: &str) -> Vec<(u32, String)> {
+    let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
+    let program = match carbyne_ir::resolve::resolve(&module, text) {
+        Ok(program) => program,
+        Err(e) => return vec![(0, e.to_string())],
+    };
+    let errors = carbyne_ir::verify::verify(&program);
+    let line = |at: u32| text[..at as usize].lines().count() as u32;
+    errors.iter().map(|e| (line(e.span.start + 1), e.message.clone())).collect()
+}
+
+#[test]
+fn a_barrier_that_a_part_does_not_reach() {
+    let text = kernel(INIT, "barrier(#cta) // here", GET);
+    assert_eq!(not_well_formed(&text)[0].0, line(&text, "// here"), "{text}");
+    let text = "carbyne 2
+
+%out:[64].f32.GL
+
+Spec @part <<<#grid:[1], #cta:[@t < 128]>>> () -> (%out) {
+  #half:[2].[64].thread = #cta.tile([64])
+  Spec <<<#half[0]>>> () -> () {
+    if (@t < 32) {
+      barrier(#half[0]) // here
+    }
+  }
+}
+";
+    assert_eq!(not_well_formed(text)[0].0, line(text, "// here"), "{text}");
+}
+
+#[test]
+fn a_wait_with_an_expression() {
+    let text = |left: &str| {
+        format!(
+            "carbyne 2
+
+%in:[8,64].f32.GL
+%out:[64].f32.GL
+
+Spec @drain <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[4].[64].f32.SH
+  Allocate %x:[1].f32.RF
+  for (k = 0; k < 4; k += 1) {{
+    Move <<<#one>>> (%in[k, @t]) -> (%s[k][@t]) atom=cp.async.ca.b32
+    async.commit
+  }}
+  for (k = 0; k < 4; k += 1) {{
+    async.wait({left})
+    barrier
+    Move <<<#one>>> (%s[k][63 - @t]) -> (%x[0]) atom=ld.shared.b32
+  }}
+  Move <<<#one>>> (%x[0]) -> (%out[@t]) atom=st.global.b32
+}}
+"
+        )
+    };
+    // What is no constant, no instruction takes.
+    let said = not_well_formed(&text("3 - k"));
+    assert!(said[0].1.contains("the number of groups is not a constant"), "{said:?}");
+    for (left, is_right) in [("4 - 4", true), ("5 - 4", false)] {
+        let all = reports(&right(&text(left)), Arch::Sm90a);
+        assert_eq!(all.iter().all(Report::is_ordered), is_right, "{left}: {all:#?}");
+    }
+}

@@ -1,0 +1,282 @@
+//! Loops with many turns, and with a number of turns that is not known: what is left out is what is like the rest.
+
+use crate::support::{complaints, right};
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::program::Program;
+use carbyne_sync::{Limits, Report, check};
+use std::time::{Duration, Instant};
+
+fn reports(program: &Program, every_turn: bool) -> Vec<Report> {
+    let table = AtomTable::new(Arch::Sm90a);
+    let limits = Limits { every_turn, ..Limits::default() };
+    program.kernels.iter().map(|k| check(program, *k, &table, &limits)).collect()
+}
+
+/// Stages of `cp.async`, `n` turns; `sym` where the number is a symbol.
+fn stages(n: &str, sym: &str, stages: usize, left: usize, barrier: &str) -> String {
+    format!(
+        "carbyne 2
+{sym}
+%in:[{n} + 8,64].f32.GL
+%out:[64].f32.GL
+
+Spec @stages <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[{stages}].[64].f32.SH
+  Allocate %x:[1].f32.RF
+  for (k = 0; k < {stages} - 1; k += 1) {{
+    Move <<<#one>>> (%in[k, @t]) -> (%s[k][@t]) atom=cp.async.ca.b32
+    async.commit
+  }}
+  for (k = 0; k < {n}; k += 1) {{
+    if (k + {stages} - 1 < {n}) {{
+      Move <<<#one>>> (%in[k + {stages} - 1, @t]) -> (%s[(k + {stages} - 1) % {stages}][@t]) atom=cp.async.ca.b32
+    }}
+    async.commit
+    async.wait({left})
+    barrier
+    Move <<<#one>>> (%s[k % {stages}][63 - @t]) -> (%x[0]) atom=ld.shared.b32
+    {barrier}
+  }}
+  async.wait(0)
+  Move <<<#one>>> (%x[0]) -> (%out[63 - @t]) atom=st.global.b32
+}}
+"
+    )
+}
+
+/// A producer warp and a consumer warp with a ring of mbarriers.
+fn roles(n: &str, sym: &str, ring: usize, parity: &str) -> String {
+    format!(
+        "carbyne 2
+{sym}
+%in:[{n} + 1,32].f32.GL
+%out:[32].f32.GL
+
+Spec @ring <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
+  #w:[2].[32].thread = #cta.tile([32])
+  Allocate %s:[{ring}].[32].f32.SH
+  Allocate %x:[1].f32.RF
+  Allocate %full:[{ring}].mbarrier.SH
+  Allocate %empty:[{ring}].mbarrier.SH
+  Spec <<<#cta[0]>>> () -> (%full, %empty) {{
+    mbarrier.init(%full, 32)
+    mbarrier.init(%empty, 32)
+  }}
+  barrier
+  Spec <<<#w[0]>>> (%in, %empty, %full) -> (%s) {{
+    for (k = 0; k < {n}; k += 1) {{
+      mbarrier.wait(%empty[k % {ring}], {parity})
+      Move <<<#w[0].scalar()>>> (%in[k, @t % 32]) -> (%s[k % {ring}][@t % 32]) atom=cp.async.ca.b32
+      mbarrier.async_arrive(%full[k % {ring}])
+    }}
+  }}
+  Spec <<<#w[1]>>> (%s, %empty, %full) -> (%out, %x) {{
+    for (k = 0; k < {n}; k += 1) {{
+      mbarrier.wait(%full[k % {ring}], k / {ring} % 2)
+      Move <<<#w[1].scalar()>>> (%s[k % {ring}][31 - @t % 32]) -> (%x[0]) atom=ld.shared.b32
+      mbarrier.arrive(%empty[k % {ring}])
+    }}
+    Move <<<#w[1].scalar()>>> (%x[0]) -> (%out[31 - @t % 32]) atom=st.global.b32
+  }}
+}}
+"
+    )
+}
+
+fn texts(n: &str, sym: &str) -> Vec<(String, bool)> {
+    let mut out = vec![];
+    for s in [2, 3, 4] {
+        out.push((stages(n, sym, s, s - 1, "barrier"), true));
+        // A group too few is waited for; a fast warp is a turn ahead.
+        out.push((stages(n, sym, s, s, "barrier"), false));
+        out.push((stages(n, sym, s, s - 1, ""), false));
+    }
+    for ring in [1, 2, 3, 5] {
+        out.push((roles(n, sym, ring, &format!("(k / {ring} + 1) % 2")), true));
+        out.push((roles(n, sym, ring, &format!("k / {ring} % 2")), false));
+    }
+    out
+}
+
+/// The same in blocks each of which has its own number of turns.
+fn of_blocks(text: &str) -> String {
+    text.replace("#grid:[1]", "#grid:[@b < 48]")
+        .replace("%out:[64]", "%out:[48,64]")
+        .replace("%out:[32]", "%out:[48,32]")
+        .replace("(%out[", "(%out[@b, ")
+        .replace("[@b + 8,", "[56,")
+        .replace("[@b + 1,", "[56,")
+}
+
+/// Blocks whose number is a symbol: undecided, but for what is wrong in each.
+#[test]
+fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
+    for (text, is_right) in texts("12", "sym N{div=4}") {
+        let text =
+            of_blocks(&text).replace("[@b < 48]", "[@b < N]").replace("%out:[48,", "%out:[N,");
+        let program = right(&text);
+        let all = reports(&program, false);
+        let refused = |r: &Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
+        let said: Vec<String> = all.iter().flat_map(|r| complaints(&program, r)).collect();
+        assert_eq!(all.iter().any(refused), !is_right, "{said:?}\n{text}");
+        assert!(!all.iter().all(Report::is_ordered), "{text}");
+    }
+}
+
+#[test]
+fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
+    for (text, is_right) in texts("@b", "") {
+        let text = of_blocks(&text);
+        let program = right(&text);
+        let (some, all) = (reports(&program, false), reports(&program, true));
+        let said = |r: &[Report]| -> Vec<String> {
+            r.iter().flat_map(|r| complaints(&program, r)).collect()
+        };
+        assert_eq!(some.iter().all(Report::is_ordered), is_right, "{:?}\n{text}", said(&some));
+        let counts = |r: &[Report]| r.iter().map(Report::counts).collect::<Vec<_>>();
+        assert_eq!(counts(&some), counts(&all), "{:?}\n{:?}\n{text}", said(&some), said(&all));
+    }
+}
+
+#[test]
+fn many_turns_cost_as_much_as_a_dozen() {
+    for (text, is_right) in texts("1000000", "") {
+        let program = right(&text);
+        let start = Instant::now();
+        let reports = reports(&program, false);
+        // A turn takes some ten microseconds.
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}\n{text}", start.elapsed());
+        let said: Vec<String> = reports.iter().flat_map(|r| complaints(&program, r)).collect();
+        assert_eq!(reports.iter().all(Report::is_ordered), is_right, "{said:?}\n{text}");
+    }
+}
+
+#[test]
+fn a_symbol_decides_nothing() {
+    for (text, is_right) in texts("N", "sym N") {
+        let program = right(&text);
+        let reports = reports(&program, false);
+        let said: Vec<String> = reports.iter().flat_map(|r| complaints(&program, r)).collect();
+        assert_eq!(reports.iter().all(Report::is_ordered), is_right, "{said:?}\n{text}");
+        let refused = |r: &Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
+        assert_eq!(reports.iter().any(refused), !is_right, "{said:?}\n{text}");
+    }
+}
+
+#[test]
+fn turns_that_are_left_out_are_like_the_rest() {
+    for n in (0..12).chain([17, 31, 40, 61]) {
+        for (text, _) in texts(&n.to_string(), "") {
+            let program = right(&text);
+            let (some, all) = (reports(&program, false), reports(&program, true));
+            let said = |r: &[Report]| -> Vec<String> {
+                r.iter().flat_map(|r| complaints(&program, r)).collect()
+            };
+            let counts = |r: &[Report]| r.iter().map(Report::counts).collect::<Vec<_>>();
+            assert_eq!(counts(&some), counts(&all), "{:?}\n{:?}\n{text}", said(&some), said(&all));
+            assert_eq!(said(&some), said(&all), "{text}");
+        }
+    }
+}
+
+/// Numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+
+    fn condition(&mut self, n: u64) -> String {
+        let (a, b) = (2 + self.below(4), self.below(4));
+        match self.below(6) {
+            0 => format!("k % {a} == {}", b % a),
+            1 => format!("k + {b} < {n}"),
+            2 => format!("k > {}", self.below(n + 1)),
+            3 => format!("k / {a} % 2 == {}", b % 2),
+            4 => format!("(k + r * {n}) % {a} == 0"),
+            _ => format!("k == {}", n.saturating_sub(1 + b)),
+        }
+    }
+
+    fn index(&mut self, n: u64, ring: u64) -> String {
+        match self.below(4) {
+            0 => format!("(k + {}) % {ring}", self.below(ring)),
+            1 => format!("k / {} % {ring}", 1 + self.below(3)),
+            2 => format!("(k + r * {n}) % {ring}"),
+            _ => self.below(ring).to_string(),
+        }
+    }
+
+    fn body(&mut self, n: u64, ring: u64) -> String {
+        let mut out = String::new();
+        for _ in 0..2 + self.below(4) {
+            let place = self.index(n, ring);
+            let stmt = match self.below(5) {
+                0 => format!("Move <<<#one>>> (%x[0]) -> (%s[{place}][@t]) atom=st.shared.b32"),
+                1 => {
+                    format!("Move <<<#one>>> (%s[{place}][63 - @t]) -> (%x[0]) atom=ld.shared.b32")
+                }
+                2 => format!(
+                    "Move <<<#one>>> (%in[0, @t]) -> (%s[{place}][@t]) atom=cp.async.ca.b32\n      async.commit"
+                ),
+                3 => format!("async.wait({})", self.below(3)),
+                _ => "barrier".to_owned(),
+            };
+            out.push_str(&match self.below(3) {
+                0 => format!("      if ({}) {{\n      {stmt}\n      }}\n", self.condition(n)),
+                _ => format!("      {stmt}\n"),
+            });
+        }
+        out
+    }
+}
+
+/// Loops in each other whatever stands in them, right or wrong.
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many there are")]
+fn random_loops_are_as_if_followed_turn_by_turn() {
+    let all = if std::env::var_os("CARBYNE_ALL").is_some() { 20_000 } else { 1000 };
+    let (mut right_ones, mut wrong_ones) = (0, 0);
+    for seed in 0..all {
+        let mut dice = Dice(seed * 7919 + 1);
+        let (n, rounds, ring) = (1 + dice.below(40), 1 + dice.below(5), 1 + dice.below(4));
+        let text = format!(
+            "carbyne 2
+
+%in:[1,64].f32.GL
+%out:[64].f32.GL
+
+Spec @loops <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[{ring}].[64].f32.SH
+  Allocate %x:[1].f32.RF
+  for (r = 0; r < {rounds}; r += 1) {{
+    for (k = 0; k < {n}; k += 1) {{
+{}    }}
+{}  }}
+  async.wait(0)
+  Move <<<#one>>> (%x[0]) -> (%out[63 - @t]) atom=st.global.b32
+}}
+",
+            dice.body(n, ring),
+            if dice.below(2) == 0 { "    barrier\n" } else { "" },
+        );
+        let Ok(module) = carbyne_ir::text::parse(&text) else { panic!("{text}") };
+        let Some(program) = crate::support::program(&module, &text) else { continue };
+        let (some, all) = (reports(&program, false), reports(&program, true));
+        let said = |r: &[Report]| -> Vec<String> {
+            r.iter().flat_map(|r| complaints(&program, r)).collect()
+        };
+        assert_eq!(said(&some), said(&all), "seed {seed}\n{text}");
+        match all.iter().all(Report::is_ordered) {
+            true => right_ones += 1,
+            false => wrong_ones += 1,
+        }
+    }
+    println!("{right_ones} are right, {wrong_ones} wrong");
+    assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
+}
