@@ -4,6 +4,7 @@
 //! largest number that divides the tensor's vectors have nothing of their own.
 
 use super::copy::Candidate;
+use super::ops::Op;
 use super::{Finished, ops};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -17,7 +18,7 @@ const FEW: i64 = 8;
 /// Warns of copies that spread a tensor over few of the threads.
 pub(super) fn warnings(
     p: &Program,
-    threads: i64,
+    ops: &[Op],
     found: &Finished,
     warps: bool,
 ) -> Vec<Diagnostic> {
@@ -26,7 +27,8 @@ pub(super) fn warnings(
         // Others follow from what is spread already, by a MatMul or a copy of which this is said.
         found.anchors.contains(id) || (!c.src_rf && !c.dst_rf && c.group == 1)
     });
-    own.filter_map(|(id, c)| warning(p, *id, c, threads, warps)).collect()
+    let threads = |id| ops.iter().find(|op| op.spec == id).map(|op| op.group.threads);
+    own.filter_map(|(id, c)| warning(p, *id, c, threads(*id)?, warps)).collect()
 }
 
 fn warning(
