@@ -50,6 +50,7 @@ use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
 use names::Names;
 pub use places::{Origin, Origins};
+use schedule::roles::Roles;
 use solve::{Outcome, Solution};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,6 +140,12 @@ fn attempt(
         planned.version = FORMAT_VERSION;
         program = generated.checked(&planned)?;
     }
+    let mut roles = Roles::default();
+    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names)? {
+        planned = parted.module;
+        program = generated.checked(&planned)?;
+        (roles, warnings) = (parted.roles, [warnings, parted.warnings].concat());
+    }
     if let Some((staged, more)) = schedule::pipeline::apply(&planned, &program, table, &mut names) {
         planned = staged;
         planned.version = module.version;
@@ -156,7 +163,7 @@ fn attempt(
         let mut wants = vec![];
         solution = Solution::default();
         for &kernel in &program.kernels {
-            match solve::solve(&program, kernel, table, search) {
+            match solve::solve(&program, kernel, table, search, &roles) {
                 Ok(Outcome::Solved(found)) => solution.merge(*found),
                 Ok(Outcome::Wants(more)) => wants.extend(more),
                 Err(d) => errors.push(*d),

@@ -26,7 +26,7 @@ use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a loop may be written out to, in names and statements.
-const BUDGET: usize = 1 << 20;
+pub(super) const BUDGET: usize = 1 << 20;
 
 /// The module with its staged loops written out, and what could not run ahead; none where no loop has stages. `p` is
 /// what the module resolves to.
@@ -138,7 +138,7 @@ fn fills(
                     return Err((spec.span, "it is filled again after it was read"));
                 }
                 if spec.body.is_some() || !ops.contains(&id) {
-                    return Err((spec.span, "the Move is not one of the whole block"));
+                    return Err((spec.span, "no group of threads executes it as a whole"));
                 }
                 if spec.input_tensors().any(|t| written.contains(&of(t))) {
                     return Err((spec.span, "the loop writes what it reads"));

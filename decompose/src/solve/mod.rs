@@ -42,6 +42,7 @@ pub(crate) mod views;
 
 use crate::certificate::Certificate;
 use crate::matching::{self, Mismatch};
+use crate::schedule::roles::Roles;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -201,11 +202,12 @@ pub(crate) fn solve(
     kernel: SpecId,
     table: &AtomTable,
     search: Search,
+    roles: &Roles,
 ) -> Result<Outcome, Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
         let mut out = Solution::default();
-        out.before = crate::schedule::plan(p, kernel, &out, table)?;
+        out.before = crate::schedule::plan(p, kernel, &out, table, roles)?;
         return Ok(Outcome::Solved(Box::new(out)));
     }
     let held = held::by(p, &ops)?;
@@ -280,7 +282,7 @@ pub(crate) fn solve(
                 .help("raise `--budget`, or pin an atom or a layout in the text"),
         );
     }
-    out.before = crate::schedule::plan(p, kernel, &out, table)?;
+    out.before = crate::schedule::plan(p, kernel, &out, table, roles)?;
     certificate::certify(p, &best.known, &mut out, table);
     Ok(Outcome::Solved(Box::new(out)))
 }
