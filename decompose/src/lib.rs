@@ -106,7 +106,7 @@ pub fn decompose_with(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, search).map_err(|errors| {
+    attempt(given, module, src, table, search, None).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, search, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -118,13 +118,15 @@ pub fn decompose_with(
     })
 }
 
-/// The same, without asking which pins are to blame.
+/// The same, without asking which pins are to blame. `unordered`: what could not be ordered where roles had loops of
+/// their own.
 fn attempt(
     given: Option<&Module>,
     module: &Module,
     src: &str,
     table: &AtomTable,
     search: Search,
+    unordered: Option<&Diagnostics>,
 ) -> Result<Decomposed, Diagnostics> {
     /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
     const MAX_ROUNDS: usize = 16;
@@ -141,7 +143,7 @@ fn attempt(
         program = generated.checked(&planned)?;
     }
     let mut roles = Roles::default();
-    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names)? {
+    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names, unordered)? {
         planned = parted.module;
         program = generated.checked(&planned)?;
         (roles, warnings) = (parted.roles, [warnings, parted.warnings].concat());
@@ -168,6 +170,9 @@ fn attempt(
                 Ok(Outcome::Wants(more)) => wants.extend(more),
                 Err(d) => errors.push(*d),
             }
+        }
+        if errors.iter().any(|d| d.code == Code::Role) && unordered.is_none() {
+            return attempt(given, module, src, table, search, Some(&errors));
         }
         if !errors.is_empty() {
             return Err(errors);

@@ -405,8 +405,12 @@ impl Planner<'_, '_> {
         let (first, _) = place(self.facts, self.tree, d.from);
         let (span, kind) = place(self.facts, self.tree, d.to);
         let message = format!("nothing orders this {kind} with what other threads execute");
+        let parted = [d.from, d.to].iter().all(|at| {
+            self.tree.chain(*at).any(|a| self.facts.roles.loops.contains(&self.tree.key(a)))
+        });
+        let code = if parted { Code::Role } else { Code::NotDecomposed };
         Box::new(
-            Diagnostic::new(Code::NotDecomposed, span, message)
+            Diagnostic::new(code, span, message)
                 .label("it touches what they touch")
                 .related(first, "there")
                 .help("put a statement to which all threads of the block come between both"),

@@ -76,7 +76,8 @@ pub(crate) struct Parted {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// The module with its staged loops parted by roles; none where none has several. `p` is what the module resolves to.
+/// The module with its staged loops parted by roles; none where none has several. `p` is what the module resolves to,
+/// `unordered` what could not be ordered when they were parted before.
 ///
 /// # Errors
 /// A stage that nobody fills, or that nobody reads; threads of a role that part.
@@ -85,6 +86,7 @@ pub(crate) fn apply(
     p: &Program,
     table: &AtomTable,
     names: &mut Names,
+    unordered: Option<&Diagnostics>,
 ) -> Result<Option<Parted>, Diagnostics> {
     let mut errors = Diagnostics::default();
     let mut warnings = vec![];
@@ -94,6 +96,9 @@ pub(crate) fn apply(
             Ok(None) => {}
             Ok(Some(_)) if !hands_over(table) => {
                 warnings.push(together(stmt, &Kept::because("the architecture has no mbarriers")));
+            }
+            Ok(Some(_)) if unordered.is_some() => {
+                warnings.push(together(stmt, &Kept::of(unordered)));
             }
             Ok(Some(split)) => drop(splits.insert(stmt.id.key(), split)),
             Err(uses::Refused::Kept(kept)) => warnings.push(together(stmt, &kept)),

@@ -4,7 +4,7 @@ use super::super::access::{Mask, depends, members};
 use crate::solve::ops;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, View, ViewOp};
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -20,6 +20,16 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn because(why: &str) -> Self {
         Kept { why: why.to_owned(), places: vec![] }
+    }
+
+    /// Because of what could not be ordered.
+    pub(super) fn of(unordered: Option<&Diagnostics>) -> Self {
+        let mut out = Kept::because("roles access the same elements, or it is not known that they do not");
+        for d in unordered.into_iter().flatten() {
+            out.places.push((d.span, d.message.clone()));
+            out.places.extend(d.related.iter().cloned());
+        }
+        out
     }
 
     fn at(why: &str, span: Span, what: &str) -> Self {
@@ -431,7 +441,8 @@ fn shared(p: &Program, rings: &[Ring], uses: &BTreeMap<BufferId, Vec<Use>>) -> R
             continue;
         }
         let clash = all.iter().filter(|u| u.write).find_map(|w| {
-            all.iter().find(|u| u.role != w.role).map(|u| (w, u))
+            // Whether they write different elements is told when layouts are known.
+            all.iter().find(|u| u.role != w.role && u.read).map(|u| (w, u))
         });
         if let Some((write, other)) = clash {
             let why = format!("`%{}` is declared before the loop, and roles share it", buffer.name);
