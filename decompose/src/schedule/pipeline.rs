@@ -37,11 +37,13 @@ pub(crate) fn apply(
     names: &mut Names,
 ) -> Option<(Module, Vec<Diagnostic>)> {
     let mut loops = HashMap::new();
+    let asynchronous = is_asynchronous(table);
     let ops = crate::leaves::of_blocks(p);
     for kernel in &p.kernels {
         for stmt in p.walk_body(*kernel).stmts() {
             if let program::StmtKind::For { stages: 2.., .. } = stmt.kind {
-                loops.insert(stmt.node.key(), Loop::of(p, stmt, &ops));
+                let of = Loop::of(p, stmt, &ops, asynchronous);
+                loops.insert(stmt.node.key(), of);
             }
         }
     }
@@ -49,7 +51,6 @@ pub(crate) fn apply(
         return None;
     }
     let defined = count(&module.items);
-    let asynchronous = is_asynchronous(table);
     let mut by = Stages { loops, defined, asynchronous, names, warnings: vec![] };
     let mut module = module.clone();
     module.items = visit::rewrite(module.items, &mut by);
@@ -75,7 +76,12 @@ struct Loop {
 }
 
 impl Loop {
-    fn of(p: &Program, stmt: &program::Stmt, of_block: &BTreeSet<SpecId>) -> Self {
+    fn of(
+        p: &Program,
+        stmt: &program::Stmt,
+        of_block: &BTreeSet<SpecId>,
+        asynchronous: bool,
+    ) -> Self {
         let program::StmtKind::For { start, end, step, stages, body, .. } = &stmt.kind else {
             return Loop { stages: 1, step: 1, trips: None, rings: BTreeMap::new(), kept: vec![] };
         };
@@ -88,7 +94,7 @@ impl Loop {
             if p.buffers[buffer].memory != Some(Memory::Sh) {
                 continue;
             }
-            match fills(p, body, buffer, of_block) {
+            match fills(p, body, buffer, of_block, asynchronous) {
                 Ok(fills) if !fills.is_empty() => drop(out.rings.insert(own.node.key(), fills)),
                 Ok(_) => {}
                 Err(why) => out.kept.push(why),
@@ -104,6 +110,7 @@ fn fills(
     body: &[program::Stmt],
     buffer: BufferId,
     ops: &BTreeSet<SpecId>,
+    asynchronous: bool,
 ) -> Result<Vec<NodeKey>, (Span, &'static str)> {
     let of = |t: program::TensorId| p.tensors[t].buffer;
     let written: BTreeSet<BufferId> =
@@ -142,6 +149,11 @@ fn fills(
                 }
                 if spec.input_tensors().any(|t| written.contains(&of(t))) {
                     return Err((spec.span, "the loop writes what it reads"));
+                }
+                // On its way by registers it is in those of one group.
+                let who = |id: SpecId| p.specs[id].exec.map(|e| &p.threads[e.threads]);
+                if !asynchronous && who(id).map(|t| t.offset) != who(*first).map(|t| t.offset) {
+                    return Err((spec.span, "other threads fill a part of it"));
                 }
                 out.push(stmt.node.key());
             }
