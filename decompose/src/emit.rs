@@ -11,11 +11,11 @@ use crate::build::{
 };
 use crate::names::Names;
 use crate::places::inherit;
+use crate::schedule::{Arrival, Barrier};
 use crate::solve::Solution;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::views::Part;
-use crate::schedule::{Arrival, Barrier};
 use crate::solve::{matmul, ops, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
@@ -412,7 +412,12 @@ impl<'a> Emit<'a> {
         Ok(Block { stmts: body, footer: vec![] })
     }
 
-    fn reduction_body(&self, id: SpecId, spec: &Spec, c: &reduce::Choice) -> Result<Block, Unwritten> {
+    fn reduction_body(
+        &self,
+        id: SpecId,
+        spec: &Spec,
+        c: &reduce::Choice,
+    ) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())

@@ -106,7 +106,7 @@ pub fn decompose_with(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, search, None).map_err(|errors| {
+    attempt(given, module, src, table, search, &[]).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, search, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -126,7 +126,7 @@ fn attempt(
     src: &str,
     table: &AtomTable,
     search: Search,
-    unordered: Option<&Diagnostics>,
+    unordered: &[Diagnostic],
 ) -> Result<Decomposed, Diagnostics> {
     /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
     const MAX_ROUNDS: usize = 16;
@@ -143,7 +143,8 @@ fn attempt(
         program = generated.checked(&planned)?;
     }
     let mut roles = Roles::default();
-    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names, unordered)? {
+    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names, unordered)?
+    {
         planned = parted.module;
         program = generated.checked(&planned)?;
         (roles, warnings) = (parted.roles, [warnings, parted.warnings].concat());
@@ -171,8 +172,11 @@ fn attempt(
                 Err(d) => errors.push(*d),
             }
         }
-        if errors.iter().any(|d| d.code == Code::Role) && unordered.is_none() {
-            return attempt(given, module, src, table, search, Some(&errors));
+        let more: Vec<Diagnostic> =
+            errors.iter().filter(|d| d.code == Code::Role).cloned().collect();
+        if !more.is_empty() && unordered.len() < MAX_ROUNDS {
+            let all = [unordered, &more].concat();
+            return attempt(given, module, src, table, search, &all);
         }
         if !errors.is_empty() {
             return Err(errors);

@@ -173,9 +173,7 @@ impl Dependences<'_, '_> {
         let ring = self.ring(a, b);
         if ring {
             // Mbarriers order iterations, and those who write with those who read.
-            if self.tree.who(self.facts, a.leaf) != self.tree.who(self.facts, b.leaf)
-                && a.write != b.write
-            {
+            if a.write != b.write {
                 return;
             }
             scopes.retain(|l| l.is_none_or(|l| self.in_role(l)));

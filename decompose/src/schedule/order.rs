@@ -61,12 +61,8 @@ pub(crate) fn plan(
             return Err(diverged(&facts, &tree, at));
         }
     }
-    let mut found = Dependences {
-        facts: &facts,
-        tree: &tree,
-        found: Default::default(),
-        overtaken: None,
-    };
+    let mut found =
+        Dependences { facts: &facts, tree: &tree, found: Default::default(), overtaken: None };
     let accesses = found.accesses();
     let dependences = found.all(&accesses);
     if let Some((from, to)) = found.overtaken {
@@ -391,8 +387,7 @@ impl Planner<'_, '_> {
         if open.is_empty() {
             return Err(self.unordered(d));
         }
-        let waits: Vec<Wait> =
-            gaps().filter(|s| takes_barrier(s.at)).filter_map(in_time).collect();
+        let waits: Vec<Wait> = gaps().filter(|s| takes_barrier(s.at)).filter_map(in_time).collect();
         let gaps = waits.iter().map(|(at, _)| *at).collect();
         Ok((!waits.is_empty()).then_some(Taken::Barrier(gaps, waits)))
     }
@@ -427,10 +422,11 @@ impl Planner<'_, '_> {
                     let fills = self.tree.spec(at).filter(|id| self.facts.fills(*id, handed));
                     let own = self.tree.chain(at).any(|a| self.tree.key(a) == by.within);
                     if let Some(id) = fills.filter(|_| own) {
-                        let copies = self.facts.copies.contains(&id)
-                            || self.facts.asynchronous.contains_key(&id);
+                        let text = self.facts.asynchronous.get(&id);
+                        let copies = self.facts.copies.contains(&id) || text.is_some();
                         asynchronous |= copies;
-                        plain |= !copies;
+                        // Of what the text does not call asynchronous it is not certain.
+                        plain |= !copies || text == Some(&Asynchronous::Unsaid);
                     }
                 }
                 all += by.threads * (i64::from(asynchronous) + i64::from(plain)).max(1);

@@ -25,6 +25,7 @@ use carbyne_ir::ast::visit::{self, Rewriter, Step, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{self, Program};
+use carbyne_ir::span::Span;
 use std::collections::{BTreeSet, HashMap};
 use uses::{Kept, Split};
 
@@ -86,7 +87,7 @@ pub(crate) fn apply(
     p: &Program,
     table: &AtomTable,
     names: &mut Names,
-    unordered: Option<&Diagnostics>,
+    unordered: &[Diagnostic],
 ) -> Result<Option<Parted>, Diagnostics> {
     let mut errors = Diagnostics::default();
     let mut warnings = vec![];
@@ -97,8 +98,9 @@ pub(crate) fn apply(
             Ok(Some(_)) if !hands_over(table) => {
                 warnings.push(together(stmt, &Kept::because("the architecture has no mbarriers")));
             }
-            Ok(Some(_)) if unordered.is_some() => {
-                warnings.push(together(stmt, &Kept::of(unordered)));
+            Ok(Some(_)) if unordered.iter().any(|d| is_in(d.span, stmt.span)) => {
+                let own = unordered.iter().filter(|d| is_in(d.span, stmt.span));
+                warnings.push(together(stmt, &Kept::of(own)));
             }
             Ok(Some(split)) => drop(splits.insert(stmt.id.key(), split)),
             Err(uses::Refused::Kept(kept)) => warnings.push(together(stmt, &kept)),
@@ -119,11 +121,18 @@ pub(crate) fn apply(
     Ok(Some(Parted { module, roles: by.roles, warnings: by.warnings }))
 }
 
+/// Whether a place is inside of another.
+fn is_in(inner: Span, outer: Span) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
 /// Whether threads can hand stages over by mbarriers.
 fn hands_over(table: &AtomTable) -> bool {
     let has = |op: SyncOp| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
     use SyncOp as S;
-    [S::MbarrierInit, S::MbarrierArrive, S::MbarrierAsyncArrive, S::MbarrierWait].into_iter().all(has)
+    [S::MbarrierInit, S::MbarrierArrive, S::MbarrierAsyncArrive, S::MbarrierWait]
+        .into_iter()
+        .all(has)
 }
 
 /// Loops with several stages, each with the statements around it, the kernel first.

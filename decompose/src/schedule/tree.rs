@@ -282,8 +282,7 @@ fn go_on(facts: &Facts<'_>, stmt: &Stmt, threads: &Mask) -> Option<Mask> {
             let own = p.specs[*id].exec?.threads;
             // Of a warp whoever is elected is alone.
             let alone = p.threads[own].elect.is_some();
-            return members(p, own, &HashMap::new())
-                .filter(|own| !alone && threads.covers(own));
+            return members(p, own, &HashMap::new()).filter(|own| !alone && threads.covers(own));
         }
         StmtKind::For { start, end, .. } => same(start) && same(end),
         StmtKind::If { cond, .. } => cond.iter().all(|(a, _, b)| same(a) && same(b)),

@@ -24,7 +24,9 @@ pub(super) fn by(p: &Program, ops: &[Op]) -> Result<Held, Box<Diagnostic>> {
             return Err(Box::new(
                 Diagnostic::new(Code::NotDecomposed, spec.span, message)
                     .label("layouts say over which threads a tensor is spread")
-                    .help(format!("name them in the body of the kernel: `#w = #cta[{first}..{last}]`")),
+                    .help(format!(
+                        "name them in the body of the kernel: `#w = #cta[{first}..{last}]`"
+                    )),
             ));
         }
         for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
@@ -35,12 +37,16 @@ pub(super) fn by(p: &Program, ops: &[Op]) -> Result<Held, Box<Diagnostic>> {
             if let Some(threads) = stated.filter(|_| !op.group.whole)
                 && ops::range(p, threads) != Some((op.group.first, op.group.threads))
             {
-                let message = format!("other threads hold `%{name}` than execute this {}", spec.kind);
+                let message =
+                    format!("other threads hold `%{name}` than execute this {}", spec.kind);
                 return Err(Box::new(
                     Diagnostic::new(Code::NotDecomposed, spec.span, message)
                         .label(format!("#{} executes it", op.group.name))
                         .related(p.buffers[buffer].span, "its layout says who holds it")
-                        .help(format!("spread it over #{}, or leave its layout open", op.group.name)),
+                        .help(format!(
+                            "spread it over #{}, or leave its layout open",
+                            op.group.name
+                        )),
                 ));
             }
             match out.entry(buffer) {

@@ -795,7 +795,8 @@ impl<'a> Solver<'a> {
             return;
         }
         if let Some(op) = self.undecided(&state) {
-            let options = matmul::options(self.p, self.table, op.spec, op.group.threads, &state.known);
+            let options =
+                matmul::options(self.p, self.table, op.spec, op.group.threads, &state.known);
             match options {
                 Ok(options) => {
                     let schedulers = carbyne_atoms::limits(self.table.arch).timing.schedulers;

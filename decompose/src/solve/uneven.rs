@@ -16,12 +16,7 @@ const FACTOR: i64 = 2;
 const FEW: i64 = 8;
 
 /// Warns of copies that spread a tensor over few of the threads.
-pub(super) fn warnings(
-    p: &Program,
-    ops: &[Op],
-    found: &Finished,
-    warps: bool,
-) -> Vec<Diagnostic> {
+pub(super) fn warnings(p: &Program, ops: &[Op], found: &Finished, warps: bool) -> Vec<Diagnostic> {
     let copies = &found.solution.copies;
     let own = copies.iter().filter(|(id, c)| {
         // Others follow from what is spread already, by a MatMul or a copy of which this is said.

@@ -6,6 +6,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Severity;
 use carbyne_simulate::{Inputs, Options, simulate};
+use proptest::prelude::*;
 
 /// The arguments that texts have, from A to B, in a block of so many threads.
 fn text(threads: i64, body: &str) -> String {
@@ -28,13 +29,20 @@ fn holds(src: &str, arch: &str) -> Decomposed {
     }
     let sym = src.contains("sym N").then_some(5);
     let mut before = vec![];
-    for (program, schedules) in [(&resolved(src), &[None][..]), (&d.program, &[None, Some(1), Some(7)])] {
+    for (program, schedules) in
+        [(&resolved(src), &[None][..]), (&d.program, &[None, Some(1), Some(7)])]
+    {
         for schedule in schedules {
             let symbols = sym.map(|n| ("N".to_owned(), n)).into_iter().collect();
-            let options =
-                Options { inputs: Inputs::Seed(5), schedule: *schedule, symbols, ..Options::default() };
-            let report = simulate(program, &table, &options)
-                .unwrap_or_else(|e| panic!("{arch}, {schedule:?}: {e:?}\n{}\n{}", d.text, d.tile_level));
+            let options = Options {
+                inputs: Inputs::Seed(5),
+                schedule: *schedule,
+                symbols,
+                ..Options::default()
+            };
+            let report = simulate(program, &table, &options).unwrap_or_else(|e| {
+                panic!("{arch}, {schedule:?}: {e:?}\n{}\n{}", d.text, d.tile_level)
+            });
             before.push(report.outputs.get("B").expect("all of B").values);
         }
     }
@@ -268,8 +276,7 @@ const CASES: [Case; 16] = [
 
 #[test]
 fn whatever_roles_do() {
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for (what, threads, body, expected) in CASES.into_iter().filter(|c| c.0.contains(&only)) {
+    for (what, threads, body, expected) in CASES {
         for arch in ARCHS {
             let d = holds(&text(threads, &format!("  {body}\n")), arch);
             let count = |what: &str| d.text.matches(what).count();
@@ -303,5 +310,114 @@ Spec @copy <<<#grid:[1], #cta:[96]>>> (%A) -> (%B) {
     for arch in ["sm_80", "sm_90a"] {
         let d = holds(src, arch);
         assert!(d.text.contains("mbarrier.wait(%full[k % 3], k / 3 % 2)"), "{}", d.text);
+    }
+}
+
+/// A loop whose roles are drawn: who they are, what they fill and how, who reads which part of it.
+#[derive(Clone, Debug)]
+struct Drawn {
+    /// Warps of each role, in the order of the block.
+    warps: Vec<i64>,
+    /// How many of the roles fill; they are drawn from the front or from the back.
+    fillers: usize,
+    front: bool,
+    /// Rows and columns of a tile, and how many there are.
+    tile: (i64, i64),
+    trips: i64,
+    stages: i64,
+    start: i64,
+    /// Of each filler, whether it converts.
+    converts: Vec<bool>,
+    /// Iterations of a loop around.
+    around: i64,
+    /// Whether those who fill do so in a loop of halves.
+    halves: bool,
+}
+
+impl Drawn {
+    fn text(&self) -> String {
+        let threads: i64 = self.warps.iter().sum::<i64>() * 32;
+        let (rows, cols) = self.tile;
+        let (n, m) = (self.warps.len(), self.fillers);
+        let readers: Vec<usize> = if self.front { (m..n).collect() } else { (0..n - m).collect() };
+        let all = rows * readers.len() as i64;
+        let wide = cols * self.trips * self.around * m as i64;
+        let mut first = 0;
+        let mut body = String::new();
+        for (i, warps) in self.warps.iter().enumerate() {
+            let last = first + warps * 32;
+            body += &format!("  #r{i} = #cta[{first}..{last}]\n");
+            first = last;
+        }
+        body += &format!("  for (o = 0; o < {}; o += 1) {{\n", self.around);
+        let (start, end) = (self.start, self.start + self.trips);
+        body += &format!("  for (k = {start}; k < {end}; k += 1) stages={} {{\n", self.stages);
+        let at = |f: usize| format!("(o * {} + k - {start}) * {m} + {f}", self.trips);
+        for f in 0..m {
+            let role = if self.front { f } else { n - m + f };
+            body += &format!("    Allocate %s{f}:[{all},{cols}].f16.SH{{?}}\n");
+            let (from, kind) = match self.converts[f] {
+                true => ("%F", "UnaryPointwise.cast"),
+                false => ("%A", "Move"),
+            };
+            let from = format!("{from}.tile([{all},{cols}])[0, {}]", at(f));
+            if self.halves {
+                let half = all / 2;
+                body += &format!(
+                    "    for (i = 0; i < 2; i += 1) {{\n      {kind} <<<#r{role}>>> \
+                     ({from}.tile([{half},{cols}])[i, 0]) -> (%s{f}.tile([{half},{cols}])[i, 0])\n    }}\n"
+                );
+            } else {
+                body += &format!("    {kind} <<<#r{role}>>> ({from}) -> (%s{f})\n");
+            }
+        }
+        for (part, role) in readers.iter().enumerate() {
+            for f in 0..m {
+                body += &format!(
+                    "    BinaryPointwise.add <<<#r{role}>>> (%s{f}.tile([{rows},{cols}])[{part}, 0], \
+                     %s{f}.tile([{rows},{cols}])[{part}, 0]) -> \
+                     (%B.tile([{all},{cols}])[0, {}].tile([{rows},{cols}])[{part}, 0])\n",
+                    at(f)
+                );
+            }
+        }
+        body += "  }\n  }\n";
+        format!(
+            "carbyne 2\n%A:[{all},{wide}].f16.GL\n%F:[{all},{wide}].f32.GL\n%B:[{all},{wide}].f16.GL\n\
+             Spec @f <<<#grid:[1], #cta:[{threads}]>>> (%A, %F) -> (%B) {{\n{body}}}\n"
+        )
+    }
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let roles = (proptest::collection::vec(1..=3i64, 2..=4), 1..=2usize, any::<bool>());
+    let tiles = (prop_oneof![Just(16i64), Just(32)], prop_oneof![Just(16i64), Just(32)]);
+    let loops = (1..=7i64, 2..=5i64, 0..=3i64, 1..=3i64);
+    (roles, tiles, loops, proptest::collection::vec(any::<bool>(), 2), any::<bool>()).prop_map(
+        |((warps, fillers, front), tile, (trips, stages, start, around), converts, halves)| Drawn {
+            fillers: fillers.min(warps.len() - 1),
+            warps,
+            front,
+            tile,
+            trips,
+            stages,
+            start,
+            converts,
+            around,
+            halves,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn roles_that_are_drawn(drawn in drawn()) {
+        for arch in ["sm_75", "sm_80"] {
+            let d = holds(&drawn.text(), arch);
+            let parted = d.text.contains("mbarrier");
+            prop_assert_eq!(parted, arch != "sm_75" && drawn.trips * drawn.around > 1, "{}", d.text);
+        }
     }
 }

@@ -2,9 +2,7 @@
 
 use super::uses::{Kept, Ring, Role, Split};
 use super::{Filling, Handed, Roles};
-use crate::build::{
-    barrier, block, define_threads, indices, layout_expr, plain, sync, within,
-};
+use crate::build::{barrier, block, define_threads, indices, layout_expr, plain, sync, within};
 use crate::names::Names;
 use crate::solve::ops::WARP;
 use crate::solve::tv::mode;
@@ -33,7 +31,8 @@ struct Channel<'a> {
 impl Channel<'_> {
     /// The first and the last statement of the loop's body in which a role writes, or reads, one of the rings.
     fn range(&self, role: usize, write: bool) -> Option<(usize, usize)> {
-        let of = |r: &&Ring| if write { r.writers.get(&role) } else { r.readers.get(&role) }.copied();
+        let of =
+            |r: &&Ring| if write { r.writers.get(&role) } else { r.readers.get(&role) }.copied();
         let each = self.rings.iter().filter_map(of);
         each.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)))
     }
@@ -230,7 +229,8 @@ impl Writer<'_> {
             all.append(&mut after);
         }
         needed(&mut all);
-        let mut uses = Substitution { budget: super::super::pipeline::BUDGET, ..Default::default() };
+        let mut uses =
+            Substitution { budget: super::super::pipeline::BUDGET, ..Default::default() };
         for (name, ring) in self.renamed {
             uses.data.insert(name.clone(), Given::View(staged(ring, &stage)));
         }
@@ -278,6 +278,7 @@ impl Writer<'_> {
                 for block in kind.blocks_mut() {
                     let mut inner = vec![];
                     block.stmts.iter().for_each(|s| self.own(s, role, index, &mut inner));
+                    needed(&mut inner);
                     any |= inner.iter().any(|s| !is_definition(s));
                     block.stmts = inner;
                 }

@@ -4,7 +4,7 @@ use super::super::access::{Mask, depends, members};
 use crate::solve::ops;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, View, ViewOp};
-use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -23,9 +23,10 @@ impl Kept {
     }
 
     /// Because of what could not be ordered.
-    pub(super) fn of(unordered: Option<&Diagnostics>) -> Self {
-        let mut out = Kept::because("roles access the same elements, or it is not known that they do not");
-        for d in unordered.into_iter().flatten() {
+    pub(super) fn of<'a>(unordered: impl Iterator<Item = &'a Diagnostic>) -> Self {
+        let mut out =
+            Kept::because("roles access the same elements, or it is not known that they do not");
+        for d in unordered {
             out.places.push((d.span, d.message.clone()));
             out.places.extend(d.related.iter().cloned());
         }
@@ -97,11 +98,7 @@ struct Use {
 }
 
 /// The roles of a loop, with the statements around it; none where it has one.
-pub(super) fn split(
-    p: &Program,
-    around: &[&Stmt],
-    stmt: &Stmt,
-) -> Result<Option<Split>, Refused> {
+pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option<Split>, Refused> {
     let StmtKind::For { body, .. } = &stmt.kind else { return Ok(None) };
     let Some((kernel, loops)) = around.split_first() else { return Ok(None) };
     let specs = p.specs_by_node();
@@ -127,7 +124,8 @@ pub(super) fn split(
     }
     let (turn, trips) = found.turn(loops, stmt)?;
     let StmtKind::Spec(spec) = &kernel.kind else { return Ok(None) };
-    let Some(program::StmtKind::For { stages, .. }) = stmts.get(&stmt.id.key()).map(|s| &s.kind) else {
+    let Some(program::StmtKind::For { stages, .. }) = stmts.get(&stmt.id.key()).map(|s| &s.kind)
+    else {
         return Ok(None);
     };
     let depth = trips.map_or(*stages, |n| n.min(*stages));
@@ -187,9 +185,11 @@ impl<'a> Found<'a> {
                             part.then_some(self.p.specs[*id].span)
                         });
                         if let Some(part) = part {
-                            let why = "the whole block executes a spec in which roles have their parts";
+                            let why =
+                                "the whole block executes a spec in which roles have their parts";
                             let mut kept = Kept::at(why, spec.span, "the spec");
-                            kept.places.push((part, "a part of the block executes this".to_owned()));
+                            kept.places
+                                .push((part, "a part of the block executes this".to_owned()));
                             return Err(kept.into());
                         }
                     }
@@ -317,8 +317,10 @@ impl<'a> Found<'a> {
         let mut turn: Option<Expr> = None;
         let mut all = Some(1i64);
         for outer in around.iter().copied().chain([stmt]) {
-            let (StmtKind::For { var, start, end, .. }, Some(program::StmtKind::For { start: from, end: to, step, .. })) =
-                (&outer.kind, self.stmts.get(&outer.id.key()).map(|s| &s.kind))
+            let (
+                StmtKind::For { var, start, end, .. },
+                Some(program::StmtKind::For { start: from, end: to, step, .. }),
+            ) = (&outer.kind, self.stmts.get(&outer.id.key()).map(|s| &s.kind))
             else {
                 let why = "it does not stand in the kernel's body, or in loops alone";
                 return Err(Kept::at(why, outer.span, "this is around it").into());
@@ -353,7 +355,11 @@ impl<'a> Found<'a> {
 type Rings = (Vec<Ring>, BTreeMap<NodeKey, Option<usize>>);
 
 /// Tensors that are declared in the loop: those that roles hand over, and those that one has for itself.
-fn rings(p: &Program, body: &[Stmt], uses: &BTreeMap<BufferId, Vec<Use>>) -> Result<Rings, Refused> {
+fn rings(
+    p: &Program,
+    body: &[Stmt],
+    uses: &BTreeMap<BufferId, Vec<Use>>,
+) -> Result<Rings, Refused> {
     let buffers = p.buffers_by_node();
     let (mut out, mut private) = (vec![], BTreeMap::new());
     for stmt in Walk::new(body).stmts() {
@@ -390,7 +396,8 @@ fn rings(p: &Program, body: &[Stmt], uses: &BTreeMap<BufferId, Vec<Use>>) -> Res
         }
         let other = all.iter().find(|u| u.role != first.role).map_or(first, |u| u);
         if !shared {
-            let message = format!("two roles use `%{}`, which one of them holds in registers", buffer.name);
+            let message =
+                format!("two roles use `%{}`, which one of them holds in registers", buffer.name);
             return Err(Refused::Wrong(Box::new(
                 Diagnostic::new(Code::Role, other.span, message)
                     .label("threads reach their own registers alone")
