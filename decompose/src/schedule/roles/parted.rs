@@ -75,7 +75,7 @@ pub(super) fn written(
     }
     let mut new = Written { before: vec![], stmts: vec![], roles: Roles::default() };
     // The rings, by the names that they have in the loop.
-    let mut renamed: HashMap<String, String> = HashMap::new();
+    let mut renamed: BTreeMap<String, String> = BTreeMap::new();
     for ring in &split.rings {
         let own = body.stmts.iter().find(|s| s.id.key() == ring.allocation);
         let Some(mut allocation) = own.cloned() else {
@@ -154,7 +154,7 @@ fn whole_warps(role: &Role) -> bool {
 struct Writer<'a> {
     split: &'a Split,
     stmt: &'a Stmt,
-    renamed: &'a HashMap<String, String>,
+    renamed: &'a BTreeMap<String, String>,
     channels: &'a [Channel<'a>],
     names: &'a mut Names,
 }
@@ -262,13 +262,10 @@ impl Writer<'_> {
             ..Stmt::derived(kind, stmt)
         };
         match &stmt.kind {
-            StmtKind::Spec(_) => {
-                if role.units.contains_key(&stmt.id.key()) {
-                    out.push(stmt.clone());
-                }
-            }
-            StmtKind::Allocate { .. } => {
-                if self.split.private.get(&stmt.id.key()) == Some(&Some(index)) {
+            StmtKind::Spec(_) | StmtKind::Allocate { .. } => {
+                let key = stmt.id.key();
+                let private = self.split.private.get(&key) == Some(&Some(index));
+                if private || role.units.contains_key(&key) {
                     out.push(stmt.clone());
                 }
             }
