@@ -11,11 +11,12 @@ use crate::build::{
 };
 use crate::names::Names;
 use crate::places::inherit;
+use crate::schedule::{Arrival, Barrier};
 use crate::solve::Solution;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::views::Part;
-use crate::solve::{matmul, pointwise, reduce};
+use crate::solve::{matmul, ops, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
@@ -23,7 +24,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use through::Values;
 
 /// Why what was chosen for a spec cannot be written: it is not of this spec.
@@ -51,13 +52,15 @@ pub(crate) struct Emit<'a> {
     local: Local,
     specs: HashMap<NodeKey, SpecId>,
     buffers: HashMap<NodeKey, BufferId>,
+    /// Operations of a part of a block.
+    of_part: HashSet<SpecId>,
     /// Specs whose bodies cannot be written.
     errors: Diagnostics,
 }
 
 impl Rewriter for Emit<'_> {
     fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
-        let sync = self.solution.before.get(&stmt.id.key()).copied().unwrap_or_default();
+        let sync = self.solution.before.get(&stmt.id.key()).cloned().unwrap_or_default();
         let number = |n: i64| vec![SyncArg::Number(Expr::int(n))];
         // Comments and the blank line above stay above what is put before the statement.
         let put = |kind: StmtKind, stmt: &mut Stmt, out: &mut Vec<Stmt>| {
@@ -72,10 +75,31 @@ impl Rewriter for Emit<'_> {
         if let Some(n) = sync.wait {
             put(wait(n), &mut stmt, out);
         }
-        if sync.barrier {
-            put(StmtKind::Barrier(None), &mut stmt, out);
+        if let Some(barrier) = &sync.barrier {
+            let own = |name: &String| StmtKind::Barrier(Some(View::of(name)));
+            let kind = match barrier {
+                Barrier::Block => StmtKind::Barrier(None),
+                Barrier::Here(name) => own(name),
+                Barrier::Of { blocks, threads: name } => {
+                    let exec = (View::of(blocks), View::of(name));
+                    build::within(&exec, vec![], vec![], vec![Stmt::derived(own(name), &stmt)]).kind
+                }
+            };
+            put(kind, &mut stmt, out);
         }
         let id = stmt.id;
+        let mut told = None;
+        if let StmtKind::Sync { op, args } = &mut stmt.kind {
+            if let (Some(n), Some(SyncArg::Number(count))) = (sync.count, args.last_mut()) {
+                *count = Expr::int(n);
+            }
+            let plain = || StmtKind::Sync { op: SyncOp::MbarrierArrive, args: args.clone() };
+            match sync.arrival {
+                Some(Arrival::Both) => told = Some(plain()),
+                Some(Arrival::Plain) => *op = SyncOp::MbarrierArrive,
+                None => {}
+            }
+        }
         match &mut stmt.kind {
             StmtKind::Allocate { ty, .. } => {
                 if let Some(buffer) = self.buffers.get(&id.key()) {
@@ -96,7 +120,7 @@ impl Rewriter for Emit<'_> {
             }
             _ => {}
         }
-        let after = [sync.commit.then(commit), sync.drain.then(|| wait(0))];
+        let after = [told, sync.commit.then(commit), sync.drain.then(|| wait(0))];
         let after = after.into_iter().flatten().map(|kind| Stmt::derived(kind, &stmt));
         let after: Vec<Stmt> = after.collect();
         out.push(stmt);
@@ -128,7 +152,10 @@ impl<'a> Emit<'a> {
             second: [fresh("x"), fresh("put"), fresh("get")],
         };
         let (specs, buffers) = (p.specs_by_node(), p.buffers_by_node());
-        Emit { solution, atoms, table, local, specs, buffers, errors: Diagnostics::default() }
+        let ops = p.kernels.iter().flat_map(|k| ops::collect(p, *k));
+        let of_part = ops.filter(|op| !op.group.whole).map(|op| op.spec).collect();
+        let errors = Diagnostics::default();
+        Emit { solution, atoms, table, local, specs, buffers, of_part, errors }
     }
 
     /// The module with the solution written in.
@@ -173,11 +200,11 @@ impl<'a> Emit<'a> {
         let body = if let Some(c) = sol.copies.get(&id) {
             self.copy_body(spec, c)?
         } else if let Some(c) = sol.matmuls.get(&id) {
-            self.matmul_body(spec, c)?
+            self.matmul_body(id, spec, c)?
         } else if let Some(c) = sol.pointwise.get(&id) {
             self.pointwise_body(spec, c)?
         } else if let Some(c) = sol.reductions.get(&id) {
-            self.reduction_body(spec, c)?
+            self.reduction_body(id, spec, c)?
         } else if let Some(c) = sol.exchanges.get(&id) {
             self.exchange_body(spec, c)?
         } else {
@@ -261,7 +288,7 @@ impl<'a> Emit<'a> {
         view.then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(group))])))
     }
 
-    fn matmul_body(&self, spec: &Spec, c: &matmul::Choice) -> Result<Block, Unwritten> {
+    fn matmul_body(&self, id: SpecId, spec: &Spec, c: &matmul::Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let row = self.table.get(c.atom).ok_or(Unwritten::NoRow(c.atom))?;
@@ -310,7 +337,7 @@ impl<'a> Emit<'a> {
         let factors = vec![at(0, &i, &k), at(1, &j, &k)];
         body.extend(nest.around(vec![leaf(spec.kind, &exec, factors, at(2, &i, &j), attrs)]));
         if let Some(p) = &partial {
-            self.sum(p, &mut body);
+            self.sum(p, self.of_part.contains(&id), &mut body);
         }
         Ok(Block { stmts: body, footer: vec![] })
     }
@@ -385,7 +412,12 @@ impl<'a> Emit<'a> {
         Ok(Block { stmts: body, footer: vec![] })
     }
 
-    fn reduction_body(&self, spec: &Spec, c: &reduce::Choice) -> Result<Block, Unwritten> {
+    fn reduction_body(
+        &self,
+        id: SpecId,
+        spec: &Spec,
+        c: &reduce::Choice,
+    ) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let (Some(Operand::View(src)), Some(dst)) = (spec.inputs.first(), spec.outputs.first())
@@ -435,7 +467,8 @@ impl<'a> Emit<'a> {
             body.extend(nest.around(steps));
             return Ok(Block { stmts: body, footer: vec![] });
         };
-        let values = Values { each, own: &own, other: &o, n, op, scalar: c.scalar };
+        let part = self.of_part.contains(&id);
+        let values = Values { each, part, own: &own, other: &o, n, op, scalar: c.scalar };
         self.through(&values, through, steps, &all, &mut body);
         Ok(Block { stmts: body, footer: vec![] })
     }

@@ -50,6 +50,7 @@ use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
 use names::Names;
 pub use places::{Origin, Origins};
+use schedule::roles::Roles;
 use solve::{Outcome, Solution};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +106,7 @@ pub fn decompose_with(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, search).map_err(|errors| {
+    attempt(given, module, src, table, search, &[]).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, search, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -117,13 +118,15 @@ pub fn decompose_with(
     })
 }
 
-/// The same, without asking which pins are to blame.
+/// The same, without asking which pins are to blame. `unordered`: what could not be ordered where roles had loops of
+/// their own.
 fn attempt(
     given: Option<&Module>,
     module: &Module,
     src: &str,
     table: &AtomTable,
     search: Search,
+    unordered: &[Diagnostic],
 ) -> Result<Decomposed, Diagnostics> {
     /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
     const MAX_ROUNDS: usize = 16;
@@ -138,6 +141,13 @@ fn attempt(
         // Strategies say `stages=`, whatever the version of the text; nothing is left of that.
         planned.version = FORMAT_VERSION;
         program = generated.checked(&planned)?;
+    }
+    let mut roles = Roles::default();
+    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names, unordered)?
+    {
+        planned = parted.module;
+        program = generated.checked(&planned)?;
+        (roles, warnings) = (parted.roles, [warnings, parted.warnings].concat());
     }
     if let Some((staged, more)) = schedule::pipeline::apply(&planned, &program, table, &mut names) {
         planned = staged;
@@ -156,11 +166,17 @@ fn attempt(
         let mut wants = vec![];
         solution = Solution::default();
         for &kernel in &program.kernels {
-            match solve::solve(&program, kernel, table, search) {
+            match solve::solve(&program, kernel, table, search, &roles) {
                 Ok(Outcome::Solved(found)) => solution.merge(*found),
                 Ok(Outcome::Wants(more)) => wants.extend(more),
                 Err(d) => errors.push(*d),
             }
+        }
+        let more: Vec<Diagnostic> =
+            errors.iter().filter(|d| d.code == Code::Role).cloned().collect();
+        if !more.is_empty() && unordered.len() < MAX_ROUNDS {
+            let all = [unordered, &more].concat();
+            return attempt(given, module, src, table, search, &all);
         }
         if !errors.is_empty() {
             return Err(errors);

@@ -155,7 +155,7 @@ enum Status {
 }
 
 fn status(module: &Module, src: &str, table: &AtomTable, search: Search) -> Status {
-    let found: Result<Decomposed, Diagnostics> = attempt(None, module, src, table, search);
+    let found: Result<Decomposed, Diagnostics> = attempt(None, module, src, table, search, &[]);
     match found {
         Ok(_) => Status::Solvable,
         Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,

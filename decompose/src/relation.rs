@@ -367,8 +367,8 @@ impl<'p> Side<'p> {
             let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
             let threads = &p.threads[dist.threads?];
             let order = threads.concat().to_fixed()?;
-            let Dim::Const(0) = threads.offset else { return None };
-            let index = (0..order.size()).map(|i| (order.at(i), i)).collect();
+            let first = threads.offset.as_const()?;
+            let index = (0..order.size()).map(|i| (first + order.at(i), i)).collect();
             side.tv = Some((dist.tv.as_ref()?.to_fixed()?, index));
             return Some(side);
         }

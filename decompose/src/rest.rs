@@ -26,9 +26,9 @@ pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Di
                     buffer.name
                 );
                 let d = Diagnostic::new(Code::NotDecomposed, p.specs[*spec].span, message)
-                    .label("only operations of the whole block have the layouts of their tensors found")
+                    .label("only operations of the whole block, or of whole warps of it, have layouts found")
                     .related(buffer.span, "left open here")
-                    .help("write the layout, or let the whole block access the tensor");
+                    .help("write the layout, or let the whole block or consecutive warps access the tensor");
                 return Err(Box::new(d));
             }
             let Some(layout) = row_major(p, id) else { continue };

@@ -232,9 +232,8 @@ impl Rewrite<'_> {
     /// A register of every thread for an element, and a Move to it before the spec.
     fn single(&mut self, id: SpecId, spec: &mut Spec, input: usize, before: &mut Vec<Stmt>) {
         let Some(t) = self.p.specs[id].input_tensors().nth(input) else { return };
-        let Some(kernel) = self.p.kernels.iter().rev().find(|k| **k <= id) else { return };
-        let threads = ops::block_threads(self.p, *kernel);
-        let Ok(tv) = Layout::concat(&[mode(threads, 0), mode(1, 0)]) else { return };
+        let Some(group) = self.group(id) else { return };
+        let Ok(tv) = Layout::concat(&[mode(group.threads, 0), mode(1, 0)]) else { return };
         let exec = spec.both().map(|(b, t)| (b.clone(), t.clone().then(ViewOp::Scalar)));
         let Some(each) = exec else { return };
         let mut views = spec.inputs.iter_mut().filter_map(|o| match o {
@@ -255,10 +254,15 @@ impl Rewrite<'_> {
         before.extend([stated, all]);
     }
 
+    /// Who executes a spec.
+    fn group(&self, id: SpecId) -> Option<ops::Group> {
+        let kernel = *self.p.kernels.iter().rev().find(|k| **k <= id)?;
+        ops::group_of(self.p, kernel, id)
+    }
+
     /// Registers of the shape of `t` with a thread-value layout.
     fn stated(&self, id: SpecId, t: TensorId, name: &str, tv: &Layout) -> Option<Stmt> {
-        let kernel = *self.p.kernels.iter().rev().find(|k| **k <= id)?;
-        let threads = ops::block_name(self.p, kernel);
+        let threads = self.group(id)?.name;
         let mut stmt = allocate(self.p, t, name, self.p.scalar_of(t), Memory::Rf)?;
         if let StmtKind::Allocate { ty, .. } = &mut stmt.kind {
             ty.attrs = vec![TypeAttr::Tv(layout_expr(tv), Name::new(threads))];

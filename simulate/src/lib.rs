@@ -112,8 +112,9 @@
 //! A group of several warps that executes a spec by its meaning does not say which thread touches what.
 //! Where an operand is distributed and the spec works element by element, the element's owner does. Else
 //! the accesses belong to the *collective*, an agent of its own: ordered with a warp's by a barrier of all
-//! its warps only, and with each other always. What the whole block executes by its meaning comes after
-//! everything before it: barriers may be left out at the tile level, where the solver places them.
+//! its warps only, and with each other always. What the whole block, or consecutive warps of it as one group, execute by its
+//! meaning comes after everything that the threads that are there together did before: barriers may be left out at the
+//! tile level, where the solver places them.
 //!
 //! Blocks see the memory as it was before the kernel and their own writes. Two blocks that touch one
 //! element, one writing, are a race. Kernels run in text order and see what earlier ones wrote.

@@ -14,6 +14,8 @@ use carbyne_ir::scalar::{Memory, Scalar};
 pub(super) struct Values<'a> {
     /// Blocks, and single threads.
     pub(super) each: (View, View),
+    /// Whether the threads are a part of a block.
+    pub(super) part: bool,
     /// The register that the loop is at.
     pub(super) own: &'a dyn Fn() -> View,
     /// A register for one value of another thread.
@@ -84,7 +86,7 @@ impl Emit<'_> {
         let to = at(&put, vec![i.clone()]);
         steps.push(leaf(SpecKind::Move, &v.each, vec![(v.own)()], to, vec![]));
         body.extend(nest.clone().around(steps));
-        body.push(barrier(None));
+        body.push(barrier(v.part.then(|| View::of(all))));
         let from = at(&get, vec![i.clone(), Expr::int(0)]);
         let mut steps = vec![leaf(SpecKind::Move, &v.each, vec![from], (v.own)(), vec![])];
         let from = at(&get, vec![i.clone(), Expr::name(j)]);
@@ -137,13 +139,14 @@ impl Emit<'_> {
     }
 
     /// All partial sums, added to the accumulator.
-    pub(super) fn sum(&self, p: &Partial, body: &mut Vec<Stmt>) {
+    pub(super) fn sum(&self, p: &Partial, part: bool, body: &mut Vec<Stmt>) {
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], p.n);
         let add = SpecKind::Binary(BinaryOp::Add);
         let own = || at(&p.name, vec![i.clone()]);
         let values = Values {
             each: p.each.clone(),
+            part,
             own: &own,
             other: &self.local.other,
             n: p.n,

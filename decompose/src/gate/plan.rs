@@ -32,6 +32,8 @@ pub struct Case {
     pub globals: Vec<Global>,
     /// Kernels, in text order.
     pub kernels: Vec<Kernel>,
+    /// Which parts of a block execute what, where its threads do nothing by themselves; 0 is that all execute all.
+    pub roles: u8,
 }
 
 /// A tensor of the caller.
@@ -245,8 +247,9 @@ pub fn case() -> impl Strategy<Value = Case> {
         2 => vec(kernel(), 2..=2),
         1 => vec(kernel(), 3..=3),
     ];
-    (setting, shape, vec(global(), 1..6), kernels).prop_map(
-        |((arch, schedule, seed, numbers), (sizes, threads, grid), globals, kernels)| Case {
+    let roles = prop_oneof![3 => Just(0u8), 1 => 1..=255u8];
+    (setting, shape, vec(global(), 1..6), kernels, roles).prop_map(
+        |((arch, schedule, seed, numbers), (sizes, threads, grid), globals, kernels, roles)| Case {
             arch,
             schedule,
             seed,
@@ -256,6 +259,7 @@ pub fn case() -> impl Strategy<Value = Case> {
             grid,
             globals,
             kernels,
+            roles,
         },
     )
 }

@@ -7,6 +7,7 @@
 
 mod body;
 mod nested;
+mod roles;
 mod state;
 mod threads;
 mod views;
@@ -177,8 +178,19 @@ pub(super) fn render(case: &Case) -> Rendered {
             1 => text.push_str(&format!("#grid:[{m}].block\n")),
             _ => text.push_str(&format!("#grid:[({m},{n}):(1,{m})].block\n")),
         }
-        text.push_str(&format!("#cta:[{threads}].thread\n"));
-        w.kernels.iter().for_each(|k| text.push_str(k));
+        // What threads do by themselves names them by their numbers.
+        let alone = w.kernels.iter().any(|k| k.contains("#one") || !k.contains('{'));
+        let parts = roles::Parts::of(case.roles, threads).filter(|_| !alone);
+        let all = parts.as_ref().map_or(threads, |p| p.threads());
+        text.push_str(&format!("#cta:[{all}].thread\n"));
+        match parts {
+            None => w.kernels.iter().for_each(|k| text.push_str(k)),
+            Some(parts) => {
+                w.features.insert("roles");
+                text = text.replacen("carbyne 1", "carbyne 2", 1);
+                w.kernels.iter().for_each(|k| text.push_str(&parts.given(k)));
+            }
+        }
     }
     let exact = w.globals.iter().enumerate().filter(|(i, _)| w.exact.is_exact(*i));
     let exact = exact.map(|(_, g)| g.name.clone()).collect();

@@ -5,6 +5,7 @@
 //! anywhere. The rest is evaluated for the loops around and for each thread.
 
 use super::facts::Facts;
+use crate::solve::ops::WARP;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::layout::Layout;
@@ -183,11 +184,17 @@ fn operation(
     }
     let tv = if write { &copy.g } else { &copy.f };
     let threads = tv.mode(0).ok()?.size();
-    let thread = |t: i64| copy.part.as_ref().map_or(t, |p| p.at(t)) as u32;
+    let own = first_of(facts, id)?;
+    let thread = |t: i64| (own + copy.part.as_ref().map_or(t, |p| p.at(t))) as u32;
     if tv.size() > MOST {
         return Some(everybody());
     }
     Some((0..tv.size()).map(|i| (offset + layout.at(tv.at(i)), thread(i % threads))).collect())
+}
+
+/// The first thread of those that execute an operation.
+fn first_of(facts: &Facts<'_>, id: SpecId) -> Option<i64> {
+    facts.p.threads[facts.p.specs[id].exec?.threads].offset.as_const()
 }
 
 /// An offset: terms that are the same for a block, and others.
@@ -318,6 +325,32 @@ impl Mask {
 
     pub(super) fn and(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    pub(super) fn or(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    /// Whether all of the others are among these.
+    pub(super) fn covers(&self, others: &Mask) -> bool {
+        self.and(others) == *others
+    }
+
+    /// Whether some are among both.
+    pub(super) fn meets(&self, others: &Mask) -> bool {
+        self.0.iter().zip(&others.0).any(|(a, b)| a & b != 0)
+    }
+
+    /// How many.
+    pub(super) fn count(&self) -> i64 {
+        self.0.iter().map(|w| i64::from(w.count_ones())).sum()
+    }
+
+    /// The warps that these are in: the first thread of the first, and the number of threads up to the last's end.
+    pub(super) fn warps(&self) -> Option<(i64, i64)> {
+        let first = i64::from(self.threads().next()?) / WARP * WARP;
+        let last = i64::from(self.threads().last()?) / WARP * WARP + WARP;
+        Some((first, last - first))
     }
 
     /// Those for which something holds.

@@ -69,6 +69,8 @@ pub(super) struct Dependences<'a, 'p> {
     pub(super) facts: &'a Facts<'p>,
     pub(super) tree: &'a Tree<'p>,
     pub(super) found: Found,
+    /// A copy to a stage that is handed over, and an access of the same threads before that.
+    pub(super) overtaken: Option<(At, At)>,
 }
 
 impl Dependences<'_, '_> {
@@ -102,7 +104,8 @@ impl Dependences<'_, '_> {
                 let asynchronous = facts.issues_copy(id);
                 let tensor = Some(t);
                 let access = Access { leaf: at, at, target, tensor, write, asynchronous, by_hand };
-                if facts.asynchronous.get(&id) == Some(&Asynchronous::Said) {
+                let text = facts.asynchronous.get(&id) == Some(&Asynchronous::Said);
+                if text && !facts.hands_copy(id) {
                     said.push(access.clone());
                 }
                 out.push(access);
@@ -167,6 +170,14 @@ impl Dependences<'_, '_> {
         // What an operation reads of its exchange it has written before.
         let several = |l: &&At| self.tree.node(**l).of_loop.is_some_and(|l| l.trips != Some(1));
         scopes.extend(common.iter().filter(several).map(|l| Some(*l)));
+        let ring = self.ring(a, b);
+        if ring {
+            // Mbarriers order iterations, and those who write with those who read.
+            if a.write != b.write {
+                return;
+            }
+            scopes.retain(|l| l.is_none_or(|l| self.in_role(l)));
+        }
         for carried in scopes {
             // Leaves of the text with no operation of the block between them are ordered by the text.
             let ordered = a.by_hand && b.by_hand && !self.operations_between(a.leaf, b.at, carried);
@@ -174,6 +185,10 @@ impl Dependences<'_, '_> {
                 continue;
             }
             for mut new in self.dependence(a, b, carried, &common) {
+                if ring && self.tree.spec(a.leaf).is_some_and(|id| self.facts.hands_copy(id)) {
+                    self.overtaken.get_or_insert((a.leaf, b.leaf));
+                    continue;
+                }
                 new.threads &= !ordered;
                 match out.entry((new.from, new.to, carried, new.enters)) {
                     Entry::Vacant(e) => drop(e.insert(new)),
@@ -190,6 +205,21 @@ impl Dependences<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether both access a ring that roles hand over.
+    fn ring(&self, a: &Access, b: &Access) -> bool {
+        let of = |access: &Access| match access.target {
+            Target::Buffer(b) => Some(b).filter(|b| self.facts.handed.contains(b)),
+            Target::Exchange(_) => None,
+        };
+        of(a).is_some() && of(a) == of(b)
+    }
+
+    /// Whether a loop stands in one whose iterations hand stages over.
+    fn in_role(&self, l: At) -> bool {
+        let of = |at: At| self.facts.roles.loops.contains(&self.tree.key(at));
+        self.tree.chain(l).skip(1).any(of)
     }
 
     /// Whether an operation of the block is executed between two leaves.
@@ -247,7 +277,8 @@ impl Dependences<'_, '_> {
                 true => self.relate(a, b, (&x, &y), &sample.exact),
                 false => Relation::ALL,
             };
-            if relation == Relation::NONE || !relation.threads && !a.asynchronous {
+            let copy = self.tree.spec(a.leaf).is_some_and(|id| self.facts.hands_copy(id));
+            if relation == Relation::NONE || !relation.threads && !a.asynchronous && !copy {
                 continue;
             }
             let enters = own.filter(|l| y.get(l).is_some_and(|turn| *turn > 0));

@@ -1,6 +1,7 @@
 //! What is known of a kernel's leaves: which memory is tracked, which buffers share addresses, which copies are
 //! asynchronous.
 
+use super::roles::{Handed, Roles};
 use crate::matching;
 use crate::solve::{Solution, ops};
 use carbyne_atoms::{AtomTable, Visibility};
@@ -34,6 +35,10 @@ pub(super) struct Facts<'p> {
     pub(super) by_hand: bool,
     /// Threads of the block.
     pub(super) threads: i64,
+    /// What roles hand over.
+    pub(super) roles: &'p Roles,
+    /// Rings that roles hand over.
+    pub(super) handed: BTreeSet<BufferId>,
 }
 
 impl<'p> Facts<'p> {
@@ -42,6 +47,7 @@ impl<'p> Facts<'p> {
         kernel: SpecId,
         solution: &'p Solution,
         table: &AtomTable,
+        roles: &'p Roles,
     ) -> Self {
         let mut facts = Facts {
             p,
@@ -53,6 +59,8 @@ impl<'p> Facts<'p> {
             copies: BTreeSet::new(),
             by_hand: false,
             threads: ops::block_threads(p, kernel),
+            roles,
+            handed: BTreeSet::new(),
         };
         let Some(body) = &p.specs[kernel].body else { return facts };
         let leaves = p.leaves(kernel);
@@ -95,6 +103,9 @@ impl<'p> Facts<'p> {
                 StmtKind::Sync(s) => facts.by_hand |= s.op == SyncOp::AsyncCommit,
                 StmtKind::Allocate(t) => {
                     let buffer = &p.buffers[p.tensors[*t].buffer];
+                    if roles.is_ring(stmt.node.key()) {
+                        facts.handed.insert(p.tensors[*t].buffer);
+                    }
                     if buffer.memory == Some(Memory::Sh) && buffer.scalar != Scalar::Mbarrier {
                         facts.tracked.insert(p.tensors[*t].buffer);
                     }
@@ -168,8 +179,29 @@ impl<'p> Facts<'p> {
         specs.any(|id| self.solution.implements(id))
     }
 
+    /// Whether a leaf writes a stage that is handed over.
+    fn hands(&self, id: SpecId) -> bool {
+        let p = self.p;
+        p.specs[id].outputs.iter().any(|t| self.handed.contains(&p.tensors[*t].buffer))
+    }
+
+    /// Whether a leaf writes a stage of these.
+    pub(super) fn fills(&self, id: SpecId, handed: &Handed) -> bool {
+        let p = self.p;
+        let of = |t: &TensorId| handed.rings.contains(&p.buffers[p.tensors[*t].buffer].node.key());
+        p.specs[id].body.is_none() && p.specs[id].outputs.iter().any(of)
+    }
+
+    /// Whether a leaf copies asynchronously to a stage that is handed over.
+    pub(super) fn hands_copy(&self, id: SpecId) -> bool {
+        self.hands(id) && (self.copies.contains(&id) || self.asynchronous.contains_key(&id))
+    }
+
     /// Whether a leaf issues a copy that somebody here must wait for.
     pub(super) fn issues_copy(&self, id: SpecId) -> bool {
+        if self.hands(id) {
+            return false;
+        }
         self.copies.contains(&id) || self.asynchronous.get(&id) == Some(&Asynchronous::Unsaid)
     }
 

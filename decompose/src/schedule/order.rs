@@ -21,13 +21,15 @@ use super::cover;
 use super::depend::{Access, Dependence, Dependences};
 use super::facts::{Asynchronous, Facts};
 use super::paths::{Commits, Passed, Side, Step};
+use super::roles::Roles;
 use super::tree::{At, Tree, Turns, synchronizes, waits};
-use super::{Place, Sync};
-use crate::solve::Solution;
+use super::{Arrival, Barrier, Place, Sync};
+use crate::solve::{Solution, ops};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId, StmtKind};
+use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The synchronization that the chosen instructions need.
@@ -39,27 +41,36 @@ pub(crate) fn plan(
     kernel: SpecId,
     solution: &Solution,
     table: &AtomTable,
+    roles: &Roles,
 ) -> Result<BTreeMap<Place, Sync>, Box<Diagnostic>> {
     let Some(body) = &p.specs[kernel].body else { return Ok(BTreeMap::new()) };
-    let facts = Facts::new(p, kernel, solution, table);
+    let facts = Facts::new(p, kernel, solution, table, roles);
     // Where no operation of the block has been taken apart, the text orders all but what it does not call
     // asynchronous.
     let unsaid = facts.asynchronous.values().any(|a| *a == Asynchronous::Unsaid);
-    if !unsaid && !body.iter().any(|s| facts.has_operation(s)) {
+    let alone = roles.handed.is_empty();
+    if alone && !unsaid && !body.iter().any(|s| facts.has_operation(s)) {
         return Ok(BTreeMap::new());
     }
     let tree = Tree::new(&facts, body);
     // Barriers inside of operations stand wherever these do.
     for at in 0..tree.nodes.len() {
-        if tree.spec(at).is_some_and(|id| facts.exchanges(id)) && !tree.node(at).converged {
+        if tree.spec(at).is_some_and(|id| facts.exchanges(id))
+            && !tree.meet(at, &tree.who(&facts, at))
+        {
             return Err(diverged(&facts, &tree, at));
         }
     }
-    let mut found = Dependences { facts: &facts, tree: &tree, found: Default::default() };
+    let mut found =
+        Dependences { facts: &facts, tree: &tree, found: Default::default(), overtaken: None };
     let accesses = found.accesses();
     let dependences = found.all(&accesses);
+    if let Some((from, to)) = found.overtaken {
+        return Err(overtaken(&facts, &tree, from, to));
+    }
     let mut planner = Planner {
         facts: &facts,
+        kernel,
         tree: &tree,
         accesses: &accesses,
         dependences: &dependences,
@@ -76,6 +87,7 @@ pub(crate) fn plan(
 
 struct Planner<'a, 'p> {
     facts: &'a Facts<'p>,
+    kernel: SpecId,
     tree: &'a Tree<'p>,
     accesses: &'a [Access],
     dependences: &'a [Dependence],
@@ -133,7 +145,7 @@ impl Planner<'_, '_> {
                 // The group ends where it is needed.
                 None => {
                     let Some(at) = self.last_gap(d) else {
-                        return Err(diverged(self.facts, self.tree, d.to));
+                        return Err(self.unordered(d));
                     };
                     self.put(&mut plan, at).commit_before = true;
                     commits = Commits::new(self.tree, &plan);
@@ -150,7 +162,7 @@ impl Planner<'_, '_> {
                     let copy = Some(d.from);
                     let need = Need { places: at, barrier: true, copy };
                     waits.extend((!need.places.is_empty()).then_some(need));
-                    barriers.push(gaps);
+                    barriers.push((gaps, self.scope(d)));
                 }
                 Taken::Wait(places) => {
                     waits.push(Need { places, barrier: false, copy: Some(d.from) });
@@ -162,20 +174,31 @@ impl Planner<'_, '_> {
         let (chosen, mut left) = self.chosen(&barriers, &waits);
         self.without_idle(&chosen, &waits, &commits, &mut left);
         for at in &chosen {
-            self.put(&mut plan, *at).barrier = true;
+            let served = barriers.iter().filter(|(gaps, _)| gaps.contains(at));
+            let all = served.map(|(_, scope)| scope.clone()).reduce(|a, b| a.or(&b));
+            let Some(barrier) = all.and_then(|all| self.barrier(*at, &all)) else {
+                return Err(diverged(self.facts, self.tree, *at));
+            };
+            self.put(&mut plan, *at).barrier = Some(barrier);
         }
         for (at, n) in &left {
             self.put(&mut plan, *at).wait = Some(*n);
         }
         self.end(&left, &mut plan);
+        self.arrivals(&mut plan);
         Ok(Some(plan))
     }
 
     /// Where barriers are put, and waits with what they leave in flight.
-    fn chosen(&self, barriers: &[Vec<At>], waits: &[Need]) -> (BTreeSet<At>, BTreeMap<At, i64>) {
+    fn chosen(
+        &self,
+        barriers: &[(Vec<At>, Mask)],
+        waits: &[Need],
+    ) -> (BTreeSet<At>, BTreeMap<At, i64>) {
         /// Places that a first choice is made with.
         const STARTS: usize = 256;
-        let chosen = cover::cheapest(barriers, |at| self.tree.times(at));
+        let barriers: Vec<Vec<At>> = barriers.iter().map(|(gaps, _)| gaps.clone()).collect();
+        let chosen = cover::cheapest(&barriers, |at| self.tree.times(at));
         // A barrier elsewhere, or one more, pays where waits then leave more in flight.
         let candidates: BTreeSet<At> = barriers.iter().flatten().copied().collect();
         let with = |at: &At| -> BTreeSet<At> {
@@ -193,7 +216,7 @@ impl Planner<'_, '_> {
         };
         let best = starts.map(of).min_by(better);
         let (_, places) = best.unwrap_or_default();
-        self.improved(places, barriers, waits)
+        self.improved(places, &barriers, waits)
     }
 
     /// A set of barriers that none of its neighbours is cheaper than, with the waits: a neighbour does without one, or has
@@ -308,19 +331,55 @@ impl Planner<'_, '_> {
         (cost + left.iter().map(|(at, n)| self.stall((*at, *n))).sum::<f64>(), left)
     }
 
-    /// Whether a barrier of the text, or in the body of an operation, stands there for all threads.
-    fn is_barrier(&self, at: At) -> bool {
+    /// The threads that a barrier for a dependence is for.
+    fn scope(&self, d: &Dependence) -> Mask {
+        self.who(d.from).or(&self.who(d.to))
+    }
+
+    /// The threads that execute a statement.
+    fn who(&self, at: At) -> Mask {
+        self.tree.who(self.facts, at)
+    }
+
+    /// The barrier before a statement for these threads: of the fewest warps that have a name; none where no name stands
+    /// for those that are there.
+    fn barrier(&self, at: At, threads: &Mask) -> Option<Barrier> {
+        let here = self.tree.node(at).threads.clone()?;
+        let (whole, here) = ((0, self.facts.threads), (here.warps()?, here));
+        let own = threads.warps()?;
+        let everybody = here.1.count() == self.facts.threads;
+        if own == whole || everybody && threads.count() == self.facts.threads {
+            return Some(Barrier::Block);
+        }
+        let named = |range: (i64, i64)| {
+            let name = ops::name_of(self.facts.p, self.kernel, range);
+            (!name.is_empty()).then_some(name)
+        };
+        match named(own) {
+            Some(name) if own == here.0 && !everybody => Some(Barrier::Here(name)),
+            Some(threads) => {
+                let p = self.facts.p;
+                let blocks = p.threads[p.specs[self.kernel].exec?.blocks].root;
+                Some(Barrier::Of { blocks: p.threads[blocks].name.clone()?, threads })
+            }
+            None if everybody => Some(Barrier::Block),
+            None => named(here.0).map(Barrier::Here),
+        }
+    }
+
+    /// Whether a barrier of the text, or in the body of an operation, stands there for all these threads.
+    fn is_barrier(&self, at: At, scope: &Mask) -> bool {
         let node = self.tree.node(at);
-        let all = Mask::first(self.facts.threads);
         match &node.stmt.kind {
             StmtKind::Barrier(threads) => {
-                let here = threads
-                    .map_or(Some(all.clone()), |t| members(self.facts.p, t, &HashMap::new()));
-                // Groups that wait each for itself are no barrier of the block.
+                let all = Mask::first(self.facts.threads);
+                let waiting =
+                    threads.map_or(Some(all), |t| members(self.facts.p, t, &HashMap::new()));
+                // Groups that wait each for itself are no barrier of all of them.
                 let whole = threads.is_none_or(|t| self.facts.p.threads[t].own == 0);
-                node.converged && whole && here == Some(all)
+                whole && waiting.is_some_and(|w| w.covers(scope) && self.tree.meet(at, &w))
             }
-            StmtKind::Spec(id) => self.facts.exchanges(*id),
+            StmtKind::Spec(id) => self.facts.exchanges(*id) && self.who(at).covers(scope),
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
             | StmtKind::For { .. }
@@ -329,10 +388,13 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether a barrier may be put before a statement.
-    fn takes_barrier(&self, at: At) -> bool {
+    /// Whether a barrier for these threads may be put before a statement.
+    fn takes_barrier(&self, at: At, scope: &Mask) -> bool {
         let node = self.tree.node(at);
-        node.place && node.converged && node.by_hand.is_none_or(|outermost| outermost == at)
+        node.place
+            && self.tree.meet(at, scope)
+            && !self.facts.roles.beside.contains(&self.tree.key(at))
+            && node.by_hand.is_none_or(|outermost| outermost == at)
     }
 
     /// Whether a wait for a copy may be: also inside of what a person wrote, for a copy in there.
@@ -341,7 +403,7 @@ impl Planner<'_, '_> {
         let beside = || {
             node.by_hand.is_some_and(|outermost| self.tree.holds(outermost, d.from)) && at == d.to
         };
-        self.takes_barrier(at) || node.place && beside()
+        self.takes_barrier(at, &self.who(d.from)) || node.place && beside()
     }
 
     /// How many groups are committed after that of an access, where it has one by then.
@@ -358,15 +420,17 @@ impl Planner<'_, '_> {
     /// What a dependence takes; none where its copy has no group in time.
     fn taken(&self, d: &Dependence, commits: &Commits) -> Result<Option<Taken>, Box<Diagnostic>> {
         let way = self.tree.way(d);
-        let barrier = |p: &Passed| matches!(p, Passed::Whole(s) if self.is_barrier(s.at));
+        let scope = self.scope(d);
+        let barrier = |p: &Passed| matches!(p, Passed::Whole(s) if self.is_barrier(s.at, &scope));
+        let takes_barrier = |at: At| self.takes_barrier(at, &scope);
         let gaps = || way.iter().filter_map(Passed::gap);
-        let open: Vec<At> = gaps().map(|s| s.at).filter(|at| self.takes_barrier(*at)).collect();
+        let open: Vec<At> = gaps().map(|s| s.at).filter(|at| takes_barrier(*at)).collect();
         if d.waits.is_none() {
             if way.iter().any(barrier) {
                 return Ok(Some(Taken::Nothing));
             }
             if open.is_empty() {
-                return Err(diverged(self.facts, self.tree, d.to));
+                return Err(self.unordered(d));
             }
             return Ok(Some(Taken::Barrier(open, vec![])));
         }
@@ -376,7 +440,7 @@ impl Planner<'_, '_> {
             let StmtKind::Sync(s) = &self.tree.node(step.at).stmt.kind else { return false };
             let n = s.number.map_or(Some(i64::MAX), |n| n.as_const());
             s.op == SyncOp::AsyncWait
-                && self.tree.node(step.at).converged
+                && self.tree.meet(step.at, &self.who(d.from))
                 && self.flying(d, *step, commits).zip(n).is_some_and(|(all, n)| n <= all)
         });
         if let Some(i) = waited {
@@ -384,9 +448,9 @@ impl Planner<'_, '_> {
                 return Ok(Some(Taken::Nothing));
             }
             let later = way[i..].iter().filter_map(Passed::gap).map(|s| s.at);
-            let later: Vec<At> = later.filter(|at| self.takes_barrier(*at)).collect();
+            let later: Vec<At> = later.filter(|at| takes_barrier(*at)).collect();
             return match later.is_empty() {
-                true => Err(diverged(self.facts, self.tree, d.to)),
+                true => Err(self.unordered(d)),
                 false => Ok(Some(Taken::Barrier(later, vec![]))),
             };
         }
@@ -395,7 +459,7 @@ impl Planner<'_, '_> {
             let waits: Vec<Wait> =
                 gaps().filter(|s| self.takes_wait(d, s.at)).filter_map(in_time).collect();
             if waits.is_empty() && !gaps().any(|s| self.takes_wait(d, s.at)) {
-                return Err(diverged(self.facts, self.tree, d.to));
+                return Err(self.unordered(d));
             }
             return Ok((!waits.is_empty()).then_some(Taken::Wait(waits)));
         }
@@ -409,12 +473,59 @@ impl Planner<'_, '_> {
             }
         }
         if open.is_empty() {
-            return Err(diverged(self.facts, self.tree, d.to));
+            return Err(self.unordered(d));
         }
-        let waits: Vec<Wait> =
-            gaps().filter(|s| self.takes_barrier(s.at)).filter_map(in_time).collect();
+        let waits: Vec<Wait> = gaps().filter(|s| takes_barrier(s.at)).filter_map(in_time).collect();
         let gaps = waits.iter().map(|(at, _)| *at).collect();
         Ok((!waits.is_empty()).then_some(Taken::Barrier(gaps, waits)))
+    }
+
+    /// The error for a dependence that nothing can order.
+    fn unordered(&self, d: &Dependence) -> Box<Diagnostic> {
+        if self.who(d.from) == self.who(d.to) {
+            return diverged(self.facts, self.tree, d.to);
+        }
+        let (first, _) = place(self.facts, self.tree, d.from);
+        let (span, kind) = place(self.facts, self.tree, d.to);
+        let message = format!("nothing orders this {kind} with what other threads execute");
+        let parted = [d.from, d.to].iter().all(|at| {
+            self.tree.chain(*at).any(|a| self.facts.roles.loops.contains(&self.tree.key(a)))
+        });
+        let code = if parted { Code::Role } else { Code::NotDecomposed };
+        Box::new(
+            Diagnostic::new(code, span, message)
+                .label("it touches what they touch")
+                .related(first, "there")
+                .help("put a statement to which all threads of the block come between both"),
+        )
+    }
+
+    /// What arrivals at the mbarriers of stages are: of asynchronous copies, or of the threads themselves.
+    fn arrivals(&self, plan: &mut BTreeMap<Place, Sync>) {
+        for handed in &self.facts.roles.handed {
+            let mut all = 0;
+            for by in &handed.arrivals {
+                let (mut asynchronous, mut plain) = (false, false);
+                for at in 0..self.tree.nodes.len() {
+                    let fills = self.tree.spec(at).filter(|id| self.facts.fills(*id, handed));
+                    let own = self.tree.chain(at).any(|a| self.tree.key(a) == by.within);
+                    if let Some(id) = fills.filter(|_| own) {
+                        let text = self.facts.asynchronous.get(&id);
+                        let copies = self.facts.copies.contains(&id) || text.is_some();
+                        asynchronous |= copies;
+                        // Of what the text does not call asynchronous it is not certain.
+                        plain |= !copies || text == Some(&Asynchronous::Unsaid);
+                    }
+                }
+                all += by.threads * (i64::from(asynchronous) + i64::from(plain)).max(1);
+                plan.entry(by.at).or_default().arrival = match (asynchronous, plain) {
+                    (true, false) => None,
+                    (true, true) => Some(Arrival::Both),
+                    (false, _) => Some(Arrival::Plain),
+                };
+            }
+            plan.entry(handed.init).or_default().count = Some(all);
+        }
     }
 
     /// The last place for a wait before the second access.
@@ -422,7 +533,7 @@ impl Planner<'_, '_> {
         let way = self.tree.way(d);
         let mut gaps = way.iter().filter_map(Passed::gap).map(|step| step.at);
         let fits = |at: &At| match d.threads {
-            true => self.takes_barrier(*at),
+            true => self.takes_barrier(*at, &self.scope(d)),
             false => self.takes_wait(d, *at),
         };
         gaps.rfind(fits)
@@ -584,8 +695,9 @@ impl Planner<'_, '_> {
     /// Whether a copy is waited for on every way to a statement, or to the end of the block.
     fn is_done(&self, at: At, waits: &BTreeMap<At, i64>, end: At, commits: &Commits) -> bool {
         let Some(turns) = self.last_turns(at) else { return true };
+        let who = self.who(at);
         let of_text = |at: At| match &self.tree.node(at).stmt.kind {
-            StmtKind::Sync(s) if s.op == SyncOp::AsyncWait && self.tree.node(at).converged => {
+            StmtKind::Sync(s) if s.op == SyncOp::AsyncWait && self.tree.meet(at, &who) => {
                 Some(s.number.map_or(Some(0), |n| n.as_const()).unwrap_or(i64::MAX))
             }
             _ => None,
@@ -605,6 +717,9 @@ impl Planner<'_, '_> {
 
     /// The iterations in which a statement is passed for certain after a copy in these: the last of loops, or the same.
     fn passes(&self, from: At, turns: &Turns, to: At, last: bool) -> Option<Turns> {
+        if !self.tree.meet(to, &self.who(from)) {
+            return None;
+        }
         let mut there = Turns::new();
         let mut after = false;
         for l in self.tree.loops(to) {
@@ -629,13 +744,30 @@ impl Planner<'_, '_> {
     }
 }
 
-fn diverged(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> Box<Diagnostic> {
+/// What a statement is for errors: where it stands, and its kind.
+fn place(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> (Span, String) {
     let stmt = tree.node(at).stmt;
-    let id = tree.spec(at).or_else(|| facts.first(stmt));
-    let (span, kind) = match id {
+    match tree.spec(at).or_else(|| facts.first(stmt)) {
         Some(id) => (facts.p.specs[id].span, facts.p.specs[id].kind.to_string()),
         None => (stmt.span, "statement".to_owned()),
-    };
+    }
+}
+
+/// The error for a copy into a stage that the same threads touch again before they hand it over.
+fn overtaken(facts: &Facts<'_>, tree: &Tree<'_>, from: At, to: At) -> Box<Diagnostic> {
+    let (copy, _) = place(facts, tree, from);
+    let (span, kind) = place(facts, tree, to);
+    let message = format!("this {kind} touches what a copy to the same stage is still to write");
+    Box::new(
+        Diagnostic::new(Code::NotDecomposed, span, message)
+            .label("asynchronous copies of a stage are waited for by those who read it alone")
+            .related(copy, "the copy")
+            .help("copy to other elements, or leave out `stages=`"),
+    )
+}
+
+fn diverged(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> Box<Diagnostic> {
+    let (span, kind) = place(facts, tree, at);
     let message = format!(
         "this {kind} needs a barrier, which may not stand inside of a condition on threads"
     );

@@ -166,10 +166,14 @@ impl Commits {
                     let trips = node.of_loop.and_then(|l| l.trips).unwrap_or(0);
                     sum(&node.lists[0]).saturating_mul(trips)
                 }
-                StmtKind::Sync(s) => i64::from(s.op == SyncOp::AsyncCommit && node.converged),
+                StmtKind::Sync(s) => {
+                    i64::from(s.op == SyncOp::AsyncCommit && node.threads.is_some())
+                }
+                // Others than those that come to it may not execute what is in it.
+                StmtKind::Spec(_) if !tree.all_go_on(at) => 0,
                 _ => sum(&node.lists[0]),
             };
-            let put = plan.get(&tree.key(at)).copied().unwrap_or_default();
+            let put = plan.get(&tree.key(at)).cloned().unwrap_or_default();
             out.after[at] = i64::from(put.commit);
             out.before[at] = i64::from(put.commit_before);
             out.of[at] = inside.saturating_add(out.after[at] + out.before[at]);

@@ -26,7 +26,7 @@ use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a loop may be written out to, in names and statements.
-const BUDGET: usize = 1 << 20;
+pub(super) const BUDGET: usize = 1 << 20;
 
 pub(super) const MANY: &str = "the loop is too large to be written out";
 
@@ -39,11 +39,13 @@ pub(crate) fn apply(
     names: &mut Names,
 ) -> Option<(Module, Vec<Diagnostic>)> {
     let mut loops = HashMap::new();
+    let asynchronous = is_asynchronous(table);
     let ops = crate::leaves::of_blocks(p);
     for kernel in &p.kernels {
         for stmt in p.walk_body(*kernel).stmts() {
             if let program::StmtKind::For { stages: 2.., .. } = stmt.kind {
-                loops.extend(Loop::of(p, stmt, &ops).map(|of| (stmt.node.key(), of)));
+                let of = Loop::of(p, stmt, &ops, asynchronous);
+                loops.extend(of.map(|of| (stmt.node.key(), of)));
             }
         }
     }
@@ -57,7 +59,6 @@ pub(crate) fn apply(
         .map(|s| s.id.key())
         .collect();
     let defined = count(&module.items);
-    let asynchronous = is_asynchronous(table);
     let mut by = Stages { loops, within, defined, asynchronous, names, warnings: vec![] };
     let mut module = module.clone();
     module.items = visit::rewrite(module.items, &mut by);
@@ -87,7 +88,12 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    fn of(p: &Program, stmt: &program::Stmt, of_block: &BTreeSet<SpecId>) -> Option<Self> {
+    fn of(
+        p: &Program,
+        stmt: &program::Stmt,
+        of_block: &BTreeSet<SpecId>,
+        asynchronous: bool,
+    ) -> Option<Self> {
         let program::StmtKind::For { start, end, step, stages, unroll, body, .. } = &stmt.kind
         else {
             return None;
@@ -101,16 +107,16 @@ impl Loop {
             rings: BTreeMap::new(),
             kept: vec![],
         };
-        out.find(p, body, of_block);
+        out.find(p, body, (of_block, asynchronous));
         if out.rings.is_empty() && out.kept.is_empty() && *unroll == Unroll::Full {
             out.memory = Memory::Rf;
-            out.find(p, body, of_block);
+            out.find(p, body, (of_block, asynchronous));
         }
         Some(out)
     }
 
     /// Finds the tensors that can be rings.
-    fn find(&mut self, p: &Program, body: &[program::Stmt], of_block: &BTreeSet<SpecId>) {
+    fn find(&mut self, p: &Program, body: &[program::Stmt], ops: (&BTreeSet<SpecId>, bool)) {
         let from = if self.memory == Memory::Sh { Memory::Gl } else { Memory::Sh };
         for own in body {
             let program::StmtKind::Allocate(t) = own.kind else { continue };
@@ -118,7 +124,7 @@ impl Loop {
             if p.buffers[buffer].memory != Some(self.memory) {
                 continue;
             }
-            match fills(p, body, buffer, from, of_block) {
+            match fills(p, body, buffer, from, ops) {
                 Ok(fills) if !fills.is_empty() => drop(self.rings.insert(own.node.key(), fills)),
                 Ok(_) => {}
                 Err(why) => self.kept.push(why),
@@ -138,7 +144,7 @@ fn fills(
     body: &[program::Stmt],
     buffer: BufferId,
     memory: Memory,
-    ops: &BTreeSet<SpecId>,
+    (ops, asynchronous): (&BTreeSet<SpecId>, bool),
 ) -> Result<Vec<NodeKey>, (Span, &'static str)> {
     let of = |t: program::TensorId| p.tensors[t].buffer;
     let written: BTreeSet<BufferId> =
@@ -173,10 +179,18 @@ fn fills(
                     return Err((spec.span, "it is filled again after it was read"));
                 }
                 if spec.body.is_some() || !ops.contains(&id) {
-                    return Err((spec.span, "the Move is not one of the whole block"));
+                    return Err((spec.span, "no group of threads executes it as a whole"));
                 }
                 if spec.input_tensors().any(|t| written.contains(&of(t))) {
                     return Err((spec.span, "the loop writes what it reads"));
+                }
+                // On its way by registers it is in those of one group.
+                let who = |id: SpecId| p.specs[id].exec.map(|e| &p.threads[e.threads]);
+                if memory == Memory::Gl
+                    && !asynchronous
+                    && who(id).map(|t| t.offset) != who(*first).map(|t| t.offset)
+                {
+                    return Err((spec.span, "other threads fill a part of it"));
                 }
                 out.push(stmt.node.key());
             }

@@ -38,8 +38,8 @@ pub(super) struct Node<'p> {
     /// Its number after all that is in it.
     pub(super) end: At,
     pub(super) of_loop: Option<Loop>,
-    /// Whether all threads of the block come to it, as far as the text says.
-    pub(super) converged: bool,
+    /// The threads of the block that come to it together, as far as the text says; none where threads have parted.
+    pub(super) threads: Option<Mask>,
     /// Whether an operation of the block is in it.
     pub(super) operation: bool,
     /// The outermost statement around it, or itself, that has no operation of the block in it.
@@ -58,7 +58,8 @@ pub(super) struct Tree<'p> {
 impl<'p> Tree<'p> {
     pub(super) fn new(facts: &Facts<'p>, body: &'p [Stmt]) -> Self {
         let mut tree = Tree { nodes: vec![], roots: vec![] };
-        tree.roots = tree.list(facts, body, (None, 0), true, None);
+        let all = Mask::first(facts.threads);
+        tree.roots = tree.list(facts, body, (None, 0), Some(&all), None);
         tree
     }
 
@@ -67,7 +68,7 @@ impl<'p> Tree<'p> {
         facts: &Facts<'p>,
         stmts: &'p [Stmt],
         (parent, list): (Option<At>, usize),
-        converged: bool,
+        threads: Option<&Mask>,
         by_hand: Option<At>,
     ) -> Vec<At> {
         let mut out = vec![];
@@ -85,15 +86,15 @@ impl<'p> Tree<'p> {
                 lists: [vec![], vec![]],
                 end: at + 1,
                 of_loop: of_loop(stmt),
-                converged,
+                threads: threads.cloned(),
                 operation,
                 by_hand,
                 place,
             });
             let (first, second) = facts.p.inside(stmt);
-            let inner = converged && converges(facts, stmt);
-            let first = self.list(facts, first, (Some(at), 0), inner, by_hand);
-            let second = self.list(facts, second, (Some(at), 1), inner, by_hand);
+            let inner = threads.and_then(|threads| go_on(facts, stmt, threads));
+            let first = self.list(facts, first, (Some(at), 0), inner.as_ref(), by_hand);
+            let second = self.list(facts, second, (Some(at), 1), inner.as_ref(), by_hand);
             self.nodes[at].lists = [first, second];
             self.nodes[at].end = self.nodes.len();
         }
@@ -177,6 +178,29 @@ impl<'p> Tree<'p> {
         (first, second)
     }
 
+    /// The threads that may execute a statement.
+    pub(super) fn who(&self, facts: &Facts<'_>, at: At) -> Mask {
+        let mut out = Mask::first(facts.threads);
+        for at in self.chain(at) {
+            let exec = self.spec(at).and_then(|id| facts.p.specs[id].exec);
+            if let Some(own) = exec.and_then(|e| members(facts.p, e.threads, &HashMap::new())) {
+                out = out.and(&own);
+            }
+        }
+        out
+    }
+
+    /// Whether all threads that come to a statement execute what is in it, in order.
+    pub(super) fn all_go_on(&self, at: At) -> bool {
+        let inner = self.node(at).lists[0].first().map(|s| &self.node(*s).threads);
+        inner.is_none_or(|inner| *inner == self.node(at).threads)
+    }
+
+    /// Whether these threads come to a statement together.
+    pub(super) fn meet(&self, at: At, threads: &Mask) -> bool {
+        self.node(at).threads.as_ref().is_some_and(|here| here.covers(threads))
+    }
+
     /// How often a statement is executed, about.
     pub(super) fn times(&self, at: At) -> f64 {
         /// Turns of a loop of unknown length.
@@ -249,19 +273,24 @@ pub(super) fn synchronizes(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_))
 }
 
-/// Whether all threads of the block that come to a statement go on inside of it, as far as the text says.
-fn converges(facts: &Facts<'_>, stmt: &Stmt) -> bool {
+/// The threads that go on together inside of a statement, of those that come to it together; none where they part.
+fn go_on(facts: &Facts<'_>, stmt: &Stmt, threads: &Mask) -> Option<Mask> {
     let p = facts.p;
     let same = |d: &Dim| !depends(p, *d).thread;
-    match &stmt.kind {
-        StmtKind::Spec(id) => {
-            let own = p.specs[*id].exec.and_then(|e| members(p, e.threads, &HashMap::new()));
-            p.specs[*id].body.is_none() || own == Some(Mask::first(facts.threads))
+    let all = match &stmt.kind {
+        StmtKind::Spec(id) if p.specs[*id].body.is_some() => {
+            let own = p.specs[*id].exec?.threads;
+            // Of a warp whoever is elected is alone.
+            let alone = p.threads[own].elect.is_some();
+            return members(p, own, &HashMap::new()).filter(|own| !alone && threads.covers(own));
         }
         StmtKind::For { start, end, .. } => same(start) && same(end),
         StmtKind::If { cond, .. } => cond.iter().all(|(a, _, b)| same(a) && same(b)),
-        StmtKind::Allocate(_) | StmtKind::Indices(_) | StmtKind::Barrier(_) | StmtKind::Sync(_) => {
-            true
-        }
-    }
+        StmtKind::Spec(_)
+        | StmtKind::Allocate(_)
+        | StmtKind::Indices(_)
+        | StmtKind::Barrier(_)
+        | StmtKind::Sync(_) => true,
+    };
+    all.then(|| threads.clone())
 }

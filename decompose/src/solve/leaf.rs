@@ -220,9 +220,10 @@ impl Solver<'_> {
                 continue;
             }
             let elements = ops::whole(self.p, buffer.tensor).map_or(0, |l| l.size());
+            let threads = self.held.get(id).map_or(1, |g| g.threads);
             // What a thread would hold if no other held the same.
-            let even = elements / self.threads.max(1) * bits;
-            let near = uneven::near(self.threads, elements, bits, false);
+            let even = elements / threads.max(1) * bits;
+            let near = uneven::near(threads, elements, bits, false);
             // Warps share the factors of a MatMul.
             let help = if !self.warps() && even <= own / 2 && !near.is_empty() {
                 format!("choose a number of threads that shares it evenly: {}", uneven::or(&near))

@@ -24,6 +24,7 @@ pub mod copy;
 pub(crate) mod cost;
 pub(crate) mod digits;
 pub(crate) mod exchange;
+mod held;
 mod leaf;
 pub(crate) mod matmul;
 mod offset;
@@ -41,6 +42,7 @@ pub(crate) mod views;
 
 use crate::certificate::Certificate;
 use crate::matching::{self, Mismatch};
+use crate::schedule::roles::Roles;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -49,6 +51,7 @@ use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
 use copy::{Candidate, Side};
 use cost::Estimate;
+use held::Held;
 use ops::Op;
 use shared::Budget;
 use std::cell::RefCell;
@@ -199,19 +202,21 @@ pub(crate) fn solve(
     kernel: SpecId,
     table: &AtomTable,
     search: Search,
+    roles: &Roles,
 ) -> Result<Outcome, Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
         let mut out = Solution::default();
-        out.before = crate::schedule::plan(p, kernel, &out, table)?;
+        out.before = crate::schedule::plan(p, kernel, &out, table, roles)?;
         return Ok(Outcome::Solved(Box::new(out)));
     }
+    let held = held::by(p, &ops)?;
     let parts = parts::split(p, &ops);
     let mut s = Solver {
         p,
         table,
         ops: &ops,
-        threads: ops::block_threads(p, kernel),
+        held: &held,
         kernel,
         search,
         budget: Budget { left: 0, cut_off: false },
@@ -260,13 +265,12 @@ pub(crate) fn solve(
         ));
     }
     let matmuls = !best.solution.matmuls.is_empty();
-    let uneven = uneven::warnings(p, s.threads, &best, matmuls);
+    let uneven = uneven::warnings(p, &ops, &best, matmuls);
     let mut out = best.solution;
     out.warnings = uneven;
-    let name = ops::block_name(p, kernel);
     for (b, tv) in &best.known {
-        if p.buffers[*b].open {
-            out.tv.insert(*b, (tv.clone(), name.clone()));
+        if let Some(group) = held.get(b).filter(|_| p.buffers[*b].open) {
+            out.tv.insert(*b, (tv.clone(), group.name.clone()));
         }
     }
     (out.leaves, out.searched) = (leaves, searched);
@@ -278,7 +282,7 @@ pub(crate) fn solve(
                 .help("raise `--budget`, or pin an atom or a layout in the text"),
         );
     }
-    out.before = crate::schedule::plan(p, kernel, &out, table)?;
+    out.before = crate::schedule::plan(p, kernel, &out, table, roles)?;
     certificate::certify(p, &best.known, &mut out, table);
     Ok(Outcome::Solved(Box::new(out)))
 }
@@ -327,7 +331,8 @@ struct Solver<'a> {
     p: &'a Program,
     table: &'a AtomTable,
     ops: &'a [Op],
-    threads: i64,
+    /// Who holds each register tensor.
+    held: &'a Held,
     kernel: SpecId,
     search: Search,
     budget: Budget,
@@ -554,7 +559,7 @@ impl<'a> Solver<'a> {
                         sides.0,
                         sides.1,
                         self.table,
-                        self.threads,
+                        op.group.threads,
                     );
                     if let Err(rejected) = found {
                         if spec.atom.is_some() {
@@ -790,7 +795,8 @@ impl<'a> Solver<'a> {
             return;
         }
         if let Some(op) = self.undecided(&state) {
-            let options = matmul::options(self.p, self.table, op.spec, self.threads, &state.known);
+            let options =
+                matmul::options(self.p, self.table, op.spec, op.group.threads, &state.known);
             match options {
                 Ok(options) => {
                     let schedulers = carbyne_atoms::limits(self.table.arch).timing.schedulers;
@@ -819,7 +825,7 @@ impl<'a> Solver<'a> {
                     for c in list.iter() {
                         let tv = if t == src { &c.f } else { &c.g };
                         // Every thread must own some of it.
-                        let Ok(tv) = tv::replicated(tv, self.threads) else { continue };
+                        let Ok(tv) = tv::replicated(tv, op.group.threads) else { continue };
                         any = true;
                         let mut next = state.clone();
                         next.known.insert(self.buffer(t), tv);
@@ -830,7 +836,7 @@ impl<'a> Solver<'a> {
                         let d = self.error(
                             Code::NoAtom,
                             op.spec,
-                            format!("{} threads cannot share the tensor evenly", self.threads),
+                            format!("{} threads cannot share the tensor evenly", op.group.threads),
                             "choose a number of threads that divides the tensor's vectors",
                         );
                         self.dead(d);
@@ -893,7 +899,8 @@ impl<'a> Solver<'a> {
         let all = self.ops.iter().flat_map(|op| self.tensors(op.spec));
         let t = all.into_iter().find(|t| self.rf(*t) && !known.contains_key(&self.buffer(*t)))?;
         let whole = ops::whole(self.p, self.p.buffer_of(t).tensor)?;
-        Some((t, tv::spread_evenly(&whole, self.threads)?))
+        let threads = self.held.get(&self.buffer(t))?.threads;
+        Some((t, tv::spread_evenly(&whole, threads)?))
     }
 
     fn side(&self, t: TensorId, known: &Known) -> Side {
@@ -927,7 +934,7 @@ impl<'a> Solver<'a> {
             return Ok(Rc::clone(list));
         }
         let (src, dst) = key.1.clone();
-        let list = copy::candidates(self.p, op.spec, src, dst, self.table, self.threads)
+        let list = copy::candidates(self.p, op.spec, src, dst, self.table, op.group.threads)
             .map_err(|r| self.unmatched(op.spec, &r))?;
         let list = Rc::new(list);
         self.found.insert(key, Rc::clone(&list));

@@ -1,33 +1,58 @@
-//! The operations of a tile-level body: leaf specs that the whole block executes together.
+//! The operations of a tile-level body: leaf specs that a group of threads executes together, the whole block or
+//! consecutive warps of it.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, StmtKind, TensorId};
+use carbyne_ir::program::{Program, SpecId, StmtKind, TensorId, Threads, ThreadsId};
+use std::rc::Rc;
 
-/// A leaf spec of the block, and how often it runs.
+/// Threads of a warp.
+pub(crate) const WARP: i64 = 32;
+
+/// Threads of a block that execute operations together: all of them, or consecutive warps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// The thread tensor that names them; empty where none does.
+    pub name: String,
+    /// The first.
+    pub first: i64,
+    /// How many.
+    pub threads: i64,
+    /// Whether they are the whole block.
+    pub whole: bool,
+}
+
+/// A leaf spec of a group, and how often it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     /// Which.
     pub spec: SpecId,
+    /// Who executes it.
+    pub group: Rc<Group>,
     /// Executions in one block; loops of unknown length count once.
     pub trips: i64,
 }
 
-/// Leaf specs that the block of `kernel` executes as one group on logical operands, in text order.
+/// Leaf specs of `kernel` that a group of threads executes on logical operands, in text order.
 pub(crate) fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
     let mut ops = vec![];
-    let n = block_threads(p, kernel);
+    let mut groups: Vec<Rc<Group>> = vec![];
     // Of the loops around, from the outside in.
     let mut trips = vec![1i64];
     for step in p.walk_body(kernel) {
         let (Step::Enter(stmt) | Step::Leave(stmt)) = step;
         let entered = matches!(step, Step::Enter(_));
         match &stmt.kind {
-            StmtKind::Spec(spec)
-                if entered && p.specs[*spec].body.is_none() && is_tile_op(p, *spec, n) =>
-            {
-                ops.push(Op { spec: *spec, trips: trips.last().copied().unwrap_or(1) });
+            StmtKind::Spec(spec) if entered && p.specs[*spec].body.is_none() => {
+                let Some(group) = group_of(p, kernel, *spec) else { continue };
+                let known = groups.iter().find(|g| ***g == group).cloned();
+                let group = known.unwrap_or_else(|| {
+                    groups.push(Rc::new(group.clone()));
+                    Rc::new(group)
+                });
+                ops.push(Op { spec: *spec, group, trips: trips.last().copied().unwrap_or(1) });
             }
             StmtKind::For { start, end, step, .. } if entered => {
                 let around = trips.last().copied().unwrap_or(1);
@@ -64,17 +89,46 @@ pub(crate) fn trips(start: Dim, end: Dim, step: i64) -> Option<i64> {
     Some(if e > s { (e.saturating_sub(s) - 1) / step + 1 } else { 0 })
 }
 
-/// Whether the leaf is the whole block's, on tensors that belong to all of it. An atom that it names is
-/// that of its instructions.
-fn is_tile_op(p: &Program, id: SpecId, n: i64) -> bool {
+/// The group that executes a leaf on tensors that belong to all of it; none where other threads do. An atom that it
+/// names is that of its instructions.
+pub(crate) fn group_of(p: &Program, kernel: SpecId, id: SpecId) -> Option<Group> {
     let spec = &p.specs[id];
-    let Some(exec) = spec.exec else { return false };
-    let threads = &p.threads[exec.threads];
-    let one_group = threads.each.is_none()
-        && threads.elect.is_none()
-        && threads.levels.len() == 1
-        && threads.concat().to_fixed().is_some_and(|l| l.size() == n);
-    one_group && !spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| p.is_private(t))
+    let own = spec.exec?.threads;
+    let threads = &p.threads[own];
+    if threads.each.is_some() || threads.elect.is_some() || threads.levels.len() != 1 {
+        return None;
+    }
+    if spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| p.is_private(t)) {
+        return None;
+    }
+    let n = threads.concat().to_fixed()?.size();
+    if n == block_threads(p, kernel) {
+        let name = block_name(p, kernel);
+        return Some(Group { name, first: 0, threads: n, whole: true });
+    }
+    let first = range(p, own)?.0;
+    Some(Group { name: name_of(p, kernel, (first, n)), first, threads: n, whole: false })
+}
+
+/// The first of consecutive whole warps in the order of the hardware, and how many threads they are.
+pub(crate) fn range(p: &Program, id: ThreadsId) -> Option<(i64, i64)> {
+    let t = &p.threads[id];
+    let (first, l) = (t.offset.as_const()?, t.concat().to_fixed()?);
+    let in_order = l.size() <= MAX_BLOCK_THREADS && (0..l.size()).all(|i| l.at(i) == i);
+    let warps = l.size() > 0 && l.size() % WARP == 0 && first % WARP == 0;
+    (in_order && warps && t.each.is_none() && t.elect.is_none()).then_some((first, l.size()))
+}
+
+/// The first name that a kernel gives to these threads, the outermost; empty where none does.
+pub(crate) fn name_of(p: &Program, kernel: SpecId, threads: (i64, i64)) -> String {
+    let Some(root) = p.specs[kernel].exec.map(|e| p.threads[e.threads].root) else {
+        return String::new();
+    };
+    let named = |(id, t): (ThreadsId, &Threads)| {
+        let own = t.root == root && t.levels.len() == 1 && range(p, id) == Some(threads);
+        t.name.clone().filter(|_| own)
+    };
+    p.threads.iter().find_map(named).unwrap_or_default()
 }
 
 /// All modes of an operand as one layout over its column-major index, if its sizes are known.

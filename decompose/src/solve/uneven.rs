@@ -4,6 +4,7 @@
 //! largest number that divides the tensor's vectors have nothing of their own.
 
 use super::copy::Candidate;
+use super::ops::Op;
 use super::{Finished, ops};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -15,18 +16,14 @@ const FACTOR: i64 = 2;
 const FEW: i64 = 8;
 
 /// Warns of copies that spread a tensor over few of the threads.
-pub(super) fn warnings(
-    p: &Program,
-    threads: i64,
-    found: &Finished,
-    warps: bool,
-) -> Vec<Diagnostic> {
+pub(super) fn warnings(p: &Program, ops: &[Op], found: &Finished, warps: bool) -> Vec<Diagnostic> {
     let copies = &found.solution.copies;
     let own = copies.iter().filter(|(id, c)| {
         // Others follow from what is spread already, by a MatMul or a copy of which this is said.
         found.anchors.contains(id) || (!c.src_rf && !c.dst_rf && c.group == 1)
     });
-    own.filter_map(|(id, c)| warning(p, *id, c, threads, warps)).collect()
+    let threads = |id| ops.iter().find(|op| op.spec == id).map(|op| op.group.threads);
+    own.filter_map(|(id, c)| warning(p, *id, c, threads(*id)?, warps)).collect()
 }
 
 fn warning(

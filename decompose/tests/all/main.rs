@@ -19,6 +19,7 @@ mod pins;
 mod ranges;
 mod refusals;
 mod robust;
+mod roles;
 mod stages;
 mod strategies;
 mod support;

@@ -14,6 +14,7 @@ mod constants;
 mod declare;
 mod expressions;
 mod exprs;
+mod holders;
 mod launch;
 mod maps;
 mod means;
@@ -81,7 +82,12 @@ fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Di
     }
     r.module(module);
     r.errors.drop_consequences(Code::Unread);
-    if r.errors.is_empty() { Ok(r) } else { Err(r.errors) }
+    if r.errors.is_empty() {
+        holders::narrow(&mut r.p);
+        Ok(r)
+    } else {
+        Err(r.errors)
+    }
 }
 
 type Fallible<T> = Result<T, Box<Diagnostic>>;

@@ -100,6 +100,7 @@ impl<'k> Runner<'k> {
         meaning: &'k Meaning,
         partition: &Partition,
         active: &Mask,
+        together: &Mask,
     ) -> Checked<()> {
         let groups = self.whole_groups(partition, active, leaf.site)?;
         let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
@@ -118,8 +119,8 @@ impl<'k> Runner<'k> {
             _ => None,
         };
         if leaf.ordered && results.iter().any(|(.., by)| matches!(by, By::Owners(_))) {
-            // A barrier parts reads from writes, where the solver decomposes a spec of the whole block that needs it.
-            self.synchronize(&Mask::first(self.kernel.n_threads));
+            // A barrier parts reads from writes, where the solver decomposes a spec that needs it.
+            self.synchronize(together);
             whos = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
         }
         for (values, base, by) in &results {

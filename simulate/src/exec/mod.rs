@@ -293,7 +293,14 @@ struct Runner<'k> {
 }
 
 impl<'k> Runner<'k> {
-    fn leaf(&mut self, i: usize, partition: &Partition, active: &Mask) -> Checked<()> {
+    /// Executes a leaf, at which these threads are together.
+    fn leaf(
+        &mut self,
+        i: usize,
+        partition: &Partition,
+        active: &Mask,
+        together: &Mask,
+    ) -> Checked<()> {
         let leaf = &self.kernel.leaves[i];
         self.serial = self.serial.wrapping_add(1);
         if !matches!(leaf.how, How::Atom(_)) {
@@ -304,11 +311,11 @@ impl<'k> Runner<'k> {
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
-                // What the solver does with a barrier where it decomposes a spec of the whole block.
-                self.synchronize(&Mask::first(self.kernel.n_threads));
-                self.meaning(i, leaf, meaning, partition, active)
+                // What the solver does with a barrier where it decomposes a spec of several threads.
+                self.synchronize(together);
+                self.meaning(i, leaf, meaning, partition, active, together)
             }
-            How::Meaning(meaning) => self.meaning(i, leaf, meaning, partition, active),
+            How::Meaning(meaning) => self.meaning(i, leaf, meaning, partition, active, together),
             How::Shuffle { op, lane } => self.shuffle(leaf, *op, *lane, partition, active),
         }
     }

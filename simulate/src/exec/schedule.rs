@@ -155,7 +155,7 @@ impl<'k> Runner<'k> {
                         set.status = Status::Meeting;
                         return Ok(Step::Waits);
                     }
-                    self.leaf(*i, &partition, &active)?;
+                    self.leaf(*i, &partition, &active, &mask)?;
                     self.note_iteration(set);
                 }
             }

@@ -308,12 +308,33 @@ impl Lowering<'_, '_> {
         let spread = |v: usize| self.kernel.views[v].dist.is_some();
         let alone = self.kernel.thread_tensors[threads].group_size() == 1
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
-        let block = self.kernel.thread_tensors[threads].group_size() == self.kernel.n_threads;
-        let ordered = block && matches!(how, How::Meaning(_));
+        let ordered = matches!(how, How::Meaning(_)) && self.is_operation(id, threads);
         let atom = spec.atom.clone();
         let leaf = LeafSpec { site, spec: id, threads, inputs, outputs, alone, ordered, how, atom };
         self.kernel.leaves.push(leaf);
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
+    }
+
+    /// Whether the whole block, or consecutive warps of it that are one group, execute a leaf on tensors that belong to
+    /// all of them.
+    fn is_operation(&self, id: SpecId, threads: usize) -> bool {
+        let tensor = &self.kernel.thread_tensors[threads];
+        if tensor.group_size() == self.kernel.n_threads {
+            return true;
+        }
+        let (program, spec) = (self.kernel.program, &self.kernel.program.specs[id]);
+        let Some([group]) = tensor.known().map(|p| &p.groups[..]) else { return false };
+        let one = spec.exec.is_some_and(|e| {
+            let t = &program.threads[e.threads];
+            t.each.is_none() && t.elect.is_none() && t.levels.len() == 1
+        });
+        let first = group.first().map_or(0, |t| usize::from(*t));
+        let in_order = group.iter().enumerate().all(|(i, t)| usize::from(*t) == first + i);
+        let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+        one && in_order
+            && first % 32 == 0
+            && group.len() % 32 == 0
+            && !tensors.any(|t| program.is_private(t))
     }
 
     fn how(

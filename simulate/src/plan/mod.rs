@@ -332,8 +332,8 @@ pub(crate) struct LeafSpec {
     pub outputs: Vec<usize>,
     /// Whether each thread executes it for itself, and no operand is spread over threads.
     pub alone: bool,
-    /// Whether the whole block executes it by its meaning. Such specs are ordered as written: barriers are
-    /// placed when they are decomposed.
+    /// Whether the whole block, or consecutive warps of it as one group, execute it by its meaning. Such specs are
+    /// ordered as written: barriers are placed when they are decomposed.
     pub ordered: bool,
     /// What it does.
     pub how: How,
