@@ -54,6 +54,8 @@ attention_causal(
   for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 58
     o[i_2] = 0.0f;  // line 59
   }
+  const __half* K_next = &K[b * 8388608 + h * 524288 + tid * 8];
+  const __half* V_next = &V[b * 8388608 + h * 524288 + tid * 8];
   for (int t = 0; t < i + 1; t += 1) {  // line 62
     __half* k = reinterpret_cast<__half*>(smem);  // line 63
     // line 64: Move (view of %K) -> (%k)
@@ -64,7 +66,7 @@ attention_causal(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&k[i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-            "l"(&K[b * 8388608 + h * 524288 + t * 8192 + i_2 * 1024 + tid * 8])
+            "l"(&K_next[i_2 * 1024])
           : "memory");
     }
     __half* v = reinterpret_cast<__half*>(smem + 16384);  // line 71
@@ -76,7 +78,7 @@ attention_causal(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&v[i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-            "l"(&V[b * 8388608 + h * 524288 + t * 8192 + i_2 * 1024 + tid * 8])
+            "l"(&V_next[i_2 * 1024])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 79
@@ -300,6 +302,8 @@ attention_causal(
     __syncthreads();  // line 310
     // line 311: Move (%top) -> (%max)
     *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 314
+    K_next += 8192;
+    V_next += 8192;
   }
   alignas(16) float O_3[64];  // line 317
   // line 318: BinaryPointwise.div (%o, %sum) -> (%O_3)

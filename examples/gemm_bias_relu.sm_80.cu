@@ -30,6 +30,8 @@ gemm_bias_relu(
   for (int i_2 = 0; i_2 < 128; i_2 += 1) {  // line 25
     c[i_2] = 0.0f;  // line 26
   }
+  const __half* A_next = &A[i * 16384 + tid / 4 * 128 + tid % 4 * 8];
+  const __half* B_next = &B[tid / 8 * 256 + j * 128 + tid % 8 * 8];
   for (int k = 0; k < 4; k += 1) {  // line 29
     __half* sa = reinterpret_cast<__half*>(smem);  // line 30
     // line 31: Move (view of %A) -> (%sa)
@@ -40,7 +42,7 @@ gemm_bias_relu(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&sa[i_2 * 1024 + swizzle<2, 3, 3>(tid * 8)])),
-            "l"(&A[i * 16384 + i_2 * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8])
+            "l"(&A_next[i_2 * 4096])
           : "memory");
     }
     __half* sb = reinterpret_cast<__half*>(smem + 8192);  // line 38
@@ -51,8 +53,8 @@ gemm_bias_relu(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sb[i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-            "l"(&B[k * 8192 + i_2 * 2048 + tid / 16 * 256 + j * 128 + tid % 16 * 8])
+          : "r"(shared_address(&sb[i_2 / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 + i_2 % 2 * 64 +
+                            tid % 8 * 8)])), "l"(&B_next[i_2 / 2 * 4096 + i_2 % 2 * 64])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 46
@@ -108,6 +110,8 @@ gemm_bias_relu(
         }
       }
     }
+    A_next += 32;
+    B_next += 8192;
   }
   alignas(16) float y[128];  // line 83
   {  // line 84: BinaryPointwise.add (%c, view of %b) -> (%y)

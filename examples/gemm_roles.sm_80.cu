@@ -74,6 +74,8 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
   if (threadIdx.x >= 256) {  // line 38: Spec (%empty, %A, %B, %full) -> (%a, %b)
     int stage = 0;
     int phase = 1;
+    const __half* A_next = &A[bm * 32768 + (tid / 8) % 4 * 256 + tid % 8 * 8];
+    const __half* B_next = &B[(tid / 8) % 4 * 512 + bn * 256 + tid % 8 * 8];
     for (int k = 0; k < 4; k += 1) {  // line 39
       // line 40: mbarrier.wait
       asm volatile(
@@ -94,21 +96,22 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
             : "r"(shared_address(&a[stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8)])),
-              "l"(&A[bm * 32768 + i * 1024 + (tid / 8) % 4 * 256 + k * 64 + tid % 8 * 8])
+              "l"(&A_next[i * 1024])
             : "memory");
       }
       // line 48: Move (view of %B) -> (view of %b)
       #pragma unroll
-      for (int i = 0; i < 64; i += 1) {  // line 51
-        // line 52: cp.async.cg.b128
+      for (int i = 0; i < 64; i += 1) {  // line 52
+        // line 53: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[stage * 16384 + swizzle<3, 3, 5>(i * 256 + tid % 32 * 8)])),
-              "l"(&B[k * 32768 + i * 512 + bn * 256 + tid % 32 * 8])
+            : "r"(shared_address(&b[stage * 16384 + swizzle<3, 3, 5>(i / 4 * 1024 +
+                              (tid / 8) % 4 * 256 + i % 4 * 64 + tid % 8 * 8)])),
+              "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
             : "memory");
       }
-      // line 55: mbarrier.async_arrive
+      // line 56: mbarrier.async_arrive
       asm volatile(
           "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n"
           :
@@ -119,13 +122,15 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         stage = 0;
         phase ^= 1;
       }
+      A_next += 64;
+      B_next += 32768;
     }
   }
-  if (threadIdx.x < 256) {  // line 58: Spec (%full, %a, %b, %empty) -> (%c)
+  if (threadIdx.x < 256) {  // line 59: Spec (%full, %a, %b, %empty) -> (%c)
     int stage = 0;
     int turn = 0;
-    for (int k = 0; k < 4; k += 1) {  // line 62
-      // line 63: mbarrier.wait
+    for (int k = 0; k < 4; k += 1) {  // line 63
+      // line 64: mbarrier.wait
       asm volatile(
           "{\n"
           ".reg .pred complete;\n"
@@ -137,14 +142,14 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
           : "r"(shared_address(&full[stage])), "r"(turn)
           : "memory");
       #pragma unroll 1
-      for (int s = 0; s < 4; s += 1) {  // line 65
-        {  // line 66: MatMul (view of %a, view of %b) -> (%c)
-          alignas(16) __half r[32];  // line 67
+      for (int s = 0; s < 4; s += 1) {  // line 66
+        {  // line 67: MatMul (view of %a, view of %b) -> (%c)
+          alignas(16) __half r[32];  // line 68
           unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-          // line 68: Move (view of %a) -> (%r)
+          // line 69: Move (view of %a) -> (%r)
           #pragma unroll
-          for (int i = 0; i < 4; i += 1) {  // line 72
-            // line 73: ldmatrix.x4.b16
+          for (int i = 0; i < 4; i += 1) {  // line 73
+            // line 74: ldmatrix.x4.b16
             asm volatile(
                 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                 : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -153,12 +158,12 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                               swizzle<3, 3, 3>(tid % 16 * 64 + s * 16 + (tid / 16) % 2 * 8)]))
                 : "memory");
           }
-          alignas(16) __half r_2[32];  // line 76
+          alignas(16) __half r_2[32];  // line 77
           unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-          // line 77: Move (view of %b) -> (%r_2)
+          // line 78: Move (view of %b) -> (%r_2)
           #pragma unroll
-          for (int i = 0; i < 4; i += 1) {  // line 81
-            // line 82: ldmatrix.x4.trans.b16
+          for (int i = 0; i < 4; i += 1) {  // line 82
+            // line 83: ldmatrix.x4.trans.b16
             asm volatile(
                 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                 : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -167,12 +172,12 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                                   (tid / 64) % 4 * 64 + i * 16 + (tid / 16) % 2 * 8)]))
                 : "memory");
           }
-          // line 85: MatMul (%r, %r_2) -> (%c)
+          // line 86: MatMul (%r, %r_2) -> (%c)
           #pragma unroll
-          for (int i = 0; i < 4; i += 1) {  // line 89
+          for (int i = 0; i < 4; i += 1) {  // line 90
             #pragma unroll
-            for (int j = 0; j < 8; j += 1) {  // line 90
-              // line 91: mma.m16n8k16.f32.f16
+            for (int j = 0; j < 8; j += 1) {  // line 91
+              // line 92: mma.m16n8k16.f32.f16
               asm volatile(
                   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                   "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -184,9 +189,9 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
           }
         }
       }
-      __syncwarp();  // line 99
-      if (threadIdx.x % 32 == 0 && threadIdx.x / 256 == 0) {  // line 100: Spec (%empty) -> ()
-        // line 101: mbarrier.arrive
+      __syncwarp();  // line 100
+      if (threadIdx.x % 32 == 0 && threadIdx.x / 256 == 0) {  // line 101: Spec (%empty) -> ()
+        // line 102: mbarrier.arrive
         asm volatile(
             "{\n"
             ".reg .b64 state;\n"
@@ -203,19 +208,19 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
       }
     }
   }
-  if (threadIdx.x < 256) {  // line 105: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[128];  // line 106
-    // line 107: UnaryPointwise.cast (%c) -> (%r_3)
+  if (threadIdx.x < 256) {  // line 106: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[128];  // line 107
+    // line 108: UnaryPointwise.cast (%c) -> (%r_3)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 110
-      // line 111
+    for (int i = 0; i < 64; i += 1) {  // line 111
+      // line 112
       *reinterpret_cast<__half2*>(&r_3[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 114: Move (%r_3) -> (view of %C)
+    // line 115: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 118
-      // line 119
+    for (int i = 0; i < 64; i += 1) {  // line 119
+      // line 120
       *reinterpret_cast<unsigned*>(&C[bm * 65536 + (tid / 32) % 2 * 32768 + i % 8 * 4096 +
                       (tid / 4) % 8 * 512 + bn * 256 + (tid / 64) % 4 * 64 + i / 8 * 8 +
                       tid % 4 * 2]) = *reinterpret_cast<unsigned*>(&r_3[i * 2]);

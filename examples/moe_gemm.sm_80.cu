@@ -30,6 +30,7 @@ moe_gemm(
   for (int i_2 = 0; i_2 < 128; i_2 += 1) {  // line 25
     c[i_2] = 0.0f;  // line 26
   }
+  const __half* B_next = &B[tid / 8 * 256 + j * 128 + tid % 8 * 8];
   for (int k = 0; k < 4; k += 1) {  // line 29
     __half* sa = reinterpret_cast<__half*>(smem);  // line 30
     // line 31: Move (view of %A) -> (%sa)
@@ -51,8 +52,8 @@ moe_gemm(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sb[i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-            "l"(&B[k * 8192 + i_2 * 2048 + tid / 16 * 256 + j * 128 + tid % 16 * 8])
+          : "r"(shared_address(&sb[i_2 / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 + i_2 % 2 * 64 +
+                            tid % 8 * 8)])), "l"(&B_next[i_2 / 2 * 4096 + i_2 % 2 * 64])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 46
@@ -108,6 +109,7 @@ moe_gemm(
         }
       }
     }
+    B_next += 8192;
   }
   {  // line 83: UnaryPointwise.cast (%c) -> (view of %C)
     alignas(16) __half r_3[128];  // line 84

@@ -3,9 +3,10 @@
 use crate::failure::{Failure, Source};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
-use carbyne_ir::ast::{StmtKind, visit::Walk};
+use carbyne_ir::ast::{Stmt, StmtKind, visit::Walk};
 use carbyne_ir::diag::{Code, Diagnostic, Severity};
 use carbyne_ir::program::SpecId;
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Report};
 
@@ -61,11 +62,15 @@ fn is_given(found: &Decomposed, kernel: SpecId) -> bool {
     found.tile.kernels.iter().find(same).is_some_and(|k| carbyne_sync::is_atomic(&found.tile, *k))
 }
 
-/// Whether somebody has written synchronization; none where the text cannot be read.
+/// Whether somebody has written synchronization, or mbarriers, which need some; none where the text cannot be read.
 fn synchronizes_by_hand(source: &Source) -> Option<bool> {
     let module = carbyne_ir::text::parse(&source.text).ok()?;
-    let mut all = Walk::new(&module.items).stmts();
-    Some(all.any(|s| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync { .. })))
+    let by_hand = |s: &Stmt| match &s.kind {
+        StmtKind::Barrier(_) | StmtKind::Sync { .. } => true,
+        StmtKind::Allocate { ty, .. } => ty.scalar == Scalar::Mbarrier,
+        _ => false,
+    };
+    Some(Walk::new(&module.items).stmts().any(by_hand))
 }
 
 /// What the statement of a diagnostic was written or generated for.

@@ -51,6 +51,8 @@ attention(
   for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 54
     o[i_2] = 0.0f;  // line 55
   }
+  const __half* K_next = &K[tid * 8];
+  const __half* V_next = &V[tid * 8];
   for (int t = 0; t < 4; t += 1) {  // line 58
     __half* k = reinterpret_cast<__half*>(smem);  // line 59
     // line 60: Move (view of %K) -> (%k)
@@ -61,7 +63,7 @@ attention(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&k[i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-            "l"(&K[t * 4096 + i_2 * 1024 + tid * 8])
+            "l"(&K_next[i_2 * 1024])
           : "memory");
     }
     __half* v = reinterpret_cast<__half*>(smem + 8192);  // line 67
@@ -73,7 +75,7 @@ attention(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&v[i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-            "l"(&V[t * 4096 + i_2 * 1024 + tid * 8])
+            "l"(&V_next[i_2 * 1024])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 75
@@ -260,6 +262,8 @@ attention(
     __syncthreads();  // line 255
     // line 256: Move (%top) -> (%max)
     *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 259
+    K_next += 4096;
+    V_next += 4096;
   }
   alignas(16) float O_3[32];  // line 262
   // line 263: BinaryPointwise.div (%o, %sum) -> (%O_3)

@@ -31,6 +31,8 @@ gemm_scaled(
   for (int i = 0; i < 32; i += 1) {  // line 27
     sum[i] = 0.0f;  // line 28
   }
+  const __half* A_next = &A[m * 8192 + tid / 4 * 128 + tid % 4 * 8];
+  const __half* B_next = &B[tid / 8 * 128 + n * 64 + tid % 8 * 8];
   for (int k = 0; k < 4; k += 1) {  // line 31
     __half* a = reinterpret_cast<__half*>(smem);  // line 32
     // line 33: Move (view of %A) -> (%a)
@@ -40,8 +42,7 @@ gemm_scaled(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&a[i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
-            "l"(&A[m * 8192 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8])
+          : "r"(shared_address(&a[i * 1024 + swizzle<2, 3, 3>(tid * 8)])), "l"(&A_next[i * 4096])
           : "memory");
     }
     __half* b = reinterpret_cast<__half*>(smem + 4096);  // line 40
@@ -52,8 +53,7 @@ gemm_scaled(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&b[i * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-            "l"(&B[k * 4096 + i * 2048 + tid / 8 * 128 + n * 64 + tid % 8 * 8])
+          : "r"(shared_address(&b[i * 1024 + swizzle<3, 3, 3>(tid * 8)])), "l"(&B_next[i * 2048])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 48
@@ -109,6 +109,8 @@ gemm_scaled(
         }
       }
     }
+    A_next += 32;
+    B_next += 4096;
   }
   alignas(16) float c[32];  // line 85
   // line 86: Move (view of %C) -> (%c)

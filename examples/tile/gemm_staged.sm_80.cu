@@ -48,14 +48,17 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&b[s * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-            "l"(&B[s * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
+          : "r"(shared_address(&b[s * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                            i % 2 * 64 + tid % 8 * 8)])),
+            "l"(&B[s * 8192 + i / 2 * 4096 + tid / 8 * 256 + bn * 128 + i % 2 * 64 + tid % 8 * 8])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 41
   }
   int stage = 0;
   int stage_1 = 2;
+  const __half* A_next = &A[bm * 16384 + tid / 4 * 128 + tid % 4 * 8 + 64];
+  const __half* B_next = &B[tid / 8 * 256 + bn * 128 + tid % 8 * 8 + 16384];
   for (int k = 0; k < 4; k += 1) {  // line 43
     {  // line 44: MatMul (view of %a, view of %b) -> (%c)
       alignas(16) __half r[64];  // line 45
@@ -117,22 +120,22 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
             : "r"(shared_address(&a[stage_1 * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
-              "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8 + 64])
+              "l"(&A_next[i * 4096])
             : "memory");
       }
       // line 86: Move (view of %B) -> (view of %b)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 89
-        // line 90: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 90
+        // line 91: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[stage_1 * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-              "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8 + 16384])
+            : "r"(shared_address(&b[stage_1 * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                              i % 2 * 64 + tid % 8 * 8)])), "l"(&B_next[i / 2 * 4096 + i % 2 * 64])
             : "memory");
       }
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 94
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 95
     stage += 1;
     if (stage == 3) {
       stage = 0;
@@ -141,20 +144,22 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     if (stage_1 == 3) {
       stage_1 = 0;
     }
+    A_next += 32;
+    B_next += 8192;
   }
-  {  // line 96: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[128];  // line 97
-    // line 98: UnaryPointwise.cast (%c) -> (%r_3)
+  {  // line 97: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r_3[128];  // line 98
+    // line 99: UnaryPointwise.cast (%c) -> (%r_3)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 101
-      // line 102
+    for (int i = 0; i < 64; i += 1) {  // line 102
+      // line 103
       *reinterpret_cast<__half2*>(&r_3[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 105: Move (%r_3) -> (view of %C)
+    // line 106: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 109
-      // line 110
+    for (int i = 0; i < 64; i += 1) {  // line 110
+      // line 111
       *reinterpret_cast<unsigned*>(&C[bm * 32768 + (tid / 32) % 2 * 16384 + i % 8 * 2048 +
                       (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_3[i * 2]);

@@ -28,6 +28,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   for (int i = 0; i < 128; i += 1) {  // line 25
     c[i] = 0.0f;  // line 26
   }
+  const __half* A_next = &A[bm * 16384 + tid / 4 * 128 + tid % 4 * 8];
+  const __half* B_next = &B[tid / 8 * 256 + bn * 128 + tid % 8 * 8];
   for (int s = 0; s < 2; s += 1) {  // line 29
     // line 30: Move (view of %A) -> (view of %a)
     #pragma unroll
@@ -37,7 +39,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&a[s * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
-            "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + s * 32 + tid % 4 * 8])
+            "l"(&A_next[i * 4096])
           : "memory");
     }
     // line 37: Move (view of %B) -> (view of %b)
@@ -47,50 +49,54 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&b[s * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-            "l"(&B[s * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8])
+          : "r"(shared_address(&b[s * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                            i % 2 * 64 + tid % 8 * 8)])), "l"(&B_next[i / 2 * 4096 + i % 2 * 64])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 44
+    A_next += 32;
+    B_next += 8192;
   }
   int stage = 2;
   int stage_1 = 0;
+  const __half* A_next_1 = &A[bm * 16384 + tid / 4 * 128 + tid % 4 * 8 + 64];
+  const __half* B_next_1 = &B[tid / 8 * 256 + bn * 128 + tid % 8 * 8 + 16384];
   for (int k = 0; k < 4; k += 1) {  // line 46
-    __syncthreads();  // line 47
-    if (k + 2 < 4) {  // line 48
-      // line 49: Move (view of %A) -> (view of %a)
+    if (k + 2 < 4) {  // line 47
+      // line 48: Move (view of %A) -> (view of %a)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 52
-        // line 53: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 51
+        // line 52: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
             : "r"(shared_address(&a[stage * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
-              "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + k * 32 + tid % 4 * 8 + 64])
+              "l"(&A_next_1[i * 4096])
             : "memory");
       }
-      // line 56: Move (view of %B) -> (view of %b)
+      // line 55: Move (view of %B) -> (view of %b)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 59
-        // line 60: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 58
+        // line 59: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[stage * 4096 + i * 1024 + swizzle<3, 3, 4>(tid * 8)])),
-              "l"(&B[k * 8192 + i * 2048 + tid / 16 * 256 + bn * 128 + tid % 16 * 8 + 16384])
+            : "r"(shared_address(&b[stage * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                              i % 2 * 64 + tid % 8 * 8)])),
+              "l"(&B_next_1[i / 2 * 4096 + i % 2 * 64])
             : "memory");
       }
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 64
-    {  // line 65: MatMul (view of %a, view of %b) -> (%c)
-      alignas(16) __half r[64];  // line 66
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 63
+    {  // line 64: MatMul (view of %a, view of %b) -> (%c)
+      alignas(16) __half r[64];  // line 65
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 2;\n" ::: "memory");  // line 67
-      __syncthreads();  // line 68
-      // line 69: Move (view of %a) -> (%r)
+      asm volatile("cp.async.wait_group 2;\n" ::: "memory");  // line 66
+      __syncthreads();  // line 67
+      // line 68: Move (view of %a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 72
-        // line 73: ldmatrix.x4.b16
+      for (int i = 0; i < 8; i += 1) {  // line 71
+        // line 72: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -99,12 +105,12 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
                           swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 76
+      alignas(16) __half r_2[64];  // line 75
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 77: Move (view of %b) -> (%r_2)
+      // line 76: Move (view of %b) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 80
-        // line 81: ldmatrix.x4.trans.b16
+      for (int i = 0; i < 8; i += 1) {  // line 79
+        // line 80: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -114,6 +120,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
+      __syncthreads();  // line 83
       // line 84: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
       for (int kk = 0; kk < 2; kk += 1) {  // line 88
@@ -142,6 +149,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     if (stage_1 == 3) {
       stage_1 = 0;
     }
+    A_next_1 += 32;
+    B_next_1 += 8192;
   }
   {  // line 100: UnaryPointwise.cast (%c) -> (view of %C)
     alignas(16) __half r_3[128];  // line 101

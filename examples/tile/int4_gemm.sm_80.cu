@@ -29,6 +29,8 @@ int4_gemm(
   for (int i = 0; i < 64; i += 1) {  // line 26
     c[i] = 0.0f;  // line 27
   }
+  const __half* A_next = &A[bm * 8192 + tid / 8 * 128 + tid % 8 * 8];
+  const unsigned char* B_next = &B[bn * 8192 + tid / 4 * 128 + tid % 4 * 16];
   for (int k = 0; k < 2; k += 1) {  // line 30
     __half* a = reinterpret_cast<__half*>(smem);  // line 31
     // line 32: Move (view of %A) -> (%a)
@@ -38,8 +40,7 @@ int4_gemm(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&a[i * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-            "l"(&A[bm * 8192 + i * 2048 + tid / 8 * 128 + k * 64 + tid % 8 * 8])
+          : "r"(shared_address(&a[i * 1024 + swizzle<3, 3, 3>(tid * 8)])), "l"(&A_next[i * 2048])
           : "memory");
     }
     unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 39
@@ -51,7 +52,7 @@ int4_gemm(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&packed[i * 2048 + swizzle<2, 4, 3>(tid * 16)])),
-            "l"(&B[bn * 8192 + i * 4096 + tid / 4 * 128 + k * 64 + tid % 4 * 16])
+            "l"(&B_next[i * 4096])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 48
@@ -120,6 +121,8 @@ int4_gemm(
         }
       }
     }
+    A_next += 64;
+    B_next += 64;
   }
   {  // line 95: UnaryPointwise.cast (%c) -> (view of %C)
     alignas(16) __half r_3[64];  // line 96

@@ -41,6 +41,8 @@ sigmoid_attention_v(
   for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 41
     v[i_2] = 0.0f;  // line 42
   }
+  const __half* Q_next = &Q[tid * 8];
+  const __half* G_next = &G[tid * 8];
   for (int i = 0; i < 2; i += 1) {  // line 45
     __half* q = reinterpret_cast<__half*>(smem);  // line 46
     // line 47: Move (view of %Q) -> (%q)
@@ -51,7 +53,7 @@ sigmoid_attention_v(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&q[i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-            "l"(&Q[i * 4096 + i_2 * 1024 + tid * 8])
+            "l"(&Q_next[i_2 * 1024])
           : "memory");
     }
     __half* g = reinterpret_cast<__half*>(smem + 8192);  // line 54
@@ -63,7 +65,7 @@ sigmoid_attention_v(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&g[i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-            "l"(&G[i * 4096 + i_2 * 1024 + tid * 8])
+            "l"(&G_next[i_2 * 1024])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 62
@@ -225,6 +227,8 @@ sigmoid_attention_v(
         }
       }
     }
+    Q_next += 4096;
+    G_next += 4096;
   }
   // line 211: Move (%v) -> (view of %V)
   #pragma unroll

@@ -122,8 +122,20 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     for c in &found.choices {
         choice(c, line(c.origin), &mut out);
     }
+    // What was generated several times for one line, and is answered alike, is said once.
+    let mut said: IndexMap<(usize, String, String), Vec<String>> = IndexMap::new();
     for leaf in &found.leaves {
-        explained(leaf, &texts, &mut out);
+        let generated = texts.generated.line(leaf.span.start).to_string();
+        let key = (line(leaf.origin), sanitize(&leaf.text), explained(leaf, &texts));
+        said.entry(key).or_default().extend(leaf.generated.then_some(generated));
+    }
+    for ((at, leaf, answer), generated) in said {
+        let generated = match generated.as_slice() {
+            [] => String::new(),
+            [one] => format!(", generated line {one}"),
+            several => format!(", generated lines {}", several.join(", ")),
+        };
+        let _ = write!(out, "line {at}{generated}: {leaf}\n{answer}");
     }
     out
 }
@@ -136,13 +148,9 @@ fn choice(c: &Choice, at: usize, out: &mut String) {
     }
 }
 
-fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
-    let at = texts.source.line(leaf.origin.start);
-    let generated = match leaf.generated {
-        true => format!(", generated line {}", texts.generated.line(leaf.span.start)),
-        false => String::new(),
-    };
-    let _ = writeln!(out, "line {at}{generated}: {}", sanitize(&leaf.text));
+/// What is said of a leaf below its line.
+fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
+    let mut out = String::new();
     let matching: Vec<&Considered> =
         leaf.considered.iter().filter(|c| c.mismatch.is_none()).collect();
     for c in matching {
@@ -175,6 +183,7 @@ fn explained(leaf: &Explained, texts: &Texts<'_>, out: &mut String) {
             let _ = writeln!(out, "      {}", sanitize(&m.help()));
         }
     }
+    out
 }
 
 /// Names in as many lines as say them: a line for each series of atoms that differ in a number, which the others

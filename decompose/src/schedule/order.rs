@@ -219,7 +219,7 @@ impl Planner<'_, '_> {
         self.improved(places, &barriers, waits)
     }
 
-    /// A set of barriers that none of its neighbours is cheaper than, with the waits: a neighbour does without one, or has
+    /// A set of barriers that none of its neighbors is cheaper than, with the waits: a neighbor does without one, or has
     /// it at another place.
     fn improved(
         &self,

@@ -17,6 +17,9 @@ use std::collections::BTreeSet;
 /// Slices that are written out at most.
 const MOST: i64 = 64;
 
+/// The stage of a ring, by its name.
+pub(super) type StageOf<'a> = &'a dyn Fn(&str) -> View;
+
 /// A loop of slices.
 struct Slices {
     parts: Parts,
@@ -76,7 +79,7 @@ impl Stages<'_> {
         facts: &Loop,
         around: &Parts,
         (plain, now): (&Stmt, &Stmt),
-        (first, next): (&dyn Fn(&str) -> View, &dyn Fn(&str) -> View),
+        (first, next): (StageOf<'_>, StageOf<'_>),
         (step, known): (i64, bool),
         defined: &BTreeSet<&str>,
     ) -> Result<Option<Through>, &'static str> {
@@ -92,7 +95,7 @@ impl Stages<'_> {
             return Ok(None);
         }
         let at = plus(Expr::name(&around.var.text), step);
-        let rings = |of: &dyn Fn(&str) -> View| -> Vec<(String, View)> {
+        let rings = |of: StageOf<'_>| -> Vec<(String, View)> {
             around.rings.iter().map(|(_, name, ring)| (name.clone(), of(ring))).collect()
         };
         let guard = |at: &Expr| (!known).then(|| at.clone());

@@ -283,7 +283,9 @@ fn line(memory: &Layout, n: i64, bits: i64, threads: i64) -> Option<i64> {
     let rows: i64 = sizes.iter().filter(|(_, s)| *s != 1).map(|(e, _)| *e).product();
     let lanes = LINE / n.checked_mul(bits)?.max(1);
     let long = lanes > 0 && row % (lanes * n) == 0 && row > lanes * n;
-    (long && threads % lanes == 0 && rows % (threads / lanes) == 0).then_some(lanes)
+    // Rows that follow one another are one long row, whose parts are constants apart in any case.
+    let apart = sizes.iter().all(|(_, stride)| *stride != row);
+    (long && apart && threads % lanes == 0 && rows % (threads / lanes) == 0).then_some(lanes)
 }
 
 /// The layout of the threads that write, and which of the block's threads they are, where several threads

@@ -17,7 +17,7 @@ impl Parts {
     /// A part of so many threads beside one or two warps; none where all execute all.
     pub(super) fn of(roles: u8, threads: i64) -> Option<Self> {
         let others = 32 * (1 + i64::from(roles / 2 % 2));
-        let first = if roles % 2 == 0 { 0 } else { others };
+        let first = if roles.is_multiple_of(2) { 0 } else { others };
         (roles > 0).then_some(Parts { first, most: threads, others, choice: roles / 4 })
     }
 
