@@ -17,7 +17,7 @@ impl Parts {
     /// A part of so many threads beside one or two warps; none where all execute all.
     pub(super) fn of(roles: u8, threads: i64) -> Option<Self> {
         let others = 32 * (1 + i64::from(roles / 2 % 2));
-        let first = if roles % 2 == 0 { 0 } else { others };
+        let first = if roles.is_multiple_of(2) { 0 } else { others };
         (roles > 0).then_some(Parts { first, most: threads, others, choice: roles / 4 })
     }
 
@@ -40,7 +40,7 @@ impl Parts {
         for (i, line) in kernel.lines().enumerate() {
             let mut names = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '%'));
             let held = names.any(|name| registers.contains(name));
-            let others = !held && (usize::from(self.choice) + i * 7) % 3 == 0;
+            let others = !held && (usize::from(self.choice) + i * 7).is_multiple_of(3);
             let own = if others { "#others" } else { "#most" };
             match i {
                 0 => out += line,
