@@ -395,11 +395,11 @@ impl<'p> Problem<'p> {
         run * self.scalars.2.bits() < WIDE
     }
 
-    /// Whether C's tile fits into shared memory beside the stages.
+    /// Whether C's tile fits into shared memory, beside the stages or in the place of one factor's, which are done with then.
     fn fits(&self, (bm, bn, bk): Extents, stages: i64, table: &AtomTable) -> bool {
         let (sa, sb, sc) = self.scalars;
-        let ring = stages * (bm * bk * sa.bits() + bk * bn * sb.bits()) / 8;
-        ring + bm * bn * sc.bits() / 8 <= limits(table.arch).max_smem_per_block
+        let (a, b) = (stages * bm * bk * sa.bits() / 8, stages * bk * bn * sb.bits() / 8);
+        a.min(b) + a.max(b).max(bm * bn * sc.bits() / 8) <= limits(table.arch).max_smem_per_block
     }
 
     /// The layout of the grid: bands of blocks along M, one after the other along N.

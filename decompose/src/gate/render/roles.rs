@@ -40,7 +40,7 @@ impl Parts {
         for (i, line) in kernel.lines().enumerate() {
             let mut names = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '%'));
             let held = names.any(|name| registers.contains(name));
-            let others = !held && (usize::from(self.choice) + i * 7) % 3 == 0;
+            let others = !held && (usize::from(self.choice) + i * 7).is_multiple_of(3);
             let own = if others { "#others" } else { "#most" };
             match i {
                 0 => out += line,
