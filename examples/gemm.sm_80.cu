@@ -299,12 +299,32 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     *reinterpret_cast<__half2*>(&rC[i * 2]) =
         __float22half2_rn(*reinterpret_cast<float2*>(&acc[i * 2]));
   }
-  // line 206: Move (%rC) -> (%gC)
+  __half* sC = reinterpret_cast<__half*>(smem + 49152);  // line 206
+  __syncthreads();  // line 207
+  // line 208: Move (%rC) -> (%sC)
   #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 209
-    // line 210
-    *reinterpret_cast<unsigned*>(&C[bm * 524288 + (tid / 32) % 2 * 262144 + i % 8 * 32768 +
-                    (tid / 4) % 8 * 4096 + bn * 256 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2]) =
-        *reinterpret_cast<unsigned*>(&rC[i * 2]);
+  for (int i = 0; i < 64; i += 1) {  // line 211
+    // line 212
+    *reinterpret_cast<unsigned*>(&sC[(tid / 32) % 2 * 16384 + i % 8 * 2048 +
+                    swizzle<3, 3, 5>((tid / 4) % 8 * 256 + tid / 64 * 64 + i / 8 * 8 +
+                        tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&rC[i * 2]);
+  }
+  {  // line 215: Move (%sC) -> (%gC)
+    alignas(16) __half r[128];  // line 216
+    __syncthreads();  // line 217
+    // line 218: Move (%sC) -> (%r)
+    #pragma unroll
+    for (int i = 0; i < 16; i += 1) {  // line 221
+      // line 222
+      *reinterpret_cast<uint4*>(&r[i * 8]) =
+          *reinterpret_cast<uint4*>(&sC[i * 2048 + swizzle<3, 3, 5>(tid * 8)]);
+    }
+    // line 225: Move (%r) -> (%gC)
+    #pragma unroll
+    for (int i = 0; i < 16; i += 1) {  // line 228
+      // line 229
+      *reinterpret_cast<uint4*>(&C[bm * 524288 + i * 32768 + tid / 32 * 4096 + bn * 256 +
+                      tid % 32 * 8]) = *reinterpret_cast<uint4*>(&r[i * 8]);
+    }
   }
 }
