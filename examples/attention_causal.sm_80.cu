@@ -58,10 +58,11 @@ attention_causal(
   const __half* V_next = &V[b * 8388608 + h * 524288 + tid * 8];
   for (int t = 0; t < i + 1; t += 1) {  // line 62
     __half* k = reinterpret_cast<__half*>(smem);  // line 63
-    // line 64: Move (view of %K) -> (%k)
+    __syncthreads();  // line 64
+    // line 65: Move (view of %K) -> (%k)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 67
-      // line 68: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 68
+      // line 69: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -69,11 +70,11 @@ attention_causal(
             "l"(&K_next[i_2 * 1024])
           : "memory");
     }
-    __half* v = reinterpret_cast<__half*>(smem + 16384);  // line 71
-    // line 72: Move (view of %V) -> (%v)
+    __half* v = reinterpret_cast<__half*>(smem + 16384);  // line 72
+    // line 73: Move (view of %V) -> (%v)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 75
-      // line 76: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 76
+      // line 77: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -81,23 +82,23 @@ attention_causal(
             "l"(&V_next[i_2 * 1024])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 79
-    alignas(16) float all[32];  // line 81
-    // line 82: MatMul.set (%q, view of %k) -> (%all)
-    // line 83: Init (0) -> (%all)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 80
+    alignas(16) float all[32];  // line 82
+    // line 83: MatMul.set (%q, view of %k) -> (%all)
+    // line 84: Init (0) -> (%all)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 85
-      all[i_2] = 0.0f;  // line 86
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 86
+      all[i_2] = 0.0f;  // line 87
     }
-    {  // line 89: MatMul (%q, view of %k) -> (%all)
-      alignas(16) __half r_5[256];  // line 90
+    {  // line 90: MatMul (%q, view of %k) -> (%all)
+      alignas(16) __half r_5[256];  // line 91
       unsigned* r_5_u32 = reinterpret_cast<unsigned*>(r_5);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 91
-      __syncthreads();  // line 92
-      // line 93: Move (view of %k) -> (%r_5)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 92
+      __syncthreads();  // line 93
+      // line 94: Move (view of %k) -> (%r_5)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 96
-        // line 97: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 97
+        // line 98: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_5_u32[i_2 * 4]), "=r"(r_5_u32[i_2 * 4 + 1]), "=r"(r_5_u32[i_2 * 4 + 2]),
@@ -106,12 +107,12 @@ attention_causal(
                           swizzle<3, 3, 4>(tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
             : "memory");
       }
-      // line 100: MatMul (%q, %r_5) -> (%all)
+      // line 101: MatMul (%q, %r_5) -> (%all)
       #pragma unroll
-      for (int kk = 0; kk < 8; kk += 1) {  // line 104
+      for (int kk = 0; kk < 8; kk += 1) {  // line 105
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 105
-          // line 106: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 106
+          // line 107: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -122,159 +123,159 @@ attention_causal(
         }
       }
     }
-    // line 114: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
+    // line 115: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 117
-      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 118
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 118
+      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 119
     }
-    alignas(16) float s[32];  // line 123
-    alignas(16) bool s_2[32];  // line 124
-    {  // line 125: BinaryPointwise.ge (%query, %key) -> (%s_2)
-      alignas(8) int r[2];  // line 126
-      // line 127: Move (%query) -> (%r)
+    alignas(16) float s[32];  // line 124
+    alignas(16) bool s_2[32];  // line 125
+    {  // line 126: BinaryPointwise.ge (%query, %key) -> (%s_2)
+      alignas(8) int r[2];  // line 127
+      // line 128: Move (%query) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 130
-        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 131
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 131
+        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 132
       }
-      alignas(16) int r_2[16];  // line 134
-      // line 135: Move (%key) -> (%r_2)
+      alignas(16) int r_2[16];  // line 135
+      // line 136: Move (%key) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 138
-        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 139
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 139
+        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 140
       }
-      // line 142: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+      // line 143: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 146
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 147
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 147
+        for (int j = 0; j < 2; j += 1) {  // line 148
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 148
-            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 149
+          for (int kk = 0; kk < 8; kk += 1) {  // line 149
+            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 150
           }
         }
       }
     }
-    float s_3[1];  // line 157
-    // line 158: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 160
-    // line 162: Select (%s_2, %all, %s_3) -> (%s)
+    float s_3[1];  // line 158
+    // line 159: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 161
+    // line 163: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 167
-      // line 168
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 168
+      // line 169
       *reinterpret_cast<unsigned*>(&s[i_2]) =
           s_2[i_2] ? *reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    alignas(8) float top[2];  // line 171
-    {  // line 172: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 175
+    alignas(8) float top[2];  // line 172
+    {  // line 173: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 176
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 176
-        top[i_2] = s[i_2 * 2];  // line 177
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 177
+        top[i_2] = s[i_2 * 2];  // line 178
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 178
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 179
+        for (int j = 1; j < 16; j += 1) {  // line 179
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 180
         }
-        // line 181
+        // line 182
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 182
-        // line 183
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 183
+        // line 184
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 184
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 185
       }
     }
-    // line 187: BinaryPointwise.max (%top, %max) -> (%top)
+    // line 188: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 191
-      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 192
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 192
+      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 193
     }
-    alignas(16) float p[32];  // line 195
-    // line 196: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(16) float p[32];  // line 196
+    // line 197: BinaryPointwise.sub (%s, %top) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 200
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 201
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 201
+      for (int j = 0; j < 2; j += 1) {  // line 202
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 202
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 203
+        for (int kk = 0; kk < 8; kk += 1) {  // line 203
+          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 204
         }
       }
     }
-    // line 210: UnaryPointwise.exp (%p) -> (%p)
+    // line 211: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 213
-      p[i_2] = expf(p[i_2]);  // line 214
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 214
+      p[i_2] = expf(p[i_2]);  // line 215
     }
-    alignas(8) float old[2];  // line 217
-    // line 218: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float old[2];  // line 218
+    // line 219: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 222
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 223
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 223
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 224
     }
-    // line 226: UnaryPointwise.exp (%old) -> (%old)
+    // line 227: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 229
-      old[i_2] = expf(old[i_2]);  // line 230
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 230
+      old[i_2] = expf(old[i_2]);  // line 231
     }
-    alignas(8) float sum_1[2];  // line 233
-    // line 234: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 234
+    // line 235: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 238
-      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 239
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 239
+      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 240
     }
-    alignas(8) float sum_2[2];  // line 242
-    {  // line 243: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 246
+    alignas(8) float sum_2[2];  // line 243
+    {  // line 244: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 247
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 247
-        sum_2[i_2] = p[i_2 * 2];  // line 248
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 248
+        sum_2[i_2] = p[i_2 * 2];  // line 249
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 249
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 250
+        for (int j = 1; j < 16; j += 1) {  // line 250
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 251
         }
-        // line 252
+        // line 253
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 253
-        // line 254
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 254
+        // line 255
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 255
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 256
       }
     }
-    // line 258: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 259: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 262
-      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 263
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 263
+      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 264
     }
-    // line 266: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 267: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 270
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 271
+      for (int j = 0; j < 2; j += 1) {  // line 272
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 272
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 273
+        for (int kk = 0; kk < 16; kk += 1) {  // line 273
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 274
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 280
+    alignas(16) __half half_1[32];  // line 281
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 281: UnaryPointwise.cast (%p) -> (%half)
+    // line 282: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 284
-      // line 285
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 285
+      // line 286
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 288: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r_3[256];  // line 289
+    {  // line 289: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r_3[256];  // line 290
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      // line 290: Move (%v) -> (%r_3)
+      // line 291: Move (%v) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 293
-        // line 294: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 294
+        // line 295: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -283,12 +284,12 @@ attention_causal(
                               i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 297: MatMul (%half, %r_3) -> (%o)
+      // line 298: MatMul (%half, %r_3) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 301
+      for (int kk = 0; kk < 4; kk += 1) {  // line 302
         #pragma unroll
-        for (int j = 0; j < 16; j += 1) {  // line 302
-          // line 303: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 16; j += 1) {  // line 303
+          // line 304: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -299,7 +300,6 @@ attention_causal(
         }
       }
     }
-    __syncthreads();  // line 310
     // line 311: Move (%top) -> (%max)
     *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 314
     K_next += 8192;

@@ -30,13 +30,14 @@ moe_gemm(
   for (int i_2 = 0; i_2 < 128; i_2 += 1) {  // line 25
     c[i_2] = 0.0f;  // line 26
   }
-  const __half* B_next = &B[tid / 8 * 256 + j * 128 + tid % 8 * 8];
+  const __half* B_next = &B[tid / 16 * 256 + j * 128 + tid % 16 * 8];
   for (int k = 0; k < 4; k += 1) {  // line 29
     __half* sa = reinterpret_cast<__half*>(smem);  // line 30
-    // line 31: Move (view of %A) -> (%sa)
+    __syncthreads();  // line 31
+    // line 32: Move (view of %A) -> (%sa)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 34
-      // line 35: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 35
+      // line 36: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -44,28 +45,28 @@ moe_gemm(
             "l"(&A[rows[i * 128 + i_2 * 32 + tid / 4] * 128 + (k * 32 + tid % 4 * 8)])
           : "memory");
     }
-    __half* sb = reinterpret_cast<__half*>(smem + 8192);  // line 38
-    // line 39: Move (view of %B) -> (%sb)
+    __half* sb = reinterpret_cast<__half*>(smem + 8192);  // line 39
+    // line 40: Move (view of %B) -> (%sb)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 42
-      // line 43: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 43
+      // line 44: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sb[i_2 / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 + i_2 % 2 * 64 +
-                            tid % 8 * 8)])), "l"(&B_next[i_2 / 2 * 4096 + i_2 % 2 * 64])
+          : "r"(shared_address(&sb[i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+            "l"(&B_next[i_2 * 2048])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 46
-    {  // line 47: MatMul (%sa, %sb) -> (%c)
-      alignas(16) __half r[64];  // line 48
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 47
+    {  // line 48: MatMul (%sa, %sb) -> (%c)
+      alignas(16) __half r[64];  // line 49
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 49
-      __syncthreads();  // line 50
-      // line 51: Move (%sa) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 50
+      __syncthreads();  // line 51
+      // line 52: Move (%sa) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 54
-        // line 55: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 55
+        // line 56: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -74,12 +75,12 @@ moe_gemm(
                           swizzle<2, 3, 3>(tid % 16 * 32 + i_2 / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 58
+      alignas(16) __half r_2[64];  // line 59
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 59: Move (%sb) -> (%r_2)
+      // line 60: Move (%sb) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 62
-        // line 63: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 63
+        // line 64: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
@@ -88,7 +89,6 @@ moe_gemm(
                               tid / 64 * 64 + i_2 % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      __syncthreads();  // line 66
       // line 67: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
       for (int kk = 0; kk < 2; kk += 1) {  // line 71

@@ -55,10 +55,11 @@ attention(
   const __half* V_next = &V[tid * 8];
   for (int t = 0; t < 4; t += 1) {  // line 58
     __half* k = reinterpret_cast<__half*>(smem);  // line 59
-    // line 60: Move (view of %K) -> (%k)
+    __syncthreads();  // line 60
+    // line 61: Move (view of %K) -> (%k)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 63
-      // line 64: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 64
+      // line 65: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -66,11 +67,11 @@ attention(
             "l"(&K_next[i_2 * 1024])
           : "memory");
     }
-    __half* v = reinterpret_cast<__half*>(smem + 8192);  // line 67
-    // line 68: Move (view of %V) -> (%v)
+    __half* v = reinterpret_cast<__half*>(smem + 8192);  // line 68
+    // line 69: Move (view of %V) -> (%v)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 71
-      // line 72: cp.async.cg.b128
+    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 72
+      // line 73: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -78,23 +79,23 @@ attention(
             "l"(&V_next[i_2 * 1024])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 75
-    alignas(16) float s[32];  // line 76
-    // line 77: MatMul.set (%q, %k) -> (%s)
-    // line 78: Init (0) -> (%s)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 76
+    alignas(16) float s[32];  // line 77
+    // line 78: MatMul.set (%q, %k) -> (%s)
+    // line 79: Init (0) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 80
-      s[i_2] = 0.0f;  // line 81
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 81
+      s[i_2] = 0.0f;  // line 82
     }
-    {  // line 84: MatMul (%q, %k) -> (%s)
-      alignas(16) __half r_3[128];  // line 85
+    {  // line 85: MatMul (%q, %k) -> (%s)
+      alignas(16) __half r_3[128];  // line 86
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 86
-      __syncthreads();  // line 87
-      // line 88: Move (%k) -> (%r_3)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 87
+      __syncthreads();  // line 88
+      // line 89: Move (%k) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 91
-        // line 92: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 92
+        // line 93: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -103,12 +104,12 @@ attention(
                           swizzle<3, 3, 3>(tid % 8 * 64 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
             : "memory");
       }
-      // line 95: MatMul (%q, %r_3) -> (%s)
+      // line 96: MatMul (%q, %r_3) -> (%s)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 99
+      for (int kk = 0; kk < 4; kk += 1) {  // line 100
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 100
-          // line 101: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 101
+          // line 102: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -119,122 +120,122 @@ attention(
         }
       }
     }
-    // line 109: BinaryPointwise.div (%s, 8) -> (%s)
+    // line 110: BinaryPointwise.div (%s, 8) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 112
-      s[i_2] = __fdiv_rn(s[i_2], 8.0f);  // line 113
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 113
+      s[i_2] = __fdiv_rn(s[i_2], 8.0f);  // line 114
     }
-    alignas(8) float top[2];  // line 116
-    {  // line 117: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 120
+    alignas(8) float top[2];  // line 117
+    {  // line 118: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 121
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 121
-        top[i_2] = s[i_2 * 2];  // line 122
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 122
+        top[i_2] = s[i_2 * 2];  // line 123
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 123
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 124
+        for (int j = 1; j < 16; j += 1) {  // line 124
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 125
         }
-        // line 126
+        // line 127
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 127
-        // line 128
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 128
+        // line 129
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 129
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 130
       }
     }
-    // line 132: BinaryPointwise.max (%top, %max) -> (%top)
+    // line 133: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 136
-      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 137
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 137
+      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 138
     }
-    alignas(16) float p[32];  // line 140
-    // line 141: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(16) float p[32];  // line 141
+    // line 142: BinaryPointwise.sub (%s, %top) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 145
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 146
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 146
+      for (int j = 0; j < 2; j += 1) {  // line 147
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 147
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 148
+        for (int kk = 0; kk < 8; kk += 1) {  // line 148
+          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 149
         }
       }
     }
-    // line 155: UnaryPointwise.exp (%p) -> (%p)
+    // line 156: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 158
-      p[i_2] = expf(p[i_2]);  // line 159
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 159
+      p[i_2] = expf(p[i_2]);  // line 160
     }
-    alignas(8) float old[2];  // line 162
-    // line 163: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float old[2];  // line 163
+    // line 164: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 167
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 168
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 168
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 169
     }
-    // line 171: UnaryPointwise.exp (%old) -> (%old)
+    // line 172: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 174
-      old[i_2] = expf(old[i_2]);  // line 175
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 175
+      old[i_2] = expf(old[i_2]);  // line 176
     }
-    alignas(8) float sum_1[2];  // line 178
-    // line 179: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 179
+    // line 180: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 183
-      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 184
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 184
+      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 185
     }
-    alignas(8) float sum_2[2];  // line 187
-    {  // line 188: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 191
+    alignas(8) float sum_2[2];  // line 188
+    {  // line 189: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 192
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 192
-        sum_2[i_2] = p[i_2 * 2];  // line 193
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 193
+        sum_2[i_2] = p[i_2 * 2];  // line 194
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 194
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 195
+        for (int j = 1; j < 16; j += 1) {  // line 195
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 196
         }
-        // line 197
+        // line 198
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 198
-        // line 199
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 199
+        // line 200
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 200
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 201
       }
     }
-    // line 203: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 204: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 207
-      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 208
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 208
+      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 209
     }
-    // line 211: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 212: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 215
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 216
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 216
+      for (int j = 0; j < 2; j += 1) {  // line 217
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 217
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 218
+        for (int kk = 0; kk < 8; kk += 1) {  // line 218
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 219
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 225
+    alignas(16) __half half_1[32];  // line 226
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 226: UnaryPointwise.cast (%p) -> (%half)
+    // line 227: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 229
-      // line 230
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 230
+      // line 231
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 233: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r[128];  // line 234
+    {  // line 234: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r[128];  // line 235
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      // line 235: Move (%v) -> (%r)
+      // line 236: Move (%v) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 238
-        // line 239: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 239
+        // line 240: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -243,12 +244,12 @@ attention(
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 242: MatMul (%half, %r) -> (%o)
+      // line 243: MatMul (%half, %r) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 246
+      for (int kk = 0; kk < 4; kk += 1) {  // line 247
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 247
-          // line 248: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 248
+          // line 249: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -259,7 +260,6 @@ attention(
         }
       }
     }
-    __syncthreads();  // line 255
     // line 256: Move (%top) -> (%max)
     *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 259
     K_next += 4096;

@@ -35,37 +35,38 @@ gemm_scaled(
   const __half* B_next = &B[tid / 8 * 128 + n * 64 + tid % 8 * 8];
   for (int k = 0; k < 4; k += 1) {  // line 31
     __half* a = reinterpret_cast<__half*>(smem);  // line 32
-    // line 33: Move (view of %A) -> (%a)
+    __syncthreads();  // line 33
+    // line 34: Move (view of %A) -> (%a)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 36
-      // line 37: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 37
+      // line 38: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&a[i * 1024 + swizzle<2, 3, 3>(tid * 8)])), "l"(&A_next[i * 4096])
           : "memory");
     }
-    __half* b = reinterpret_cast<__half*>(smem + 4096);  // line 40
-    // line 41: Move (view of %B) -> (%b)
+    __half* b = reinterpret_cast<__half*>(smem + 4096);  // line 41
+    // line 42: Move (view of %B) -> (%b)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 44
-      // line 45: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 45
+      // line 46: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&b[i * 1024 + swizzle<3, 3, 3>(tid * 8)])), "l"(&B_next[i * 2048])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 48
-    {  // line 49: MatMul (%a, %b) -> (%sum)
-      alignas(16) __half r[32];  // line 50
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 49
+    {  // line 50: MatMul (%a, %b) -> (%sum)
+      alignas(16) __half r[32];  // line 51
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 51
-      __syncthreads();  // line 52
-      // line 53: Move (%a) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 52
+      __syncthreads();  // line 53
+      // line 54: Move (%a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 56
-        // line 57: ldmatrix.x4.b16
+      for (int i = 0; i < 4; i += 1) {  // line 57
+        // line 58: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -74,12 +75,12 @@ gemm_scaled(
                           swizzle<2, 3, 3>(tid % 16 * 32 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[32];  // line 60
+      alignas(16) __half r_2[32];  // line 61
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 61: Move (%b) -> (%r_2)
+      // line 62: Move (%b) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 64
-        // line 65: ldmatrix.x4.trans.b16
+      for (int i = 0; i < 4; i += 1) {  // line 65
+        // line 66: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -88,7 +89,6 @@ gemm_scaled(
                               i % 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      __syncthreads();  // line 68
       // line 69: MatMul (%r, %r_2) -> (%sum)
       #pragma unroll
       for (int kk = 0; kk < 2; kk += 1) {  // line 73

@@ -63,10 +63,11 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   const __half* B_next_1 = &B[tid / 8 * 256 + bn * 128 + tid % 8 * 8 + 16384];
   for (int k = 0; k < 4; k += 1) {  // line 46
     if (k + 2 < 4) {  // line 47
-      // line 48: Move (view of %A) -> (view of %a)
+      __syncthreads();  // line 48
+      // line 49: Move (view of %A) -> (view of %a)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 51
-        // line 52: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 52
+        // line 53: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
@@ -74,10 +75,10 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
               "l"(&A_next_1[i * 4096])
             : "memory");
       }
-      // line 55: Move (view of %B) -> (view of %b)
+      // line 56: Move (view of %B) -> (view of %b)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 58
-        // line 59: cp.async.cg.b128
+      for (int i = 0; i < 4; i += 1) {  // line 59
+        // line 60: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
@@ -87,16 +88,16 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             : "memory");
       }
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 63
-    {  // line 64: MatMul (view of %a, view of %b) -> (%c)
-      alignas(16) __half r[64];  // line 65
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 64
+    {  // line 65: MatMul (view of %a, view of %b) -> (%c)
+      alignas(16) __half r[64];  // line 66
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 2;\n" ::: "memory");  // line 66
-      __syncthreads();  // line 67
-      // line 68: Move (view of %a) -> (%r)
+      asm volatile("cp.async.wait_group 2;\n" ::: "memory");  // line 67
+      __syncthreads();  // line 68
+      // line 69: Move (view of %a) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 71
-        // line 72: ldmatrix.x4.b16
+      for (int i = 0; i < 8; i += 1) {  // line 72
+        // line 73: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -105,12 +106,12 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
                           swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[64];  // line 75
+      alignas(16) __half r_2[64];  // line 76
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 76: Move (view of %b) -> (%r_2)
+      // line 77: Move (view of %b) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 79
-        // line 80: ldmatrix.x4.trans.b16
+      for (int i = 0; i < 8; i += 1) {  // line 80
+        // line 81: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -120,7 +121,6 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      __syncthreads();  // line 83
       // line 84: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
       for (int kk = 0; kk < 2; kk += 1) {  // line 88

@@ -33,21 +33,22 @@ int4_gemm(
   const unsigned char* B_next = &B[bn * 8192 + tid / 4 * 128 + tid % 4 * 16];
   for (int k = 0; k < 2; k += 1) {  // line 30
     __half* a = reinterpret_cast<__half*>(smem);  // line 31
-    // line 32: Move (view of %A) -> (%a)
+    __syncthreads();  // line 32
+    // line 33: Move (view of %A) -> (%a)
     #pragma unroll
-    for (int i = 0; i < 4; i += 1) {  // line 35
-      // line 36: cp.async.cg.b128
+    for (int i = 0; i < 4; i += 1) {  // line 36
+      // line 37: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
           : "r"(shared_address(&a[i * 1024 + swizzle<3, 3, 3>(tid * 8)])), "l"(&A_next[i * 2048])
           : "memory");
     }
-    unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 39
-    // line 40: Move (view of %B) -> (%packed)
+    unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 40
+    // line 41: Move (view of %B) -> (%packed)
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 44
-      // line 45: cp.async.cg.b128
+    for (int i = 0; i < 2; i += 1) {  // line 45
+      // line 46: cp.async.cg.b128
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
@@ -55,18 +56,18 @@ int4_gemm(
             "l"(&B_next[i * 4096])
           : "memory");
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 48
-    alignas(16) __half b[128];  // line 49
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 49
+    alignas(16) __half b[128];  // line 50
     unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
-    {  // line 50: UnaryPointwise.cast (%packed) -> (%b)
-      alignas(16) unsigned char r[64];  // line 51
+    {  // line 51: UnaryPointwise.cast (%packed) -> (%b)
+      alignas(16) unsigned char r[64];  // line 52
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 52
-      __syncthreads();  // line 53
-      // line 54: Move (%packed) -> (%r)
+      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 53
+      __syncthreads();  // line 54
+      // line 55: Move (%packed) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 57
-        // line 58: ldmatrix.x4.b16
+      for (int i = 0; i < 4; i += 1) {  // line 58
+        // line 59: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
@@ -75,23 +76,23 @@ int4_gemm(
                               i * 16)]))
             : "memory");
       }
-      // line 61: UnaryPointwise.cast (%r) -> (%b)
+      // line 62: UnaryPointwise.cast (%r) -> (%b)
       #pragma unroll
-      for (int i = 0; i < 64; i += 1) {  // line 64
-        // line 65
+      for (int i = 0; i < 64; i += 1) {  // line 65
+        // line 66
         *reinterpret_cast<__half2*>(&b[i * 2]) =
             __hsub2(__halves2half2(__ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) & 0xf) ^ 8)),
                 __ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) >> 4) ^ 8))),
                 __float2half2_rn(1032.0f));
       }
     }
-    {  // line 69: MatMul (%a, %b) -> (%c)
-      alignas(16) __half r_2[64];  // line 70
+    {  // line 70: MatMul (%a, %b) -> (%c)
+      alignas(16) __half r_2[64];  // line 71
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-      // line 71: Move (%a) -> (%r_2)
+      // line 72: Move (%a) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 74
-        // line 75: ldmatrix.x4.b16
+      for (int i = 0; i < 8; i += 1) {  // line 75
+        // line 76: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
@@ -100,7 +101,6 @@ int4_gemm(
                           swizzle<3, 3, 3>(tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      __syncthreads();  // line 78
       // line 79: MatMul (%r_2, %b) -> (%c)
       #pragma unroll
       for (int kk = 0; kk < 4; kk += 1) {  // line 83

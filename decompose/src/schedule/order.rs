@@ -209,13 +209,19 @@ impl Planner<'_, '_> {
         };
         let starts = candidates.iter().take(STARTS).map(with);
         let starts = std::iter::once(chosen).chain(starts);
-        let of = |places: BTreeSet<At>| (self.waits(&places, waits).0, places);
-        // Of equals those with the latest places, which leave copies the most time.
-        let better = |a: &(f64, BTreeSet<At>), b: &(f64, BTreeSet<At>)| {
-            a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1))
+        // How much is executed between barriers and what they are for, in statements.
+        let early = |places: &BTreeSet<At>| -> usize {
+            let of =
+                |gaps: &Vec<At>| gaps.iter().rev().take_while(|at| !places.contains(at)).count();
+            barriers.iter().map(of).sum()
+        };
+        let of = |places: BTreeSet<At>| (self.waits(&places, waits).0, early(&places), places);
+        // Of equals those that come late: threads and copies have the most time until then.
+        let better = |a: &(f64, usize, _), b: &(f64, usize, _)| {
+            a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1))
         };
         let best = starts.map(of).min_by(better);
-        let (_, places) = best.unwrap_or_default();
+        let (_, _, places) = best.unwrap_or_default();
         self.improved(places, &barriers, waits)
     }
 

@@ -195,7 +195,9 @@ fn candidate(
                 .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
             let n = values(&row_p);
             let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
-            let copied = matches!((src, dst), (Side::Memory, Side::Memory));
+            // What goes into one of several stages is not waited for at once: what counts is what it takes to issue it.
+            let ring = p.tensors[p.buffer_of(to).tensor].levels.len() > 1;
+            let copied = matches!((src, dst), (Side::Memory, Side::Memory)) && ring;
             let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
             let most = line.flatten().unwrap_or(i64::MAX).min(way.most);
             let f = match way.by_modes {
