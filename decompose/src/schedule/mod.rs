@@ -21,6 +21,7 @@ pub(crate) mod pipeline;
 pub(crate) mod roles;
 mod slices;
 mod tree;
+mod turns;
 
 use carbyne_ir::ast::NodeKey;
 

@@ -12,6 +12,7 @@
 //! level of the loop, before all that reads it, and if where it reads depends on the loop and on what is known before it
 //! alone. The law: the loop computes what it computed, in the same order but for the copies.
 
+use super::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use crate::build::{block, counted, dims, spec, when};
 use crate::names::Names;
 use crate::places::inherit;
@@ -334,7 +335,7 @@ impl Stages<'_> {
             out.push(allocation.clone());
         }
         let step = facts.step;
-        let turn = turns(&parts, Expr::name(&parts.var.text), step);
+        let turn = turns(Expr::name(&parts.var.text), &parts.start, step);
         let now = modulo(turn.clone(), depth);
         let mut uses = Substitution { budget: BUDGET, ..Substitution::default() };
         for (_, name, ring) in &parts.rings {
@@ -609,19 +610,6 @@ fn defined_in(stmt: &Stmt) -> BTreeSet<&str> {
     out
 }
 
-/// How often each name is defined in statements and their bodies.
-fn count(stmts: &[Stmt]) -> HashMap<&str, usize> {
-    let mut out: HashMap<&str, usize> = HashMap::new();
-    for stmt in Walk::new(stmts).stmts() {
-        parts(stmt, &mut |part| {
-            if let Part::Defined(name, _) = part {
-                *out.entry(name.text.as_str()).or_default() += 1;
-            }
-        });
-    }
-    out
-}
-
 /// The statements that define views and numbers by which copies into a tensor, which statement `into` allocates, find
 /// what they read; none where one of them does more.
 fn needed(stmts: &[Stmt], into: usize, copies: &[NodeKey]) -> Option<BTreeSet<usize>> {
@@ -638,16 +626,7 @@ fn needed(stmts: &[Stmt], into: usize, copies: &[NodeKey]) -> Option<BTreeSet<us
         (0..stmts.len()).filter(|i| copies.contains(&stmts[*i].id.key())).collect();
     while let Some(i) = todo.pop() {
         let mut more: Vec<usize> = vec![];
-        parts(&stmts[i], &mut |part| match part {
-            Part::View(view, of) => more.extend(by_name.get(&(view.base.text.as_str(), *of))),
-            Part::Referred(name, of) => more.extend(by_name.get(&(name.text.as_str(), *of))),
-            Part::Expr(expr) => {
-                if let ExprKind::Name(name) = &expr.kind {
-                    more.extend(by_name.get(&(name.as_str(), Of::Number)));
-                }
-            }
-            _ => {}
-        });
+        referred(&stmts[i], &mut |name, of| more.extend(by_name.get(&(name, of))));
         for j in more {
             match &stmts[j].kind {
                 _ if j == into => {}
@@ -664,38 +643,4 @@ fn needed(stmts: &[Stmt], into: usize, copies: &[NodeKey]) -> Option<BTreeSet<us
         }
     }
     Some(out)
-}
-
-/// `%ring[stage]`
-fn staged(ring: &str, stage: &Expr) -> View {
-    View::of(ring).then(ViewOp::Index(vec![Some(stage.clone())]))
-}
-
-/// How many iterations come before this one.
-fn turns(parts: &Parts, at: Expr, step: i64) -> Expr {
-    let from = match &parts.start.kind {
-        ExprKind::Int(0) => at,
-        _ => Expr::bin(BinOp::Sub, at, parts.start.clone()),
-    };
-    if step == 1 { from } else { Expr::bin(BinOp::Div, from, Expr::int(step)) }
-}
-
-fn sum(a: Expr, b: Expr) -> Expr {
-    match (&a.kind, &b.kind) {
-        (ExprKind::Int(0), _) => b,
-        (_, ExprKind::Int(0)) => a,
-        _ => Expr::bin(BinOp::Add, a, b),
-    }
-}
-
-pub(super) fn plus(a: Expr, n: i64) -> Expr {
-    sum(a, Expr::int(n))
-}
-
-fn times(a: Expr, n: i64) -> Expr {
-    if n == 1 { a } else { Expr::bin(BinOp::Mul, a, Expr::int(n)) }
-}
-
-fn modulo(a: Expr, n: i64) -> Expr {
-    Expr::bin(BinOp::Mod, a, Expr::int(n))
 }

@@ -113,7 +113,7 @@ pub(crate) fn apply(
     if splits.is_empty() && warnings.is_empty() {
         return Ok(None);
     }
-    let defined = parted::count(&module.items);
+    let defined = super::turns::count(&module.items);
     let mut by =
         Part { splits, before: HashMap::new(), defined, names, roles: Roles::default(), warnings };
     let mut module = module.clone();
@@ -178,7 +178,7 @@ struct Part<'a> {
     /// What stands before statements of a kernel's body.
     before: HashMap<NodeKey, Vec<Stmt>>,
     /// How often each name is defined in the module.
-    defined: HashMap<String, usize>,
+    defined: HashMap<&'a str, usize>,
     names: &'a mut Names,
     roles: Roles,
     warnings: Vec<Diagnostic>,

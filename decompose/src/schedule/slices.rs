@@ -8,9 +8,9 @@
 //! number of slices that R divides, as a slice must use the same tensors in every iteration. The last iteration loads what
 //! nobody reads, from a stage that was filled before.
 
-use super::pipeline::{Loop, MANY, Parts, Stages, copied, plus};
+use super::pipeline::{Loop, MANY, Parts, Stages, copied};
+use super::turns::{plus, referred};
 use crate::build::when;
-use carbyne_ir::ast::visit::{Part, parts};
 use carbyne_ir::ast::*;
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ impl Stages<'_> {
         let of_ring = |name: &str| around.rings.iter().any(|(_, own, _)| own == name);
         let names = names_of(&plain.parts.ahead);
         // What the loop around computes is not there in the iteration before.
-        let lasting = names.iter().all(|name| of_ring(name) || !defined.contains(name.as_str()));
+        let lasting = names.iter().all(|name| of_ring(name) || !defined.contains(name));
         if slices.trips % depth != 0 || depth > slices.trips || !lasting {
             return Ok(None);
         }
@@ -240,18 +240,11 @@ fn guarded(next: &Next, around: &Parts, loads: Vec<Stmt>) -> Vec<Stmt> {
 }
 
 /// The names that statements refer to.
-fn names_of(stmts: &[Stmt]) -> BTreeSet<String> {
+fn names_of(stmts: &[Stmt]) -> BTreeSet<&str> {
     let mut out = BTreeSet::new();
     for stmt in stmts {
-        parts(stmt, &mut |part| match part {
-            Part::View(view, _) => drop(out.insert(view.base.text.clone())),
-            Part::Referred(name, _) => drop(out.insert(name.text.clone())),
-            Part::Expr(expr) => {
-                if let ExprKind::Name(name) = &expr.kind {
-                    out.insert(name.clone());
-                }
-            }
-            _ => {}
+        referred(stmt, &mut |name, _| {
+            out.insert(name);
         });
     }
     out

@@ -1,5 +1,6 @@
 //! Writes a staged loop as a loop for each of its roles.
 
+use super::super::turns::{modulo, plus, referred, staged};
 use super::uses::{Kept, Ring, Role, Split};
 use super::{Filling, Handed, Roles};
 use crate::build::{barrier, block, define_threads, indices, layout_expr, plain, sync, within};
@@ -53,7 +54,7 @@ impl Channel<'_> {
 pub(super) fn written(
     split: &Split,
     stmt: &Stmt,
-    defined: &HashMap<String, usize>,
+    defined: &HashMap<&str, usize>,
     names: &mut Names,
 ) -> Result<Written, Kept> {
     let StmtKind::For { body, .. } = &stmt.kind else { return Err(Kept::because("it is no loop")) };
@@ -82,7 +83,7 @@ pub(super) fn written(
             return Err(Kept::because("what roles hand over is not declared in the loop"));
         };
         let StmtKind::Allocate { name, ty } = &mut allocation.kind else { continue };
-        let own = match defined.get(&name.text) {
+        let own = match defined.get(name.text.as_str()) {
             Some(1) => name.text.clone(),
             _ => names.fresh(&name.text),
         };
@@ -187,7 +188,7 @@ impl Writer<'_> {
         let used = Expr::bin(BinOp::Div, turn, Expr::int(depth));
         let full = modulo(used.clone(), 2);
         // A fresh barrier passes parity 1.
-        let empty = modulo(plus(used, Expr::int(1)), 2);
+        let empty = modulo(plus(used, 1), 2);
         let mut head = vec![];
         let lead = self.lead(role, index, &mut head);
         let mut arrivals = vec![];
@@ -353,15 +354,8 @@ fn needed(stmts: &mut Vec<Stmt>) {
             }
         }
         for inner in Walk::new(std::slice::from_ref(&stmt)).stmts() {
-            parts(inner, &mut |part| match part {
-                Part::View(view, of) => drop(used.insert((view.base.text.clone(), *of))),
-                Part::Referred(name, of) => drop(used.insert((name.text.clone(), *of))),
-                Part::Expr(expr) => {
-                    if let ExprKind::Name(name) = &expr.kind {
-                        used.insert((name.clone(), Of::Number));
-                    }
-                }
-                _ => {}
+            referred(inner, &mut |name, of| {
+                used.insert((name.to_owned(), of));
             });
         }
         kept.push(stmt);
@@ -438,43 +432,4 @@ fn outermost(stmt: &Stmt) -> Vec<&Stmt> {
         }
     }
     out
-}
-
-/// How often each name is defined in statements and their bodies.
-pub(super) fn count(stmts: &[Stmt]) -> HashMap<String, usize> {
-    let mut out: HashMap<String, usize> = HashMap::new();
-    for stmt in Walk::new(stmts).stmts() {
-        parts(stmt, &mut |part| {
-            if let Part::Defined(name, _) = part {
-                *out.entry(name.text.clone()).or_default() += 1;
-            }
-        });
-    }
-    out
-}
-
-/// How many iterations of a loop come before one.
-pub(super) fn turns(var: &str, start: &Expr, step: i64) -> Expr {
-    let from = match &start.kind {
-        ExprKind::Int(0) => Expr::name(var),
-        _ => Expr::bin(BinOp::Sub, Expr::name(var), start.clone()),
-    };
-    if step == 1 { from } else { Expr::bin(BinOp::Div, from, Expr::int(step)) }
-}
-
-pub(super) fn plus(a: Expr, b: Expr) -> Expr {
-    Expr::bin(BinOp::Add, a, b)
-}
-
-pub(super) fn times(a: Expr, b: Expr) -> Expr {
-    Expr::bin(BinOp::Mul, a, b)
-}
-
-fn modulo(a: Expr, n: i64) -> Expr {
-    Expr::bin(BinOp::Mod, a, Expr::int(n))
-}
-
-/// `%ring[stage]`
-fn staged(ring: &str, stage: &Expr) -> View {
-    View::of(ring).then(ViewOp::Index(vec![Some(stage.clone())]))
 }

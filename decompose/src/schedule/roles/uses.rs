@@ -1,9 +1,10 @@
 //! Which threads execute what in a staged loop, and what they hand to each other.
 
 use super::super::access::{Mask, depends, members};
+use super::super::turns::{sum, turns};
 use crate::solve::ops;
 use carbyne_ir::ast::visit::Walk;
-use carbyne_ir::ast::{Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, View, ViewOp};
+use carbyne_ir::ast::{BinOp, Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, View, ViewOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
@@ -331,7 +332,7 @@ impl<'a> Found<'a> {
             }
             let n = ops::trips(*from, *to, *step);
             all = all.zip(n).and_then(|(a, n)| a.checked_mul(n));
-            let own = super::parted::turns(&var.text, start, *step);
+            let own = turns(Expr::name(&var.text), start, *step);
             turn = Some(match turn {
                 None => own,
                 Some(before) => {
@@ -344,7 +345,7 @@ impl<'a> Found<'a> {
                             return Err(Kept::at(why, outer.span, "this loop").into());
                         }
                     };
-                    super::parted::plus(super::parted::times(before, each), own)
+                    sum(Expr::bin(BinOp::Mul, before, each), own)
                 }
             });
         }
