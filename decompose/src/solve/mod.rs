@@ -503,6 +503,16 @@ impl<'a> Solver<'a> {
                     "write its body, with `valid=` at the Move of each thread",
                 ));
             }
+            if let Some(t) =
+                self.tensors(op.spec).into_iter().find(|t| ops::whole(self.p, *t).is_none())
+            {
+                return Err(self.error(
+                    Code::NotDecomposed,
+                    op.spec,
+                    format!("the extents of {} are not known", self.p.tensor_name(t)),
+                    "go over it in a loop of tiles of known extents: `%A.tile([64,32])[@i, k]`",
+                ));
+            }
             let scalar = |t: &TensorId| self.p.tensors[*t].levels.is_empty() && !self.rf(*t);
             let is_broadcast = matches!(
                 spec.kind,

@@ -131,9 +131,28 @@ pub(crate) fn name_of(p: &Program, kernel: SpecId, threads: (i64, i64)) -> Strin
     p.threads.iter().find_map(named).unwrap_or_default()
 }
 
-/// All modes of an operand as one layout over its column-major index, if its sizes are known.
+/// All modes of an operand as one layout over its column-major index, if its extents are known. A stride that is a
+/// symbol stands for the number of [`far`].
 pub(crate) fn whole(p: &Program, t: TensorId) -> Option<Layout> {
-    p.tensors[t].concat().to_fixed()
+    let all = p.tensors[t].concat();
+    if let Some(fixed) = all.to_fixed() {
+        return Some(fixed);
+    }
+    let shape = all.shape().try_map(&mut |extent: &Dim| extent.as_const().ok_or(())).ok()?;
+    let stride = all.stride().try_map(&mut |stride: &Dim| far(p, *stride).ok_or(())).ok()?;
+    Layout::with_strides(&shape, &stride).ok()
+}
+
+/// A number in place of a stride: the same, or for a symbol one that no extent reaches, so that nothing goes on over it, and
+/// that no power of two divides but those that divide the symbol, so that nothing is aligned by it that the symbol does not
+/// align.
+fn far(p: &Program, stride: Dim) -> Option<i64> {
+    /// Odd, and beyond what a block touches at once.
+    const ODD: i64 = (1 << 31) + 1;
+    match stride.as_const() {
+        Some(n) => Some(n),
+        None => p.arena.divisor(stride).max(1).checked_mul(ODD),
+    }
 }
 
 /// Constant extents of the operand's modes.

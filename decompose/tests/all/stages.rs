@@ -1,6 +1,6 @@
 //! Loops with stages compute what they compute without, with one barrier an iteration where threads share.
 
-use crate::support::{decomposed, run};
+use crate::support::{decomposed, run, run_with};
 use carbyne_atoms::AtomTable;
 
 /// A copy in two loops of every second tile, through tensors that each of them declares.
@@ -186,4 +186,57 @@ fn slices_of_loops_whose_length_only_the_caller_knows() {
     let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{e:?}"));
     // What would be read may not have been written.
     assert!(d.text.contains("if (k + 1 < N)") && d.text.contains("if (0 < N)"), "{}", d.text);
+}
+
+/// A loop that starts and steps as it likes, with tiles that it computes its own way.
+#[test]
+fn tiles_by_a_quotient_of_the_variable() {
+    let src = "carbyne 2
+%A:[(64,256):(256,1)].f16.GL
+%B:[(64,256):(256,1)].f16.GL
+Move @f <<<#grid:[1], #cta:[128]>>> (%A) -> (%B) {
+  for (k = 3; k < 35; k += 2) stages=3 {
+    Move (%A.tile([64,16])[0, (k - 3) / 2]) -> (%s:SH)
+    Move (%s) -> (%B.tile([64,16])[0, (k - 3) / 2])
+  }
+}
+";
+    for arch in ["sm_75", "sm_80"] {
+        let table = AtomTable::new(arch.parse().expect("an architecture"));
+        let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{e:?}"));
+        run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}
+
+/// Rows whose length and distance only the caller knows: instructions are as wide as the symbol's divisor lets them be.
+#[test]
+fn rows_that_only_the_caller_knows() {
+    let table = AtomTable::new("sm_80".parse().expect("an architecture"));
+    for (div, wide) in [(8, "cp.async.cg.b128"), (4, "cp.async.ca.b64"), (2, "cp.async.ca.b32")] {
+        let src = format!(
+            "carbyne 2
+sym K{{min=16, max=512, div=16}}
+sym P{{min=16, max=512, div={div}}}
+%A:[(64,K):(P,1)].f16.GL
+%B:[K,64].f16.GL
+%C:[64,64].f32.GL
+MatMul.set @gemm <<<#grid:[1], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 {{
+  Allocate %acc:[64,64].f32.RF{{?}}
+  Init (0) -> (%acc)
+  for (k = 0; k < K / 16; k += 1) stages=3 {{
+    Move (%A.tile([64,16])[0, k]) -> (%a:SH)
+    Move (%B.tile([16,64])[k, 0]) -> (%b:SH)
+    MatMul (%a, %b) -> (%acc)
+  }}
+  Move (%acc) -> (%C)
+}}
+"
+        );
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{e:?}"));
+        assert!(d.text.contains(wide), "{}", d.text);
+        for k in [16, 32, 80] {
+            run_with(&d.program, &table, &[("K", k), ("P", k + div)])
+                .unwrap_or_else(|e| panic!("{k} {e:?}\n{}", d.text));
+        }
+    }
 }

@@ -92,6 +92,16 @@ pub(crate) fn run(program: &Program, table: &AtomTable) -> Result<Report, Box<Di
     simulate(program, table, &Options { inputs: Inputs::Ints(3), ..Options::default() })
 }
 
+/// The same with sizes of the caller.
+pub(crate) fn run_with(
+    program: &Program,
+    table: &AtomTable,
+    sizes: &[(&str, i64)],
+) -> Result<Report, Box<Diagnostic>> {
+    let symbols = sizes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    simulate(program, table, &Options { inputs: Inputs::Ints(3), symbols, ..Options::default() })
+}
+
 /// All blocks on random numbers.
 pub(crate) fn run_random(program: &Program, table: &AtomTable) -> Result<Report, Box<Diagnostic>> {
     simulate(program, table, &Options { inputs: Inputs::Seed(5), ..Options::default() })

@@ -4,7 +4,7 @@
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, CmpOp};
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{Dim, ExprArena};
+use crate::expr::{Dim, ExprArena, Node};
 use crate::leaf::Leaf;
 use crate::span::Span;
 
@@ -36,7 +36,8 @@ impl Resolver {
                 rest.is_ok_and(|rest| nearest.clone().any(|h| at_least(cx, rest, *h)))
             })
         };
-        let holds = |d: Dim| near.clone().any(|h| at_least(cx, d, *h)) || sums(d);
+        let proven = |d: Dim| near.clone().any(|h| at_least(cx, d, *h)) || sums(d);
+        let holds = |d: Dim| proven(d) || undivided(cx, d).is_some_and(proven);
         let from_zero = lo.is_some_and(|l| l >= 0) || holds(i);
         let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
             || below(1).is_ok_and(holds);
@@ -110,6 +111,29 @@ impl Resolver {
         };
         self.holds.extend(found.into_iter().flatten());
     }
+}
+
+/// For a sum with a quotient `a / n`, one without that is at least zero where the sum is: `a / n + r >= 0` is
+/// `a + n r >= 0`, and `r - a / n >= 0` is `n r + n - 1 - a >= 0`.
+fn undivided(cx: &ExprArena, d: Dim) -> Option<Dim> {
+    let Dim::Expr(id) = d else { return None };
+    let terms = match cx.node(id) {
+        Node::Linear { terms, .. } => terms.to_vec(),
+        _ => vec![(id, 1)],
+    };
+    let quotient = |&(term, sign): &(_, i64)| match cx.node(term) {
+        Node::Div(a, Dim::Const(n)) if sign.abs() == 1 => Some((Dim::Expr(term), a, n, sign)),
+        _ => None,
+    };
+    let (term, a, n, sign) = terms.iter().find_map(quotient)?;
+    let by = Dim::Const(n);
+    if sign == 1 {
+        let rest = Dim::sub(cx, d, term).ok()?;
+        return cx.add(cx.mul(rest, by).ok()?, a).ok();
+    }
+    let rest = cx.add(d, term).ok()?;
+    let most = cx.add(cx.mul(rest, by).ok()?, Dim::Const(n - 1)).ok()?;
+    Dim::sub(cx, most, a).ok()
 }
 
 /// Whether `a - b` is proven to be at least zero.
