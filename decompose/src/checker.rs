@@ -84,10 +84,14 @@ struct Tv {
     leaves: Vec<(i64, i64)>,
     /// Products of the extents of the first mode, and of the second.
     sizes: (i64, i64),
+    /// The values, of a layout that is small.
+    values: Vec<i64>,
 }
 
 /// The most elements that are looked at one by one.
 const MOST: i64 = 1 << 26;
+/// The most values that are written down.
+const WRITTEN: i64 = 1 << 18;
 
 impl Tv {
     fn of(l: &Layout) -> Result<Self, Wrong> {
@@ -102,7 +106,10 @@ impl Tv {
         let reach =
             leaves.iter().try_fold(1i64, |r, (n, s)| r.checked_add((n - 1).checked_mul(*s)?));
         match reach {
-            Some(r) if r <= MOST && leaves.iter().all(|(_, s)| *s >= 0) => Ok(Tv { leaves, sizes }),
+            Some(r) if r <= MOST && leaves.iter().all(|(_, s)| *s >= 0) => {
+                let values = values(&leaves);
+                Ok(Tv { leaves, sizes, values })
+            }
             _ => Err(Wrong::TooLarge),
         }
     }
@@ -122,6 +129,9 @@ impl Tv {
 
     /// The value at a column-major index.
     fn at(&self, index: i64) -> i64 {
+        if let Some(value) = self.values.get(index as usize) {
+            return *value;
+        }
         let (mut rest, mut at) = (index, 0);
         for (n, s) in &self.leaves {
             at += rest % n * s;
@@ -129,6 +139,24 @@ impl Tv {
         }
         at
     }
+}
+
+/// The values in order, of a layout that is small.
+fn values(leaves: &[(i64, i64)]) -> Vec<i64> {
+    let size = leaves.iter().try_fold(1i64, |size, (n, _)| size.checked_mul(*n));
+    if size.is_none_or(|size| size > WRITTEN) {
+        return vec![];
+    }
+    let mut out = vec![0];
+    for (n, s) in leaves {
+        let inner = out.len();
+        for i in 1..*n {
+            out.extend_from_within(..inner);
+            let from = out.len() - inner;
+            out[from..].iter_mut().for_each(|value| *value += i * s);
+        }
+    }
+    out
 }
 
 fn all<const N: usize>(layouts: &[Layout; N]) -> Result<[Tv; N], Wrong> {

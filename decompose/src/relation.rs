@@ -14,12 +14,13 @@
 use crate::matching::Mismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand};
 use carbyne_ir::ast::SpecKind;
-use carbyne_ir::expr::{Dim, VarId};
-use carbyne_ir::layout::Layout;
+use carbyne_ir::expr::{Dim, Node, VarId};
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId, VarKind};
 use carbyne_ir::scalar::Memory;
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 
 /// The largest tensor whose addresses are tabulated.
 const MAX_TABLE: i64 = 1 << 16;
@@ -43,6 +44,19 @@ enum Astray {
         found: i64,
         other: i64,
         of_row: i64,
+    },
+    /// It moves with a loop or block around the spec that it is a part of otherwise than that.
+    #[error(
+        "it is right where {var} is {first} and wrong where it is not: its view moves otherwise than the operand of the {kind} \
+         around it"
+    )]
+    Moves { kind: String, var: String, first: i64 },
+    /// A value stands elsewhere than in the operand of the spec that it is a part of.
+    #[error("({},{}) lies outside of {of}, the operand of the spec around it", at.0, at.1)]
+    Outside {
+        /// Thread and value.
+        at: (i64, usize),
+        of: String,
     },
     /// Lanes that name one element of the row's tile name two of the tensor.
     #[error("lanes disagree on element {0} of the tile")]
@@ -100,6 +114,8 @@ struct Part {
     of: Vec<TensorId>,
     groups: Vec<Vec<i64>>,
     turns: Vec<Turn>,
+    /// The first turn again, with another value of each loop and block around by which the two move apart.
+    apart: Vec<(VarId, Turn)>,
 }
 
 impl Part {
@@ -114,17 +130,67 @@ impl Part {
         let groups = groups(p, spec.exec?.threads, atom)?;
         let loops = p.specs[outer].body.as_ref().and_then(|body| path(p, body, leaf));
         // Under a condition, or with too many turns, the first group and turn speak for the others.
-        let (turns, groups) = match loops.and_then(|loops| turns(&loops)) {
-            Some(turns) => (turns, groups),
-            None => (vec![Turn::new()], groups.into_iter().take(1).collect()),
+        let of = tensors(p, outer);
+        let (turns, groups, apart) = match loops.and_then(|loops| turns(&loops)) {
+            Some(turns) => {
+                let first = turns.first().cloned().unwrap_or_default();
+                let apart = apart(p, &own, &of, &first);
+                (turns, groups, apart)
+            }
+            None => (vec![Turn::new()], groups.into_iter().take(1).collect(), vec![]),
         };
-        Some(Part { own, of: tensors(p, outer), groups, turns })
+        Some(Part { own, of, groups, turns, apart })
     }
 
-    /// Every instruction: its turn and its threads.
-    fn each(&self) -> impl Iterator<Item = (&Turn, &[i64])> {
-        self.turns.iter().flat_map(|t| self.groups.iter().map(move |g| (t, g.as_slice())))
+    /// Evaluates a relation in all turns, for the threads of each instruction.
+    fn each(
+        &self,
+        p: &Program,
+        leaf: SpecId,
+        holds: impl Fn(&Turn, &[i64]) -> Option<Result<(), Astray>>,
+    ) -> Option<Result<(), Astray>> {
+        for turn in &self.turns {
+            for group in &self.groups {
+                if let Err(why) = holds(turn, group)? {
+                    return Some(Err(why));
+                }
+            }
+        }
+        for (var, turn) in &self.apart {
+            for group in &self.groups {
+                let var = p.arena.var_info(*var);
+                let leaves = || {
+                    let kind = p.specs[leaf].kind.to_string();
+                    Err(Astray::Moves { kind, var: var.name.clone(), first: var.lo })
+                };
+                // What holds in the first turn goes astray by what moves.
+                if holds(turn, group).is_some_and(|found| found.is_err()) {
+                    return Some(leaves());
+                }
+            }
+        }
+        Some(Ok(()))
     }
+}
+
+/// The first turn with a second value of each loop or block by which views move otherwise than the operands that they are
+/// parts of.
+fn apart(p: &Program, own: &[TensorId], of: &[TensorId], first: &Turn) -> Vec<(VarId, Turn)> {
+    let offset = |t: &TensorId| p.tensors[*t].offset;
+    let between = |(own, of)| p.arena.sub(offset(own), offset(of)).ok();
+    let between = own.iter().zip(of).filter_map(between);
+    let vars: BTreeSet<VarId> = between.flat_map(|d| variables(p, d)).collect();
+    let moves = |var: &VarId| {
+        matches!(p.vars.get(var), Some(VarKind::Loop | VarKind::Block(_)))
+            && !first.contains_key(var)
+    };
+    let second = |var: VarId| {
+        let info = p.arena.var_info(var);
+        let next = info.lo.checked_add(info.div.max(1))?;
+        let turn = || first.iter().map(|(v, n)| (*v, *n)).chain([(var, next)]).collect();
+        info.hi.is_none_or(|hi| next <= hi).then(|| (var, turn()))
+    };
+    vars.into_iter().filter(moves).filter_map(second).collect()
 }
 
 fn mapping(
@@ -148,10 +214,9 @@ fn mapping(
             continue;
         }
         let s = Lanes::new(p, *from, &atom.operands[i])?;
-        for (turn, group) in part.each() {
-            if let Err(why) = group_fits(p, (&fs, &gs), (&s, &d), group, turn)? {
-                return Some(Err(why));
-            }
+        let fits = |turn: &Turn, group: &[i64]| group_fits((&fs, &gs), (&s, &d), group, turn);
+        if let Err(why) = part.each(p, leaf, fits)? {
+            return Some(Err(why));
         }
     }
     Some(Ok(()))
@@ -176,26 +241,37 @@ fn product(
         let &[first, _] = side.extents.as_slice() else { return None };
         sides.push((side, Lanes::new(p, part.own[i], operand)?, [m, k, m][i], first));
     }
-    for (turn, group) in part.each() {
-        let mut known: [HashMap<i64, i64>; 3] = Default::default();
-        for ((side, lanes, inner, outer), dims) in sides.iter().zip([[0, 2], [2, 1], [0, 1]]) {
-            for (lane, places) in lanes.places.iter().enumerate() {
-                let thread = *group.get(lane)?;
-                let elements = side.elements(p, thread, turn, places.len())?;
-                for (v, (place, element)) in places.iter().zip(elements).enumerate() {
-                    let of_row = [place % inner, place / inner];
-                    let of_tensor = [element % outer, element / outer];
-                    for (i, dim) in dims.into_iter().enumerate() {
-                        let other = *known[dim].entry(of_row[i]).or_insert(of_tensor[i]);
-                        if other != of_tensor[i] {
-                            return Some(Err(Astray::Coordinate {
-                                at: (thread, v),
-                                name: ["m", "n", "k"][dim],
-                                found: of_tensor[i],
-                                other,
-                                of_row: of_row[i],
-                            }));
-                        }
+    part.each(p, leaf, |turn, group| multiplies(&sides, group, turn))
+}
+
+/// Whether each coordinate of a row's product is one of the tensors', of one instruction.
+fn multiplies(sides: &[Factor<'_>], group: &[i64], turn: &Turn) -> Option<Result<(), Astray>> {
+    let mut known: [Vec<Option<i64>>; 3] = Default::default();
+    let dims = [[0, 2], [2, 1], [0, 1]];
+    for ((side, lanes, inner, outer), dims) in sides.iter().zip(dims) {
+        let moved = side.offset.of_turn(side.p, turn)?;
+        for (lane, places) in lanes.places.iter().enumerate() {
+            let thread = *group.get(lane)?;
+            let elements = side.elements(thread, (turn, moved), places.len())?;
+            for (v, (place, element)) in places.iter().zip(elements).enumerate() {
+                let Some(element) = element else { return Some(Err(side.outside((thread, v)))) };
+                let of_row = [place % inner, place / inner];
+                let of_tensor = [element % outer, element / outer];
+                for (i, dim) in dims.iter().enumerate() {
+                    let at = usize::try_from(of_row[i]).ok()?;
+                    let known = &mut known[*dim];
+                    if known.len() <= at {
+                        known.resize(at + 1, None);
+                    }
+                    let other = *known[at].get_or_insert(of_tensor[i]);
+                    if other != of_tensor[i] {
+                        return Some(Err(Astray::Coordinate {
+                            at: (thread, v),
+                            name: ["m", "n", "k"][*dim],
+                            found: of_tensor[i],
+                            other,
+                            of_row: of_row[i],
+                        }));
                     }
                 }
             }
@@ -203,6 +279,9 @@ fn product(
     }
     Some(Ok(()))
 }
+
+/// An operand of a product: its elements, its row's, and the extents of the first modes of the row's and of its own.
+type Factor<'p> = (Side<'p>, Lanes, i64, i64);
 
 /// Values of loop variables.
 type Turn = HashMap<VarId, i64>;
@@ -283,18 +362,21 @@ impl Lanes {
 }
 
 fn group_fits(
-    p: &Program,
     (fs, gs): (&Side<'_>, &Side<'_>),
     (s, d): (&Lanes, &Lanes),
     group: &[i64],
     turn: &Turn,
 ) -> Option<Result<(), Astray>> {
+    let moved = (fs.offset.of_turn(fs.p, turn)?, gs.offset.of_turn(gs.p, turn)?);
     // Which element of the enclosing Move stands at each place of the row's tile.
-    let mut at: HashMap<i64, i64> = HashMap::new();
+    let all = s.places.iter().flatten().copied().max().and_then(|last| usize::try_from(last).ok());
+    let mut at: Vec<Option<i64>> = vec![None; all.map_or(0, |last| last + 1)];
     for (lane, places) in s.places.iter().enumerate() {
-        let elements = fs.elements(p, *group.get(lane)?, turn, places.len())?;
-        for (place, element) in places.iter().zip(elements) {
-            if let Some(other) = at.insert(*place, element)
+        let thread = *group.get(lane)?;
+        let elements = fs.elements(thread, (turn, moved.0), places.len())?;
+        for (v, (place, element)) in places.iter().zip(elements).enumerate() {
+            let Some(element) = element else { return Some(Err(fs.outside((thread, v)))) };
+            if let Some(other) = at.get_mut(usize::try_from(*place).ok()?)?.replace(element)
                 && fs.place(other) != fs.place(element)
             {
                 return Some(Err(Astray::Lanes(*place)));
@@ -303,9 +385,10 @@ fn group_fits(
     }
     for (lane, places) in d.places.iter().enumerate() {
         let thread = *group.get(lane)?;
-        let elements = gs.elements(p, thread, turn, places.len())?;
+        let elements = gs.elements(thread, (turn, moved.1), places.len())?;
         for (v, (place, want)) in places.iter().zip(elements).enumerate() {
-            let found = *at.get(place)?;
+            let Some(want) = want else { return Some(Err(gs.outside((thread, v)))) };
+            let found = at.get(usize::try_from(*place).ok()?).copied().flatten()?;
             if fs.place(want) != fs.place(found) {
                 let at = |element: i64| coordinates(&gs.extents, element);
                 let (want, found) = (at(want), at(found));
@@ -332,19 +415,34 @@ fn coordinates(extents: &[i64], element: i64) -> String {
 
 /// One side of the copy: thread and value to the column-major index in the enclosing Move's operand.
 struct Side<'p> {
-    tensor: &'p Tensor,
-    layout: Layout,
+    p: &'p Program,
+    /// The enclosing operand.
+    of: TensorId,
+    /// Where each value of a thread stands from its first.
+    values: Vec<i64>,
     /// Of the enclosing operand's modes.
     extents: Vec<i64>,
-    /// Where the enclosing operand begins.
-    base: Dim,
-    /// Address from there to index in the enclosing operand, for tensors in memory; one of several indices
-    /// where modes of stride 0 give them one address.
-    by_address: HashMap<i64, i64>,
-    /// Index in the enclosing operand to address, for tensors in memory.
-    addresses: Option<Layout>,
-    /// Register to index, for distributed tensors.
-    tv: Option<(Layout, HashMap<i64, i64>)>,
+    /// Where a thread's first value stands, from the first of the enclosing operand.
+    offset: Offset,
+    found: Elements,
+}
+
+/// How places become indices in the enclosing operand.
+enum Elements {
+    /// Of a tensor in memory.
+    Memory {
+        /// Address from the first of the enclosing operand to index; one of several where modes of stride 0 give them one address.
+        by_address: HashMap<i64, i64>,
+        /// Index to address.
+        addresses: Vec<i64>,
+    },
+    /// Of registers: their number to index.
+    Registers {
+        /// For each thread in the order of the tensor, register by register.
+        tv: Vec<i64>,
+        /// Place of each thread in that order.
+        index: HashMap<i64, i64>,
+    },
 }
 
 impl<'p> Side<'p> {
@@ -353,55 +451,169 @@ impl<'p> Side<'p> {
         let layout = tensor.concat().to_fixed()?;
         let o = &p.tensors[outer];
         let extents = crate::solve::ops::extents(p, outer)?;
-        let mut side = Side {
-            tensor,
-            layout,
-            extents,
-            base: o.offset,
-            by_address: HashMap::new(),
-            addresses: None,
-            tv: None,
-        };
-        if p.buffer_of(leaf).memory == Some(Memory::Rf) {
+        let values = (0..layout.size().min(MAX_TABLE)).map(|v| layout.at(v)).collect();
+        let found = if p.buffer_of(leaf).memory == Some(Memory::Rf) {
             // Registers of a part have numbers of the whole.
             let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
             let threads = &p.threads[dist.threads?];
             let order = threads.concat().to_fixed()?;
             let first = threads.offset.as_const()?;
             let index = (0..order.size()).map(|i| (first + order.at(i), i)).collect();
-            side.tv = Some((dist.tv.as_ref()?.to_fixed()?, index));
-            return Some(side);
-        }
-        let all = o.concat().to_fixed()?;
-        if all.size() > MAX_TABLE {
-            return None;
-        }
-        side.by_address = (0..all.size()).map(|i| (all.at(i), i)).collect();
-        side.addresses = Some(all);
-        Some(side)
+            let tv = dist.tv.as_ref()?.to_fixed()?;
+            if tv.size() > MAX_TABLE {
+                return None;
+            }
+            Elements::Registers { tv: (0..tv.size()).map(|i| tv.at(i)).collect(), index }
+        } else {
+            let all = o.concat().to_fixed()?;
+            if all.size() > MAX_TABLE {
+                return None;
+            }
+            let addresses: Vec<i64> = (0..all.size()).map(|i| all.at(i)).collect();
+            let by_address = addresses.iter().zip(0..).map(|(at, i)| (*at, i)).collect();
+            Elements::Memory { by_address, addresses }
+        };
+        let offset = match &found {
+            Elements::Memory { .. } => p.arena.sub(tensor.offset, o.offset).ok()?,
+            Elements::Registers { .. } => tensor.offset,
+        };
+        Some(Side { p, of: outer, values, extents, offset: Offset::new(p, offset), found })
     }
 
     /// What tells one element from another: elements at one address are one.
     fn place(&self, element: i64) -> i64 {
-        self.addresses.as_ref().map_or(element, |a| a.at(element))
+        match &self.found {
+            Elements::Memory { addresses, .. } => {
+                addresses.get(element as usize).copied().unwrap_or(element)
+            }
+            Elements::Registers { .. } => element,
+        }
     }
 
-    /// The first `n` values of a thread.
-    fn elements(&self, p: &Program, thread: i64, turn: &Turn, n: usize) -> Option<Vec<i64>> {
-        let at = |d: Dim| p.value_at(d, thread, turn);
-        let offset = at(self.tensor.offset)?;
-        match &self.tv {
-            Some((tv, index)) => {
-                let t = tv.mode(0).ok()?;
-                let own = *index.get(&thread)?;
-                let one = |v| tv.at(own + t.size() * (offset + self.layout.at(v)));
-                Some((0..n as i64).map(one).collect())
+    fn outside(&self, at: (i64, usize)) -> Astray {
+        Astray::Outside { at, of: self.p.tensor_name(self.of) }
+    }
+
+    /// The first `n` values of a thread, in a turn that has moved it so far; none for what is not in the operand.
+    fn elements(
+        &self,
+        thread: i64,
+        (turn, moved): (&Turn, i64),
+        n: usize,
+    ) -> Option<impl Iterator<Item = Option<i64>>> {
+        let from = moved.checked_add(self.offset.of_thread(self.p, thread, turn)?)?;
+        let values = self.values.get(..n)?.iter();
+        let (mut own, mut step) = (0, 1);
+        match &self.found {
+            Elements::Registers { index, .. } => {
+                (own, step) = (*index.get(&thread)?, index.len() as i64);
             }
-            None => {
-                let offset = offset - at(self.base)?;
-                let one = |v| self.by_address.get(&(offset + self.layout.at(v))).copied();
-                (0..n as i64).map(one).collect()
+            Elements::Memory { .. } => {}
+        }
+        Some(values.map(move |v| {
+            let at = from.checked_add(*v)?;
+            match &self.found {
+                Elements::Registers { tv, .. } => {
+                    let at = own.checked_add(step.checked_mul(at)?)?;
+                    tv.get(usize::try_from(at).ok()?).copied()
+                }
+                Elements::Memory { by_address, .. } => by_address.get(&at).copied(),
+            }
+        }))
+    }
+}
+
+/// An expression as the sum of what depends on the thread alone, which is evaluated once for each, of what depends on turns of
+/// loops alone, and of what depends on both.
+struct Offset {
+    of_threads: Vec<(Dim, i64)>,
+    known: RefCell<Vec<Option<i64>>>,
+    of_turns: Vec<(Dim, i64)>,
+    rest: Vec<(Dim, i64)>,
+}
+
+impl Offset {
+    fn new(p: &Program, d: Dim) -> Self {
+        let (mut of_threads, mut of_turns, mut rest) = (vec![], vec![], vec![]);
+        let sum = match d {
+            Dim::Const(_) => None,
+            Dim::Expr(id) => match p.arena.node(id) {
+                Node::Linear { terms, constant } => Some((terms, constant)),
+                Node::Var(_)
+                | Node::Mul(..)
+                | Node::Div(..)
+                | Node::Mod(..)
+                | Node::CeilDiv(..)
+                | Node::Min(..)
+                | Node::Max(..) => None,
+            },
+        };
+        let terms = match sum {
+            None => vec![(d, 1)],
+            Some((terms, constant)) => {
+                let terms = terms.iter().map(|(term, by)| (Dim::Expr(*term), *by));
+                terms.chain([(Dim::Const(constant), 1)]).collect()
+            }
+        };
+        for (term, by) in terms {
+            let list = match uses(p, term) {
+                (true, false) => &mut of_threads,
+                (false, _) => &mut of_turns,
+                (true, true) => &mut rest,
+            };
+            list.push((term, by));
+        }
+        Offset { of_threads, known: RefCell::default(), of_turns, rest }
+    }
+
+    fn of_turn(&self, p: &Program, turn: &Turn) -> Option<i64> {
+        summed(p, &self.of_turns, 0, turn)
+    }
+
+    fn of_thread(&self, p: &Program, thread: i64, turn: &Turn) -> Option<i64> {
+        let rest = summed(p, &self.rest, thread, turn)?;
+        let at = usize::try_from(thread).ok().filter(|at| *at < MAX_BLOCK_THREADS as usize)?;
+        let mut known = self.known.borrow_mut();
+        if known.len() <= at {
+            known.resize(at + 1, None);
+        }
+        if known[at].is_none() {
+            known[at] = summed(p, &self.of_threads, thread, turn);
+        }
+        known[at]?.checked_add(rest)
+    }
+}
+
+fn summed(p: &Program, terms: &[(Dim, i64)], thread: i64, turn: &Turn) -> Option<i64> {
+    terms.iter().try_fold(0i64, |sum, (term, by)| {
+        sum.checked_add(p.value_at(*term, thread, turn)?.checked_mul(*by)?)
+    })
+}
+
+/// Whether an expression depends on the thread, and on loops or blocks.
+fn uses(p: &Program, d: Dim) -> (bool, bool) {
+    let (mut thread, mut turn) = (false, false);
+    for v in variables(p, d) {
+        match p.vars.get(&v) {
+            Some(VarKind::Thread(_)) => thread = true,
+            Some(VarKind::Loop | VarKind::Block(_)) => turn = true,
+            Some(VarKind::Index(_) | VarKind::Symbol) | None => {}
+        }
+    }
+    (thread, turn)
+}
+
+/// The variables of an expression and of the definitions that it names.
+fn variables(p: &Program, d: Dim) -> Vec<VarId> {
+    let (mut out, mut todo) = (vec![], vec![d]);
+    while let Some(d) = todo.pop() {
+        for v in p.vars_in(d) {
+            match p.vars.get(&v) {
+                Some(VarKind::Index(def)) => todo.push(*def),
+                Some(VarKind::Thread(_) | VarKind::Loop | VarKind::Block(_) | VarKind::Symbol)
+                | None => out.push(v),
             }
         }
     }
+    out
 }

@@ -695,12 +695,14 @@ impl Program {
     pub fn first_value(&self, d: Dim, thread: i64) -> Option<i64> {
         self.value_at(d, thread, &HashMap::new())
     }
-    /// The same, where these loop variables have these values.
+    /// The same, where these variables of loops and blocks have these values.
     pub fn value_at(&self, d: Dim, thread: i64, loops: &HashMap<VarId, i64>) -> Option<i64> {
         let value = |v: VarId| match self.vars.get(&v)? {
             VarKind::Thread(_) => Some(thread),
-            VarKind::Block(_) => Some(0),
-            VarKind::Loop => Some(loops.get(&v).copied().unwrap_or(self.arena.var_info(v).lo)),
+            VarKind::Block(_) => Some(loops.get(&v).copied().unwrap_or(0)),
+            VarKind::Loop => {
+                Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
+            }
             VarKind::Index(def) => self.value_at(*def, thread, loops),
             VarKind::Symbol => None,
         };

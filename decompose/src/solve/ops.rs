@@ -157,5 +157,8 @@ fn far(p: &Program, stride: Dim) -> Option<i64> {
 
 /// Constant extents of the operand's modes.
 pub(crate) fn extents(p: &Program, t: TensorId) -> Option<Vec<i64>> {
-    Some(whole(p, t)?.modes().iter().map(Layout::size).collect())
+    let extent = |mode: &Layout<Dim>| {
+        mode.leaves().iter().try_fold(1i64, |n, (extent, _)| n.checked_mul(extent.as_const()?))
+    };
+    p.tensors[t].levels.iter().flat_map(Layout::modes).map(|mode| extent(&mode)).collect()
 }

@@ -277,16 +277,14 @@ fn access(p: &Program, op: &Op, c: &Candidate, id: BufferId, bits: i64) -> Optio
     let inst = vm.mode(0).ok()?.size();
     let all = (tm.size() + 31) / 32 * rest;
     let mut lanes = vec![];
-    'all: for first in (0..tm.size()).step_by(32) {
+    let own: Vec<i64> = (0..tm.size()).map(|t| tm.at(t)).collect();
+    'all: for warp in own.chunks(32) {
         for r in 0..rest {
             if lanes.len() == MAX_LISTS {
                 break 'all;
             }
-            lanes.push(
-                (first..(first + 32).min(tm.size()))
-                    .map(|t| inside.at(tv.at(t + tm.size() * inst * r)))
-                    .collect(),
-            );
+            let value = vm.at(inst * r);
+            lanes.push(warp.iter().map(|own| inside.at(own + value)).collect());
         }
     }
     let weight = op.trips as f64 * all as f64 / lanes.len().max(1) as f64;

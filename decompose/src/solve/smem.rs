@@ -9,7 +9,7 @@
 use super::tv::mode;
 use super::unfit::Unfit;
 use carbyne_ir::layout::{Layout, Swizzle};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 pub use carbyne_atoms::Banks;
 
@@ -155,10 +155,29 @@ fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<
     Ok(())
 }
 
-/// What the bank model counts of an access: the words of each phase, each once.
+/// What the bank model counts of an access: the words of each phase, each once, and how many phases are like it.
+///
+/// Phases are alike where one has the words of the other with the same bits flipped: a swizzle then flips the same bits of all of
+/// them, so that words meet in banks where they did.
 struct Phases {
-    words: Vec<Vec<i64>>,
+    words: Vec<(Vec<i64>, i64)>,
     weight: f64,
+}
+
+impl Phases {
+    fn new(all: Vec<Vec<i64>>, banks: Banks, weight: f64) -> Self {
+        if banks.n.count_ones() != 1 {
+            return Phases { words: all.into_iter().map(|words| (words, 1)).collect(), weight };
+        }
+        let mut like: BTreeMap<Vec<i64>, i64> = BTreeMap::new();
+        for mut words in all {
+            let first = words.first().copied().unwrap_or(0);
+            words.iter_mut().for_each(|word| *word ^= first);
+            words.sort_unstable();
+            *like.entry(words).or_default() += 1;
+        }
+        Phases { words: like.into_iter().collect(), weight }
+    }
 }
 
 /// Wavefronts of all accesses under a layout and swizzle, weighted; `bits` of one element.
@@ -174,11 +193,17 @@ pub fn wavefronts(
 
 /// A wavefront a phase, whatever the layout.
 pub fn ideal(access: &Access, banks: Banks) -> f64 {
+    let mut distinct = vec![];
     let phases = |l: &Vec<i64>| {
         // The lanes of a matrix load may repeat addresses.
         let n = match access.bytes {
             ..16 => l.len(),
-            _ => l.iter().collect::<BTreeSet<_>>().len(),
+            _ => {
+                distinct.clone_from(l);
+                distinct.sort_unstable();
+                distinct.dedup();
+                distinct.len()
+            }
         };
         n.div_ceil(banks.lanes_per_phase(access.bytes)) as f64
     };
@@ -213,7 +238,7 @@ fn phases(
                 phase
             }));
         }
-        Phases { words, weight: a.weight }
+        Phases::new(words, banks, a.weight)
     };
     accesses.iter().map(of).collect()
 }
@@ -224,7 +249,7 @@ fn count(accesses: &[Phases], swizzle: Option<Swizzle>, banks: Banks, limit: f64
     let mut phase = vec![];
     for access in accesses {
         let mut sum = 0i64;
-        for words in &access.words {
+        for (words, times) in &access.words {
             let words = match swizzle {
                 None => words,
                 Some(s) => {
@@ -233,7 +258,7 @@ fn count(accesses: &[Phases], swizzle: Option<Swizzle>, banks: Banks, limit: f64
                     &phase
                 }
             };
-            sum += banks.wavefronts(words).max(1);
+            sum += banks.wavefronts(words).max(1) * times;
             if total + sum as f64 * access.weight >= limit {
                 return f64::INFINITY;
             }
@@ -347,7 +372,8 @@ impl Counts {
         let mut ideal = 0.0;
         for (place, access) in accesses {
             let phases = self.phases(at, *place, access);
-            ideal += phases.words.len() as f64 * phases.weight;
+            let n: i64 = phases.words.iter().map(|(_, times)| times).sum();
+            ideal += n as f64 * phases.weight;
         }
         let widest = accesses.iter().map(|(_, a)| a.bytes).max().unwrap_or(1).max(1);
         // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
