@@ -12,11 +12,10 @@ use crate::build::{
 use crate::names::Names;
 use crate::places::inherit;
 use crate::schedule::{Arrival, Barrier};
-use crate::solve::Solution;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::views::Part;
-use crate::solve::{matmul, ops, pointwise, reduce};
+use crate::solve::{Assignment, Placement, Solution, matmul, ops, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
@@ -24,6 +23,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
+use carbyne_ir::tuple::IntTuple;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use through::Values;
 
@@ -168,26 +168,29 @@ impl<'a> Emit<'a> {
     }
 
     fn allocation(&self, id: BufferId, ty: &mut TensorType) {
-        if let Some((layout, swizzle)) = self.solution.shared.get(&id) {
-            ty.attrs.retain(|a| *a != TypeAttr::Open);
-            let modes = |t: carbyne_ir::tuple::IntTuple<i64>| -> Vec<TupleExpr> {
-                t.modes().iter().map(TupleExpr::constant).collect()
-            };
-            let mut shapes = modes(layout.shape()).into_iter();
-            let mut strides = modes(layout.stride()).into_iter();
-            for level in &mut ty.levels {
-                let n = level.modes.len();
-                level.modes = shapes.by_ref().take(n).collect();
-                level.strides = Some(strides.by_ref().take(n).collect());
+        let Some(placement) = self.solution.placements.get(&id) else { return };
+        ty.attrs.retain(|a| *a != TypeAttr::Open);
+        match placement {
+            Placement::Registers { tv, threads } => {
+                ty.attrs.push(TypeAttr::Tv(layout_expr(tv), Name::new(threads.clone())));
             }
-            let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
-            if let Some(s) = swizzle.filter(|_| !stated) {
-                ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
+            Placement::Shared { layout, swizzle } => {
+                let modes = |t: IntTuple<i64>| -> Vec<TupleExpr> {
+                    t.modes().iter().map(TupleExpr::constant).collect()
+                };
+                let mut shapes = modes(layout.shape()).into_iter();
+                let mut strides = modes(layout.stride()).into_iter();
+                for level in &mut ty.levels {
+                    let n = level.modes.len();
+                    level.modes = shapes.by_ref().take(n).collect();
+                    level.strides = Some(strides.by_ref().take(n).collect());
+                }
+                let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
+                if let Some(s) = swizzle.filter(|_| !stated) {
+                    let shift = s.shift().unsigned_abs();
+                    ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), shift));
+                }
             }
-        }
-        if let Some((tv, threads)) = self.solution.tv.get(&id) {
-            ty.attrs.retain(|a| *a != TypeAttr::Open);
-            ty.attrs.push(TypeAttr::Tv(layout_expr(tv), Name::new(threads.clone())));
         }
     }
 
@@ -196,19 +199,13 @@ impl<'a> Emit<'a> {
         if let Some(atom) = self.atoms.get(&id) {
             spec.attrs.push(word("atom", atom));
         }
-        let sol = self.solution;
-        let body = if let Some(c) = sol.copies.get(&id) {
-            self.copy_body(spec, c)?
-        } else if let Some(c) = sol.matmuls.get(&id) {
-            self.matmul_body(id, spec, c)?
-        } else if let Some(c) = sol.pointwise.get(&id) {
-            self.pointwise_body(spec, c)?
-        } else if let Some(c) = sol.reductions.get(&id) {
-            self.reduction_body(id, spec, c)?
-        } else if let Some(c) = sol.exchanges.get(&id) {
-            self.exchange_body(spec, c)?
-        } else {
-            return Ok(None);
+        let Some(how) = self.solution.how(id) else { return Ok(None) };
+        let body = match how {
+            Assignment::Copy(c) => self.copy_body(spec, c)?,
+            Assignment::Pointwise(c) => self.pointwise_body(spec, c)?,
+            Assignment::Reduction(c) => self.reduction_body(id, spec, c)?,
+            Assignment::Exchange(c) => self.exchange_body(spec, c)?,
+            Assignment::MatMul(c) => self.matmul_body(id, spec, c)?,
         };
         spec.attrs.retain(|a| !matches!(a.key.text.as_str(), "warps" | "tile" | "atom"));
         Ok(Some(body))

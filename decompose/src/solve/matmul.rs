@@ -2,8 +2,10 @@
 //! threads over M and N.
 
 use super::digits::{reordered, same};
+use super::tv::Known;
 use super::tv::{Gemm, flat};
-use super::{Known, Want, copy, cost, exchange, ops};
+use super::want::Want;
+use super::{copy, cost, exchange, ops};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
