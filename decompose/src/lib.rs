@@ -79,6 +79,27 @@ pub struct Decomposed {
     pub warnings: Vec<Diagnostic>,
     /// What each statement of `module` and of `tile` was written or generated for.
     pub origins: Origins,
+    /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
+    printed: Option<Module>,
+}
+
+impl Decomposed {
+    /// Where the specs of `tile` stand in the text `tile_level`.
+    #[must_use]
+    pub fn tile_level_spans(&self) -> BTreeMap<SpecId, Span> {
+        let Some(tree) = &self.printed else {
+            return self.tile.specs.iter().map(|(id, spec)| (id, spec.span)).collect();
+        };
+        let Ok(mut read) = text::parse(&self.tile_level) else { return BTreeMap::new() };
+        read.take_ids(tree);
+        let specs = self.tile.specs_by_node();
+        let stmts = Walk::new(&read.items).stmts();
+        let spans = stmts.filter_map(|stmt| match &stmt.kind {
+            StmtKind::Spec(spec) => Some((*specs.get(&stmt.id.key())?, spec.span)),
+            _ => None,
+        });
+        spans.collect()
+    }
 }
 
 /// Decomposes every kernel of a module for the table's architecture.
@@ -222,10 +243,8 @@ fn attempt(
     }
     fits(&atomic, table)?;
     let origins = Origins::new(given.unwrap_or(module), module, &written);
-    let tile_level = match planned == *module {
-        true => src.to_owned(),
-        false => text::print(&planned),
-    };
+    let printed = (planned != *module).then_some(planned);
+    let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
     warnings.append(&mut solution.warnings);
     let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
     written.inherit_executors();
@@ -241,6 +260,7 @@ fn attempt(
         searched: solution.searched,
         warnings,
         origins,
+        printed,
     })
 }
 
@@ -480,17 +500,13 @@ fn plan(
     out.items.clear();
     let mut errors = Diagnostics::default();
     let mut warnings = vec![];
-    let mut kernels = program.kernels.iter();
+    let specs = program.specs_by_node();
     for stmt in &module.items {
-        let StmtKind::Spec(spec) = &stmt.kind else {
+        let kernel = specs.get(&stmt.id.key()).filter(|id| program.specs[**id].body.is_none());
+        let (StmtKind::Spec(spec), Some(&id)) = (&stmt.kind, kernel) else {
             out.items.push(stmt.clone());
             continue;
         };
-        let Some(&id) = kernels.next() else { continue };
-        if spec.body.is_some() {
-            out.items.push(stmt.clone());
-            continue;
-        }
         match strategy::apply(program, id, stmt, table, names) {
             Ok(mut planned) => {
                 places::inherit(&mut planned.stmts, stmt.id, spec.span);
