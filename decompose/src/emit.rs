@@ -87,7 +87,6 @@ impl Rewriter for Emit<'_> {
             };
             put(kind, &mut stmt, out);
         }
-        let id = stmt.id;
         let mut told = None;
         if let StmtKind::Sync { op, args } = &mut stmt.kind {
             if let (Some(n), Some(SyncArg::Number(count))) = (sync.count, args.last_mut()) {
@@ -100,26 +99,7 @@ impl Rewriter for Emit<'_> {
                 None => {}
             }
         }
-        match &mut stmt.kind {
-            StmtKind::Allocate { ty, .. } => {
-                if let Some(buffer) = self.buffers.get(&id.key()) {
-                    self.allocation(*buffer, ty);
-                }
-            }
-            StmtKind::Spec(spec) => {
-                if let Some(spec_id) = self.specs.get(&id.key()) {
-                    match self.leaf(*spec_id, spec) {
-                        Ok(Some(mut body)) => {
-                            inherit(&mut body.stmts, id, spec.span);
-                            spec.body = Some(body);
-                        }
-                        Ok(None) => {}
-                        Err(why) => self.errors.push(unwritten(spec, why)),
-                    }
-                }
-            }
-            _ => {}
-        }
+        self.fill_in(&mut stmt);
         let after = [told, sync.commit.then(commit), sync.drain.then(|| wait(0))];
         let after = after.into_iter().flatten().map(|kind| Stmt::derived(kind, &stmt));
         let after: Vec<Stmt> = after.collect();
@@ -165,6 +145,31 @@ impl<'a> Emit<'a> {
     pub(crate) fn module(mut self, mut module: Module) -> Result<Module, Diagnostics> {
         module.items = rewrite(module.items, &mut self);
         if self.errors.is_empty() { Ok(module) } else { Err(self.errors) }
+    }
+
+    /// Writes into a statement what was chosen for it.
+    fn fill_in(&mut self, stmt: &mut Stmt) {
+        let id = stmt.id;
+        match &mut stmt.kind {
+            StmtKind::Allocate { ty, .. } => {
+                if let Some(buffer) = self.buffers.get(&id.key()) {
+                    self.allocation(*buffer, ty);
+                }
+            }
+            StmtKind::Spec(spec) => {
+                if let Some(spec_id) = self.specs.get(&id.key()) {
+                    match self.leaf(*spec_id, spec) {
+                        Ok(Some(mut body)) => {
+                            inherit(&mut body.stmts, id, spec.span);
+                            spec.body = Some(body);
+                        }
+                        Ok(None) => {}
+                        Err(why) => self.errors.push(unwritten(spec, why)),
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     fn allocation(&self, id: BufferId, ty: &mut TensorType) {

@@ -30,8 +30,7 @@ mod strategy;
 
 pub use carbyne_atoms::bind::Mismatch;
 pub use named::check as check_named;
-pub use solve::cost::Estimate;
-pub use solve::{Leaf, Search, Searched};
+pub use solve::{Estimate, Leaf, Search, Searched};
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.
 #[doc(hidden)]

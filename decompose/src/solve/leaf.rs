@@ -11,6 +11,7 @@ use super::state::{Finished, State};
 use super::tv::Known;
 use super::unfit::Unfit;
 use super::want::Want;
+use super::work::rearranging;
 use super::{cost, matmul, ops, pointwise, reduce, shared, timeline, uneven, views};
 use crate::matching::{self, Mismatch};
 use carbyne_ir::ast::{ReduceOp, SpecKind};
@@ -78,7 +79,7 @@ impl Solver<'_> {
             Err(_) if self.p.specs[op.spec].atom.is_none() && (self.rf(src) || self.rf(dst)) => {
                 found.wants.push(Want::ThroughRegisters(op.spec));
                 let t = if self.rf(src) { src } else { dst };
-                found.detours += matmul::rearranging(self.p, t) * op.trips as f64;
+                found.detours += rearranging(self.p, t) * op.trips as f64;
             }
             Err(d) => return Err(d),
         }
@@ -115,7 +116,7 @@ impl Solver<'_> {
         let plan = reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
             .map_err(refuse)?;
         if !matmul::agrees(&found.known, self.p, to, &projection.tv) {
-            found.detours += matmul::rearranging(self.p, to) * op.trips as f64;
+            found.detours += rearranging(self.p, to) * op.trips as f64;
             found.wants.push(Want::Spread(id));
             return Ok(());
         }
@@ -161,7 +162,7 @@ impl Solver<'_> {
             if !part || !found.known.contains_key(&self.buffer(t)) {
                 return Err(self.unknown(id, t));
             }
-            found.detours += matmul::rearranging(self.p, t) * trips;
+            found.detours += rearranging(self.p, t) * trips;
             found.wants.push(Want::OfShared { spec: id, input });
             return Ok(true);
         };
@@ -172,36 +173,33 @@ impl Solver<'_> {
         }
         if part {
             // As its threads have it, in a tensor of its own that is rearranged.
-            found.detours += matmul::rearranging(self.p, t) * trips;
+            found.detours += rearranging(self.p, t) * trips;
             let by_lanes = Some(own.clone());
             found.wants.push(Want::Rearranged { spec: id, input, by_lanes });
             return Ok(true);
         }
-        let to_part = views::is_part(self.p, to);
         let lanes = wanted.ok().and_then(|w| exchange::cheaper(self.p, self.table, t, own, &w.tv));
-        if let (SpecKind::Move, Some(c), true, None) =
-            (spec.kind, &lanes, whole && !to_part, &spec.atom)
-        {
+        let whole = whole && !views::is_part(self.p, to);
+        if let (SpecKind::Move, Some(c), true, None) = (spec.kind, &lanes, whole, &spec.atom) {
             let (how, work) = (Assignment::Exchange(c.clone()), cost::exchange(c));
             found.solution.assignments.insert(id, Assigned { how, work });
             return Ok(true);
         }
         if let (SpecKind::Move, Some(atom)) = (spec.kind, &spec.atom) {
-            let m = Mismatch::Relation {
-                detail: format!(
-                    "it keeps elements in their threads, and {} and {} are spread differently",
-                    self.p.tensor_name(t),
-                    self.p.tensor_name(to)
-                ),
-            };
-            let help = "remove `atom=`, or leave one of the layouts open";
-            return Err(Box::new(matching::not_by(self.p, id, atom, &m).help(help)));
+            return Err(self.spread_differently(id, atom, (t, to)));
         }
         let cycles =
-            lanes.as_ref().map_or_else(|| matmul::rearranging(self.p, t), |c| c.cycles(self.table));
+            lanes.as_ref().map_or_else(|| rearranging(self.p, t), |c| c.cycles(self.table));
         found.detours += cycles * trips;
-        found.wants.push(match spec.kind {
-            SpecKind::Move if !to_part => Want::ThroughShared(id),
+        let by_lanes = lanes.map(|c| c.output);
+        found.wants.push(self.brought(id, input, to, by_lanes));
+        Ok(true)
+    }
+
+    /// The detour that brings an input to where the output of the operation wants it.
+    fn brought(&self, id: SpecId, input: usize, to: TensorId, by_lanes: Option<Layout>) -> Want {
+        match self.p.specs[id].kind {
+            SpecKind::Move if !views::is_part(self.p, to) => Want::ThroughShared(id),
             SpecKind::Move
             | SpecKind::Accumulate(_)
             | SpecKind::MatMul
@@ -213,11 +211,23 @@ impl Solver<'_> {
             | SpecKind::Shfl(_)
             | SpecKind::Init
             | SpecKind::Iota
-            | SpecKind::Generic => {
-                Want::Rearranged { spec: id, input, by_lanes: lanes.map(|c| c.output) }
-            }
-        });
-        Ok(true)
+            | SpecKind::Generic => Want::Rearranged { spec: id, input, by_lanes },
+        }
+    }
+
+    /// The error for a Move whose atom keeps elements in their threads.
+    fn spread_differently(
+        &self,
+        id: SpecId,
+        atom: &str,
+        (from, to): (TensorId, TensorId),
+    ) -> Box<Diagnostic> {
+        let (from, to) = (self.p.tensor_name(from), self.p.tensor_name(to));
+        let detail = format!(
+            "it keeps elements in their threads, and {from} and {to} are spread differently"
+        );
+        let help = "remove `atom=`, or leave one of the layouts open";
+        Box::new(matching::not_by(self.p, id, atom, &Mismatch::Relation { detail }).help(help))
     }
 
     /// The cycles of the detours, with those of factors of MatMuls that are rearranged.
@@ -231,7 +241,7 @@ impl Solver<'_> {
                 let t = self.p.specs[*spec].input_tensors().nth(*input);
                 let cycles = |t| match (by_lanes, found.known.get(&self.buffer(t))) {
                     (Some(to), Some(own)) => exchange::cycles(self.p, self.table, t, own, to),
-                    _ => matmul::rearranging(self.p, t),
+                    _ => rearranging(self.p, t),
                 };
                 detours += t.map_or(0.0, cycles) * trips as f64;
             }

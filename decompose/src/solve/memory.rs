@@ -5,7 +5,8 @@ use super::ops::Op;
 use super::solution::{Assigned, Assignment, Placement, Solution};
 use super::solver::{Fallible, Solver, sides};
 use super::unfit::Unfit;
-use super::{cost, matmul, shared};
+use super::work::rearranging;
+use super::{cost, shared};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::scalar::Memory;
@@ -98,7 +99,7 @@ impl Solver<'_> {
         let direct = group.iter().filter_map(|(op, _)| {
             let (src, dst) = shared::ends(self.p, op)?;
             let narrower = self.p.specs[op.spec].atom.is_none() && !self.budget.cut_off;
-            let cycles = matmul::rearranging(self.p, dst) * op.trips as f64;
+            let cycles = rearranging(self.p, dst) * op.trips as f64;
             (narrower && !self.rf(src) && !self.rf(dst)).then_some((op.spec, cycles))
         });
         direct.collect()

@@ -9,7 +9,7 @@
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
-//! 5. A leaf of the search is ranked by its detours, then costed ([`cost`], [`timeline`]). The branch that
+//! 5. A leaf of the search is ranked by its detours, then costed ([`cost`], [`timeline`], in units of [`work`]). The branch that
 //!    cannot be better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
@@ -51,11 +51,13 @@ mod uneven;
 mod unfit;
 pub(crate) mod views;
 mod want;
+mod work;
 
 pub(crate) use solution::{Assignment, Placement, Solution};
 pub use solution::{Leaf, Searched};
 pub use solver::Search;
 pub(crate) use want::Want;
+pub use work::Estimate;
 
 use crate::schedule;
 use crate::schedule::roles::Roles;

@@ -6,7 +6,7 @@ use super::solution::{Assigned, Assignment};
 use super::solver::{Fallible, Solver};
 use super::state::{Finished, State};
 use super::tv::{self, Known};
-use super::{cost, matmul};
+use super::{cost, matmul, work};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
@@ -56,7 +56,7 @@ impl<'a> Solver<'a> {
         }
         self.spread(&mut state);
         let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
-        let least = (state.wants.len(), cost::grade(state.bound));
+        let least = (state.wants.len(), work::grade(state.bound));
         if worst.is_some_and(|w| least > (w.0, w.1)) && !self.search.exhaustive {
             self.searched.pruned += 1;
             return;

@@ -2,7 +2,7 @@
 //! between accesses.
 
 use super::copy::Candidate;
-use super::cost::{Estimate, Work};
+use super::work::{Estimate, Work};
 use super::{exchange, matmul, pointwise, reduce};
 use crate::certificate::Certificate;
 use crate::schedule::{Place, Sync};

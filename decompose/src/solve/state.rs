@@ -1,9 +1,9 @@
 //! Nodes and leaves of the search.
 
-use super::cost;
 use super::solution::{Assigned, Leaf, Solution};
 use super::tv::Known;
 use super::want::Want;
+use super::work;
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Finished {
     /// they are estimated, and among equals the fewest instructions.
     pub(super) fn rank(&self) -> (usize, i64, f64, f64) {
         let e = &self.solution.estimate;
-        (self.wants.len(), cost::grade(e.cycles), e.instructions, e.cycles)
+        (self.wants.len(), work::grade(e.cycles), e.instructions, e.cycles)
     }
 
     /// It in words.

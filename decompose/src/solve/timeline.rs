@@ -1,9 +1,9 @@
 //! What a leaf of the search costs: its operations in order, what each waits for, and how many blocks fill each other's
 //! waits.
 
-use super::cost::{Estimate, Work};
 use super::solution::Assigned;
 use super::state::Finished;
+use super::work::{Estimate, Work};
 use super::{ops, pressure};
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::layout::Layout;
