@@ -12,11 +12,10 @@ use crate::build::{
 use crate::names::Names;
 use crate::places::inherit;
 use crate::schedule::{Arrival, Barrier};
-use crate::solve::Solution;
 use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::views::Part;
-use crate::solve::{matmul, ops, pointwise, reduce};
+use crate::solve::{Assignment, Placement, Solution, matmul, ops, pointwise, reduce};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
@@ -24,6 +23,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
+use carbyne_ir::tuple::IntTuple;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use through::Values;
 
@@ -87,7 +87,6 @@ impl Rewriter for Emit<'_> {
             };
             put(kind, &mut stmt, out);
         }
-        let id = stmt.id;
         let mut told = None;
         if let StmtKind::Sync { op, args } = &mut stmt.kind {
             if let (Some(n), Some(SyncArg::Number(count))) = (sync.count, args.last_mut()) {
@@ -100,26 +99,7 @@ impl Rewriter for Emit<'_> {
                 None => {}
             }
         }
-        match &mut stmt.kind {
-            StmtKind::Allocate { ty, .. } => {
-                if let Some(buffer) = self.buffers.get(&id.key()) {
-                    self.allocation(*buffer, ty);
-                }
-            }
-            StmtKind::Spec(spec) => {
-                if let Some(spec_id) = self.specs.get(&id.key()) {
-                    match self.leaf(*spec_id, spec) {
-                        Ok(Some(mut body)) => {
-                            inherit(&mut body.stmts, id, spec.span);
-                            spec.body = Some(body);
-                        }
-                        Ok(None) => {}
-                        Err(why) => self.errors.push(unwritten(spec, why)),
-                    }
-                }
-            }
-            _ => {}
-        }
+        self.fill_in(&mut stmt);
         let after = [told, sync.commit.then(commit), sync.drain.then(|| wait(0))];
         let after = after.into_iter().flatten().map(|kind| Stmt::derived(kind, &stmt));
         let after: Vec<Stmt> = after.collect();
@@ -167,27 +147,55 @@ impl<'a> Emit<'a> {
         if self.errors.is_empty() { Ok(module) } else { Err(self.errors) }
     }
 
-    fn allocation(&self, id: BufferId, ty: &mut TensorType) {
-        if let Some((layout, swizzle)) = self.solution.shared.get(&id) {
-            ty.attrs.retain(|a| *a != TypeAttr::Open);
-            let modes = |t: carbyne_ir::tuple::IntTuple<i64>| -> Vec<TupleExpr> {
-                t.modes().iter().map(TupleExpr::constant).collect()
-            };
-            let mut shapes = modes(layout.shape()).into_iter();
-            let mut strides = modes(layout.stride()).into_iter();
-            for level in &mut ty.levels {
-                let n = level.modes.len();
-                level.modes = shapes.by_ref().take(n).collect();
-                level.strides = Some(strides.by_ref().take(n).collect());
+    /// Writes into a statement what was chosen for it.
+    fn fill_in(&mut self, stmt: &mut Stmt) {
+        let id = stmt.id;
+        match &mut stmt.kind {
+            StmtKind::Allocate { ty, .. } => {
+                if let Some(buffer) = self.buffers.get(&id.key()) {
+                    self.allocation(*buffer, ty);
+                }
             }
-            let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
-            if let Some(s) = swizzle.filter(|_| !stated) {
-                ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
+            StmtKind::Spec(spec) => {
+                if let Some(spec_id) = self.specs.get(&id.key()) {
+                    match self.leaf(*spec_id, spec) {
+                        Ok(Some(mut body)) => {
+                            inherit(&mut body.stmts, id, spec.span);
+                            spec.body = Some(body);
+                        }
+                        Ok(None) => {}
+                        Err(why) => self.errors.push(unwritten(spec, why)),
+                    }
+                }
             }
+            _ => {}
         }
-        if let Some((tv, threads)) = self.solution.tv.get(&id) {
-            ty.attrs.retain(|a| *a != TypeAttr::Open);
-            ty.attrs.push(TypeAttr::Tv(layout_expr(tv), Name::new(threads.clone())));
+    }
+
+    fn allocation(&self, id: BufferId, ty: &mut TensorType) {
+        let Some(placement) = self.solution.placements.get(&id) else { return };
+        ty.attrs.retain(|a| *a != TypeAttr::Open);
+        match placement {
+            Placement::Registers { tv, threads } => {
+                ty.attrs.push(TypeAttr::Tv(layout_expr(tv), Name::new(threads.clone())));
+            }
+            Placement::Shared { layout, swizzle } => {
+                let modes = |t: IntTuple<i64>| -> Vec<TupleExpr> {
+                    t.modes().iter().map(TupleExpr::constant).collect()
+                };
+                let mut shapes = modes(layout.shape()).into_iter();
+                let mut strides = modes(layout.stride()).into_iter();
+                for level in &mut ty.levels {
+                    let n = level.modes.len();
+                    level.modes = shapes.by_ref().take(n).collect();
+                    level.strides = Some(strides.by_ref().take(n).collect());
+                }
+                let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
+                if let Some(s) = swizzle.filter(|_| !stated) {
+                    let shift = s.shift().unsigned_abs();
+                    ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), shift));
+                }
+            }
         }
     }
 
@@ -196,19 +204,13 @@ impl<'a> Emit<'a> {
         if let Some(atom) = self.atoms.get(&id) {
             spec.attrs.push(word("atom", atom));
         }
-        let sol = self.solution;
-        let body = if let Some(c) = sol.copies.get(&id) {
-            self.copy_body(spec, c)?
-        } else if let Some(c) = sol.matmuls.get(&id) {
-            self.matmul_body(id, spec, c)?
-        } else if let Some(c) = sol.pointwise.get(&id) {
-            self.pointwise_body(spec, c)?
-        } else if let Some(c) = sol.reductions.get(&id) {
-            self.reduction_body(id, spec, c)?
-        } else if let Some(c) = sol.exchanges.get(&id) {
-            self.exchange_body(spec, c)?
-        } else {
-            return Ok(None);
+        let Some(how) = self.solution.how(id) else { return Ok(None) };
+        let body = match how {
+            Assignment::Copy(c) => self.copy_body(spec, c)?,
+            Assignment::Pointwise(c) => self.pointwise_body(spec, c)?,
+            Assignment::Reduction(c) => self.reduction_body(id, spec, c)?,
+            Assignment::Exchange(c) => self.exchange_body(spec, c)?,
+            Assignment::MatMul(c) => self.matmul_body(id, spec, c)?,
         };
         spec.attrs.retain(|a| !matches!(a.key.text.as_str(), "warps" | "tile" | "atom"));
         Ok(Some(body))

@@ -30,8 +30,7 @@ mod strategy;
 
 pub use carbyne_atoms::bind::Mismatch;
 pub use named::check as check_named;
-pub use solve::cost::Estimate;
-pub use solve::{Leaf, Search, Searched};
+pub use solve::{Estimate, Leaf, Search, Searched};
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.
 #[doc(hidden)]
@@ -79,6 +78,27 @@ pub struct Decomposed {
     pub warnings: Vec<Diagnostic>,
     /// What each statement of `module` and of `tile` was written or generated for.
     pub origins: Origins,
+    /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
+    printed: Option<Module>,
+}
+
+impl Decomposed {
+    /// Where the specs of `tile` stand in the text `tile_level`.
+    #[must_use]
+    pub fn tile_level_spans(&self) -> BTreeMap<SpecId, Span> {
+        let Some(tree) = &self.printed else {
+            return self.tile.specs.iter().map(|(id, spec)| (id, spec.span)).collect();
+        };
+        let Ok(mut read) = text::parse(&self.tile_level) else { return BTreeMap::new() };
+        read.take_ids(tree);
+        let specs = self.tile.specs_by_node();
+        let stmts = Walk::new(&read.items).stmts();
+        let spans = stmts.filter_map(|stmt| match &stmt.kind {
+            StmtKind::Spec(spec) => Some((*specs.get(&stmt.id.key())?, spec.span)),
+            _ => None,
+        });
+        spans.collect()
+    }
 }
 
 /// Decomposes every kernel of a module for the table's architecture.
@@ -118,6 +138,9 @@ pub fn decompose_with(
     })
 }
 
+/// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
+const MAX_ROUNDS: usize = 16;
+
 /// The same, without asking which pins are to blame. `unordered`: what could not be ordered where roles had loops of
 /// their own.
 fn attempt(
@@ -128,104 +151,33 @@ fn attempt(
     search: Search,
     unordered: &[Diagnostic],
 ) -> Result<Decomposed, Diagnostics> {
-    /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
-    const MAX_ROUNDS: usize = 16;
-    let (module, mut program) = separated(module, src)?;
+    let (module, program) = separated(module, src)?;
     let module = &*module;
     known_atoms(&program, table)?;
     no_tiles(&program)?;
     let mut names = Names::of(module);
-    let (mut planned, mut warnings) = plan(module, &program, table, &mut names)?;
     let generated = Generated { module, src };
-    if planned != *module {
-        // Strategies say `stages=`, whatever the version of the text; nothing is left of that.
-        planned.version = FORMAT_VERSION;
-        program = generated.checked(&planned)?;
-    }
-    let mut roles = Roles::default();
-    if let Some(parted) = schedule::roles::apply(&planned, &program, table, &mut names, unordered)?
-    {
-        planned = parted.module;
-        program = generated.checked(&planned)?;
-        (roles, warnings) = (parted.roles, [warnings, parted.warnings].concat());
-    }
-    if let Some((staged, more)) = schedule::pipeline::apply(&planned, &program, table, &mut names) {
-        planned = staged;
-        planned.version = module.version;
-        program = generated.checked(&planned)?;
-        warnings.extend(more);
-    }
-    planned.version = module.version;
-    if let Some(placed) = schedule::lifetime::apply(&planned, &program, table) {
-        planned = placed;
-        program = generated.checked(&planned)?;
-    }
-    let mut solution = Solution::default();
-    for round in 0.. {
-        let mut errors = Diagnostics::default();
-        let mut wants = vec![];
-        solution = Solution::default();
-        for &kernel in &program.kernels {
-            match solve::solve(&program, kernel, table, search, &roles) {
-                Ok(Outcome::Solved(found)) => solution.merge(*found),
-                Ok(Outcome::Wants(more)) => wants.extend(more),
-                Err(d) => errors.push(*d),
+    let tiles = tiles(&generated, program, table, &mut names, unordered)?;
+    let (tiles, mut solution) = match solved(&generated, tiles, table, search, &mut names) {
+        Ok(solved) => solved,
+        Err(errors) => {
+            let more: Vec<Diagnostic> =
+                errors.iter().filter(|d| d.code == Code::Role).cloned().collect();
+            if more.is_empty() || unordered.len() >= MAX_ROUNDS {
+                return Err(errors);
             }
-        }
-        let more: Vec<Diagnostic> =
-            errors.iter().filter(|d| d.code == Code::Role).cloned().collect();
-        if !more.is_empty() && unordered.len() < MAX_ROUNDS {
             let all = [unordered, &more].concat();
             return attempt(given, module, src, table, search, &all);
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        if wants.is_empty() {
-            break;
-        }
-        if round == MAX_ROUNDS {
-            errors.push(
-                Diagnostic::new(
-                    Code::NotDecomposed,
-                    program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default(),
-                    format!(
-                        "after {MAX_ROUNDS} detours some operand is still not where it is wanted"
-                    ),
-                )
-                .help(
-                    "write `tv=` of the register tensors, or the bodies of the Moves between them",
-                ),
-            );
-            return Err(errors);
-        }
-        planned = rewrite::apply(planned, &program, &wants, &mut names);
-        program = generated.checked(&planned)?;
-    }
+    };
+    let Tiles { tree, program, mut warnings, .. } = tiles;
     rest::lay_out(&program, &mut solution).map_err(|d| one(*d))?;
     certified(&program, &solution, table).map_err(|d| one(*d))?;
-    let atoms = leaves(&program, table, &solution)?;
-    let emit = emit::Emit::new(&program, &solution, &atoms, table, names.clone());
-    let mut written = emit.module(planned.clone())?;
-    let mut atomic = generated.checked(&written)?;
-    // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of partial
-    // sums stand there without atoms.
-    let unnamed = |p: &Program| {
-        let leaf = |s: &carbyne_ir::program::Spec| s.body.is_none() && s.atom.is_none();
-        p.specs.iter().any(|(_, s)| leaf(s))
-    };
-    if unnamed(&atomic) {
-        let none = Solution::default();
-        let atoms = leaves(&atomic, table, &none)?;
-        written = emit::Emit::new(&atomic, &none, &atoms, table, names).module(written)?;
-        atomic = generated.checked(&written)?;
-    }
+    let (mut written, atomic) = written(&generated, &tree, &program, &solution, table, names)?;
     fits(&atomic, table)?;
     let origins = Origins::new(given.unwrap_or(module), module, &written);
-    let tile_level = match planned == *module {
-        true => src.to_owned(),
-        false => text::print(&planned),
-    };
+    let printed = (tree != *module).then_some(tree);
+    let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
     warnings.append(&mut solution.warnings);
     let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
     written.inherit_executors();
@@ -236,12 +188,126 @@ fn attempt(
         program: atomic,
         tile_level,
         tile: program,
-        certificates: std::mem::take(&mut solution.certificates),
-        leaves: std::mem::take(&mut solution.leaves),
+        certificates: solution.certificates,
+        leaves: solution.leaves,
         searched: solution.searched,
         warnings,
         origins,
+        printed,
     })
+}
+
+/// A module of operations on tiles, and what it resolves to.
+struct Tiles {
+    tree: Module,
+    program: Program,
+    roles: Roles,
+    warnings: Vec<Diagnostic>,
+}
+
+/// Gives kernel-level specs their dataflow, loops their stages, roles their loops, and buffers their places.
+fn tiles(
+    generated: &Generated<'_>,
+    mut program: Program,
+    table: &AtomTable,
+    names: &mut Names,
+    unordered: &[Diagnostic],
+) -> Result<Tiles, Diagnostics> {
+    let module = generated.module;
+    let (mut tree, mut warnings) = plan(module, &program, table, names)?;
+    if tree != *module {
+        // Strategies say `stages=`, whatever the version of the text; nothing is left of that.
+        tree.version = FORMAT_VERSION;
+        program = generated.checked(&tree)?;
+    }
+    let mut roles = Roles::default();
+    if let Some(parted) = schedule::roles::apply(&tree, &program, table, names, unordered)? {
+        tree = parted.module;
+        program = generated.checked(&tree)?;
+        roles = parted.roles;
+        warnings.extend(parted.warnings);
+    }
+    if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names) {
+        tree = staged;
+        tree.version = module.version;
+        program = generated.checked(&tree)?;
+        warnings.extend(more);
+    }
+    tree.version = module.version;
+    if let Some(placed) = schedule::lifetime::apply(&tree, &program, table) {
+        tree = placed;
+        program = generated.checked(&tree)?;
+    }
+    Ok(Tiles { tree, program, roles, warnings })
+}
+
+/// Solves every kernel; the tiles are rewritten until nothing more is asked for.
+fn solved(
+    generated: &Generated<'_>,
+    mut tiles: Tiles,
+    table: &AtomTable,
+    search: Search,
+    names: &mut Names,
+) -> Result<(Tiles, Solution), Diagnostics> {
+    let mut rounds = 0;
+    loop {
+        let mut errors = Diagnostics::default();
+        let mut wants = vec![];
+        let mut solution = Solution::default();
+        for &kernel in &tiles.program.kernels {
+            match solve::solve(&tiles.program, kernel, table, search, &tiles.roles) {
+                Ok(Outcome::Solved(found)) => solution.merge(*found),
+                Ok(Outcome::Wants(more)) => wants.extend(more),
+                Err(d) => errors.push(*d),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        if wants.is_empty() {
+            return Ok((tiles, solution));
+        }
+        if rounds == MAX_ROUNDS {
+            return Err(one(endless(&tiles.program)));
+        }
+        rounds += 1;
+        tiles.tree = rewrite::apply(tiles.tree, &tiles.program, &wants, names);
+        tiles.program = generated.checked(&tiles.tree)?;
+    }
+}
+
+/// The error where rewrites do not end.
+fn endless(p: &Program) -> Diagnostic {
+    let first = p.kernels.first().map(|k| p.specs[*k].span);
+    let message =
+        format!("after {MAX_ROUNDS} detours some operand is still not where it is wanted");
+    let help = "write `tv=` of the register tensors, or the bodies of the Moves between them";
+    Diagnostic::new(Code::NotDecomposed, first.unwrap_or_default(), message).help(help)
+}
+
+/// Writes a solution into the tree that it is of.
+fn written(
+    generated: &Generated<'_>,
+    tree: &Module,
+    program: &Program,
+    solution: &Solution,
+    table: &AtomTable,
+    names: Names,
+) -> Result<(Module, Program), Diagnostics> {
+    let atoms = leaves(program, table, solution)?;
+    let emit = emit::Emit::new(program, solution, &atoms, table, names.clone());
+    let written = emit.module(tree.clone())?;
+    let atomic = generated.checked(&written)?;
+    // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of partial
+    // sums stand there without atoms.
+    if atomic.specs.iter().all(|(_, s)| s.body.is_some() || s.atom.is_some()) {
+        return Ok((written, atomic));
+    }
+    let none = Solution::default();
+    let atoms = leaves(&atomic, table, &none)?;
+    let written = emit::Emit::new(&atomic, &none, &atoms, table, names).module(written)?;
+    let atomic = generated.checked(&written)?;
+    Ok((written, atomic))
 }
 
 /// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says nothing.
@@ -480,17 +546,13 @@ fn plan(
     out.items.clear();
     let mut errors = Diagnostics::default();
     let mut warnings = vec![];
-    let mut kernels = program.kernels.iter();
+    let specs = program.specs_by_node();
     for stmt in &module.items {
-        let StmtKind::Spec(spec) = &stmt.kind else {
+        let kernel = specs.get(&stmt.id.key()).filter(|id| program.specs[**id].body.is_none());
+        let (StmtKind::Spec(spec), Some(&id)) = (&stmt.kind, kernel) else {
             out.items.push(stmt.clone());
             continue;
         };
-        let Some(&id) = kernels.next() else { continue };
-        if spec.body.is_some() {
-            out.items.push(stmt.clone());
-            continue;
-        }
         match strategy::apply(program, id, stmt, table, names) {
             Ok(mut planned) => {
                 places::inherit(&mut planned.stmts, stmt.id, spec.span);

@@ -1,7 +1,7 @@
 //! Open tensors that no operation of the solver touches. One that nobody uses gets a compact layout, so that the
 //! text is complete, and a warning; one that single threads or parts of the block use has none to be found.
 
-use crate::solve::{Solution, ops, tv};
+use crate::solve::{Placement, Solution, ops, tv};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
@@ -16,7 +16,7 @@ pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Di
     for &kernel in &p.kernels {
         let content = Content::of(p, kernel);
         for id in content.open {
-            if solution.tv.contains_key(&id) || solution.shared.contains_key(&id) {
+            if solution.placements.contains_key(&id) {
                 continue;
             }
             let buffer = &p.buffers[id];
@@ -33,13 +33,14 @@ pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Di
             }
             let Some(layout) = row_major(p, id) else { continue };
             if buffer.memory == Some(Memory::Rf) {
-                let name = ops::block_name(p, kernel);
+                let threads = ops::block_name(p, kernel);
                 let Some(tv) = tv::spread_evenly(&layout, ops::block_threads(p, kernel)) else {
                     continue;
                 };
-                solution.tv.insert(id, (tv, name));
+                solution.placements.insert(id, Placement::Registers { tv, threads });
             } else {
-                solution.shared.insert(id, (layout, buffer.swizzle));
+                let swizzle = buffer.swizzle;
+                solution.placements.insert(id, Placement::Shared { layout, swizzle });
             }
             if !content.reused.contains(&id) {
                 let message = format!("`%{}` is allocated and never used", buffer.name);

@@ -256,7 +256,8 @@ impl Rewrite<'_> {
 
     /// Who executes a spec.
     fn group(&self, id: SpecId) -> Option<ops::Group> {
-        let kernel = *self.p.kernels.iter().rev().find(|k| **k <= id)?;
+        let holds = |kernel: &&SpecId| self.p.walk_body(**kernel).specs().any(|s| s == id);
+        let kernel = *self.p.kernels.iter().find(holds)?;
         ops::group_of(self.p, kernel, id)
     }
 

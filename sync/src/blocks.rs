@@ -1,252 +1,21 @@
-//! What differs from block to block: which way threads take, which stage they use; and which elements of global memory
-//! the blocks of a grid write.
+//! Which elements of global memory the blocks of a grid write, and which way the threads of each take.
 //!
 //! The statements are walked without synchronization, for each block. What decides nothing of that is left out.
 
-use crate::expr::{Env, Exprs, NOTHING, Value};
+use crate::differences::{Differences, key};
+use crate::expr::{Env, Exprs, NOTHING, Value, holds};
 use crate::memory::{Does, sum};
 use crate::plan::{Bulk, How, LeafPlan, Plan, Space};
 use crate::threads::{Groups, Mask};
 use carbyne_ir::ast::CmpOp;
-use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
-
-/// The statements that matter.
-pub(crate) struct Differences<'p> {
-    /// Expressions that decide what a block does, and differ from block to block.
-    deciding: HashMap<usize, Vec<Dim>>,
-    /// Statements with such an expression or an access to global memory inside, and themselves.
-    decides: HashSet<usize>,
-    touches: HashSet<usize>,
-    /// Loops of which one turn touches all that the others do.
-    alike: HashSet<usize>,
-    /// Of views of global memory the part of the offset that depends on the block, where that only moves what is touched.
-    moves: HashMap<usize, Dim>,
-    /// Buffers of global memory of which that is not so, for some view.
-    pub(crate) walked: HashSet<usize>,
-    /// Expressions that decide something and differ from block to block, or with a symbol.
-    pub(crate) open: Vec<Dim>,
-    body: &'p [Stmt],
-}
-
-fn key(stmt: &Stmt) -> usize {
-    std::ptr::from_ref(stmt).addr()
-}
-
-impl<'p> Differences<'p> {
-    pub(crate) fn new(exprs: &Exprs<'p>, plan: &Plan, kernel: SpecId) -> Self {
-        let p = exprs.program;
-        let body = p.specs[kernel].body.as_deref().unwrap_or(&[]);
-        let mut out = Differences {
-            deciding: HashMap::new(),
-            decides: HashSet::new(),
-            touches: HashSet::new(),
-            alike: HashSet::new(),
-            moves: HashMap::new(),
-            walked: HashSet::new(),
-            open: vec![],
-            body,
-        };
-        // Loops with the variables that count their turns, and which of these what is touched depends on.
-        let mut turns: Vec<(usize, VarId)> = vec![];
-        let mut needed: HashSet<VarId> = HashSet::new();
-        let mut bounds: HashMap<usize, Vec<Dim>> = HashMap::new();
-        let mut loops: HashMap<VarId, Dim> = HashMap::new();
-        let mut walk = p.walk(body);
-        while let Some(step) = walk.next() {
-            let carbyne_ir::program::walk::Step::Enter(stmt) = step else { continue };
-            let mut dims = vec![];
-            let mut is_leaf = false;
-            let mut global: Vec<(usize, usize)> = vec![];
-            let mut places: Vec<Dim> = vec![];
-            let mut boxed = None;
-            let mut view = |dims: &mut Vec<Dim>, i: usize| {
-                let v = &plan.views[i];
-                match v.space {
-                    Space::Shared(_) | Space::Registers(_) => dims.push(v.offset),
-                    Space::Global(g) => {
-                        is_leaf = true;
-                        global.push((i, g));
-                        places.push(v.offset);
-                    }
-                    Space::Free | Space::Gathered => {}
-                }
-                dims.extend(v.peer);
-            };
-            match &stmt.kind {
-                StmtKind::For { var, start, end, step, .. } => {
-                    dims.extend([*start, *end]);
-                    // A variable counts its turns: what is left of the block in it matters.
-                    let turn =
-                        p.arena.var(VarInfo { name: String::new(), lo: 0, hi: None, div: 1 });
-                    let counted = turn.clone().and_then(|turn| {
-                        let start = put(p, &loops, *start);
-                        p.arena.add(start, p.arena.mul(turn, Dim::Const(*step))?)
-                    });
-                    if let Ok(counted) = counted {
-                        loops.insert(*var, counted);
-                    }
-                    if let Some(turn) = turn.ok().and_then(|t| p.arena.var_id(t)) {
-                        turns.push((key(stmt), turn));
-                    }
-                    bounds.insert(key(stmt), vec![*start, *end]);
-                    // The first value itself is no decision, only how many turns there are.
-                    if let Ok(n) = p.arena.sub(*end, *start) {
-                        dims = vec![n];
-                    }
-                }
-                StmtKind::If { cond, .. } => {
-                    let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
-                    bounds.insert(key(stmt), both.collect());
-                    // Sides that differ by the same are compared alike.
-                    for (a, _, b) in cond {
-                        match p.arena.sub(*a, *b) {
-                            Ok(d) => dims.push(d),
-                            Err(_) => dims.extend([*a, *b]),
-                        }
-                    }
-                }
-                StmtKind::Sync(sync) => {
-                    dims.extend(sync.number);
-                    if let Some(t) = sync.tensor
-                        && let Ok(i) = plan.view(t)
-                    {
-                        view(&mut dims, i);
-                    }
-                }
-                StmtKind::Spec(id) => {
-                    if let Some(exec) = p.specs[*id].exec {
-                        dims.push(p.threads[exec.threads].offset);
-                    }
-                    if let Some(leaf) = plan.leaves.get(id) {
-                        dims.extend(leaf.valid);
-                        leaf.operands.iter().for_each(|o| view(&mut dims, o.view));
-                        if let How::Bulk(bulk) = &leaf.how {
-                            dims.extend(bulk.mask);
-                            let all = [Some(bulk.source), Some(bulk.target), bulk.bar];
-                            all.iter().flatten().for_each(|v| view(&mut dims, *v));
-                            if let Some(b) = &bulk.boxed {
-                                boxed =
-                                    Some((b, if b.of_source { bulk.source } else { bulk.target }));
-                            }
-                        }
-                    }
-                }
-                StmtKind::Barrier(Some(t)) => dims.push(p.threads[*t].offset),
-                StmtKind::Barrier(None) | StmtKind::Allocate(_) | StmtKind::Indices(_) => {}
-            }
-            if let StmtKind::Spec(id) = &stmt.kind
-                && let Some(exec) = p.specs[*id].exec
-            {
-                bounds.entry(key(stmt)).or_default().push(p.threads[exec.threads].offset);
-            }
-            if is_leaf {
-                if let StmtKind::Spec(id) = &stmt.kind
-                    && let Some(leaf) = plan.leaves.get(id)
-                {
-                    places.extend(leaf.valid);
-                }
-                if let Some((b, _)) = boxed {
-                    places.extend(&b.at);
-                }
-                for around in walk.around() {
-                    places.extend(bounds.get(&key(around)).into_iter().flatten());
-                }
-                needed.extend(places.iter().flat_map(|d| p.vars_in(put(p, &loops, *d))));
-                let free = |a: &&Stmt| !out.deciding.contains_key(&key(a));
-                let alike = walk.around().iter().all(free);
-                for (v, g) in &global {
-                    let whole = match boxed {
-                        Some((b, of)) if of == *v => {
-                            b.at.iter().zip(&b.extents).zip(&plan.views[*v].modes).all(
-                                |((at, extent), n)| {
-                                    let (lo, hi) = p.arena.range(*at);
-                                    lo.is_some_and(|lo| lo >= 0)
-                                        && hi.is_some_and(|hi| hi.saturating_add(*n) <= *extent)
-                                },
-                            )
-                        }
-                        _ => true,
-                    };
-                    let part = part_of_block(p, put(p, &loops, plan.views[*v].offset));
-                    match part.filter(|_| whole && alike) {
-                        Some(part) => drop(out.moves.insert(*v, part)),
-                        None => drop(out.walked.insert(*g)),
-                    }
-                }
-            }
-            if let StmtKind::For { start, end, .. } = &stmt.kind {
-                out.open.extend([*start, *end]);
-            }
-            out.open.extend(&dims);
-            dims.retain(|d| of_block(p, put(p, &loops, *d), 0));
-            if !dims.is_empty() {
-                out.deciding.insert(key(stmt), dims);
-                out.decides.extend(walk.around().iter().map(|s| key(s)));
-            }
-            if is_leaf {
-                out.touches.extend(walk.around().iter().map(|s| key(s)));
-            }
-        }
-        out.open.retain(|d| crate::family::is_open(p, *d));
-        let alike = turns.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
-        out.alike = alike.collect();
-        out
-    }
-
-    /// Whether all blocks do the same.
-    pub(crate) fn are_none(&self) -> bool {
-        self.deciding.is_empty()
-    }
-}
-
-/// An expression with the loop variables as what they count.
-fn put(p: &Program, loops: &HashMap<VarId, Dim>, dim: Dim) -> Dim {
-    p.arena.substitute(dim, &|v| loops.get(&v).copied()).unwrap_or(dim)
-}
-
-/// Whether an expression depends on the block.
-fn of_block(p: &Program, dim: Dim, depth: usize) -> bool {
-    p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
-        Some(VarKind::Block(_)) => true,
-        Some(VarKind::Index(of)) => depth > 64 || of_block(p, *of, depth + 1),
-        _ => false,
-    })
-}
-
-/// The part of an offset that depends on the block; none where it is mixed with the thread or a loop.
-fn part_of_block(p: &Program, dim: Dim) -> Option<Dim> {
-    let Dim::Expr(id) = dim else { return Some(Dim::Const(0)) };
-    let terms: Vec<(Dim, i64)> = match p.arena.node(id) {
-        Node::Linear { terms, .. } => terms.iter().map(|(t, c)| (Dim::Expr(*t), *c)).collect(),
-        _ => vec![(dim, 1)],
-    };
-    let mut part = Dim::Const(0);
-    for (term, by) in terms {
-        if of_block(p, term, 0) {
-            if of_thread(p, term, 0) {
-                return None;
-            }
-            part = p.arena.add(part, p.arena.mul(term, Dim::Const(by)).ok()?).ok()?;
-        }
-    }
-    Some(part)
-}
-
-/// Whether an expression depends on the thread or on a loop.
-fn of_thread(p: &Program, dim: Dim, depth: usize) -> bool {
-    p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
-        Some(VarKind::Block(_) | VarKind::Symbol) => false,
-        Some(VarKind::Index(of)) => depth > 64 || of_thread(p, *of, depth + 1),
-        // What counts turns is known to nobody else.
-        Some(VarKind::Thread(_) | VarKind::Loop) | None => true,
-    })
-}
 
 /// What a block touches, to be moved to where others do: the buffer, the part of the offset that moves it, what it does;
 /// the statement and the granules.
@@ -448,58 +217,9 @@ impl<'p, 'a> Walker<'p, 'a> {
             }
         }
         match &stmt.kind {
-            StmtKind::For { var, start, end, step, body, .. } => {
-                let mut value = self.exprs.value(*start, env);
-                let end = self.exprs.value(*end, env);
-                let mut going = *mask;
-                loop {
-                    let mut next = Mask::default();
-                    for t in going.threads() {
-                        let (a, b) = (value.of(t), end.of(t));
-                        if a == NOTHING || b == NOTHING {
-                            return Err(Unwalked);
-                        }
-                        if a < b {
-                            next.insert(t);
-                        }
-                    }
-                    going = next;
-                    if !self.touching {
-                        self.hash.iter_mut().for_each(|h| going.hash(h));
-                    }
-                    if going.is_empty() {
-                        return Ok(());
-                    }
-                    self.spend(1 + self.exprs.n_threads as u64 / 8)?;
-                    env.set(*var, value.clone(), Default::default());
-                    self.stmts(body, env, &going)?;
-                    if self.touching && self.differences.alike.contains(&key(stmt)) {
-                        return Ok(());
-                    }
-                    value = match &value {
-                        Value::Same(v) => Value::Same(v.saturating_add(*step)),
-                        Value::Each(all) => Value::Each(std::rc::Rc::new(
-                            all.iter().map(|v| v.saturating_add(*step)).collect(),
-                        )),
-                    };
-                }
-            }
+            StmtKind::For { .. } => self.turns(stmt, env, mask),
             StmtKind::If { cond, then, otherwise } => {
-                let mut yes = *mask;
-                for (a, op, b) in cond {
-                    let (a, b) = (self.exprs.value(*a, env), self.exprs.value(*b, env));
-                    let mut holding = Mask::default();
-                    for t in mask.threads() {
-                        let (a, b) = (a.of(t), b.of(t));
-                        if a == NOTHING || b == NOTHING {
-                            return Err(Unwalked);
-                        }
-                        if holds(a, *op, b) {
-                            holding.insert(t);
-                        }
-                    }
-                    yes = yes.and(&holding);
-                }
+                let yes = self.holding(cond, env, mask)?;
                 if !self.touching {
                     self.hash.iter_mut().for_each(|h| yes.hash(h));
                 }
@@ -510,27 +230,75 @@ impl<'p, 'a> Walker<'p, 'a> {
                 if !no.is_empty() {
                     self.stmts(otherwise, env, &no)?;
                 }
+                Ok(())
             }
-            StmtKind::Spec(id) => {
-                let spec = &self.exprs.program.specs[*id];
-                let Some(exec) = spec.exec else { return Err(Unwalked) };
-                let groups = Groups::of(self.exprs, exec.threads, env, self.elected);
-                let active = groups.map_err(|_| Unwalked)?.mask.and(mask);
-                if active.is_empty() {
-                    return Ok(());
-                }
-                if let Some(body) = &spec.body {
-                    return self.stmts(body, env, &active);
-                }
-                if self.touching
-                    && let Some(leaf) = self.plan.leaves.get(id)
-                {
-                    self.leaf(leaf, env, &active, self.plan.site(stmt))?;
-                }
-            }
-            _ => {}
+            StmtKind::Spec(id) => self.spec(*id, env, mask, self.plan.site(stmt)),
+            StmtKind::Allocate(_)
+            | StmtKind::Indices(_)
+            | StmtKind::Barrier(_)
+            | StmtKind::Sync(_) => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The turns of a loop.
+    fn turns(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
+        let StmtKind::For { var, start, end, step, body, .. } = &stmt.kind else { return Ok(()) };
+        let mut value = self.exprs.value(*start, env);
+        let end = self.exprs.value(*end, env);
+        let mut going = *mask;
+        loop {
+            going = compared(CmpOp::Lt, &value, &end, &going)?;
+            if !self.touching {
+                self.hash.iter_mut().for_each(|h| going.hash(h));
+            }
+            if going.is_empty() {
+                return Ok(());
+            }
+            self.spend(1 + self.exprs.n_threads as u64 / 8)?;
+            env.set(*var, value.clone(), Default::default());
+            self.stmts(body, env, &going)?;
+            if self.touching && self.differences.alike.contains(&key(stmt)) {
+                return Ok(());
+            }
+            value = match &value {
+                Value::Same(v) => Value::Same(v.saturating_add(*step)),
+                Value::Each(all) => {
+                    Value::Each(Rc::new(all.iter().map(|v| v.saturating_add(*step)).collect()))
+                }
+            };
+        }
+    }
+
+    /// The threads for which a condition holds.
+    fn holding(
+        &self,
+        cond: &[(Dim, CmpOp, Dim)],
+        env: &Env,
+        mask: &Mask,
+    ) -> Result<Mask, Unwalked> {
+        let mut yes = *mask;
+        for (a, op, b) in cond {
+            let (a, b) = (self.exprs.value(*a, env), self.exprs.value(*b, env));
+            yes = yes.and(&compared(*op, &a, &b, mask)?);
+        }
+        Ok(yes)
+    }
+
+    fn spec(&mut self, id: SpecId, env: &mut Env, mask: &Mask, site: u32) -> Result<(), Unwalked> {
+        let spec = &self.exprs.program.specs[id];
+        let Some(exec) = spec.exec else { return Err(Unwalked) };
+        let groups = Groups::of(self.exprs, exec.threads, env, self.elected);
+        let active = groups.map_err(|_| Unwalked)?.mask.and(mask);
+        if active.is_empty() {
+            return Ok(());
+        }
+        if let Some(body) = &spec.body {
+            return self.stmts(body, env, &active);
+        }
+        match self.plan.leaves.get(&id) {
+            Some(leaf) if self.touching => self.leaf(leaf, env, &active, site),
+            _ => Ok(()),
+        }
     }
 
     fn leaf(
@@ -719,14 +487,17 @@ impl<'p, 'a> Walker<'p, 'a> {
     }
 }
 
-/// Whether a comparison holds.
-pub(crate) fn holds(a: i64, op: CmpOp, b: i64) -> bool {
-    match op {
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
+/// Those of these threads for which a comparison holds.
+fn compared(op: CmpOp, a: &Value, b: &Value, threads: &Mask) -> Result<Mask, Unwalked> {
+    let mut out = Mask::default();
+    for t in threads.threads() {
+        let (a, b) = (a.of(t), b.of(t));
+        if a == NOTHING || b == NOTHING {
+            return Err(Unwalked);
+        }
+        if holds(a, op, b) {
+            out.insert(t);
+        }
     }
+    Ok(out)
 }

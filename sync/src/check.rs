@@ -1,6 +1,7 @@
 //! From a kernel to its report.
 
-use crate::blocks::{Differences, Walker};
+use crate::blocks::Walker;
+use crate::differences::Differences;
 use crate::expr::{Exprs, Given};
 use crate::family::{Covered, Family, Members};
 use crate::machine::{Machine, Start, Stop};

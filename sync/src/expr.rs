@@ -1,6 +1,7 @@
 //! Index expressions, evaluated for all threads of a block at once.
 
 use crate::motion::Steps;
+use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, VarKind};
@@ -360,5 +361,17 @@ fn apply(op: Op, a: i64, b: i64) -> Option<i64> {
         }
         Op::Min => Some(a.min(b)),
         Op::Max => Some(a.max(b)),
+    }
+}
+
+/// Whether a comparison holds.
+pub(crate) fn holds(a: i64, op: CmpOp, b: i64) -> bool {
+    match op {
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
     }
 }

@@ -17,6 +17,7 @@ mod blocks;
 mod check;
 mod clocks;
 mod diagnose;
+mod differences;
 mod expr;
 mod family;
 mod machine;

@@ -8,10 +8,10 @@ use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
 use carbyne_decompose::{Leaf, Searched};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId};
-use carbyne_ir::span::LineIndex;
-use carbyne_ir::text;
+use carbyne_ir::program::SpecId;
+use carbyne_ir::span::{LineIndex, Span};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// All of a decomposition; `source` is the text that was decomposed.
 pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch: &str) -> String {
@@ -35,17 +35,15 @@ pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch
 pub(super) struct Lines<'a> {
     found: &'a Decomposed,
     source: LineIndex,
-    tile_level: Option<(Program, LineIndex)>,
+    tile_level: LineIndex,
+    spans: BTreeMap<SpecId, Span>,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(found: &'a Decomposed, source: &str) -> Self {
-        // Read as it was when it was decomposed.
-        let program = text::parse(&found.tile_level)
-            .and_then(|module| carbyne_decompose::checked(&module, &found.tile_level))
-            .ok();
-        let tile_level = program.map(|program| (program, LineIndex::new(&found.tile_level)));
-        Lines { found, source: LineIndex::new(source), tile_level }
+        let tile_level = LineIndex::new(&found.tile_level);
+        let spans = found.tile_level_spans();
+        Lines { found, source: LineIndex::new(source), tile_level, spans }
     }
 
     /// The line of the file that an operation was written or generated for.
@@ -56,8 +54,7 @@ impl<'a> Lines<'a> {
 
     /// The line of the tile-level text.
     fn tile_level(&self, id: SpecId) -> Option<usize> {
-        let (program, lines) = self.tile_level.as_ref()?;
-        (usize::from(id) < program.specs.len()).then(|| lines.line(program.specs[id].span.start))
+        self.spans.get(&id).map(|span| self.tile_level.line(span.start))
     }
 }
 

@@ -16,8 +16,7 @@ use crate::solve::{Search, copy};
 use crate::{Decomposed, decompose_with, separated};
 use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
-use carbyne_ir::ast::visit::Walk;
-use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind, StmtKind};
+use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Memory;
@@ -352,14 +351,7 @@ impl Ask<'_> {
 
     fn choices(&self, d: &Decomposed, out: &mut Explanation) {
         let Some(best) = d.leaves.first() else { return };
-        // The text is that of the tile-level tree, so that its specs are the same in the same order.
-        let parsed = carbyne_ir::text::parse(&d.tile_level).ok();
-        let stmts = parsed.iter().flat_map(|m| Walk::new(&m.items).stmts());
-        let heads = stmts.filter_map(|stmt| match &stmt.kind {
-            StmtKind::Spec(spec) => Some(first_line(&d.tile_level, spec.span)),
-            _ => None,
-        });
-        let heads: Vec<String> = heads.collect();
+        let spans = d.tile_level_spans();
         for (id, chosen) in &best.choices {
             let origin = d.origins.span(d.tile.specs[*id].node);
             if !self.on_line(origin) {
@@ -377,10 +369,10 @@ impl Ask<'_> {
             if why.is_some_and(|w| !all.into_iter().any(|c| matches(w, c))) {
                 continue;
             }
-            let text = heads.get(usize::from(*id)).cloned().unwrap_or_default();
+            let head = spans.get(id).map(|span| first_line(&d.tile_level, *span));
             out.choices.push(Choice {
                 origin,
-                text,
+                text: head.unwrap_or_default(),
                 chosen: chosen.clone(),
                 others,
                 cycles: best.estimate.cycles,

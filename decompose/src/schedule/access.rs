@@ -178,7 +178,7 @@ fn operation(
     offset: i64,
 ) -> Option<Vec<(i64, u32)>> {
     let everybody = || (0..layout.size()).map(|i| (offset + layout.at(i), MANY)).collect();
-    let copy = facts.solution.copies.get(&id)?;
+    let copy = facts.solution.copy(id)?;
     if copy.group != 1 {
         return Some(everybody());
     }

@@ -3,7 +3,7 @@
 
 use super::roles::{Handed, Roles};
 use crate::matching;
-use crate::solve::{Solution, ops};
+use crate::solve::{Assignment, Solution, ops};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
@@ -73,11 +73,10 @@ impl<'p> Facts<'p> {
                     facts.tracked.insert(p.tensors[*t].buffer);
                 }
             }
-            if let Some(c) = solution.copies.get(id) {
-                if in_group(c.atom) {
-                    facts.copies.insert(*id);
-                }
-            } else if !solution.implements(*id) {
+            if solution.copy(*id).is_some_and(|c| in_group(c.atom)) {
+                facts.copies.insert(*id);
+            }
+            if !solution.implements(*id) {
                 let kind = match &spec.atom {
                     Some(atom) => in_group(atom).then_some(Asynchronous::Said),
                     None => {
@@ -123,8 +122,8 @@ impl<'p> Facts<'p> {
         let p = self.p;
         let bits = |b: BufferId| -> Option<i64> {
             let buffer = &p.buffers[b];
-            let cosize = match self.solution.shared.get(&b) {
-                Some((layout, _)) => layout.cosize(),
+            let cosize = match self.solution.in_memory(b) {
+                Some(layout) => layout.cosize(),
                 None => buffer.cosize.as_const()?,
             };
             cosize.checked_mul(buffer.scalar.bits())
@@ -221,7 +220,6 @@ impl<'p> Facts<'p> {
 
     /// Whether its body exchanges values of its own through shared memory.
     pub(super) fn exchanges(&self, id: SpecId) -> bool {
-        let reduced = self.solution.reductions.get(&id).is_some_and(|r| r.shared.is_some());
-        reduced || self.solution.matmuls.get(&id).is_some_and(|m| m.gemm.groups.2 > 1)
+        self.solution.how(id).is_some_and(Assignment::through_shared)
     }
 }

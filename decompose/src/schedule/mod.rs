@@ -7,17 +7,23 @@
 //!
 //! The model of a body: [`tree`] numbers its statements and knows loops and conditions around them; [`access`] and
 //! [`drift`] say which elements a leaf touches in which iterations; [`depend`] compares accesses; [`paths`] says what is
-//! passed between two of them; [`cover`] finds the cheapest places.
+//! passed between two of them. The plan: [`gaps`] says where a barrier or a wait may stand, [`choice`] which places are
+//! the cheapest ([`cover`]), [`groups`] where copies are committed; [`planner`] holds what these share.
 
 mod access;
+mod choice;
 mod cover;
 mod depend;
 mod drift;
 mod facts;
+mod gaps;
+mod groups;
 pub(crate) mod lifetime;
 mod order;
 mod paths;
 pub(crate) mod pipeline;
+mod planner;
+mod refusal;
 pub(crate) mod roles;
 mod slices;
 mod tree;

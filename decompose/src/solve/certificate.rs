@@ -1,14 +1,16 @@
 //! Writes certificates for what the solver found.
 
 use super::ops::extents;
-use super::{Solution, reduce, views};
+use super::solution::{Assignment, Solution};
+use super::{exchange, matmul, pointwise, reduce, views};
 use crate::certificate::{Certificate, Relation};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use std::collections::BTreeMap;
 
-/// Writes a certificate for every relation of the solution.
+/// Writes a certificate for every relation of the solution: copies first, then MatMuls, operations between registers,
+/// Reductions and exchanges, of each kind in text order.
 pub(crate) fn certify(
     p: &Program,
     known: &BTreeMap<BufferId, Layout>,
@@ -16,89 +18,98 @@ pub(crate) fn certify(
     table: &AtomTable,
 ) {
     let mut list = vec![];
-    for (&spec, c) in &solution.copies {
-        list.push(Certificate {
-            spec,
-            node: p.specs[spec].node,
-            atom: c.atom,
-            relation: Relation::Copy {
-                p: c.p.clone(),
-                q: c.q.clone(),
-                f: c.f.clone(),
-                g: c.g.clone(),
-            },
-        });
-    }
-    for (&spec, c) in &solution.matmuls {
-        let s = &p.specs[spec];
-        let tensors: Option<Vec<Layout>> = s
-            .input_tensors()
-            .chain(s.outputs.iter().copied())
-            .map(|t| known.get(&p.tensors[t].buffer).cloned())
-            .collect();
-        let row = table.get(c.atom).map(|a| a.operands.iter().map(|o| o.tv.clone()).collect());
-        let three = |v: Option<Vec<Layout>>| v.and_then(|v| <[Layout; 3]>::try_from(v).ok());
-        if let (Some(row), Some(tensors)) = (three(row), three(tensors)) {
-            let maps = c.maps.clone();
-            let (inst, block, groups) = (c.gemm.inst, c.gemm.block, c.gemm.groups);
-            let relation = Relation::Gemm { inst, block, groups, row, tensors, maps };
-            list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
-        }
-    }
-    for (&spec, c) in &solution.pointwise {
-        let s = &p.specs[spec];
-        let extents: Option<Vec<Vec<i64>>> =
-            s.input_tensors().chain(s.outputs.iter().copied()).map(|t| extents(p, t)).collect();
-        let Some(extents) = extents else { continue };
-        let steps = c
-            .steps
-            .iter()
-            .map(|(steps, _)| steps.iter().map(|s| s.unwrap_or(0)).collect())
-            .collect();
-        let relation = Relation::Pointwise {
-            extents,
-            layouts: c.layouts.clone(),
-            n: c.n,
-            loops: c.loops.clone(),
-            steps,
+    for (&spec, a) in &solution.assignments {
+        let node = p.specs[spec].node;
+        let (rank, atom, relations) = match &a.how {
+            Assignment::Copy(c) => {
+                let (p, q, f, g) = (c.p.clone(), c.q.clone(), c.f.clone(), c.g.clone());
+                (0, c.atom, vec![Relation::Copy { p, q, f, g }])
+            }
+            Assignment::MatMul(c) => {
+                (1, c.atom, gemm(p, spec, c, known, table).into_iter().collect())
+            }
+            Assignment::Pointwise(c) => (2, c.atom, pointwise(p, spec, c, known)),
+            Assignment::Reduction(c) => (3, "-", reduction(p, spec, c).into_iter().collect()),
+            Assignment::Exchange(c) => (4, "-", vec![exchange(c)]),
         };
-        list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
-        let tensors = s.input_tensors().chain(s.outputs.iter().copied());
-        for ((t, part), g) in tensors.zip(&c.parts).zip(&c.layouts) {
-            let Some(part) = part else { continue };
-            let f = known.get(&p.tensors[t].buffer).cloned();
-            let (Some(f), Some((view, offset))) = (f, views::positions(p, t)) else { continue };
-            let (g, registers, first) = (g.clone(), part.registers.clone(), part.first);
-            let relation = Relation::Part { f, g, view, offset, registers, first };
-            list.push(Certificate { spec, node: p.specs[spec].node, atom: c.atom, relation });
-        }
+        let of = |relation| (rank, Certificate { spec, node, atom, relation });
+        list.extend(relations.into_iter().map(of));
     }
-    for (&spec, c) in &solution.reductions {
-        let s = &p.specs[spec];
-        let Some(extents) = s.input_tensors().next().and_then(|t| extents(p, t)) else { continue };
-        let relation = Relation::Reduction {
-            extents,
-            axes: s.axes().unwrap_or_default(),
-            layouts: [c.input.clone(), c.output.clone()],
-            values: [c.values.0.clone(), c.values.1.clone()],
-            masks: c.masks.clone(),
-            through: c
-                .shared
-                .iter()
-                .flat_map(reduce::Through::steps)
-                .map(|t| [t.first.clone(), t.others.clone()])
-                .collect(),
-        };
-        list.push(Certificate { spec, node: p.specs[spec].node, atom: "-", relation });
+    list.sort_by_key(|(rank, _)| *rank);
+    solution.certificates = list.into_iter().map(|(_, certificate)| certificate).collect();
+}
+
+/// The operands of a spec, the output last.
+fn tensors(p: &Program, spec: SpecId) -> impl Iterator<Item = TensorId> + '_ {
+    let s = &p.specs[spec];
+    s.input_tensors().chain(s.outputs.iter().copied())
+}
+
+fn gemm(
+    p: &Program,
+    spec: SpecId,
+    c: &matmul::Choice,
+    known: &BTreeMap<BufferId, Layout>,
+    table: &AtomTable,
+) -> Option<Relation> {
+    let of = |t: TensorId| known.get(&p.tensors[t].buffer).cloned();
+    let layouts: Vec<Layout> = tensors(p, spec).map(of).collect::<Option<_>>()?;
+    let row: Vec<Layout> = table.get(c.atom)?.operands.iter().map(|o| o.tv.clone()).collect();
+    Some(Relation::Gemm {
+        inst: c.gemm.inst,
+        block: c.gemm.block,
+        groups: c.gemm.groups,
+        row: row.try_into().ok()?,
+        tensors: layouts.try_into().ok()?,
+        maps: c.maps.clone(),
+    })
+}
+
+/// The relation between the operands, and one for each that is a part of a tensor.
+fn pointwise(
+    p: &Program,
+    spec: SpecId,
+    c: &pointwise::Choice,
+    known: &BTreeMap<BufferId, Layout>,
+) -> Vec<Relation> {
+    let all: Option<Vec<Vec<i64>>> = tensors(p, spec).map(|t| extents(p, t)).collect();
+    let Some(extents) = all else { return vec![] };
+    let steps = c.steps.iter().map(|(steps, _)| steps.iter().map(|s| s.unwrap_or(0)).collect());
+    let mut out = vec![Relation::Pointwise {
+        extents,
+        layouts: c.layouts.clone(),
+        n: c.n,
+        loops: c.loops.clone(),
+        steps: steps.collect(),
+    }];
+    for ((t, part), g) in tensors(p, spec).zip(&c.parts).zip(&c.layouts) {
+        let Some(part) = part else { continue };
+        let f = known.get(&p.tensors[t].buffer).cloned();
+        let (Some(f), Some((view, offset))) = (f, views::positions(p, t)) else { continue };
+        let (g, registers, first) = (g.clone(), part.registers.clone(), part.first);
+        out.push(Relation::Part { f, g, view, offset, registers, first });
     }
-    for (&spec, c) in &solution.exchanges {
-        let relation = Relation::Exchange {
-            f: c.input.clone(),
-            g: c.output.clone(),
-            map: c.map.clone(),
-            steps: c.steps.iter().map(|s| (s.mask, s.register)).collect(),
-        };
-        list.push(Certificate { spec, node: p.specs[spec].node, atom: "-", relation });
+    out
+}
+
+fn reduction(p: &Program, spec: SpecId, c: &reduce::Choice) -> Option<Relation> {
+    let s = &p.specs[spec];
+    let through = c.shared.iter().flat_map(reduce::Through::steps);
+    Some(Relation::Reduction {
+        extents: s.input_tensors().next().and_then(|t| extents(p, t))?,
+        axes: s.axes().unwrap_or_default(),
+        layouts: [c.input.clone(), c.output.clone()],
+        values: [c.values.0.clone(), c.values.1.clone()],
+        masks: c.masks.clone(),
+        through: through.map(|t| [t.first.clone(), t.others.clone()]).collect(),
+    })
+}
+
+fn exchange(c: &exchange::Choice) -> Relation {
+    Relation::Exchange {
+        f: c.input.clone(),
+        g: c.output.clone(),
+        map: c.map.clone(),
+        steps: c.steps.iter().map(|s| (s.mask, s.register)).collect(),
     }
-    solution.certificates = list;
 }

@@ -2,7 +2,6 @@
 
 use super::offset;
 use super::ops;
-use super::shared;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
@@ -251,7 +250,7 @@ fn candidate(
     let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
-    let sectors = shared::sectors(p, &[(from, &f), (to, &g)]);
+    let sectors = sectors(p, &[(from, &f), (to, &g)]);
     Ok(Candidate {
         sectors,
         atom: atom.name,
@@ -421,4 +420,32 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
     let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
     rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
     rows
+}
+
+/// 32-byte sectors of global memory that one warp touches with one instruction, on average.
+fn sectors(p: &Program, sides: &[(TensorId, &Layout)]) -> f64 {
+    let mut total = 0.0;
+    for &(t, tv) in sides {
+        let buffer = p.buffer_of(t);
+        if buffer.memory != Some(Memory::Gl) {
+            continue;
+        }
+        let (Some(inside), Ok(tm), Ok(vm)) = (ops::whole(p, t), tv.mode(0), tv.mode(1)) else {
+            continue;
+        };
+        let inst = vm.mode(0).map_or(1, |m| m.size());
+        let lanes = tm.size().min(32);
+        let mut seen: Vec<i64> = vec![];
+        for lane in 0..lanes {
+            for v in 0..inst {
+                let at = inside.at(tv.at(lane + tm.size() * v));
+                let sector = at.saturating_mul(buffer.scalar.bits()) / 256;
+                if !seen.contains(&sector) {
+                    seen.push(sector);
+                }
+            }
+        }
+        total += seen.len() as f64;
+    }
+    total
 }

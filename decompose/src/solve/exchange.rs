@@ -5,8 +5,8 @@
 //! its registers in which the two agree and gets the other half from the lane across. Bits of registers alone
 //! are renamed. Such steps reach any order of bits, as long as those of the warps stay.
 
-use super::matmul;
 use super::tv::{join, mode};
+use super::work::rearranging;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::layout::Layout;
@@ -119,19 +119,19 @@ pub(super) fn cheaper(
     f: &Layout,
     g: &Layout,
 ) -> Option<Choice> {
-    plan(table, p.scalar_of(t), f, g).filter(|c| c.cycles(table) < matmul::rearranging(p, t))
+    plan(table, p.scalar_of(t), f, g).filter(|c| c.cycles(table) < rearranging(p, t))
 }
 
 /// Cycles of the cheaper way.
 pub(super) fn cycles(p: &Program, table: &AtomTable, t: TensorId, f: &Layout, g: &Layout) -> f64 {
     match cheaper(p, table, t, f, g) {
         Some(c) => c.cycles(table),
-        None => matmul::rearranging(p, t),
+        None => rearranging(p, t),
     }
 }
 
 impl Choice {
-    /// Cycles until all is exchanged, in the measure of [`matmul::rearranging`].
+    /// Cycles until all is exchanged, in the measure of [`rearranging`].
     pub(super) fn cycles(&self, table: &AtomTable) -> f64 {
         self.issue / limits(table.arch).timing.schedulers + self.completion
     }

@@ -1,92 +1,42 @@
 //! A leaf of the search: with all registers known, the copies, the layouts of shared tensors and the operations
 //! between registers, and what all of it costs.
 
-use super::copy::Candidate;
 use super::digits::same;
+use super::exchange;
+use super::memory::Copies;
 use super::ops::Op;
+use super::solution::{Assigned, Assignment, Solution};
+use super::solver::{Fallible, Solver};
+use super::state::{Finished, State};
+use super::tv::Known;
 use super::unfit::Unfit;
-use super::{Fallible, Finished, Known, Solution, Solver, State, Want, sides};
-use super::{cost, exchange, matmul, ops, pointwise, reduce, shared, uneven, views};
+use super::want::Want;
+use super::work::rearranging;
+use super::{cost, matmul, ops, pointwise, reduce, shared, timeline, uneven, views};
 use crate::matching::{self, Mismatch};
-use carbyne_ir::ast::SpecKind;
+use carbyne_ir::ast::{ReduceOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_THREAD_BITS;
-use carbyne_ir::program::{BufferId, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use carbyne_ir::program::{SpecId, TensorId};
 
 impl Solver<'_> {
     /// Chooses all that follows once the registers are known.
     pub(super) fn leaf(&mut self, state: State) -> Fallible<Finished> {
-        let State { known, matmuls, mut wants, anchors, .. } = state;
+        let State { known, assignments, wants, anchors, .. } = state;
         self.fits_registers(&known)?;
-        let mut out = Solution { matmuls, ..Solution::default() };
-        let mut work: BTreeMap<SpecId, cost::Work> = BTreeMap::new();
-        let mut copies: Vec<(&Op, Rc<Vec<Candidate>>)> = vec![];
-        let mut detours = 0.0;
+        let solution = Solution { assignments, ..Solution::default() };
+        let mut found = Finished { known, wants, solution, detours: 0.0, anchors };
+        let mut copies: Copies<'_> = vec![];
         for op in self.ops {
-            let id = op.spec;
-            let spec = &self.p.specs[id];
+            let spec = &self.p.specs[op.spec];
             let Some(&to) = spec.outputs.first() else { continue };
-            let inside = self.tensors(id).iter().all(|t| self.rf(*t));
+            let inside = self.tensors(op.spec).iter().all(|t| self.rf(*t));
             match spec.kind {
-                SpecKind::MatMul => {
-                    if let Some(c) = out.matmuls.get(&id)
-                        && let Some(w) = cost::matmul(self.table, c)
-                    {
-                        work.insert(id, w);
-                    }
-                    continue;
-                }
-                SpecKind::Move if !inside => {
-                    let Some((src, dst)) = shared::ends(self.p, op) else { continue };
-                    match self.candidates(op, src, dst, &known) {
-                        Ok(list) => copies.push((op, list)),
-                        // Of registers that no instruction moves, others may be moved.
-                        Err(_) if spec.atom.is_none() && (self.rf(src) || self.rf(dst)) => {
-                            wants.push(Want::ThroughRegisters(id));
-                            let t = if self.rf(src) { src } else { dst };
-                            detours += matmul::rearranging(self.p, t) * op.trips as f64;
-                        }
-                        Err(d) => return Err(d),
-                    }
-                    continue;
-                }
-                SpecKind::Reduction(kind) => {
-                    if let Some(atom) = &spec.atom {
-                        return Err(Box::new(matching::many(self.p, id, atom)));
-                    }
-                    let Some(input) = spec.input_tensors().next() else { continue };
-                    let Some(tv) = known.get(&self.buffer(input)) else {
-                        return Err(self.unknown(id, input));
-                    };
-                    let help = if self.p.buffer_of(input).open {
-                        "choose a number of threads that divides one of its modes, or pad the tensor"
-                    } else {
-                        "leave the layout of its input open"
-                    };
-                    let refuse = |why: Unfit| {
-                        self.error(
-                            Code::NoAtom,
-                            id,
-                            format!("the Reduction is spread in a way that has no exchange: {why}"),
-                            help,
-                        )
-                    };
-                    let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;
-                    let plan =
-                        reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
-                            .map_err(refuse)?;
-                    if !matmul::agrees(&known, self.p, to, &projection.tv) {
-                        detours += matmul::rearranging(self.p, to) * op.trips as f64;
-                        wants.push(Want::Spread(id));
-                        continue;
-                    }
-                    work.insert(id, cost::reduction(self.table, &plan));
-                    out.reductions.insert(id, plan);
-                    continue;
-                }
+                // Decided before.
+                SpecKind::MatMul => {}
+                SpecKind::Move if !inside => self.copy(op, &mut copies, &mut found)?,
+                SpecKind::Reduction(kind) => self.reduction(op, kind, to, &mut found)?,
                 SpecKind::Move
                 | SpecKind::Accumulate(_)
                 | SpecKind::MatMulSet
@@ -96,117 +46,207 @@ impl Solver<'_> {
                 | SpecKind::Shfl(_)
                 | SpecKind::Init
                 | SpecKind::Iota
-                | SpecKind::Generic => {}
-            }
-            // Between registers: operands that lie elsewhere are brought over.
-            let Some(tv) = &self.layout_of(&known, to) else {
-                return Err(self.without_layout(&known, id, to));
-            };
-            let whole = pointwise::whole(self.p, id);
-            let mut moved = false;
-            for (input, t) in spec.input_tensors().enumerate() {
-                let part = views::is_part(self.p, t);
-                let Some(own) = &self.layout_of(&known, t) else {
-                    if !part || !known.contains_key(&self.buffer(t)) {
-                        return Err(self.unknown(id, t));
-                    }
-                    moved = true;
-                    detours += matmul::rearranging(self.p, t) * op.trips as f64;
-                    wants.push(Want::OfShared { spec: id, input });
-                    continue;
-                };
-                let wanted = pointwise::operand(self.p, t, to, tv, whole);
-                if wanted.as_ref().is_ok_and(|w| same(&w.tv, own)) {
-                    continue;
-                }
-                moved = true;
-                if part {
-                    // As its threads have it, in a tensor of its own that is rearranged.
-                    detours += matmul::rearranging(self.p, t) * op.trips as f64;
-                    let by_lanes = Some(own.clone());
-                    wants.push(Want::Rearranged { spec: id, input, by_lanes });
-                    continue;
-                }
-                let to_part = views::is_part(self.p, to);
-                let lanes =
-                    wanted.ok().and_then(|w| exchange::cheaper(self.p, self.table, t, own, &w.tv));
-                if let (SpecKind::Move, Some(c), true, None) =
-                    (spec.kind, &lanes, whole && !to_part, &spec.atom)
-                {
-                    work.insert(id, cost::exchange(c));
-                    out.exchanges.insert(id, c.clone());
-                    continue;
-                }
-                if let (SpecKind::Move, Some(atom)) = (spec.kind, &spec.atom) {
-                    let m = Mismatch::Relation {
-                        detail: format!(
-                            "it keeps elements in their threads, and {} and {} are spread differently",
-                            self.p.tensor_name(t),
-                            self.p.tensor_name(to)
-                        ),
-                    };
-                    let help = "remove `atom=`, or leave one of the layouts open";
-                    return Err(Box::new(matching::not_by(self.p, id, atom, &m).help(help)));
-                }
-                let cycles = lanes
-                    .as_ref()
-                    .map_or_else(|| matmul::rearranging(self.p, t), |c| c.cycles(self.table));
-                detours += cycles * op.trips as f64;
-                wants.push(match spec.kind {
-                    SpecKind::Move if !to_part => Want::ThroughShared(id),
-                    SpecKind::Move
-                    | SpecKind::Accumulate(_)
-                    | SpecKind::MatMul
-                    | SpecKind::MatMulSet
-                    | SpecKind::Unary(_)
-                    | SpecKind::Binary(_)
-                    | SpecKind::Select
-                    | SpecKind::Reduction(_)
-                    | SpecKind::Shfl(_)
-                    | SpecKind::Init
-                    | SpecKind::Iota
-                    | SpecKind::Generic => {
-                        Want::Rearranged { spec: id, input, by_lanes: lanes.map(|c| c.output) }
-                    }
-                });
-            }
-            if moved {
-                continue;
-            }
-            match pointwise::choose(self.p, self.table, id, &known) {
-                Ok(c) => {
-                    work.insert(id, cost::pointwise(self.table, &c));
-                    out.pointwise.insert(id, c);
-                }
-                Err(rejected) => return Err(self.unmatched(id, &rejected)),
+                | SpecKind::Generic => self.pointwise(op, to, &mut found)?,
             }
         }
-        for want in &wants {
+        found.detours = self.factors(&found);
+        for (id, cycles) in self.memory(&copies, &mut found.solution)? {
+            found.wants.push(Want::ThroughRegisters(id));
+            found.detours += cycles;
+        }
+        let estimate = |f: &Finished| timeline::estimate(self.p, self.kernel, self.table, f);
+        found.solution.estimate = if self.settled.solution.assignments.is_empty() {
+            estimate(&found)
+        } else {
+            let mut all = self.settled.clone();
+            all.merge(found.clone());
+            estimate(&all)
+        };
+        Ok(found)
+    }
+
+    /// Looks up the candidates of a copy from or to memory.
+    fn copy<'o>(
+        &mut self,
+        op: &'o Op,
+        copies: &mut Copies<'o>,
+        found: &mut Finished,
+    ) -> Fallible<()> {
+        let Some((src, dst)) = shared::ends(self.p, op) else { return Ok(()) };
+        match self.candidates(op, src, dst, &found.known) {
+            Ok(list) => copies.push((op, list)),
+            // Of registers that no instruction moves, others may be moved.
+            Err(_) if self.p.specs[op.spec].atom.is_none() && (self.rf(src) || self.rf(dst)) => {
+                found.wants.push(Want::ThroughRegisters(op.spec));
+                let t = if self.rf(src) { src } else { dst };
+                found.detours += rearranging(self.p, t) * op.trips as f64;
+            }
+            Err(d) => return Err(d),
+        }
+        Ok(())
+    }
+
+    /// Chooses how a Reduction is done.
+    fn reduction(
+        &self,
+        op: &Op,
+        kind: ReduceOp,
+        to: TensorId,
+        found: &mut Finished,
+    ) -> Fallible<()> {
+        let id = op.spec;
+        let spec = &self.p.specs[id];
+        if let Some(atom) = &spec.atom {
+            return Err(Box::new(matching::many(self.p, id, atom)));
+        }
+        let Some(input) = spec.input_tensors().next() else { return Ok(()) };
+        let Some(tv) = found.known.get(&self.buffer(input)) else {
+            return Err(self.unknown(id, input));
+        };
+        let help = if self.p.buffer_of(input).open {
+            "choose a number of threads that divides one of its modes, or pad the tensor"
+        } else {
+            "leave the layout of its input open"
+        };
+        let refuse = |why: Unfit| {
+            let message = format!("the Reduction is spread in a way that has no exchange: {why}");
+            self.error(Code::NoAtom, id, message, help)
+        };
+        let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;
+        let plan = reduce::plan(self.table, kind, self.p.scalar_of(input), tv, &projection)
+            .map_err(refuse)?;
+        if !matmul::agrees(&found.known, self.p, to, &projection.tv) {
+            found.detours += rearranging(self.p, to) * op.trips as f64;
+            found.wants.push(Want::Spread(id));
+            return Ok(());
+        }
+        let work = cost::reduction(self.table, &plan);
+        let how = Assignment::Reduction(plan);
+        found.solution.assignments.insert(id, Assigned { how, work });
+        Ok(())
+    }
+
+    /// Chooses how an operation between registers is done; operands that lie elsewhere are brought over.
+    fn pointwise(&self, op: &Op, to: TensorId, found: &mut Finished) -> Fallible<()> {
+        let id = op.spec;
+        let Some(tv) = self.layout_of(&found.known, to) else {
+            return Err(self.without_layout(&found.known, id, to));
+        };
+        let mut moved = false;
+        for (input, t) in self.p.specs[id].input_tensors().enumerate() {
+            moved |= self.input(op, (input, t), (to, &tv), found)?;
+        }
+        if moved {
+            return Ok(());
+        }
+        let choice = pointwise::choose(self.p, self.table, id, &found.known)
+            .map_err(|rejected| self.unmatched(id, &rejected))?;
+        let work = cost::pointwise(self.table, &choice);
+        let how = Assignment::Pointwise(choice);
+        found.solution.assignments.insert(id, Assigned { how, work });
+        Ok(())
+    }
+
+    /// Whether an input does not lie where the output of the operation wants it, and is brought over.
+    fn input(
+        &self,
+        op: &Op,
+        (input, t): (usize, TensorId),
+        (to, tv): (TensorId, &Layout),
+        found: &mut Finished,
+    ) -> Fallible<bool> {
+        let (id, trips) = (op.spec, op.trips as f64);
+        let spec = &self.p.specs[id];
+        let part = views::is_part(self.p, t);
+        let Some(own) = &self.layout_of(&found.known, t) else {
+            if !part || !found.known.contains_key(&self.buffer(t)) {
+                return Err(self.unknown(id, t));
+            }
+            found.detours += rearranging(self.p, t) * trips;
+            found.wants.push(Want::OfShared { spec: id, input });
+            return Ok(true);
+        };
+        let whole = pointwise::whole(self.p, id);
+        let wanted = pointwise::operand(self.p, t, to, tv, whole);
+        if wanted.as_ref().is_ok_and(|w| same(&w.tv, own)) {
+            return Ok(false);
+        }
+        if part {
+            // As its threads have it, in a tensor of its own that is rearranged.
+            found.detours += rearranging(self.p, t) * trips;
+            let by_lanes = Some(own.clone());
+            found.wants.push(Want::Rearranged { spec: id, input, by_lanes });
+            return Ok(true);
+        }
+        let lanes = wanted.ok().and_then(|w| exchange::cheaper(self.p, self.table, t, own, &w.tv));
+        let whole = whole && !views::is_part(self.p, to);
+        if let (SpecKind::Move, Some(c), true, None) = (spec.kind, &lanes, whole, &spec.atom) {
+            let (how, work) = (Assignment::Exchange(c.clone()), cost::exchange(c));
+            found.solution.assignments.insert(id, Assigned { how, work });
+            return Ok(true);
+        }
+        if let (SpecKind::Move, Some(atom)) = (spec.kind, &spec.atom) {
+            return Err(self.spread_differently(id, atom, (t, to)));
+        }
+        let cycles =
+            lanes.as_ref().map_or_else(|| rearranging(self.p, t), |c| c.cycles(self.table));
+        found.detours += cycles * trips;
+        let by_lanes = lanes.map(|c| c.output);
+        found.wants.push(self.brought(id, input, to, by_lanes));
+        Ok(true)
+    }
+
+    /// The detour that brings an input to where the output of the operation wants it.
+    fn brought(&self, id: SpecId, input: usize, to: TensorId, by_lanes: Option<Layout>) -> Want {
+        match self.p.specs[id].kind {
+            SpecKind::Move if !views::is_part(self.p, to) => Want::ThroughShared(id),
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => Want::Rearranged { spec: id, input, by_lanes },
+        }
+    }
+
+    /// The error for a Move whose atom keeps elements in their threads.
+    fn spread_differently(
+        &self,
+        id: SpecId,
+        atom: &str,
+        (from, to): (TensorId, TensorId),
+    ) -> Box<Diagnostic> {
+        let (from, to) = (self.p.tensor_name(from), self.p.tensor_name(to));
+        let detail = format!(
+            "it keeps elements in their threads, and {from} and {to} are spread differently"
+        );
+        let help = "remove `atom=`, or leave one of the layouts open";
+        Box::new(matching::not_by(self.p, id, atom, &Mismatch::Relation { detail }).help(help))
+    }
+
+    /// The cycles of the detours, with those of factors of MatMuls that are rearranged.
+    fn factors(&self, found: &Finished) -> f64 {
+        let mut detours = found.detours;
+        for want in &found.wants {
             if let Want::Rearranged { spec, input, by_lanes } = want
                 && self.p.specs[*spec].kind == SpecKind::MatMul
             {
                 let trips = self.ops.iter().find(|o| o.spec == *spec).map_or(1, |o| o.trips);
                 let t = self.p.specs[*spec].input_tensors().nth(*input);
-                let cycles = |t| match (by_lanes, known.get(&self.buffer(t))) {
+                let cycles = |t| match (by_lanes, found.known.get(&self.buffer(t))) {
                     (Some(to), Some(own)) => exchange::cycles(self.p, self.table, t, own, to),
-                    _ => matmul::rearranging(self.p, t),
+                    _ => rearranging(self.p, t),
                 };
                 detours += t.map_or(0.0, cycles) * trips as f64;
             }
         }
-        for (id, cycles) in self.memory(&copies, &mut out, &mut work)? {
-            wants.push(Want::ThroughRegisters(id));
-            detours += cycles;
-        }
-        let mut found = Finished { known, wants, solution: out, work, detours, anchors };
-        found.solution.estimate = if self.settled.work.is_empty() {
-            self.estimate(&found)
-        } else {
-            let mut all = self.settled.clone();
-            all.merge(found.clone());
-            self.estimate(&all)
-        };
-        Ok(found)
+        detours
     }
 
     /// Refuses a register tensor of which one thread would hold more than it has registers.
@@ -276,94 +316,5 @@ impl Solver<'_> {
             format!("nothing says how {} is spread over the threads", self.p.tensor_name(t)),
             "move it from or to memory, or write `tv=`",
         )
-    }
-
-    /// Chooses candidates, shared tensor by shared tensor. What it returns are copies between memories that take
-    /// narrower instructions by way of registers, where no layout serves those without, and what that costs.
-    fn memory(
-        &mut self,
-        copies: &[(&Op, Rc<Vec<Candidate>>)],
-        out: &mut Solution,
-        work: &mut BTreeMap<SpecId, cost::Work>,
-    ) -> Fallible<Vec<(SpecId, f64)>> {
-        let mut through = vec![];
-        let mut groups: BTreeMap<BufferId, Vec<(&Op, &[Candidate])>> = BTreeMap::new();
-        for (op, list) in copies {
-            if let Some(b) = shared::open_shared(self.p, op) {
-                groups.entry(b).or_default().push((op, list));
-                continue;
-            }
-            let Some((src, dst)) = shared::ends(self.p, op) else { continue };
-            let sh = [src, dst]
-                .into_iter()
-                .find(|t| self.p.buffer_of(*t).memory == Some(Memory::Sh))
-                .map(|t| self.buffer(t));
-            let mut best: Option<(f64, usize, cost::Work)> = None;
-            for (i, c) in list.iter().enumerate() {
-                let wavefronts = sh.map_or(0.0, |b| shared::fixed(self.p, self.table, op, c, b));
-                let w = cost::copy(self.table, op, c, wavefronts);
-                let rank = w.busy();
-                if best.as_ref().is_none_or(|(b, ..)| rank < *b) {
-                    best = Some((rank, i, w));
-                }
-            }
-            if let Some((_, i, w)) = best {
-                out.copies.insert(op.spec, list[i].clone());
-                work.insert(op.spec, w);
-            }
-        }
-        for (id, group) in groups {
-            // Many leaves ask the same: the candidates follow from the registers on the other side.
-            let key = (id, group.iter().map(|(op, list)| (op.spec, sides(list))).collect());
-            let found = match self.layouts.get(&key) {
-                Some(found) => found.clone(),
-                None => {
-                    let found =
-                        shared::open(self.p, self.table, id, &group, &mut self.budget).map(Rc::new);
-                    self.layouts.insert(key, found.clone());
-                    found
-                }
-            };
-            match found {
-                Ok(found) => {
-                    for (((op, list), i), w) in
-                        group.iter().zip(&found.picks).zip(&found.wavefronts)
-                    {
-                        let c = list[*i].clone();
-                        work.insert(op.spec, cost::copy(self.table, op, &c, *w));
-                        out.copies.insert(op.spec, c);
-                    }
-                    out.shared.insert(id, (found.layout.clone(), found.swizzle));
-                }
-                Err(why) => {
-                    let direct = group.iter().filter_map(|(op, _)| {
-                        let (src, dst) = shared::ends(self.p, op)?;
-                        let narrower = self.p.specs[op.spec].atom.is_none() && !self.budget.cut_off;
-                        let cycles = matmul::rearranging(self.p, dst) * op.trips as f64;
-                        (narrower && !self.rf(src) && !self.rf(dst)).then_some((op.spec, cycles))
-                    });
-                    let before = through.len();
-                    through.extend(direct);
-                    if through.len() > before {
-                        continue;
-                    }
-                    let buffer = &self.p.buffers[id];
-                    let mut d = Diagnostic::new(
-                        Code::PinsConflict,
-                        buffer.span,
-                        format!("no layout of `%{}` serves all its accesses", buffer.name),
-                    )
-                    .label(why.to_string())
-                    .help(
-                        "pin a narrower instruction on one of the accesses, or copy to a second tensor for it",
-                    );
-                    for (op, _) in &group {
-                        d = d.related(self.p.specs[op.spec].span, "accesses it");
-                    }
-                    return Err(Box::new(d));
-                }
-            }
-        }
-        Ok(through)
     }
 }

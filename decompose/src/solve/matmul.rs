@@ -2,8 +2,10 @@
 //! threads over M and N.
 
 use super::digits::{reordered, same};
-use super::tv::{Gemm, flat};
-use super::{Known, Want, copy, cost, exchange, ops};
+use super::tv::{Gemm, Known, flat};
+use super::want::Want;
+use super::work::{Work, rearranging};
+use super::{copy, exchange, ops};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
@@ -200,31 +202,20 @@ fn option(
 }
 
 /// What the exchange of partial sums costs; none where there are none. `values` of one instruction.
-pub(super) fn partial(
-    gemm: &Gemm,
-    values: i64,
-    sum: Scalar,
-    table: &AtomTable,
-) -> Option<cost::Work> {
+pub(super) fn partial(gemm: &Gemm, values: i64, sum: Scalar, table: &AtomTable) -> Option<Work> {
     let (gm, gn, gk) = gemm.groups;
     let (rm, rn, _) = gemm.rest().filter(|_| gk > 1)?;
     let t = &limits(table.arch).timing;
     let (n, warps) = ((values * rm * rn) as f64, (gm * gn * gk) as f64);
     let words = n * warps * (sum.bits() as f64 / 32.0).max(1.0);
     let adds = n * warps * (gk + 1) as f64;
-    Some(cost::Work {
+    Some(Work {
         instructions: words * (gk + 1) as f64 + adds,
         issue: words * (gk + 1) as f64 + adds,
         wavefronts: words * (gk + 1) as f64,
         completion: t.shared_store_cycles + t.shared_load_cycles + n * gk as f64 * 4.0,
-        ..cost::Work::default()
+        ..Work::default()
     })
-}
-
-/// Cycles until a register tensor has gone through shared memory, roughly.
-pub(super) fn rearranging(p: &Program, t: TensorId) -> f64 {
-    let bits = ops::whole(p, t).map_or(0, |l| l.size()).saturating_mul(p.scalar_of(t).bits());
-    100.0 + bits as f64 / 8.0 / 32.0
 }
 
 /// Whether the layouts are known to be the same.

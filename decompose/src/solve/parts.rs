@@ -1,9 +1,9 @@
 //! Parts of a body that share no open tensor: what is chosen for one leaves the others as they are, so that each
 //! is searched alone and its choices do not multiply.
 
-use super::Finished;
-use super::cost::Estimate;
 use super::ops::Op;
+use super::state::Finished;
+use super::work::Estimate;
 use carbyne_ir::program::{BufferId, Program};
 use std::collections::BTreeMap;
 

@@ -2,9 +2,10 @@
 //! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
+use super::tv::Known;
 use super::unfit::Unfit;
 use super::views::{self, Part};
-use super::{Known, ops, tv};
+use super::{ops, tv};
 use crate::matching::Mismatch;
 use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomOperand, AtomTable, OperandAccess};

@@ -307,31 +307,3 @@ pub(super) fn open_shared(p: &Program, op: &Op) -> Option<BufferId> {
         .map(|t| p.tensors[t].buffer)
         .find(|b| p.buffers[*b].open && p.buffers[*b].memory == Some(Memory::Sh))
 }
-
-/// 32-byte sectors of global memory that one warp touches with one instruction, on average.
-pub(super) fn sectors(p: &Program, sides: &[(TensorId, &Layout)]) -> f64 {
-    let mut total = 0.0;
-    for &(t, tv) in sides {
-        let buffer = p.buffer_of(t);
-        if buffer.memory != Some(Memory::Gl) {
-            continue;
-        }
-        let (Some(inside), Ok(tm), Ok(vm)) = (ops::whole(p, t), tv.mode(0), tv.mode(1)) else {
-            continue;
-        };
-        let inst = vm.mode(0).map_or(1, |m| m.size());
-        let lanes = tm.size().min(32);
-        let mut seen: Vec<i64> = vec![];
-        for lane in 0..lanes {
-            for v in 0..inst {
-                let at = inside.at(tv.at(lane + tm.size() * v));
-                let sector = at.saturating_mul(buffer.scalar.bits()) / 256;
-                if !seen.contains(&sector) {
-                    seen.push(sector);
-                }
-            }
-        }
-        total += seen.len() as f64;
-    }
-    total
-}

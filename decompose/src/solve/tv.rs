@@ -13,7 +13,12 @@
 
 use super::unfit::Unfit;
 use carbyne_ir::layout::{Layout, LayoutError};
+use carbyne_ir::program::BufferId;
 use carbyne_ir::tuple::IntTuple;
+use std::collections::BTreeMap;
+
+/// Thread-value layouts of register tensors.
+pub(crate) type Known = BTreeMap<BufferId, Layout>;
 
 /// `n:s`
 pub fn mode(n: i64, s: i64) -> Layout {

@@ -4,8 +4,9 @@
 //! largest number that divides the tensor's vectors have nothing of their own.
 
 use super::copy::Candidate;
+use super::ops;
 use super::ops::Op;
-use super::{Finished, ops};
+use super::state::Finished;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{Program, SpecId};
@@ -16,9 +17,11 @@ const FACTOR: i64 = 2;
 const FEW: i64 = 8;
 
 /// Warns of copies that spread a tensor over few of the threads.
-pub(super) fn warnings(p: &Program, ops: &[Op], found: &Finished, warps: bool) -> Vec<Diagnostic> {
-    let copies = &found.solution.copies;
-    let own = copies.iter().filter(|(id, c)| {
+pub(super) fn warnings(p: &Program, ops: &[Op], found: &Finished) -> Vec<Diagnostic> {
+    let warps = found.solution.has_matmul();
+    let all = &found.solution.assignments;
+    let copies = all.iter().filter_map(|(id, a)| Some((id, a.how.copy()?)));
+    let own = copies.filter(|(id, c)| {
         // Others follow from what is spread already, by a MatMul or a copy of which this is said.
         found.anchors.contains(id) || (!c.src_rf && !c.dst_rf && c.group == 1)
     });

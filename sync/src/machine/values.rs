@@ -74,7 +74,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             if a == NOTHING || b == NOTHING {
                 return None;
             }
-            if crate::blocks::holds(a, op, b) {
+            if crate::expr::holds(a, op, b) {
                 holding.insert(t);
             }
         }

@@ -1,0 +1,168 @@
+//! What all parts of the search share: the kernel, what was looked up before, and how far the search has come.
+
+use super::copy::{self, Candidate, Side};
+use super::held::Held;
+use super::ops::Op;
+use super::shared::{self, Budget};
+use super::solution::Searched;
+use super::state::Finished;
+use super::tv::Known;
+use super::unfit::Unfit;
+use crate::matching::{self, Mismatch};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// How long to search.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Choices to look at, each a fraction of a millisecond.
+    pub budget: u64,
+    /// Leaves to keep, best first.
+    pub top: usize,
+    /// Whether to look at branches that cannot be cheaper, too.
+    pub exhaustive: bool,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Search { budget: 20_000, top: 1, exhaustive: false }
+    }
+}
+
+pub(super) struct Solver<'a> {
+    pub(super) p: &'a Program,
+    pub(super) table: &'a AtomTable,
+    pub(super) ops: &'a [Op],
+    /// Who holds each register tensor.
+    pub(super) held: &'a Held,
+    pub(super) kernel: SpecId,
+    pub(super) search: Search,
+    pub(super) budget: Budget,
+    /// Best first.
+    pub(super) best: Vec<Finished>,
+    /// What was chosen for the parts before this one.
+    pub(super) settled: Finished,
+    /// Why the first dead branch was dead.
+    pub(super) failure: Option<Box<Diagnostic>>,
+    pub(super) searched: Searched,
+    /// Candidates of copies, by what is known of their ends.
+    pub(super) found: HashMap<Ends, Rc<Vec<Candidate>>>,
+    /// Layouts of parts of register tensors, by those of the tensors.
+    pub(super) of_parts: RefCell<HashMap<(TensorId, Layout), Option<Layout>>>,
+    /// Layouts found for shared tensors, by what accesses them.
+    pub(super) layouts: HashMap<Accesses, Result<Rc<shared::Found>, Unfit>>,
+}
+
+/// A copy, and what is known of its source and destination.
+type Ends = (SpecId, (Side, Side));
+
+/// f and g of each candidate.
+type Sides = Vec<(Layout, Layout)>;
+
+/// A shared tensor, and what may access it how.
+type Accesses = (BufferId, Vec<(SpecId, Sides)>);
+
+pub(super) fn sides(list: &[Candidate]) -> Sides {
+    list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()
+}
+
+pub(super) type Fallible<T> = Result<T, Box<Diagnostic>>;
+
+impl<'a> Solver<'a> {
+    pub(super) fn new(
+        p: &'a Program,
+        kernel: SpecId,
+        table: &'a AtomTable,
+        search: Search,
+        ops: &'a [Op],
+        held: &'a Held,
+    ) -> Self {
+        Solver {
+            p,
+            table,
+            ops,
+            held,
+            kernel,
+            search,
+            budget: Budget { left: 0, cut_off: false },
+            best: vec![],
+            settled: Finished::default(),
+            failure: None,
+            searched: Searched::default(),
+            found: HashMap::new(),
+            layouts: HashMap::new(),
+            of_parts: RefCell::default(),
+        }
+    }
+
+    pub(super) fn error(
+        &self,
+        code: Code,
+        spec: SpecId,
+        message: String,
+        help: &str,
+    ) -> Box<Diagnostic> {
+        Box::new(Diagnostic::new(code, self.p.specs[spec].span, message).help(help))
+    }
+
+    pub(super) fn buffer(&self, t: TensorId) -> BufferId {
+        self.p.tensors[t].buffer
+    }
+
+    pub(super) fn rf(&self, t: TensorId) -> bool {
+        self.p.buffer_of(t).memory == Some(Memory::Rf)
+    }
+
+    pub(super) fn tensors(&self, id: SpecId) -> Vec<TensorId> {
+        let spec = &self.p.specs[id];
+        spec.input_tensors().chain(spec.outputs.iter().copied()).collect()
+    }
+
+    pub(super) fn side(&self, t: TensorId, known: &Known) -> Side {
+        if !self.rf(t) {
+            return Side::Memory;
+        }
+        known.get(&self.buffer(t)).map_or(Side::Open, |tv| Side::Registers(tv.clone()))
+    }
+
+    pub(super) fn unmatched(
+        &self,
+        id: SpecId,
+        rejected: &[(&'static str, Mismatch)],
+    ) -> Box<Diagnostic> {
+        let spec = &self.p.specs[id];
+        let Some(atom) = spec.atom.as_ref().and_then(|name| self.table.get(name)) else {
+            return Box::new(matching::no_atom(self.p, id, self.table, rejected));
+        };
+        // Rows of other operations are not compared.
+        let own = rejected.iter().find(|(name, _)| *name == atom.name).map(|(_, m)| m.clone());
+        let m = own.unwrap_or_else(|| Mismatch::Op { want: atom.op.to_string() });
+        Box::new(matching::not_by(self.p, id, atom.name, &m))
+    }
+
+    pub(super) fn candidates(
+        &mut self,
+        op: &Op,
+        src: TensorId,
+        dst: TensorId,
+        known: &Known,
+    ) -> Fallible<Rc<Vec<Candidate>>> {
+        let sides = (self.side(src, known), self.side(dst, known));
+        let key = (op.spec, sides);
+        if let Some(list) = self.found.get(&key) {
+            return Ok(Rc::clone(list));
+        }
+        let (src, dst) = key.1.clone();
+        let list = copy::candidates(self.p, op.spec, src, dst, self.table, op.group.threads)
+            .map_err(|r| self.unmatched(op.spec, &r))?;
+        let list = Rc::new(list);
+        self.found.insert(key, Rc::clone(&list));
+        Ok(list)
+    }
+}

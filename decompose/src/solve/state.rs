@@ -1,0 +1,66 @@
+//! Nodes and leaves of the search.
+
+use super::solution::{Assigned, Leaf, Solution};
+use super::tv::Known;
+use super::want::Want;
+use super::work;
+use carbyne_ir::program::{Program, SpecId};
+use std::collections::BTreeMap;
+
+/// A node of the search.
+#[derive(Clone, Default)]
+pub(super) struct State {
+    pub(super) known: Known,
+    /// The MatMuls that were decided.
+    pub(super) assignments: BTreeMap<SpecId, Assigned>,
+    pub(super) wants: Vec<Want>,
+    /// Copies by which register tensors were spread.
+    pub(super) anchors: Vec<SpecId>,
+    /// Cycles of what was chosen, and of the detours it needs.
+    pub(super) bound: f64,
+}
+
+/// A leaf of the search.
+#[derive(Clone, Default)]
+pub(super) struct Finished {
+    pub(super) known: Known,
+    pub(super) wants: Vec<Want>,
+    pub(super) solution: Solution,
+    /// Cycles of the detours.
+    pub(super) detours: f64,
+    /// Copies by which register tensors were spread.
+    pub(super) anchors: Vec<SpecId>,
+}
+
+impl Finished {
+    /// Adds what was found for another part.
+    pub(super) fn merge(&mut self, other: Finished) {
+        self.known.extend(other.known);
+        self.wants.extend(other.wants);
+        self.solution.merge(other.solution);
+        self.detours += other.detours;
+        self.anchors.extend(other.anchors);
+    }
+
+    /// Detours first: a choice that does without is taken where there is one. Then cycles, as exactly as
+    /// they are estimated, and among equals the fewest instructions.
+    pub(super) fn rank(&self) -> (usize, i64, f64, f64) {
+        let e = &self.solution.estimate;
+        (self.wants.len(), work::grade(e.cycles), e.instructions, e.cycles)
+    }
+
+    /// It in words.
+    pub(super) fn leaf(&self, p: &Program) -> Leaf {
+        let s = &self.solution;
+        let mut choices: BTreeMap<SpecId, String> =
+            s.assignments.iter().map(|(id, a)| (*id, a.how.words())).collect();
+        for want in &self.wants {
+            if let Want::Rearranged { spec, input, .. } = want {
+                let e = choices.entry(*spec).or_default();
+                let name = p.specs[*spec].input_tensors().nth(*input).map(|t| p.tensor_name(t));
+                e.push_str(&format!(", {} rearranged", name.unwrap_or_default()));
+            }
+        }
+        Leaf { estimate: s.estimate, choices: choices.into_iter().collect() }
+    }
+}

@@ -1,0 +1,293 @@
+//! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
+
+use crate::expr::Exprs;
+use crate::plan::{BoxPlace, Bulk, How, LeafPlan, Plan, Space};
+use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::program::walk::Step;
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
+use std::collections::{HashMap, HashSet};
+
+/// The statements that matter.
+pub(crate) struct Differences<'p> {
+    /// Expressions that decide what a block does, and differ from block to block.
+    pub(crate) deciding: HashMap<usize, Vec<Dim>>,
+    /// Statements with such an expression or an access to global memory inside, and themselves.
+    pub(crate) decides: HashSet<usize>,
+    pub(crate) touches: HashSet<usize>,
+    /// Loops of which one turn touches all that the others do.
+    pub(crate) alike: HashSet<usize>,
+    /// Of views of global memory the part of the offset that depends on the block, where that only moves what is touched.
+    pub(crate) moves: HashMap<usize, Dim>,
+    /// Buffers of global memory of which that is not so, for some view.
+    pub(crate) walked: HashSet<usize>,
+    /// Expressions that decide something and differ from block to block, or with a symbol.
+    pub(crate) open: Vec<Dim>,
+    pub(crate) body: &'p [Stmt],
+}
+
+/// A statement as a key.
+pub(crate) fn key(stmt: &Stmt) -> usize {
+    std::ptr::from_ref(stmt).addr()
+}
+
+impl<'p> Differences<'p> {
+    pub(crate) fn new(exprs: &Exprs<'p>, plan: &Plan, kernel: SpecId) -> Self {
+        let p = exprs.program;
+        let body = p.specs[kernel].body.as_deref().unwrap_or(&[]);
+        let out = Differences {
+            deciding: HashMap::new(),
+            decides: HashSet::new(),
+            touches: HashSet::new(),
+            alike: HashSet::new(),
+            moves: HashMap::new(),
+            walked: HashSet::new(),
+            open: vec![],
+            body,
+        };
+        let mut finder = Finder {
+            p,
+            plan,
+            out,
+            turns: vec![],
+            needed: HashSet::new(),
+            bounds: HashMap::new(),
+            loops: HashMap::new(),
+        };
+        let mut walk = p.walk(body);
+        while let Some(step) = walk.next() {
+            if let Step::Enter(stmt) = step {
+                finder.stmt(stmt, walk.around());
+            }
+        }
+        let Finder { mut out, turns, needed, .. } = finder;
+        out.open.retain(|d| crate::family::is_open(p, *d));
+        let alike = turns.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
+        out.alike = alike.collect();
+        out
+    }
+
+    /// Whether all blocks do the same.
+    pub(crate) fn are_none(&self) -> bool {
+        self.deciding.is_empty()
+    }
+}
+
+/// What is found statement by statement.
+struct Finder<'p, 'a> {
+    p: &'p Program,
+    plan: &'a Plan,
+    out: Differences<'p>,
+    /// Loops with the variables that count their turns.
+    turns: Vec<(usize, VarId)>,
+    /// Which of these what is touched depends on.
+    needed: HashSet<VarId>,
+    /// What decides how often, and by whom, the inside of a statement is executed.
+    bounds: HashMap<usize, Vec<Dim>>,
+    /// Variables of loops as what they count.
+    loops: HashMap<VarId, Dim>,
+}
+
+/// What a statement depends on.
+#[derive(Default)]
+struct Reads<'a> {
+    /// What decides which way it goes, and what it touches within a block.
+    dims: Vec<Dim>,
+    /// Views of global memory, with the buffers.
+    global: Vec<(usize, usize)>,
+    /// What decides what it touches of these.
+    places: Vec<Dim>,
+    /// A box, with the view that it is in.
+    boxed: Option<(&'a BoxPlace, usize)>,
+}
+
+impl Reads<'_> {
+    fn view(&mut self, plan: &Plan, i: usize) {
+        let v = &plan.views[i];
+        match v.space {
+            Space::Shared(_) | Space::Registers(_) => self.dims.push(v.offset),
+            Space::Global(g) => {
+                self.global.push((i, g));
+                self.places.push(v.offset);
+            }
+            Space::Free | Space::Gathered => {}
+        }
+        self.dims.extend(v.peer);
+    }
+}
+
+impl<'p, 'a> Finder<'p, 'a> {
+    /// `around`: the statements around this one, and itself.
+    fn stmt(&mut self, stmt: &'p Stmt, around: &[&'p Stmt]) {
+        let mut reads = self.reads(stmt);
+        if !reads.global.is_empty() {
+            self.global(&mut reads, around);
+            self.out.touches.extend(around.iter().map(|s| key(s)));
+        }
+        if let StmtKind::For { start, end, .. } = &stmt.kind {
+            self.out.open.extend([*start, *end]);
+        }
+        self.out.open.extend(&reads.dims);
+        let mut deciding = reads.dims;
+        deciding.retain(|d| of_block(self.p, put(self.p, &self.loops, *d), 0));
+        if !deciding.is_empty() {
+            self.out.deciding.insert(key(stmt), deciding);
+            self.out.decides.extend(around.iter().map(|s| key(s)));
+        }
+    }
+
+    fn reads(&mut self, stmt: &'p Stmt) -> Reads<'a> {
+        let p = self.p;
+        let mut reads = Reads::default();
+        match &stmt.kind {
+            StmtKind::For { var, start, end, step, .. } => {
+                self.count(stmt, *var, *start, *step);
+                self.bounds.insert(key(stmt), vec![*start, *end]);
+                // The first value itself is no decision, only how many turns there are.
+                reads.dims = match p.arena.sub(*end, *start) {
+                    Ok(n) => vec![n],
+                    Err(_) => vec![*start, *end],
+                };
+            }
+            StmtKind::If { cond, .. } => {
+                let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
+                self.bounds.insert(key(stmt), both.collect());
+                // Sides that differ by the same are compared alike.
+                for (a, _, b) in cond {
+                    match p.arena.sub(*a, *b) {
+                        Ok(d) => reads.dims.push(d),
+                        Err(_) => reads.dims.extend([*a, *b]),
+                    }
+                }
+            }
+            StmtKind::Sync(sync) => {
+                reads.dims.extend(sync.number);
+                if let Some(i) = sync.tensor.and_then(|t| self.plan.view(t).ok()) {
+                    reads.view(self.plan, i);
+                }
+            }
+            StmtKind::Spec(id) => {
+                if let Some(exec) = p.specs[*id].exec {
+                    let offset = p.threads[exec.threads].offset;
+                    reads.dims.push(offset);
+                    self.bounds.insert(key(stmt), vec![offset]);
+                }
+                if let Some(leaf) = self.plan.leaves.get(id) {
+                    self.leaf(leaf, &mut reads);
+                }
+            }
+            StmtKind::Barrier(Some(t)) => reads.dims.push(p.threads[*t].offset),
+            StmtKind::Barrier(None) | StmtKind::Allocate(_) | StmtKind::Indices(_) => {}
+        }
+        reads
+    }
+
+    /// A variable counts its turns: what is left of the block in it matters.
+    fn count(&mut self, stmt: &Stmt, var: VarId, start: Dim, step: i64) {
+        let arena = &self.p.arena;
+        let turn = arena.var(VarInfo { name: String::new(), lo: 0, hi: None, div: 1 });
+        let Ok(turn) = turn else { return };
+        let start = put(self.p, &self.loops, start);
+        if let Ok(steps) = arena.mul(turn, Dim::Const(step))
+            && let Ok(counted) = arena.add(start, steps)
+        {
+            self.loops.insert(var, counted);
+        }
+        if let Some(turn) = arena.var_id(turn) {
+            self.turns.push((key(stmt), turn));
+        }
+    }
+
+    fn leaf(&self, leaf: &'a LeafPlan, reads: &mut Reads<'a>) {
+        reads.dims.extend(leaf.valid);
+        leaf.operands.iter().for_each(|o| reads.view(self.plan, o.view));
+        if let How::Bulk(bulk) = &leaf.how {
+            self.bulk(bulk, reads);
+        }
+        if !reads.global.is_empty() {
+            reads.places.extend(leaf.valid);
+            reads.places.extend(reads.boxed.iter().flat_map(|(b, _)| &b.at));
+        }
+    }
+
+    fn bulk(&self, bulk: &'a Bulk, reads: &mut Reads<'a>) {
+        reads.dims.extend(bulk.mask);
+        let all = [Some(bulk.source), Some(bulk.target), bulk.bar];
+        all.iter().flatten().for_each(|v| reads.view(self.plan, *v));
+        if let Some(b) = &bulk.boxed {
+            reads.boxed = Some((b, if b.of_source { bulk.source } else { bulk.target }));
+        }
+    }
+
+    /// Whether blocks touch the same of global memory, moved by what depends on the block.
+    fn global(&mut self, reads: &mut Reads<'a>, around: &[&'p Stmt]) {
+        let (p, loops) = (self.p, &self.loops);
+        for stmt in around {
+            reads.places.extend(self.bounds.get(&key(stmt)).into_iter().flatten());
+        }
+        self.needed.extend(reads.places.iter().flat_map(|d| p.vars_in(put(p, loops, *d))));
+        let alike = around.iter().all(|a| !self.out.deciding.contains_key(&key(a)));
+        for (v, g) in &reads.global {
+            let view = &self.plan.views[*v];
+            let whole = match reads.boxed {
+                Some((b, of)) if of == *v => is_inside(p, b, &view.modes),
+                _ => true,
+            };
+            let part = part_of_block(p, put(p, loops, view.offset));
+            match part.filter(|_| whole && alike) {
+                Some(part) => drop(self.out.moves.insert(*v, part)),
+                None => drop(self.out.walked.insert(*g)),
+            }
+        }
+    }
+}
+
+/// Whether a box of these extents lies in its tensor for certain.
+fn is_inside(p: &Program, b: &BoxPlace, modes: &[i64]) -> bool {
+    b.at.iter().zip(&b.extents).zip(modes).all(|((at, extent), n)| {
+        let (lo, hi) = p.arena.range(*at);
+        lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi.saturating_add(*n) <= *extent)
+    })
+}
+
+/// An expression with the loop variables as what they count.
+fn put(p: &Program, loops: &HashMap<VarId, Dim>, dim: Dim) -> Dim {
+    p.arena.substitute(dim, &|v| loops.get(&v).copied()).unwrap_or(dim)
+}
+
+/// Whether an expression depends on the block.
+fn of_block(p: &Program, dim: Dim, depth: usize) -> bool {
+    p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
+        Some(VarKind::Block(_)) => true,
+        Some(VarKind::Index(of)) => depth > 64 || of_block(p, *of, depth + 1),
+        _ => false,
+    })
+}
+
+/// The part of an offset that depends on the block; none where it is mixed with the thread or a loop.
+fn part_of_block(p: &Program, dim: Dim) -> Option<Dim> {
+    let Dim::Expr(id) = dim else { return Some(Dim::Const(0)) };
+    let terms: Vec<(Dim, i64)> = match p.arena.node(id) {
+        Node::Linear { terms, .. } => terms.iter().map(|(t, c)| (Dim::Expr(*t), *c)).collect(),
+        _ => vec![(dim, 1)],
+    };
+    let mut part = Dim::Const(0);
+    for (term, by) in terms {
+        if of_block(p, term, 0) {
+            if of_thread(p, term, 0) {
+                return None;
+            }
+            part = p.arena.add(part, p.arena.mul(term, Dim::Const(by)).ok()?).ok()?;
+        }
+    }
+    Some(part)
+}
+
+/// Whether an expression depends on the thread or on a loop.
+fn of_thread(p: &Program, dim: Dim, depth: usize) -> bool {
+    p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
+        Some(VarKind::Block(_) | VarKind::Symbol) => false,
+        Some(VarKind::Index(of)) => depth > 64 || of_thread(p, *of, depth + 1),
+        // What counts turns is known to nobody else.
+        Some(VarKind::Thread(_) | VarKind::Loop) | None => true,
+    })
+}

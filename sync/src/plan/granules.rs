@@ -1,0 +1,163 @@
+//! Granules of memory: as large as may be, so that every access takes whole ones.
+
+use super::{How, LeafPlan, MAX_GRANULE, Plan, Space, View, is_mbarrier};
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::program::{Program, SpecId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What is accessed of views.
+#[derive(Default)]
+struct Uses<'l> {
+    /// Of each view the elements that one thread accesses, or all.
+    lists: BTreeMap<usize, Vec<Option<&'l [u32]>>>,
+    /// Views of which a part may be accessed.
+    exact: BTreeSet<usize>,
+}
+
+fn uses<'l>(leaves: &'l BTreeMap<SpecId, LeafPlan>, views: &[View], arena: &ExprArena) -> Uses<'l> {
+    let mut out = Uses::default();
+    for leaf in leaves.values() {
+        for o in &leaf.operands {
+            let list = out.lists.entry(o.view).or_default();
+            match &o.of_thread {
+                None => list.push(None),
+                Some(all) => list.extend(all.iter().map(|l| Some(l.as_slice()))),
+            }
+            if leaf.valid.is_some() {
+                out.exact.insert(o.view);
+            }
+        }
+        if let How::Bulk(bulk) = &leaf.how {
+            out.lists.entry(bulk.source).or_default().push(None);
+            out.lists.entry(bulk.target).or_default().push(None);
+            // Boxes that may lie in the tensor in part.
+            let cut = bulk.boxed.as_ref().is_some_and(|b| {
+                let view = &views[if b.of_source { bulk.source } else { bulk.target }];
+                let whole = |((n, extent), at): ((&i64, &i64), &Dim)| {
+                    let n = (*n).max(1);
+                    extent % n == 0 && arena.divisor(*at) % n == 0
+                };
+                !view.modes.iter().zip(&b.extents).zip(&b.at).all(whole)
+            });
+            if cut {
+                out.exact.extend([bulk.source, bulk.target]);
+            }
+        }
+    }
+    out
+}
+
+impl Plan {
+    /// The largest granules of which every access takes whole ones.
+    pub(super) fn choose_granules(&mut self, p: &Program) {
+        self.fit_granules(p);
+        self.count_cells(p);
+        self.begin_granules();
+    }
+
+    /// Makes granules smaller until accesses take whole ones.
+    fn fit_granules(&mut self, p: &Program) {
+        let arena = &p.arena;
+        let uses = uses(&self.leaves, &self.views, arena);
+        for (i, view) in self.views.iter().enumerate() {
+            let divisor = arena.divisor(view.offset);
+            let (granule, swizzle) = match view.space {
+                Space::Shared(b) => {
+                    let b = &self.shared[b];
+                    (self.components[b.component].granule, b.swizzle)
+                }
+                Space::Global(g) => (self.globals[g].granule, None),
+                _ => continue,
+            };
+            let fits = |g: i64| {
+                let units = (g * 8 / view.bits).max(1);
+                let aligned = divisor % units == 0 || view.offset == Dim::Const(0);
+                let kept = swizzle.is_none_or(|s| s.is_none() || 1i64 << s.base() >= g);
+                let lists = uses.lists.get(&i).map_or(&[][..], |l| l.as_slice());
+                aligned && kept && lists.iter().all(|l| covers(&view.places, *l, units))
+            };
+            let mut g = granule;
+            let least = (view.bits / 8).clamp(1, MAX_GRANULE);
+            if is_mbarrier(p, view.buffer) {
+                g = g.min(8);
+            }
+            let is_global = matches!(view.space, Space::Global(_));
+            if is_global && uses.exact.contains(&i) {
+                g = g.min(least);
+            }
+            while g > 1 && g > least.min(granule) && !fits(g) {
+                g /= 2;
+            }
+            match view.space {
+                Space::Shared(b) => self.components[self.shared[b].component].granule = g,
+                Space::Global(b) => self.globals[b].granule = g,
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts the granules of shared memory, and those of global memory in scalars.
+    fn count_cells(&mut self, p: &Program) {
+        for c in &mut self.components {
+            c.first_cell = self.n_cells;
+            self.n_cells += ((c.end - c.start) / c.granule.max(1)) as usize + 1;
+        }
+        // From bytes to scalars.
+        for g in &mut self.globals {
+            let bits = p.buffers[g.id].scalar.bits();
+            g.granule = (g.granule * 8 / bits).max(1);
+        }
+    }
+
+    /// Keeps of all elements those that begin a granule.
+    fn begin_granules(&mut self) {
+        let mut views = std::mem::take(&mut self.views);
+        for view in &mut views {
+            let units = self.units(view);
+            let mut seen = BTreeSet::new();
+            view.first = (0..view.places.len() as u32)
+                .filter(|e| seen.insert(view.places[*e as usize].div_euclid(units)))
+                .collect();
+        }
+        let mut leaves = std::mem::take(&mut self.leaves);
+        for o in leaves.values_mut().flat_map(|leaf| &mut leaf.operands) {
+            let Some(all) = &mut o.of_thread else { continue };
+            let view = &views[o.view];
+            let units = self.units(view);
+            for list in all {
+                let mut seen = BTreeSet::new();
+                list.retain(|e| {
+                    seen.insert(view.places.get(*e as usize).map_or(0, |p| p.div_euclid(units)))
+                });
+            }
+        }
+        (self.views, self.leaves) = (views, leaves);
+    }
+
+    /// Scalars of a granule of a view.
+    fn units(&self, view: &View) -> i64 {
+        match view.space {
+            Space::Shared(b) => {
+                (self.components[self.shared[b].component].granule * 8 / view.bits).max(1)
+            }
+            Space::Global(g) => self.globals[g].granule,
+            Space::Registers(_) | Space::Free | Space::Gathered => 1,
+        }
+    }
+}
+
+/// Whether these elements, or all, are whole granules of so many scalars.
+fn covers(places: &[i64], elements: Option<&[u32]>, units: i64) -> bool {
+    if units <= 1 {
+        return true;
+    }
+    let mut count: HashMap<i64, BTreeSet<i64>> = HashMap::new();
+    let mut add = |place: i64| {
+        count.entry(place.div_euclid(units)).or_default().insert(place.rem_euclid(units));
+    };
+    match elements {
+        None => places.iter().for_each(|p| add(*p)),
+        Some(list) => list.iter().filter_map(|e| places.get(*e as usize)).for_each(|p| add(*p)),
+    }
+    count.values().all(|chunk| chunk.len() as i64 == units)
+}

@@ -1,0 +1,235 @@
+//! A leaf as its operands, and how it is executed.
+
+use super::{BoxPlace, Bulk, How, LeafPlan, OperandPlan, Plan, Space};
+use crate::expr::Exprs;
+use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, OperandAccess, Visibility};
+use carbyne_ir::ast::{AccumulateOp, SpecKind};
+use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
+use std::collections::BTreeSet;
+
+impl Plan {
+    /// The operands of a leaf, and how it is executed.
+    pub(super) fn leaf(
+        &mut self,
+        exprs: &Exprs<'_>,
+        id: SpecId,
+        atoms: &AtomTable,
+    ) -> Result<LeafPlan, String> {
+        let spec = &exprs.program.specs[id];
+        let Some(name) = spec.atom.as_deref() else { return self.meaning(exprs, spec) };
+        let atom = atoms.get(name).ok_or_else(|| format!("{} has no atom `{name}`", atoms.arch))?;
+        if matches!(atom.visibility, Visibility::Mbarrier | Visibility::BulkGroup) {
+            return self.bulk(exprs, id, atom);
+        }
+        self.atom(exprs, spec, atom)
+    }
+
+    /// A leaf without an atom: every thread that executes it may access all of its operands.
+    fn meaning(&mut self, exprs: &Exprs<'_>, spec: &Spec) -> Result<LeafPlan, String> {
+        let mut operands = vec![];
+        for t in spec.input_tensors() {
+            operands.push(self.whole(exprs, t, true, false)?);
+        }
+        for t in &spec.outputs {
+            let reads = matches!(spec.kind, SpecKind::MatMul);
+            operands.push(self.whole(exprs, *t, reads, true)?);
+        }
+        let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let has_map = all.any(|t| exprs.program.tensors[t].map.is_some());
+        if spec.bar.is_some() || has_map {
+            return Err("it names no atom".to_owned());
+        }
+        let matters = self.matters(&operands);
+        Ok(LeafPlan {
+            how: How::Meaning,
+            operands,
+            accumulates: accumulates(spec),
+            valid: spec.valid,
+            shape: (0, 0),
+            matters,
+        })
+    }
+
+    /// A leaf that groups of an atom's size execute.
+    fn atom(&mut self, exprs: &Exprs<'_>, spec: &Spec, atom: &Atom) -> Result<LeafPlan, String> {
+        let inputs: Vec<Option<TensorId>> = spec
+            .inputs
+            .iter()
+            .map(|o| match o {
+                Operand::Tensor(t) => Some(*t),
+                Operand::Number(_) => None,
+            })
+            .collect();
+        let read: Vec<_> =
+            atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
+        let written: Vec<_> = atom.writes().collect();
+        if read.len() != inputs.len() || written.len() != spec.outputs.len() {
+            return Err(format!("`{}` has other operands", atom.name));
+        }
+        let lanes: Vec<u16> = (0..atom.thread_layout.size().min(1024))
+            .map(|t| u16::try_from(atom.thread_layout.at(t)).unwrap_or(u16::MAX))
+            .collect();
+        let (window, groups) = windows(&lanes).ok_or("its threads cannot be placed")?;
+        let mut operands = vec![];
+        for (operand, t) in read.iter().zip(&inputs) {
+            let Some(t) = t else { continue };
+            operands.push(self.bind(exprs, operand, *t, lanes.len(), (true, false))?);
+        }
+        for (operand, t) in written.iter().zip(&spec.outputs) {
+            let reads =
+                operand.access == OperandAccess::ReadWrite && spec.kind != SpecKind::MatMulSet;
+            operands.push(self.bind(exprs, operand, *t, lanes.len(), (reads, true))?);
+        }
+        let shape = match atom.op {
+            AtomOp::MatMul { m, n, .. } => (m, n),
+            _ => (0, 0),
+        };
+        let matters = self.matters(&operands);
+        Ok(LeafPlan {
+            how: How::Atom { window, groups, size: lanes.len(), visibility: atom.visibility },
+            operands,
+            accumulates: accumulates(spec),
+            valid: spec.valid,
+            shape,
+            matters,
+        })
+    }
+
+    /// Whether any operand can conflict.
+    fn matters(&self, operands: &[OperandPlan]) -> bool {
+        operands.iter().any(|o| !matches!(self.views[o.view].space, Space::Free))
+    }
+
+    /// An operand all of which is accessed.
+    fn whole(
+        &mut self,
+        exprs: &Exprs<'_>,
+        t: TensorId,
+        reads: bool,
+        writes: bool,
+    ) -> Result<OperandPlan, String> {
+        let view = self.add_view(exprs, t)?;
+        if self.views[view].space == Space::Gathered {
+            return Err("its elements are found through data".to_owned());
+        }
+        Ok(OperandPlan { view, of_thread: None, described: false, reads, writes })
+    }
+
+    /// An operand of an atom.
+    fn bind(
+        &mut self,
+        exprs: &Exprs<'_>,
+        operand: &AtomOperand,
+        t: TensorId,
+        group: usize,
+        (reads, writes): (bool, bool),
+    ) -> Result<OperandPlan, String> {
+        let mut plan = self.whole(exprs, t, reads, writes)?;
+        let view = &self.views[plan.view];
+        plan.described = operand.matrix_rule().is_some();
+        let in_memory = matches!(view.space, Space::Shared(_) | Space::Global(_));
+        if group == 1 || plan.described || !in_memory {
+            return Ok(plan);
+        }
+        const ODD: &str = "the atom takes another number of elements";
+        let per_unit = operand.elem.scalars_per_unit(exprs.program.scalar_of(t)).ok_or(ODD)?;
+        let (tm, vm) = (operand.tv.mode(0), operand.tv.mode(1));
+        let (Ok(tm), Ok(vm)) = (tm, vm) else { return Err(ODD.to_owned()) };
+        let n_units = operand.tile_size();
+        if vm.size() * per_unit != view.places.len() as i64 || tm.size() != group as i64 {
+            return Err(ODD.to_owned());
+        }
+        let mut taken = BTreeSet::new();
+        let mut of_thread = vec![vec![]; group];
+        for (t, list) in of_thread.iter_mut().enumerate() {
+            for v in 0..vm.size() {
+                let unit = tm.at(t as i64).saturating_add(vm.at(v));
+                if !(0..n_units).contains(&unit) {
+                    return Err(ODD.to_owned());
+                }
+                // What several threads name the first of them accesses.
+                if taken.insert(unit) {
+                    list.extend((0..per_unit).map(|j| (v * per_unit + j) as u32));
+                }
+            }
+        }
+        plan.of_thread = Some(of_thread);
+        Ok(plan)
+    }
+
+    /// A bulk copy.
+    fn bulk(&mut self, exprs: &Exprs<'_>, id: SpecId, atom: &Atom) -> Result<LeafPlan, String> {
+        let p = exprs.program;
+        let copy = bulk_copy(p, &p.specs[id], atom).map_err(|m| m.to_string())?;
+        let (source, target) =
+            (self.add_view(exprs, copy.source)?, self.add_view(exprs, copy.target)?);
+        if [source, target].iter().any(|v| self.views[*v].space == Space::Gathered) {
+            return Err("its elements are found through data".to_owned());
+        }
+        let boxed = match copy.boxed {
+            None => None,
+            // Which part of a box is written or may conflict; of what is only read it does not matter.
+            Some(_) if self.is_free(p, &copy) => None,
+            Some((map, mut at)) => {
+                let map = &p.maps[map];
+                let mut extents = map.extents.clone();
+                if !map.first_fastest {
+                    at.reverse();
+                    extents.reverse();
+                }
+                let extents: Option<Vec<i64>> =
+                    extents.iter().map(|d| exprs.constant(*d)).collect();
+                let extents = extents.ok_or("the extents of its map are not known")?;
+                let of_source = p.tensors[copy.source].map.is_some();
+                Some(BoxPlace { of_source, at, extents })
+            }
+        };
+        let bar = copy.bar.map(|t| self.add_view(exprs, t)).transpose()?;
+        Ok(LeafPlan {
+            how: How::Bulk(Bulk { source, target, boxed, bar, bytes: copy.bytes, mask: copy.mask }),
+            operands: vec![],
+            accumulates: accumulates(&p.specs[id]),
+            valid: None,
+            shape: (0, 0),
+            matters: true,
+        })
+    }
+
+    /// Whether the tensor that is read or written through a map cannot conflict.
+    fn is_free(&self, p: &Program, copy: &BulkCopy) -> bool {
+        let mapped = [copy.source, copy.target].into_iter().find(|t| p.tensors[*t].map.is_some());
+        mapped
+            .is_some_and(|t| self.view(t).is_ok_and(|v| matches!(self.views[v].space, Space::Free)))
+    }
+}
+
+/// What a leaf does to what is there.
+fn accumulates(spec: &Spec) -> Option<AccumulateOp> {
+    match spec.kind {
+        SpecKind::Accumulate(op) => Some(op),
+        _ => None,
+    }
+}
+
+/// Fills a window of whole warps with groups, each from the first free thread on.
+fn windows(lanes: &[u16]) -> Option<(usize, Vec<Vec<u16>>)> {
+    let reach = lanes.iter().max().map_or(1, |l| usize::from(*l) + 1);
+    if reach > 1024 {
+        return None;
+    }
+    let window = reach.next_multiple_of(32);
+    let mut taken = vec![false; window];
+    let mut groups = vec![];
+    while let Some(first) = taken.iter().position(|t| !t) {
+        let group: Vec<u16> = lanes.iter().map(|l| first as u16 + l).collect();
+        for t in &group {
+            match taken.get_mut(usize::from(*t)) {
+                Some(free) if !*free => *free = true,
+                _ => return None,
+            }
+        }
+        groups.push(group);
+    }
+    Some((window, groups))
+}

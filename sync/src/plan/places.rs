@@ -1,0 +1,145 @@
+//! Where buffers are, and tensors as places in them.
+
+use super::{Component, GlobalBuffer, MAX_GRANULE, Plan, SharedBuffer, Space, View};
+use crate::expr::Exprs;
+use carbyne_atoms::{AtomTable, Visibility, smem};
+use carbyne_ir::program::{BufferId, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
+use std::collections::BTreeSet;
+
+/// Elements of one view that are followed.
+const MAX_ELEMENTS: i64 = 1 << 20;
+/// Elements of all views together.
+const MAX_PLACES: i64 = 1 << 24;
+
+impl Plan {
+    /// Places buffers in shared memory, and finds which overlap.
+    pub(super) fn place_shared(
+        &mut self,
+        exprs: &Exprs<'_>,
+        buffers: &[BufferId],
+        atoms: &AtomTable,
+    ) -> Result<(), String> {
+        let p = exprs.program;
+        let arena = smem::Arena::place(p, buffers, atoms).map_err(|d| d.message)?;
+        let mut ranges = vec![];
+        for id in buffers {
+            let b = &p.buffers[*id];
+            let cosize = exprs.constant(b.cosize).ok_or("a size is not known")?;
+            let bits = b.scalar.bits();
+            let bytes = cosize.checked_mul(bits).ok_or("a size is not known")?.div_euclid(8) + 1;
+            let at = arena.offset(*id).ok_or("a place is not known")?;
+            if b.open {
+                return Err(format!("the layout of `%{}` is open", b.name));
+            }
+            self.spaces.insert(*id, Space::Shared(self.shared.len()));
+            ranges.push((at, at + bytes, self.shared.len()));
+            let swizzle = b.swizzle;
+            self.shared.push(SharedBuffer { at, bytes, bits, swizzle, component: 0 });
+        }
+        ranges.sort_unstable();
+        for (start, end, i) in ranges {
+            let start = start / MAX_GRANULE * MAX_GRANULE;
+            let end = (end + MAX_GRANULE - 1) / MAX_GRANULE * MAX_GRANULE;
+            match self.components.last_mut() {
+                Some(last) if start < last.end => last.end = last.end.max(end),
+                _ => self.components.push(Component {
+                    start,
+                    end,
+                    granule: MAX_GRANULE,
+                    first_cell: 0,
+                }),
+            }
+            self.shared[i].component = self.components.len() - 1;
+        }
+        Ok(())
+    }
+
+    /// Which global memory the kernel writes, and which registers asynchronous MatMuls use.
+    pub(super) fn find_written(&mut self, exprs: &Exprs<'_>, kernel: SpecId, atoms: &AtomTable) {
+        let p = exprs.program;
+        let (mut written, mut shared_registers) = (BTreeSet::new(), BTreeSet::new());
+        for id in p.walk_body(kernel).specs() {
+            let spec = &p.specs[id];
+            if spec.body.is_some() {
+                continue;
+            }
+            let atom = spec.atom.as_deref().and_then(|name| atoms.get(name));
+            if atom.is_some_and(|a| a.visibility == Visibility::WgmmaGroup) {
+                let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+                shared_registers.extend(
+                    all.map(|t| p.tensors[t].buffer)
+                        .filter(|b| p.buffers[*b].memory == Some(Memory::Rf)),
+                );
+            }
+            for t in &spec.outputs {
+                let buffer = p.tensors[*t].buffer;
+                let buffer = p.buffers[buffer].gather.map_or(buffer, |g| g.source);
+                if p.buffers[buffer].memory == Some(Memory::Gl) {
+                    written.insert(buffer);
+                }
+            }
+        }
+        for buffer in &written {
+            self.spaces.insert(*buffer, Space::Global(self.globals.len()));
+            self.globals.push(GlobalBuffer { id: *buffer, granule: 16 });
+        }
+        for (id, b) in p.buffers.iter() {
+            if b.gather.is_some_and(|g| written.contains(&g.source)) {
+                self.spaces.insert(id, Space::Gathered);
+            }
+        }
+        for buffer in shared_registers {
+            let size = exprs.constant(p.buffers[buffer].cosize).unwrap_or(0);
+            if (1..=1 << 14).contains(&size) {
+                self.spaces.insert(buffer, Space::Registers(self.registers.len()));
+                self.registers.push((buffer, size));
+            }
+        }
+    }
+
+    /// A tensor as a view; the same where there is one already.
+    pub(super) fn add_view(&mut self, exprs: &Exprs<'_>, id: TensorId) -> Result<usize, String> {
+        if let Some(found) = self.view_of.get(&id) {
+            return found.clone();
+        }
+        let made = self.make_view(exprs, id).map(|view| {
+            self.n_places += view.places.len() as i64;
+            self.views.push(view);
+            self.views.len() - 1
+        });
+        self.view_of.insert(id, made.clone());
+        made
+    }
+
+    fn make_view(&self, exprs: &Exprs<'_>, id: TensorId) -> Result<View, String> {
+        let p = exprs.program;
+        let tensor = &p.tensors[id];
+        let space = self.spaces.get(&tensor.buffer).copied().unwrap_or(Space::Free);
+        let mut view = View {
+            buffer: tensor.buffer,
+            space,
+            offset: tensor.offset,
+            peer: tensor.peer,
+            places: vec![],
+            modes: vec![],
+            spread: tensor.dist.is_some(),
+            bits: p.scalar_of(id).bits(),
+            first: vec![],
+        };
+        if matches!(space, Space::Free | Space::Gathered) {
+            return Ok(view);
+        }
+        let layout = exprs.layout(&tensor.concat()).ok_or("its layout is not known")?;
+        let size = layout.size();
+        if self.n_places + size > MAX_PLACES {
+            return Err("the kernel's tensors have more elements than are followed".to_owned());
+        }
+        if !(0..=MAX_ELEMENTS).contains(&size) {
+            return Err(format!("it has {size} elements, more than are followed"));
+        }
+        view.modes = layout.modes().iter().map(|m| m.size()).collect();
+        view.places = (0..size).map(|e| layout.at(e)).collect();
+        Ok(view)
+    }
+}
