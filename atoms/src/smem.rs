@@ -1,7 +1,8 @@
 //! Where shared buffers lie in the block's one dynamic allocation.
 //!
 //! - A buffer with `at=` lies there.
-//! - One with `reuses=%x` and no address begins where `%x` begins, moved up to its alignment.
+//! - One with `reuses=%x` and no address begins where `%x` begins, moved up to its alignment. `%x` lies where all that reuse it
+//!   are aligned, and what follows lies past the longest of them.
 //! - The others follow each other in text order, past whatever is pinned.
 //!
 //! Invariant: every buffer begins at a multiple of its alignment, of its swizzle's period and of
@@ -15,6 +16,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, StmtKind};
 use carbyne_ir::scalar::Memory;
+use indexmap::IndexMap;
 use std::collections::HashMap;
 
 type Fallible<T> = Result<T, Box<Diagnostic>>;
@@ -43,11 +45,12 @@ impl Arena {
     /// is not known, [`Code::Alignment`] for an address that is not aligned.
     pub fn place(p: &Program, buffers: &[BufferId], atoms: &AtomTable) -> Fallible<Arena> {
         let mut arena = Arena { align: BASE_ALIGN, ..Arena::default() };
+        let rooms = rooms(p, buffers)?;
         let mut pinned = vec![];
-        for &id in buffers {
-            let b = &p.buffers[id];
-            if let Some(at) = b.at {
-                pinned.push((at, end(at, b)?));
+        for (id, room) in &rooms {
+            if let Some(at) = p.buffers[*id].at {
+                pinned
+                    .push((at, at.checked_add(room.bytes).ok_or_else(|| beyond(&p.buffers[*id]))?));
             }
         }
         let mut next = 0;
@@ -72,8 +75,9 @@ impl Arena {
                 (Some(at), _) => at,
                 (None, Some(at)) => round_up(at, align, b)?,
                 (None, None) => {
-                    let at = free(next, align, b, &pinned)?;
-                    next = end(at, b)?;
+                    let room = rooms.get(&id).copied().unwrap_or_default();
+                    let at = free(next, room, b, &pinned)?;
+                    next = at.checked_add(room.bytes).ok_or_else(|| beyond(b))?;
                     at
                 }
             };
@@ -169,14 +173,40 @@ pub fn buffers(p: &Program, kernel: SpecId) -> Vec<BufferId> {
     allocated.filter(|id| p.buffers[*id].memory == Some(Memory::Sh)).collect()
 }
 
-/// The first address from `next` on where the buffer overlaps nothing pinned.
-fn free(next: i64, align: i64, b: &Buffer, pinned: &[(i64, i64)]) -> Fallible<i64> {
-    let mut at = round_up(next, align, b)?;
+/// What a buffer and those that reuse it take.
+#[derive(Copy, Clone, Debug, Default)]
+struct Room {
+    align: i64,
+    bytes: i64,
+}
+
+/// The room of each buffer that reuses no other.
+fn rooms(p: &Program, buffers: &[BufferId]) -> Fallible<IndexMap<BufferId, Room>> {
+    let mut first: HashMap<BufferId, BufferId> = HashMap::new();
+    let mut out: IndexMap<BufferId, Room> = IndexMap::new();
+    for &id in buffers {
+        let b = &p.buffers[id];
+        let reused = b.reuses.filter(|_| b.at.is_none()).and_then(|r| first.get(&r).copied());
+        let own = reused.unwrap_or(id);
+        first.insert(id, own);
+        let room = out.entry(own).or_default();
+        // Behind an address that is stated it may have to move up.
+        let from = p.buffers[own].at.filter(|_| reused.is_some());
+        let up = from.map_or(Ok(0), |at| round_up(at, alignment(b), b).map(|to| to - at))?;
+        room.align = room.align.max(alignment(b));
+        room.bytes = room.bytes.max(end(up, b)?);
+    }
+    Ok(out)
+}
+
+/// The first address from `next` on where the room of a buffer overlaps nothing pinned.
+fn free(next: i64, room: Room, b: &Buffer, pinned: &[(i64, i64)]) -> Fallible<i64> {
+    let mut at = round_up(next, room.align, b)?;
+    let ends = |at: i64| at.checked_add(room.bytes).unwrap_or(i64::MAX);
     // Each step passes at least one of them.
-    while let Some((_, stop)) =
-        pinned.iter().find(|(start, stop)| at < *stop && end(at, b).is_ok_and(|e| *start < e))
+    while let Some((_, stop)) = pinned.iter().find(|(start, stop)| at < *stop && *start < ends(at))
     {
-        at = round_up(*stop, align, b)?;
+        at = round_up(*stop, room.align, b)?;
     }
     Ok(at)
 }

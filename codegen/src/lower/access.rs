@@ -133,8 +133,12 @@ impl Lowering<'_> {
             _ if s.swizzle.is_none() => self.index(index),
             _ => {
                 let (b, m, shift) = (s.swizzle.bits(), s.swizzle.base(), s.swizzle.shift());
-                // Whole periods stay what they are: outside they need not be computed anew for every element.
-                let (whole, rest) = self.periods(index, s.swizzle.period())?;
+                // Whole periods stay what they are. Where a loop moves them, what is within is the same in every turn; what
+                // loops that are written out add, the compiler adds up either way.
+                let (whole, rest) = match self.periods(index, s.swizzle.period())? {
+                    (whole, rest) if self.turns(whole) => (whole, rest),
+                    _ => (Dim::Const(0), index),
+                };
                 let within = match rest {
                     Dim::Const(i) => Expr::Int(s.swizzle.apply(i)),
                     Dim::Expr(_) => {
@@ -149,6 +153,12 @@ impl Lowering<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an index depends on a loop that is not written out.
+    fn turns(&self, index: Dim) -> bool {
+        let vars = self.p.vars_in(index);
+        self.advances.iter().any(|a| vars.contains(&a.var))
     }
 
     /// An index as a multiple of the period and the rest.

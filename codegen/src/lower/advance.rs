@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 /// A loop that is not written out, while its body is lowered.
 pub(super) struct Advance {
-    var: VarId,
+    pub(super) var: VarId,
     /// What is known before it.
     known: HashSet<VarId>,
     /// Variables of the loops in it that are written out.

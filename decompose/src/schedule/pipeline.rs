@@ -357,7 +357,15 @@ impl Stages<'_> {
         // The iteration that the copies are for.
         let later = plus(Expr::name(&parts.var.text), reach.saturating_mul(step));
         let next = if reach == depth { now } else { modulo(plus(turn, reach), depth) };
-        let end = parts.end.clone();
+        // One past the last iteration, which may be less than the end.
+        let last = facts
+            .start
+            .zip(facts.trips)
+            .and_then(|(start, n)| start.checked_add((n - 1).checked_mul(step)?)?.checked_add(1));
+        let end = match last {
+            Some(last) if step > 1 => Expr::int(last),
+            _ => parts.end.clone(),
+        };
         let guarded = |stmts: Vec<Stmt>| when(later.clone(), CmpOp::Lt, end.clone(), stmts);
         let mut body = Block { stmts: vec![], footer: std::mem::take(&mut parts.rest.footer) };
         let mut last = vec![];

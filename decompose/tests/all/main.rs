@@ -16,6 +16,7 @@ mod nodes;
 mod open;
 mod parts;
 mod pins;
+mod places;
 mod ranges;
 mod refusals;
 mod robust;

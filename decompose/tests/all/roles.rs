@@ -58,7 +58,20 @@ const ARCHS: [&str; 3] = ["sm_75", "sm_80", "sm_90a"];
 /// of those that fill stages), barriers of the block.
 type Case = (&'static str, i64, &'static str, (usize, usize, usize));
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 17] = [
+    (
+        "what a role copied before the loop it reads after it",
+        96,
+        "#c = #cta[0..64]
+  #p = #cta[64..96]
+  Move <<<#p>>> (%A.tile([64,16])[0, 15]) -> (%t:SH)
+  for (k = 0; k < 15; k += 1) stages=3 {
+    Move <<<#p>>> (%A.tile([64,16])[0, k]) -> (%s:SH)
+    Move <<<#c>>> (%s) -> (%B.tile([64,16])[0, k])
+  }
+  Move <<<#p>>> (%t) -> (%B.tile([64,16])[0, 15])",
+        (1, 0, 1),
+    ),
     (
         "one role for each",
         96,

@@ -191,19 +191,33 @@ fn slices_of_loops_whose_length_only_the_caller_knows() {
 /// A loop that starts and steps as it likes, with tiles that it computes its own way.
 #[test]
 fn tiles_by_a_quotient_of_the_variable() {
-    let src = "carbyne 2
-%A:[(64,256):(256,1)].f16.GL
-%B:[(64,256):(256,1)].f16.GL
-Move @f <<<#grid:[1], #cta:[128]>>> (%A) -> (%B) {
-  for (k = 3; k < 35; k += 2) stages=3 {
+    let loops = [
+        "for (k = 3; k < 35; k += 2) stages=3 {
     Move (%A.tile([64,16])[0, (k - 3) / 2]) -> (%s:SH)
     Move (%s) -> (%B.tile([64,16])[0, (k - 3) / 2])
+  }",
+        "for (k = 0; k < 18; k += 3) stages=2 {
+    Move (%A.tile([64,16])[0, k]) -> (%s:SH)
+    Move (%s) -> (%B.tile([64,16])[0, k])
   }
-}
-";
-    for arch in ["sm_75", "sm_80"] {
+  for (k = 0; k < 16; k += 1) {
+    if (0 < k % 3) {
+      Move (%A.tile([64,16])[0, k]) -> (%B.tile([64,16])[0, k])
+    }
+  }",
+        "for (k = 0; k < 16; k += 2) stages=2 {
+    Move (%A.tile([64,16])[0, (k + 3) % 16]) -> (%s:SH)
+    Move (%s) -> (%B.tile([64,16])[0, (k + 3) % 16])
+    Move (%A.tile([64,16])[0, k]) -> (%B.tile([64,16])[0, k])
+  }",
+    ];
+    for (body, arch) in loops.iter().flat_map(|body| ["sm_75", "sm_80"].map(|arch| (body, arch))) {
+        let src = format!(
+            "carbyne 2\n%A:[(64,256):(256,1)].f16.GL\n%B:[(64,256):(256,1)].f16.GL\n\
+             Move @f <<<#grid:[1], #cta:[128]>>> (%A) -> (%B) {{\n  {body}\n}}\n"
+        );
         let table = AtomTable::new(arch.parse().expect("an architecture"));
-        let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{e:?}"));
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{e:?}"));
         run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
     }
 }

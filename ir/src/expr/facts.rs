@@ -65,9 +65,11 @@ pub(super) fn facts_of(node: &Node, facts: &dyn Fn(Dim) -> Facts) -> Facts {
         }
         Node::Mod(a, b) => {
             let (a, b) = (facts(a), facts(b));
-            let below = b.hi.map(|hi| (hi - 1).max(0));
+            // Below the divisor, and a multiple of what both are.
+            let div = gcd(a.div, b.div).max(1);
+            let below = b.hi.map(|hi| hi.saturating_sub(div).max(0));
             let hi = if a.non_negative() { min_known(a.hi, below) } else { below };
-            Facts { lo: Some(0), hi, div: gcd(a.div, b.div).max(1) }
+            Facts { lo: Some(0), hi, div }
         }
         Node::Min(a, b) => {
             let (a, b) = (facts(a), facts(b));

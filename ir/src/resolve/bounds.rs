@@ -109,8 +109,19 @@ impl Resolver {
             CmpOp::Eq => [less(lhs, rhs, 0), less(rhs, lhs, 0)],
             CmpOp::Ne => [None, None],
         };
-        self.holds.extend(found.into_iter().flatten());
+        let found: Vec<Dim> = found.into_iter().flatten().map(|d| lowered(cx, d)).collect();
+        self.holds.extend(found);
     }
+}
+
+/// Of a sum that is at least zero, what is left of it without the least that its terms leave over zero: `5 - k` of a `k` that
+/// is a multiple of 3 is at least 2.
+fn lowered(cx: &ExprArena, d: Dim) -> Dim {
+    let Dim::Expr(id) = d else { return d };
+    let Node::Linear { constant, .. } = cx.node(id) else { return d };
+    let own = Dim::Const(constant);
+    let least = Dim::sub(cx, d, own).map(|terms| constant.rem_euclid(cx.divisor(terms).max(1)));
+    least.and_then(|least| Dim::sub(cx, d, Dim::Const(least))).unwrap_or(d)
 }
 
 /// For a sum with a quotient `a / n`, one without that is at least zero where the sum is: `a / n + r >= 0` is

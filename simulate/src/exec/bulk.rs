@@ -6,8 +6,9 @@ use super::Runner;
 use super::blame::{self, ElementAccess};
 use crate::plan::{BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
 use crate::state::clock::{Message, Part, Proxy};
-use crate::state::{InFlight, Pending, Value};
+use crate::state::{Counted, Pending, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A bulk copy into shared memory that has not arrived.
@@ -17,7 +18,7 @@ pub(super) struct Delivery {
     rank: usize,
     byte: usize,
     bytes: i64,
-    what: InFlight,
+    what: Rc<Counted>,
     /// What happened before it was issued.
     issued: Rc<Message>,
 }
@@ -149,7 +150,9 @@ impl Runner<'_> {
                 .takes_bulk(byte, &self.clocks, part)
                 .map_err(|e| self.refused(site, thread, &kernel.element_name(bar, at), e))?;
             let (bytes, issued) = (copy.bytes, Rc::clone(&issued));
-            let what = InFlight { elements, sources: sources.clone() };
+            let (sources, who, done) =
+                (sources.clone(), self.who(part.warp, site), Cell::new(None));
+            let what = Rc::new(Counted { elements, sources, who, done });
             self.flying.push_back(Delivery { site, rank, byte, bytes, what, issued });
         }
         Ok(())

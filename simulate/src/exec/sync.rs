@@ -24,7 +24,11 @@ impl Runner<'_> {
                 for t in active.threads() {
                     let left = self.number(sync, t)?;
                     let who = self.who(t / 32, sync.site);
-                    self.blocks[self.rank].wait(t, usize::try_from(left).unwrap_or(0), &who);
+                    let left = usize::try_from(left).unwrap_or(0);
+                    let part = Part { rank: self.rank, warp: t / 32, lanes: 1 << (t % 32) };
+                    for (agent, phases) in self.blocks[self.rank].wait(t, left, &who) {
+                        self.clocks.learn(part, agent, phases);
+                    }
                 }
             }
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
@@ -457,7 +461,7 @@ impl Runner<'_> {
                 }
                 SyncOp::MbarrierExpect => self.blocks[rank].arrive(byte, (1, number)),
                 SyncOp::MbarrierAsyncArrive => {
-                    let landing = self.blocks[rank].land_with(byte, t);
+                    let landing = self.blocks[rank].land_with(byte, &who);
                     landing.and_then(|()| self.blocks[rank].arrive(byte, (1, 0)))
                 }
                 SyncOp::MbarrierArrive

@@ -10,6 +10,7 @@ use crate::index::{Compare, Index, NoIndex, Variables};
 use crate::num::{decode, encode};
 use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
+use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::{AtomTable, ErrorBound};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -119,6 +120,8 @@ pub(crate) fn lower<'p>(
         elected,
         stated: Vec::new(),
         spaces: HashMap::new(),
+        // Sizes that only the caller knows, or too many bytes: each is placed when it is met.
+        arena: Arena::place(program, &smem::buffers(program, id), atoms).unwrap_or_default(),
         views: HashMap::new(),
         spread: HashMap::new(),
         thread_tensors: HashMap::new(),
@@ -172,6 +175,8 @@ pub(super) struct Lowering<'p, 'a> {
     /// What atoms bound so far state of their errors, with the specs that they implement.
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
+    /// Where shared tensors lie, as they are printed.
+    pub(super) arena: Arena,
     pub(super) views: HashMap<TensorId, usize>,
     /// Views whose modes of extent 1 stand for more, by what they stand for.
     pub(super) spread: HashMap<(TensorId, Vec<i64>), usize>,

@@ -239,7 +239,7 @@ impl Lowering<'_, '_> {
         };
         let align = usize::try_from(buffer.align).unwrap_or(1).max(SHARED_ALIGN);
         let next = self.kernel.shared.size.next_multiple_of(align);
-        let pinned = buffer.at.and_then(|at| usize::try_from(at).ok());
+        let pinned = buffer.at.or(self.arena.offset(id)).and_then(|at| usize::try_from(at).ok());
         let at = pinned.or(reused).unwrap_or(next);
         let end = at.saturating_add(bytes);
         let most = carbyne_atoms::limits(self.atoms.arch).max_smem_per_block;

@@ -534,6 +534,16 @@ impl Clocks {
         warp.learn(part.lanes, &message.seen, &message.fenced, &message.happened);
     }
 
+    /// Lanes of a warp come after what an agent did up to a time.
+    pub(crate) fn learn(&mut self, part: Part, agent: u16, time: u32) {
+        let warp = &self.warps[part.rank * self.n_warps + part.warp];
+        let none = |of: &Known| vec![Entry::default(); of.together.len()];
+        let [seen, fenced, happened] = [&warp.seen, &warp.fenced, &warp.happened].map(none);
+        let mut message = Message { seen, fenced, happened };
+        message.add(agent, time);
+        self.acquire(part, &message);
+    }
+
     /// Whether a thread of the block comes after what an agent's lane did at a time.
     pub(crate) fn known_in(&self, rank: usize, (agent, time, lane): (u16, u32, u8)) -> bool {
         let warps = &self.warps[rank * self.n_warps..(rank + 1) * self.n_warps];

@@ -54,10 +54,20 @@ impl<T: Content> Groups<T> {
         self.waiting.iter().map(|(_, group)| group).chain([&self.open])
     }
 
-    /// Takes out all, committed or not.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<'_, T> {
-        let open = std::mem::take(&mut self.open);
-        self.waiting.drain(..).map(|(_, group)| group).chain([open])
+    /// The same, to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.waiting.iter_mut().map(|(_, group)| group).chain([&mut self.open])
+    }
+
+    /// Lets the oldest groups go whose content was moved to the next one that is committed.
+    pub(crate) fn merge_oldest(&mut self, moved: impl Fn(&mut T, &mut T) -> bool) {
+        while let [Some((_, oldest)), Some((_, next))] = {
+            let mut groups = self.waiting.iter_mut();
+            [groups.next(), groups.next()]
+        } && moved(oldest, next)
+        {
+            self.waiting.pop_front();
+        }
     }
 }
 
@@ -91,6 +101,7 @@ mod tests {
         assert_eq!(groups.next_complete(1_000_000), Some(vec![2]));
         groups.open.push(3);
         assert_eq!(groups.iter().flatten().count(), 1);
-        assert_eq!(groups.take_all().flatten().collect::<Vec<_>>(), [3]);
+        groups.iter_mut().for_each(|group| group.push(4));
+        assert_eq!(groups.iter().flatten().copied().collect::<Vec<u8>>(), [3, 4]);
     }
 }

@@ -5,10 +5,10 @@
 //! and asynchronous copies that the phase counts become visible then.
 
 use super::arrivals::Arrivals;
-use super::clock::{Clocks, Entry, Message, Part, Proxy};
-use super::groups::Content;
+use super::clock::{Clocks, Entry, Message, Part, Proxy, Who};
 use super::race::LastWrite;
-use super::{Block, GlobalElement, InFlight, Pending};
+use super::{Block, Counted, GlobalElement, InFlight, Pending};
+use std::rc::Rc;
 
 /// One barrier object.
 pub(crate) struct Mbarrier {
@@ -45,7 +45,7 @@ struct Landing {
     proxy: Proxy,
     /// One more than the phase, once it is complete.
     time: u32,
-    what: InFlight,
+    what: Rc<Counted>,
 }
 
 /// What a phase lacks.
@@ -237,17 +237,20 @@ impl Block<'_> {
         self.mbarriers.get(&byte).map_or(0, |b| b.arrivals)
     }
 
-    /// Lets a thread's copies so far land with the current phase.
+    /// Lets a thread's copies so far that no mbarrier counts land with the current phase.
     ///
     /// # Errors
     /// The barrier is not ready.
-    pub(crate) fn land_with(&mut self, byte: usize, thread: usize) -> Result<(), Misuse> {
+    pub(crate) fn land_with(&mut self, byte: usize, who: &Who) -> Result<(), Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
-        let mut what = InFlight::default();
-        self.copies[thread].take_all().for_each(|group| what.append(group));
-        if !what.is_nothing() {
-            barrier.landing.push(Landing { proxy: Proxy::Generic, time: 0, what });
-        }
+        let groups = &mut self.copies[usize::from(who.thread)];
+        groups.merge_oldest(InFlight::has_moved);
+        let counted = groups.iter_mut().filter_map(|group| group.count(who));
+        barrier.landing.extend(counted.map(|what| Landing {
+            proxy: Proxy::Generic,
+            time: 0,
+            what,
+        }));
         Ok(())
     }
 
@@ -282,13 +285,13 @@ impl Block<'_> {
         &mut self,
         byte: usize,
         bytes: i64,
-        what: InFlight,
+        what: Rc<Counted>,
         (site, issued): (u32, &Message),
     ) -> bool {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return false };
         barrier.bytes_site = site;
         barrier.arriving.join(issued);
-        if !what.is_nothing() {
+        if !what.elements.is_empty() || !what.sources.is_empty() {
             barrier.landing.push(Landing { proxy: Proxy::Async, time: 0, what });
         }
         barrier.bytes = barrier.bytes.saturating_sub(bytes);
@@ -328,11 +331,15 @@ impl Block<'_> {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Default::default() };
         let mut read = Vec::new();
         for Landing { proxy, time, what } in std::mem::take(&mut barrier.landed) {
+            if what.done.get().is_some() {
+                continue;
+            }
+            what.done.set(Some(Some((barrier.agent, time))));
             for pending in &what.elements {
                 let write = LastWrite::landing(barrier.agent, time, 0, proxy);
                 self.shared.complete(pending, write);
             }
-            read.extend(what.sources.into_iter().map(|source| (source, barrier.agent, time)));
+            read.extend(what.sources.iter().map(|source| (*source, barrier.agent, time)));
         }
         (barrier.complete.clone(), read)
     }
@@ -340,7 +347,8 @@ impl Block<'_> {
     /// The statement of a copy that an mbarrier counts, or has counted, and for which nobody has waited.
     pub(crate) fn never_waited_for(&self) -> Option<u32> {
         let landings = self.mbarriers.values().flat_map(|b| b.landed.iter().chain(&b.landing));
-        landings.flat_map(|l| &l.what.elements).map(Pending::site).next()
+        let open = landings.filter(|l| l.what.done.get().is_none());
+        open.flat_map(|l| &l.what.elements).map(Pending::site).next()
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
-pub(crate) use under_way::{GlobalElement, InFlight, Stores};
+pub(crate) use under_way::{Counted, GlobalElement, InFlight, Stores};
 pub(crate) use value::{Tile, Value, same_shadow};
 
 use crate::plan::Kernel;
@@ -158,17 +158,36 @@ impl<'k> Block<'k> {
         self.copies[thread].iter().flat_map(|group| &group.elements).map(Pending::site).next()
     }
 
-    /// Completes a thread's oldest groups until `left` remain.
-    pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) {
+    /// Completes a thread's oldest groups until `left` remain. Returns phases of mbarriers with which some of their copies had
+    /// landed before: the thread now knows of these.
+    pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) -> Vec<(u16, u32)> {
         let who = &mut who.clone();
         who.thread = thread as u16;
+        let mut learned = vec![];
         while let Some(group) = self.copies[thread].next_complete(left) {
-            for pending in group.elements {
-                self.shared.complete(&pending, LastWrite::by(who));
+            self.land(&group.elements, &group.sources, who);
+            for counted in &group.counted {
+                match counted.done.get() {
+                    Some(done) => learned.extend(done),
+                    // Whoever waits for the mbarrier comes after what the thread did before it arrived there.
+                    None => {
+                        counted.done.set(Some(None));
+                        self.land(&counted.elements, &counted.sources, &counted.who);
+                    }
+                }
             }
-            for GlobalElement { buffer, at, .. } in group.sources {
-                self.global[usize::from(buffer)].end_read(at, who);
-            }
+            learned.extend(group.landed);
+        }
+        learned
+    }
+
+    /// Lets copies of a thread be complete.
+    fn land(&mut self, elements: &[Pending], sources: &[GlobalElement], who: &Who) {
+        for pending in elements {
+            self.shared.complete(pending, LastWrite::by(who));
+        }
+        for GlobalElement { buffer, at, .. } in sources {
+            self.global[usize::from(*buffer)].end_read(*at, who);
         }
     }
 }

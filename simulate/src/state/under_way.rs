@@ -9,8 +9,10 @@ use super::groups::Content;
 use super::race::Clash;
 use super::shared::{Denied, Pending};
 use carbyne_ir::ast::AccumulateOp;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::rc::Rc;
 
 /// What a copy leaves to its completion: elements of shared memory that it brings, and of global memory that it reads.
 #[derive(Default)]
@@ -19,6 +21,22 @@ pub(crate) struct InFlight {
     pub elements: Vec<Pending>,
     /// Read.
     pub sources: Vec<GlobalElement>,
+    /// The same of copies that an mbarrier counts, too.
+    pub counted: Vec<Rc<Counted>>,
+    /// Phases of mbarriers with which copies of this group landed: their agents, and how many phases were complete.
+    pub landed: Vec<(u16, u32)>,
+}
+
+/// Copies of a thread's group that land with the phase of an mbarrier, or when the thread has waited for the group.
+pub(crate) struct Counted {
+    /// Brought.
+    pub elements: Vec<Pending>,
+    /// Read.
+    pub sources: Vec<GlobalElement>,
+    /// The thread when it let the mbarrier count them.
+    pub who: Who,
+    /// Whether they have landed, and with which phase: the mbarrier's agent, and how many phases were complete.
+    pub done: Cell<Option<Option<(u16, u32)>>>,
 }
 
 /// An element of the global memory that a block of the cluster sees.
@@ -34,15 +52,48 @@ pub(crate) struct GlobalElement {
 
 impl Content for InFlight {
     fn is_nothing(&self) -> bool {
-        self.elements.is_empty() && self.sources.is_empty()
+        let Self { elements, sources, counted, landed } = self;
+        elements.is_empty() && sources.is_empty() && counted.is_empty() && landed.is_empty()
     }
 }
 
 impl InFlight {
-    /// Adds another's.
-    pub(crate) fn append(&mut self, mut other: InFlight) {
-        self.elements.append(&mut other.elements);
-        self.sources.append(&mut other.sources);
+    /// What no mbarrier counts yet, counted from now on; none where there is nothing.
+    pub(crate) fn count(&mut self, who: &Who) -> Option<Rc<Counted>> {
+        self.settle();
+        let elements = std::mem::take(&mut self.elements);
+        let sources = std::mem::take(&mut self.sources);
+        if elements.is_empty() && sources.is_empty() {
+            return None;
+        }
+        let counted = Counted { elements, sources, who: who.clone(), done: Cell::new(None) };
+        let counted = Rc::new(counted);
+        self.counted.push(Rc::clone(&counted));
+        Some(counted)
+    }
+
+    /// Moves all to a later group, of whose completion follows that of this one, where all has landed with mbarriers.
+    pub(crate) fn has_moved(&mut self, later: &mut InFlight) -> bool {
+        self.settle();
+        let Self { elements, sources, counted, landed } = self;
+        let all = elements.is_empty() && sources.is_empty() && counted.is_empty();
+        if all {
+            later.landed.append(landed);
+            later.settle();
+        }
+        all
+    }
+
+    /// Keeps of copies that have landed with mbarriers no more than the phases.
+    fn settle(&mut self) {
+        let landed = &mut self.landed;
+        self.counted.retain(|counted| {
+            landed.extend(counted.done.get().flatten());
+            counted.done.get().is_none()
+        });
+        // The last phase of each mbarrier.
+        landed.sort_unstable_by_key(|(agent, phases)| (*agent, std::cmp::Reverse(*phases)));
+        landed.dedup_by_key(|(agent, _)| *agent);
     }
 }
 
