@@ -135,7 +135,9 @@ impl Rewrite<'_> {
                 })
             };
             spec.attrs.retain(|a| {
-                let of_leaf = verify::OF_LEAVES.iter().any(|(key, _)| *key == a.key.text);
+                let key = a.key.text.as_str();
+                let of_leaf =
+                    key == "warps" || verify::OF_LEAVES.iter().any(|(own, _)| *own == key);
                 !of_leaf || !leaves(&a.key.text)
             });
             spec.body = Some(Block { stmts, footer: vec![] });

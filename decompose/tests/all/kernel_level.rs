@@ -2,7 +2,9 @@
 
 use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{AtomTable, limits};
+use carbyne_decompose::{check_named, checked};
 use carbyne_ir::program::Program;
+use carbyne_ir::text;
 
 /// The atoms of all leaves of a kind.
 fn atoms(p: &Program, kind: &str) -> Vec<String> {
@@ -78,4 +80,42 @@ fn no_choice_needs_more_registers_than_a_block_has() {
         }
     }
     assert!(kernels > 40, "{kernels}");
+}
+
+/// An instruction and groups of threads that are both named, at kernel level and in a body with a pipeline.
+#[test]
+fn an_instruction_and_groups_of_threads() {
+    let arguments = "%A:[256,256].f16.GL\n%B:[256,256].f16.GL\n%C:[256,256].f16.GL\n";
+    for (atom, warps) in [
+        ("mma.m16n8k8.f32.f16", ""),
+        ("mma.m16n8k16.f32.f16", " warps=(4,1)"),
+        ("mma.m16n8k8.f32.f16", " warps=(2,2)"),
+    ] {
+        let pins = format!("atom={atom}{warps}");
+        let kernel = format!("MatMul.set @gemm (%A, %B) -> (%C) acc=f32 {pins}\n");
+        let body = format!(
+            "MatMul.set @gemm <<<#grid:[@i < 2, @j < 2], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 {{
+  %c:[128,128].f32 = 0
+  for (k = 0; k < 8; k += 1) stages=3 {{
+    Move (%A.tile([128,32])[@i, k]) -> (%a:SH)
+    Move (%B.tile([32,128])[k, @j]) -> (%b:SH)
+    MatMul (%a, %b) -> (%c) {pins}
+  }}
+  %h = cast(%c, f16)
+  Move (%h) -> (%C.tile([128,128])[@i, @j])
+}}
+"
+        );
+
+        for rest in [kernel, body] {
+            let src = format!("carbyne 2\n{arguments}{rest}");
+            let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{src}{e:?}"));
+            let found = atoms(&d.program, "MatMul");
+            assert!(found.iter().all(|a| a == atom), "{found:?}");
+            run(&d.program, &sm_80()).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+            let module = text::parse(&src).expect("parses");
+            let errors = check_named(&checked(&module, &src).expect("well formed"), Some(&sm_80()));
+            assert!(errors.is_empty(), "{errors:?}");
+        }
+    }
 }

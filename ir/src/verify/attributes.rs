@@ -102,8 +102,9 @@ impl Verifier<'_> {
             false => Some(32),
         };
         let (fits, found) = match group {
-            // Nothing is chosen yet.
-            None => (n % said == 0, format!("{n} threads execute it")),
+            // Nothing is chosen yet; an instruction that is named for all of them may be one of smaller groups.
+            None => (divides(said, n), format!("{n} threads execute it")),
+            Some(g) if g == n => (divides(said, n), format!("{n} threads execute it together")),
             Some(1) => (n == said, format!("{n} threads execute it, each for itself")),
             Some(g) => {
                 ((n + g - 1) / g == said, format!("{n} threads execute it, in groups of {g}"))
@@ -244,6 +245,11 @@ fn n_threads(p: &Program, id: ThreadsId) -> Option<i64> {
         Some(_) => Some(1),
         None => threads.concat().to_fixed().map(|l| l.size()),
     }
+}
+
+/// Whether so many threads come apart into so many groups.
+fn divides(groups: i64, threads: i64) -> bool {
+    groups > 0 && threads % groups == 0
 }
 
 /// The threads that execute a MatMul of the body together, where one names its instruction.
