@@ -50,7 +50,8 @@ use certificate::{Certificate, Relation};
 use names::Names;
 pub use places::{Origin, Origins};
 use schedule::roles::Roles;
-use solve::{Outcome, Solution};
+use solve::work::grade;
+use solve::{Detours, Outcome, Solution, Want};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -198,6 +199,7 @@ fn attempt(
 }
 
 /// A module of operations on tiles, and what it resolves to.
+#[derive(Clone)]
 struct Tiles {
     tree: Module,
     program: Program,
@@ -241,38 +243,86 @@ fn tiles(
     Ok(Tiles { tree, program, roles, warnings })
 }
 
-/// Solves every kernel; the tiles are rewritten until nothing more is asked for.
+/// Solves every kernel; the tiles are rewritten until nothing more is asked for. Where another choice may be cheaper with
+/// more detours, both are written out, and the cheaper one is taken.
 fn solved(
     generated: &Generated<'_>,
-    mut tiles: Tiles,
+    tiles: Tiles,
     table: &AtomTable,
     search: Search,
     names: &mut Names,
 ) -> Result<(Tiles, Solution), Diagnostics> {
-    let mut rounds = 0;
-    loop {
+    let mut rewriting = Rewriting { generated, table, search, other: None };
+    let fewest = rewriting.solved(tiles, names, Detours::Fewest);
+    let Some((tiles, mut others)) = rewriting.other.take() else { return fewest };
+    let other = rewriting.solved(tiles, &mut others, Detours::Cheapest);
+    match (fewest, other) {
+        (Ok(fewest), Ok(other)) if grade(other.1.cycles) >= grade(fewest.1.cycles) => Ok(fewest),
+        (_, Ok(other)) => {
+            *names = others;
+            Ok(other)
+        }
+        (fewest, Err(_)) => fewest,
+    }
+}
+
+/// Rewrites and solves kernels until nothing more is asked for.
+struct Rewriting<'a> {
+    generated: &'a Generated<'a>,
+    table: &'a AtomTable,
+    search: Search,
+    /// Where a choice with more detours first was one.
+    other: Option<(Tiles, Names)>,
+}
+
+impl Rewriting<'_> {
+    fn solved(
+        &mut self,
+        mut tiles: Tiles,
+        names: &mut Names,
+        detours: Detours,
+    ) -> Result<(Tiles, Solution), Diagnostics> {
+        for _ in 0..=MAX_ROUNDS {
+            let (solution, wants, others) = self.round(&tiles, detours)?;
+            if others && detours == Detours::Fewest && self.other.is_none() {
+                let (_, other, _) = self.round(&tiles, Detours::Cheapest)?;
+                if other != wants {
+                    self.other = Some((tiles.clone(), names.clone()));
+                }
+            }
+            if wants.is_empty() {
+                return Ok((tiles, solution));
+            }
+            tiles.tree = rewrite::apply(tiles.tree, &tiles.program, &wants, names);
+            tiles.program = self.generated.checked(&tiles.tree)?;
+        }
+        Err(one(endless(&tiles.program)))
+    }
+
+    /// What is found for all kernels, what they are to be rewritten for, and whether another choice may be cheaper with more
+    /// detours.
+    fn round(
+        &self,
+        tiles: &Tiles,
+        detours: Detours,
+    ) -> Result<(Solution, Vec<Want>, bool), Diagnostics> {
         let mut errors = Diagnostics::default();
-        let mut wants = vec![];
-        let mut solution = Solution::default();
+        let (mut solution, mut wants, mut others) = (Solution::default(), vec![], false);
         for &kernel in &tiles.program.kernels {
-            match solve::solve(&tiles.program, kernel, table, search, &tiles.roles) {
-                Ok(Outcome::Solved(found)) => solution.merge(*found),
-                Ok(Outcome::Wants(more)) => wants.extend(more),
+            let by = (self.search, detours);
+            match solve::solve(&tiles.program, kernel, self.table, by, &tiles.roles) {
+                Ok((Outcome::Solved(found), more)) => {
+                    solution.merge(*found);
+                    others |= more;
+                }
+                Ok((Outcome::Wants(more), also)) => {
+                    wants.extend(more);
+                    others |= also;
+                }
                 Err(d) => errors.push(*d),
             }
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        if wants.is_empty() {
-            return Ok((tiles, solution));
-        }
-        if rounds == MAX_ROUNDS {
-            return Err(one(endless(&tiles.program)));
-        }
-        rounds += 1;
-        tiles.tree = rewrite::apply(tiles.tree, &tiles.program, &wants, names);
-        tiles.program = generated.checked(&tiles.tree)?;
+        if errors.is_empty() { Ok((solution, wants, others)) } else { Err(errors) }
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -
         wavefronts: wavefronts / op.trips.max(1) as f64,
         sectors: c.sectors * n,
         completion: atom.cost.completion_cycles,
+        barriers: 0.0,
         asynchronous: atom.visibility == Visibility::AsyncGroup,
     }
 }
@@ -82,6 +83,8 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
         work.issue += warps * n * others * op;
         let t = &limits(table.arch).timing;
         work.completion += t.shared_store_cycles + t.shared_load_cycles + others * op_latency;
+        // All of them are there before one is read, and read before their place is used again.
+        work.barriers += 2.0;
     }
     work
 }

@@ -51,11 +51,12 @@ mod uneven;
 mod unfit;
 pub(crate) mod views;
 mod want;
-mod work;
+pub(crate) mod work;
 
 pub(crate) use solution::{Assignment, Placement, Solution};
 pub use solution::{Leaf, Searched};
 pub use solver::Search;
+pub(crate) use state::Detours;
 pub(crate) use want::Want;
 pub use work::Estimate;
 
@@ -75,7 +76,8 @@ pub(crate) enum Outcome {
     Wants(Vec<Want>),
 }
 
-/// Solves the tile operations of a kernel; an empty solution where it has none.
+/// Solves the tile operations of a kernel; an empty solution where it has none. Also whether a choice with more detours than
+/// this one may be cheaper.
 ///
 /// # Errors
 /// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a budget
@@ -84,33 +86,35 @@ pub(crate) fn solve(
     p: &Program,
     kernel: SpecId,
     table: &AtomTable,
-    search: Search,
+    (search, detours): (Search, Detours),
     roles: &Roles,
-) -> Result<Outcome, Box<Diagnostic>> {
+) -> Result<(Outcome, bool), Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
         let mut out = Solution::default();
         out.before = schedule::plan(p, kernel, &out, table, roles)?;
-        return Ok(Outcome::Solved(Box::new(out)));
+        return Ok((Outcome::Solved(Box::new(out)), false));
     }
     let held = held::by(p, &ops)?;
     let parts = parts::split(p, &ops);
-    let mut s = Solver::new(p, kernel, table, search, &ops, &held);
+    let mut s = Solver::new(p, kernel, table, (search, detours), &ops, &held);
     s.check_block()?;
     let wants = s.shapes()?;
     if !wants.is_empty() {
-        return Ok(Outcome::Wants(wants));
+        return Ok((Outcome::Wants(wants), false));
     }
     let found = s.search(&parts)?;
-    let best = parts::together(&found, search.top, |f| timeline::estimate(p, kernel, table, f));
+    let best =
+        parts::together(&found, (search.top, detours), |f| timeline::estimate(p, kernel, table, f));
     let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
     let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };
     if !best.wants.is_empty() {
-        return Ok(Outcome::Wants(best.wants));
+        return Ok((Outcome::Wants(best.wants), s.others));
     }
     one_mode_for_warps(p, kernel, &best.solution, table)?;
     let uneven = uneven::warnings(p, &ops, &best);
     let mut out = best.solution;
+    out.cycles = out.estimate.cycles;
     out.warnings = uneven;
     for (b, tv) in &best.known {
         if let Some(group) = held.get(b).filter(|_| p.buffers[*b].open) {
@@ -129,7 +133,7 @@ pub(crate) fn solve(
     }
     out.before = schedule::plan(p, kernel, &out, table, roles)?;
     certificate::certify(p, &best.known, &mut out, table);
-    Ok(Outcome::Solved(Box::new(out)))
+    Ok((Outcome::Solved(Box::new(out)), s.others))
 }
 
 /// Refuses operations that take whole warps in a block of several modes.

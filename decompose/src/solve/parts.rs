@@ -2,7 +2,7 @@
 //! is searched alone and its choices do not multiply.
 
 use super::ops::Op;
-use super::state::Finished;
+use super::state::{Detours, Finished};
 use super::work::Estimate;
 use carbyne_ir::program::{BufferId, Program};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn join(of: &mut [usize], a: usize, b: usize) {
 /// another of its own.
 pub(super) fn together(
     found: &[Vec<Finished>],
-    top: usize,
+    (top, by): (usize, Detours),
     estimate: impl Fn(&Finished) -> Estimate,
 ) -> Vec<Finished> {
     if let [only] = found {
@@ -71,7 +71,8 @@ pub(super) fn together(
         out.extend((1..list.len()).map(|choice| merged(part, choice)));
     }
     // The best of each part stay together.
-    out[1..].sort_by(|a, b| a.rank().partial_cmp(&b.rank()).unwrap_or(std::cmp::Ordering::Equal));
+    let order = |a: &Finished, b: &Finished| a.rank(by).partial_cmp(&b.rank(by));
+    out[1..].sort_by(|a, b| order(a, b).unwrap_or(std::cmp::Ordering::Equal));
     out.truncate(top.max(1));
     out
 }

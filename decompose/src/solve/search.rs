@@ -55,9 +55,10 @@ impl<'a> Solver<'a> {
             return;
         }
         self.spread(&mut state);
-        let worst = self.best.get(self.search.top.max(1) - 1).map(Finished::rank);
-        let least = (state.wants.len(), work::grade(state.bound));
-        if worst.is_some_and(|w| least > (w.0, w.1)) && !self.search.exhaustive {
+        let worst = self.best.get(self.search.top.max(1) - 1).map(|f| f.rank(self.detours).0);
+        let least = self.detours.rank(state.wants.len(), state.bound);
+        if worst.is_some_and(|worst| least > worst) && !self.search.exhaustive {
+            self.passed_over(state.wants.len(), state.bound);
             self.searched.pruned += 1;
             return;
         }
@@ -75,12 +76,21 @@ impl<'a> Solver<'a> {
         match self.leaf(state) {
             Ok(found) => {
                 self.searched.leaves += 1;
-                let at = self.best.partition_point(|b| b.rank() <= found.rank());
+                self.passed_over(found.wants.len(), found.solution.estimate.cycles);
+                let rank = found.rank(self.detours);
+                let at = self.best.partition_point(|b| b.rank(self.detours) <= rank);
                 self.best.insert(at, found);
                 self.best.truncate(self.search.top.max(1));
             }
             Err(d) => self.dead(d),
         }
+    }
+
+    /// Notes whether a choice with more detours than the best may be cheaper than it.
+    fn passed_over(&mut self, detours: usize, cycles: f64) {
+        let Some(best) = self.best.first() else { return };
+        let cheaper = work::grade(cycles) < work::grade(best.solution.estimate.cycles);
+        self.others |= cheaper && detours > best.wants.len();
     }
 
     /// The first MatMul that is not decided.

@@ -26,6 +26,8 @@ pub(crate) struct Solution {
     pub certificates: Vec<Certificate>,
     /// What it costs.
     pub estimate: Estimate,
+    /// Cycles of all kernels, one block of each.
+    pub cycles: f64,
     /// The best leaves, best first: what was chosen, and its cost.
     pub leaves: Vec<Leaf>,
     /// How far the search went.
@@ -120,6 +122,7 @@ impl Solution {
         if self.leaves.is_empty() {
             (self.leaves, self.estimate) = (other.leaves, other.estimate);
         }
+        self.cycles += other.cycles;
         self.searched.add(other.searched);
     }
 

@@ -5,7 +5,7 @@ use super::held::Held;
 use super::ops::Op;
 use super::shared::{self, Budget};
 use super::solution::Searched;
-use super::state::Finished;
+use super::state::{Detours, Finished};
 use super::tv::Known;
 use super::unfit::Unfit;
 use crate::matching::{self, Mismatch};
@@ -43,6 +43,9 @@ pub(super) struct Solver<'a> {
     pub(super) held: &'a Held,
     pub(super) kernel: SpecId,
     pub(super) search: Search,
+    pub(super) detours: Detours,
+    /// Whether a choice with more detours than the best may be cheaper.
+    pub(super) others: bool,
     pub(super) budget: Budget,
     /// Best first.
     pub(super) best: Vec<Finished>,
@@ -79,7 +82,7 @@ impl<'a> Solver<'a> {
         p: &'a Program,
         kernel: SpecId,
         table: &'a AtomTable,
-        search: Search,
+        (search, detours): (Search, Detours),
         ops: &'a [Op],
         held: &'a Held,
     ) -> Self {
@@ -90,6 +93,8 @@ impl<'a> Solver<'a> {
             held,
             kernel,
             search,
+            detours,
+            others: false,
             budget: Budget { left: 0, cut_off: false },
             best: vec![],
             settled: Finished::default(),

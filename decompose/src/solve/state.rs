@@ -7,6 +7,26 @@ use super::work;
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::BTreeMap;
 
+/// What a search looks for. What a detour costs is known exactly once it is written out.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Detours {
+    /// The cheapest of the choices with the fewest detours.
+    Fewest,
+    /// The cheapest choice, with what its detours cost, roughly.
+    Cheapest,
+}
+
+impl Detours {
+    /// The rank of a choice with so many detours.
+    pub(super) fn rank(self, detours: usize, cycles: f64) -> [i64; 2] {
+        let (n, grade) = (i64::try_from(detours).unwrap_or(i64::MAX), work::grade(cycles));
+        match self {
+            Detours::Fewest => [n, grade],
+            Detours::Cheapest => [grade, n],
+        }
+    }
+}
+
 /// A node of the search.
 #[derive(Clone, Default)]
 pub(super) struct State {
@@ -42,11 +62,11 @@ impl Finished {
         self.anchors.extend(other.anchors);
     }
 
-    /// Detours first: a choice that does without is taken where there is one. Then cycles, as exactly as
-    /// they are estimated, and among equals the fewest instructions.
-    pub(super) fn rank(&self) -> (usize, i64, f64, f64) {
+    /// Less is better: detours and cycles in the order of the search, as exactly as these are estimated, and among equals the
+    /// fewest instructions.
+    pub(super) fn rank(&self, by: Detours) -> ([i64; 2], f64, f64) {
         let e = &self.solution.estimate;
-        (self.wants.len(), work::grade(e.cycles), e.instructions, e.cycles)
+        (by.rank(self.wants.len(), e.cycles), e.instructions, e.cycles)
     }
 
     /// It in words.

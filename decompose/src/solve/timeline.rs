@@ -3,11 +3,11 @@
 
 use super::solution::Assigned;
 use super::state::Finished;
-use super::work::{Estimate, Work};
+use super::work::{Estimate, MEETING, Work};
 use super::{ops, pressure};
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
@@ -23,13 +23,15 @@ pub(super) fn estimate(p: &Program, kernel: SpecId, table: &AtomTable, f: &Finis
         busy: 0.0,
         all: 0.0,
         ready: BTreeMap::new(),
+        touched: BTreeMap::new(),
+        barriers: 0.0,
         total: Estimate::default(),
     };
     if let Some(body) = &p.specs[kernel].body {
         t.stmts(body, 1.0);
     }
     let done = t.ready.values().copied().fold(t.now, f64::max);
-    let (busy, all, mut total) = (t.busy, t.all, t.total);
+    let (busy, all, barriers, mut total) = (t.busy, t.all, t.barriers, t.total);
     let threads = ops::block_threads(p, kernel).max(1);
     let size = |(b, tv): (&BufferId, &Layout)| {
         let bits = tv.mode(1).map_or(0, |v| v.size()).saturating_mul(p.buffers[*b].scalar.bits());
@@ -49,10 +51,12 @@ pub(super) fn estimate(p: &Program, kernel: SpecId, table: &AtomTable, f: &Finis
     let own = registers.min(limits.regs_per_thread);
     let blocks = limits.resident_blocks(threads, own, total.shared_bytes).max(1);
     total.blocks_per_sm = blocks;
-    let spill = 1.0 + (registers - limits.regs_per_thread).max(0) as f64 / 32.0;
+    // Of so many values each goes to memory and back.
+    let excess = (registers - limits.regs_per_thread).max(0) as f64;
+    let spill = 1.0 + excess / limits.regs_per_thread as f64;
     // Waits are filled by the other blocks; what is busy is not, and hides the rest but for a part.
     total.cycles = busy.max(done / blocks as f64) * spill + OVERLAP * all + 1e-3 * done;
-    total.cycles += f.detours;
+    total.cycles += f.detours + MEETING * barriers / blocks as f64;
     total
 }
 
@@ -73,6 +77,10 @@ struct Timeline<'a> {
     all: f64,
     /// When what was written to a buffer is there.
     ready: BTreeMap<BufferId, f64>,
+    /// Shared buffers accessed since the last barrier, and whether they were written.
+    touched: BTreeMap<BufferId, bool>,
+    /// Barriers that are executed.
+    barriers: f64,
     total: Estimate,
 }
 
@@ -114,7 +122,34 @@ impl Timeline<'_> {
         }
     }
 
+    /// Counts the barriers that an operation needs, each of which orders all accesses before it.
+    fn meet(&mut self, id: SpecId, w: Work, times: f64) {
+        self.barriers += w.barriers * times;
+        let (p, spec) = (self.p, &self.p.specs[id]);
+        let shared = |t: TensorId| {
+            let b = p.tensors[t].buffer;
+            (p.buffers[b].memory == Some(Memory::Sh)).then_some(b)
+        };
+        let reads = spec.input_tensors().filter_map(shared).map(|b| (b, false));
+        let writes = spec.outputs.iter().filter_map(|t| shared(*t)).map(|b| (b, true));
+        let own: Vec<(BufferId, bool)> = reads.chain(writes).collect();
+        // Of a ring another stage is written than is read.
+        let ring = |b: BufferId| p.tensors[p.buffers[b].tensor].levels.len() > 1;
+        let conflicts = |(b, write): &(BufferId, bool)| {
+            let before = self.touched.get(b);
+            before.is_some_and(|written| if *write { !ring(*b) } else { *written })
+        };
+        if own.iter().any(conflicts) {
+            self.barriers += times;
+            self.touched.clear();
+        }
+        for (b, write) in own {
+            *self.touched.entry(b).or_default() |= write;
+        }
+    }
+
     fn run(&mut self, id: SpecId, w: Work, times: f64) {
+        self.meet(id, w, times);
         let spec = &self.p.specs[id];
         let buffer = |t| self.p.tensors[t].buffer;
         let mut start = self.now;

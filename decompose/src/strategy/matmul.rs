@@ -20,6 +20,7 @@ use crate::names::Names;
 use crate::schedule::pipeline::is_asynchronous;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
+use crate::solve::work::MEETING;
 use carbyne_atoms::bind::{self, Mismatch};
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::*;
@@ -39,9 +40,6 @@ const LOADED: f64 = 5.5;
 
 /// The part of the time of multiplications or of shared memory, whichever is shorter, that the other does not hide.
 const NOT_HIDDEN: f64 = 0.28;
-
-/// Cycles of a step in which a block multiplies nothing: its warps meet.
-const MEETING: f64 = 40.0;
 
 /// The same where a block that has a multiprocessor to itself has its first fragments still to load.
 const FIRST_FRAGMENTS: f64 = 300.0;
