@@ -232,8 +232,8 @@ ampere_gemm_roles(
         #pragma unroll
         for (int p = 0; p < 2; p += 1) {  // line 146
           // line 147
-          *reinterpret_cast<unsigned*>(&Cs[wn * 2048 + wm * 1024 + p * 512 +
-                          swizzle<3, 3, 3>(line * 64 + j * 8 + pair * 2)]) =
+          *reinterpret_cast<unsigned*>(&Cs[swizzle<3, 3, 3>(wn * 2048 + wm * 1024 + p * 512 +
+                              line * 64 + j * 8 + pair * 2)]) =
               *reinterpret_cast<unsigned*>(&h[j * 16 + i * 4 + p * 2]);
         }
       }
@@ -242,7 +242,7 @@ ampere_gemm_roles(
       for (int q = 0; q < 4; q += 1) {  // line 153
         // line 154
         *reinterpret_cast<uint4*>(v) =
-            *reinterpret_cast<uint4*>(&Cs[wn * 2048 + wm * 1024 + swizzle<3, 3, 3>(q * 256 +
+            *reinterpret_cast<uint4*>(&Cs[swizzle<3, 3, 3>(wn * 2048 + wm * 1024 + q * 256 +
                                 quarter * 64 + part * 8)]);
         // line 158
         *reinterpret_cast<uint4*>(&C[bm * 65536 + wm * 32768 + i * 8192 + q * 2048 + quarter * 512 +

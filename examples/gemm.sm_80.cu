@@ -38,7 +38,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sA[s * 8192 + i * 2048 + swizzle<3, 3, 3>(tid * 8)])),
+          : "r"(shared_address(&sA[swizzle<3, 3, 3>(s * 8192 + i * 2048 + tid * 8)])),
             "l"(&A[bm * 524288 + i * 131072 + tid / 8 * 4096 + s * 64 + tid % 8 * 8])
           : "memory");
     }
@@ -49,7 +49,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&sB[s * 16384 + i / 4 * 8192 + swizzle<3, 3, 5>(tid / 8 * 256 +
+          : "r"(shared_address(&sB[swizzle<3, 3, 5>(s * 16384 + i / 4 * 8192 + tid / 8 * 256 +
                             i % 4 * 64 + tid % 8 * 8)])),
             "l"(&B[s * 262144 + i / 4 * 131072 + tid / 8 * 4096 + bn * 256 + i % 4 * 64 +
                     tid % 8 * 8])
@@ -75,7 +75,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(rA_2_u32[i * 4]), "=r"(rA_2_u32[i * 4 + 1]), "=r"(rA_2_u32[i * 4 + 2]),
           "=r"(rA_2_u32[i * 4 + 3])
-        : "r"(shared_address(&sA[(tid / 32) % 2 * 4096 + i * 1024 + swizzle<3, 3, 3>(tid % 16 * 64 +
+        : "r"(shared_address(&sA[swizzle<3, 3, 3>((tid / 32) % 2 * 4096 + i * 1024 + tid % 16 * 64 +
                           (tid / 16) % 2 * 8)]))
         : "memory");
   }
@@ -305,9 +305,9 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   #pragma unroll
   for (int i = 0; i < 64; i += 1) {  // line 211
     // line 212
-    *reinterpret_cast<unsigned*>(&sC[(tid / 32) % 2 * 16384 + i % 8 * 2048 +
-                    swizzle<3, 3, 5>((tid / 4) % 8 * 256 + tid / 64 * 64 + i / 8 * 8 +
-                        tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&rC[i * 2]);
+    *reinterpret_cast<unsigned*>(&sC[swizzle<3, 3, 5>((tid / 32) % 2 * 16384 + i % 8 * 2048 +
+                        (tid / 4) % 8 * 256 + tid / 64 * 64 + i / 8 * 8 + tid % 4 * 2)]) =
+        *reinterpret_cast<unsigned*>(&rC[i * 2]);
   }
   {  // line 215: Move (%sC) -> (%gC)
     alignas(16) __half r[128];  // line 216
@@ -317,7 +317,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     for (int i = 0; i < 16; i += 1) {  // line 221
       // line 222
       *reinterpret_cast<uint4*>(&r[i * 8]) =
-          *reinterpret_cast<uint4*>(&sC[i * 2048 + swizzle<3, 3, 5>(tid * 8)]);
+          *reinterpret_cast<uint4*>(&sC[swizzle<3, 3, 5>(i * 2048 + tid * 8)]);
     }
     // line 225: Move (%r) -> (%gC)
     #pragma unroll

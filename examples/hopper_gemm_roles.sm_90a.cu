@@ -370,7 +370,7 @@ hopper_gemm_roles(
           asm volatile(
               "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n"
               :
-              : "r"(shared_address(&Cs[w * 2048 + j % 2 * 1024 + swizzle<3, 3, 3>(row * 64 +
+              : "r"(shared_address(&Cs[swizzle<3, 3, 3>(w * 2048 + j % 2 * 1024 + row * 64 +
                                 i * 16 + half_1 * 8)])), "r"(h_u32[j * 16 + i * 4]),
                 "r"(h_u32[j * 16 + i * 4 + 1]), "r"(h_u32[j * 16 + i * 4 + 2]),
                 "r"(h_u32[j * 16 + i * 4 + 3])

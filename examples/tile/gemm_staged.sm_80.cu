@@ -37,7 +37,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&a[s * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
+          : "r"(shared_address(&a[swizzle<2, 3, 3>(s * 4096 + i * 1024 + tid * 8)])),
             "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + s * 32 + tid % 4 * 8])
           : "memory");
     }
@@ -48,7 +48,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&b[s * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+          : "r"(shared_address(&b[swizzle<3, 3, 4>(s * 4096 + i / 2 * 2048 + tid / 8 * 128 +
                             i % 2 * 64 + tid % 8 * 8)])),
             "l"(&B[s * 8192 + i / 2 * 4096 + tid / 8 * 256 + bn * 128 + i % 2 * 64 + tid % 8 * 8])
           : "memory");

@@ -72,9 +72,9 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 68
     // line 69
-    *reinterpret_cast<unsigned*>(&shared[(tid / 32) % 2 * 2048 + i % 4 * 512 +
-                    swizzle<3, 3, 3>((tid / 4) % 8 * 64 + tid / 64 * 32 + i / 4 * 8 +
-                        tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&half_1[i * 2]);
+    *reinterpret_cast<unsigned*>(&shared[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 4 * 512 +
+                        (tid / 4) % 8 * 64 + tid / 64 * 32 + i / 4 * 8 + tid % 4 * 2)]) =
+        *reinterpret_cast<unsigned*>(&half_1[i * 2]);
   }
   alignas(16) __half rows[32];  // line 72
   __syncthreads();  // line 73
@@ -83,7 +83,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
   for (int i = 0; i < 4; i += 1) {  // line 77
     // line 78
     *reinterpret_cast<uint4*>(&rows[i * 8]) =
-        *reinterpret_cast<uint4*>(&shared[i * 1024 + swizzle<3, 3, 3>(tid * 8)]);
+        *reinterpret_cast<uint4*>(&shared[swizzle<3, 3, 3>(i * 1024 + tid * 8)]);
   }
   // line 81: Move (%rows) -> (view of %C)
   #pragma unroll

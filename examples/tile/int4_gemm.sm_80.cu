@@ -41,7 +41,7 @@ int4_gemm(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&a[i * 1024 + swizzle<3, 3, 3>(tid * 8)])), "l"(&A_next[i * 2048])
+          : "r"(shared_address(&a[swizzle<3, 3, 3>(i * 1024 + tid * 8)])), "l"(&A_next[i * 2048])
           : "memory");
     }
     unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 40
@@ -52,7 +52,7 @@ int4_gemm(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&packed[i * 2048 + swizzle<2, 4, 3>(tid * 16)])),
+          : "r"(shared_address(&packed[swizzle<2, 4, 3>(i * 2048 + tid * 16)])),
             "l"(&B_next[i * 4096])
           : "memory");
     }
@@ -72,7 +72,7 @@ int4_gemm(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(&packed[tid / 64 * 2048 + swizzle<2, 4, 3>(tid % 32 * 64 +
+            : "r"(shared_address(&packed[swizzle<2, 4, 3>(tid / 64 * 2048 + tid % 32 * 64 +
                               i * 16)]))
             : "memory");
       }
@@ -97,8 +97,8 @@ int4_gemm(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(&a[(tid / 32) % 2 * 2048 + i % 2 * 1024 +
-                          swizzle<3, 3, 3>(tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&a[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 2 * 1024 +
+                              tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 79: MatMul (%r_2, %b) -> (%c)

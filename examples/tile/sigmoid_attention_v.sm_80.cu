@@ -52,7 +52,7 @@ sigmoid_attention_v(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&q[i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
+          : "r"(shared_address(&q[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
             "l"(&Q_next[i_2 * 1024])
           : "memory");
     }
@@ -64,7 +64,7 @@ sigmoid_attention_v(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(&g[i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
+          : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
             "l"(&G_next[i_2 * 1024])
           : "memory");
     }
@@ -89,8 +89,8 @@ sigmoid_attention_v(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
               "=r"(r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&q[(tid / 32) % 2 * 2048 + i_2 % 2 * 1024 +
-                          swizzle<3, 3, 3>(tid % 16 * 64 + i_2 / 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&q[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i_2 % 2 * 1024 +
+                              tid % 16 * 64 + i_2 / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 82: MatMul (%r, %k) -> (%s)
@@ -177,7 +177,7 @@ sigmoid_attention_v(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
                 "=r"(r_2_u32[i_2 * 4 + 3])
-              : "r"(shared_address(&g[i_2 / 2 * 1024 + swizzle<3, 3, 3>(tid % 16 * 64 +
+              : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 / 2 * 1024 + tid % 16 * 64 +
                                 tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
               : "memory");
         }
@@ -188,8 +188,8 @@ sigmoid_attention_v(
         #pragma unroll
         for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 182
           // line 183
-          *reinterpret_cast<unsigned*>(&p_r_s[(tid / 32) % 2 * 2048 + i_2 % 4 * 512 +
-                          swizzle<3, 3, 3>((tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 +
+          *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 +
+                              i_2 % 4 * 512 + (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 +
                               tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
         }
         __syncthreads();  // line 186
@@ -201,8 +201,8 @@ sigmoid_attention_v(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]),
                 "=r"(p_r_r_u32[i_2 * 4 + 2]), "=r"(p_r_r_u32[i_2 * 4 + 3])
-              : "r"(shared_address(&p_r_s[i_2 / 2 * 1024 + (tid / 16) % 2 * 512 +
-                            swizzle<3, 3, 3>(tid % 8 * 64 + (tid / 32) % 2 * 32 + i_2 % 2 * 16 +
+              : "r"(shared_address(&p_r_s[swizzle<3, 3, 3>(i_2 / 2 * 1024 + (tid / 16) % 2 * 512 +
+                                tid % 8 * 64 + (tid / 32) % 2 * 32 + i_2 % 2 * 16 +
                                 (tid / 8) % 2 * 8)]))
               : "memory");
         }
