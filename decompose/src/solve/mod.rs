@@ -9,7 +9,7 @@
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
-//! 5. A leaf of the search is ranked by its detours, then costed ([`cost`], [`timeline`], in units of [`work`]). The branch that
+//! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed ([`cost`], [`timeline`], in units of [`work`]). The branch that
 //!    cannot be better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
