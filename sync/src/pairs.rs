@@ -1,7 +1,7 @@
 //! The pairs that were found, and what is wrong.
 
 use crate::blocks::Meeting;
-use crate::clocks::{Agent, Clocks, Engine};
+use crate::clocks::{Clocks, Engine};
 use crate::expr::{Env, Held};
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Missing};
@@ -322,44 +322,38 @@ impl Pairs {
 
 /// The statements by which an access comes after an earlier one.
 fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Vec<u32>> {
-    let observer = clocks.class(who.thread);
+    let to = clocks.class(who.thread).agent;
     let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
-    let of = |thread: u32| -> Agent { clocks.class(thread).agent };
-    let mut sites = vec![];
-    let (from, time, own) = match first.by {
+    let mine = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
+    match first.by {
         By::Lanes { lanes, time } => {
-            let own_bit = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
-            let others = lanes & !own_bit;
-            if others == 0 {
-                (observer.agent, time, true)
-            } else {
-                (of(first.warp * 32 + others.trailing_zeros()), time, false)
-            }
+            let own = lanes & !mine == 0;
+            let lane = if own { lanes } else { lanes & !mine }.trailing_zeros();
+            let class = clocks.class(first.warp * 32 + lane.min(31));
+            clocks.path(clocks.since(class, time), to, own, crosses)
         }
         By::Batch { lanes, engine, batch, reading } => {
-            let t = first.warp * 32 + lanes.trailing_zeros().min(31);
-            let class = clocks.class(t);
+            // Any of its lanes may have waited; the observer itself, if it is one.
+            let first_of = |lanes: u32| first.warp * 32 + lanes.trailing_zeros().min(31);
+            let own = lanes & mine != 0;
+            let class = clocks.class(if own { who.thread } else { first_of(lanes) });
             let b = class.queue(engine).batches.get(batch as usize)?;
-            let done = if reading { b.done_reading } else { b.done };
-            match b.lands {
-                Some((agent, _)) if done == 0 => {
-                    return clocks.path(agent, None, observer.agent);
-                }
-                _ => sites.push(b.waited_at),
-            }
-            let own = match engine {
-                Engine::MatMuls => who.thread / 32 == first.warp,
-                Engine::Copies | Engine::Bulk => who.thread == t,
+            let (done, at) =
+                if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
+            let waited = || {
+                let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
+                Some(std::iter::once(at).chain(rest).collect())
             };
-            (class.agent, done, own)
+            let landed = || {
+                let (agent, phases) = b.lands?;
+                let rest = clocks.path(clocks.since_phase(agent, phases)?, to, false, crosses)?;
+                Some(std::iter::once(b.landed_at).chain(rest).collect())
+            };
+            let waited = if done > 0 { waited() } else { None };
+            waited.or_else(landed)
         }
-        By::Phase { agent, .. } => return clocks.path(agent, None, observer.agent),
-    };
-    if crosses {
-        sites.push(clocks.fence_between(from, time, observer.agent)?);
+        By::Phase { agent, phases } => {
+            clocks.path(clocks.since_phase(agent, phases)?, to, false, false)
+        }
     }
-    if !own {
-        sites.extend(clocks.path(from, Some(time), observer.agent)?);
-    }
-    Some(sites)
 }

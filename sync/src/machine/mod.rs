@@ -132,9 +132,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         let Start { blocks: n_blocks, first: first_block, elected, max_steps } = start;
         let n_threads = exprs.n_threads;
         let mut clocks = Clocks::new(n_blocks, n_threads);
-        let agent = clocks.agent();
+        let agents = (clocks.agent(), clocks.agent());
         let n_warps = n_blocks * clocks.per / 32;
-        let cluster = ClusterBarrier::new(agent, n_blocks * clocks.per);
+        let cluster = ClusterBarrier::new(agents, n_blocks * clocks.per);
         Machine {
             p: exprs.program,
             exprs,
