@@ -1,6 +1,6 @@
 //! From a kernel to its report.
 
-use crate::blocks::Walker;
+use crate::blocks::{Unwalked, Walker};
 use crate::differences::Differences;
 use crate::expr::{Exprs, Given};
 use crate::family::{Covered, Family, Members};
@@ -175,7 +175,13 @@ fn check_with(
         let n_ways = if turn == 0 { first.len() } else { 1 };
         follower.ways(&exprs, &differences, &first[..n_ways.min(first.len())], elected);
         if turn == 0 {
-            across(&plan, &mut walker, n_blocks, &mut follower.pairs);
+            // One block meets nobody else, and has been followed.
+            if n_blocks > 1 {
+                let found = across(&mut walker, n_blocks, &mut follower.pairs);
+                if found == Err(Unwalked::Unknown) {
+                    of_values(p, kernel, atoms, limits, n_blocks, &mut follower.pairs);
+                }
+            }
         }
     }
     let mut pairs = follower.pairs;
@@ -354,8 +360,15 @@ fn ways(
 }
 
 /// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.
-fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) {
+///
+/// # Errors
+/// Where that depends on what has no value.
+fn across(walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) -> Result<(), Unwalked> {
+    let plan = walker.plan;
     let walked = walker.touches(n_blocks);
+    if walked == Err(Unwalked::Unknown) && !plan.globals.is_empty() {
+        return walked;
+    }
     let help = "check a smaller grid of the same form";
     if walked.is_err() && !plan.globals.is_empty() {
         pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
@@ -372,6 +385,66 @@ fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut P
     for m in std::mem::take(&mut walker.meetings) {
         pairs.across(&m, plan.globals[m.buffer].id.0);
     }
+    Ok(())
+}
+
+/// The same for each value of the symbol that it depends on.
+fn of_values(
+    p: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    limits: &Limits,
+    n_blocks: i64,
+    pairs: &mut Pairs,
+) {
+    let mut limits = *limits;
+    for symbols in values(p) {
+        let size = p.specs[kernel].exec.and_then(|e| {
+            let of = |v| symbols.get(&v).copied();
+            p.threads[e.threads].concat().eval(&p.arena, &of).ok().map(|l| l.size())
+        });
+        let exprs = Exprs::new(p, symbols, size.unwrap_or(1) as usize);
+        let walked = Plan::new(&exprs, kernel, atoms).is_ok_and(|plan| {
+            let differences = Differences::new(&exprs, &plan, kernel);
+            // Which lane is elected changes nothing of what its blocks touch together.
+            let mut walker = Walker::new(&exprs, &plan, &differences, 31, limits.accesses);
+            let done = across(&mut walker, n_blocks, pairs);
+            limits.accesses = limits.accesses.saturating_sub(walker.steps());
+            done.is_ok()
+        });
+        if !walked {
+            let what = "which global memory its blocks access depends on what is not known";
+            pairs.fault(0, None, what, "make indices and trip counts known", false);
+            return;
+        }
+    }
+    if values(p).is_empty() {
+        let what = "which global memory its blocks access depends on symbols";
+        let help = "give the symbol a value, or a few: `sym N{min=1, max=8}`";
+        pairs.fault(0, None, what, help, false);
+    }
+}
+
+/// All values of a program's symbols, where these are few; none where they are not.
+fn values(p: &Program) -> Vec<HashMap<VarId, i64>> {
+    const FEW: usize = 64;
+    let mut all = vec![HashMap::new()];
+    for (var, _) in p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol)) {
+        let info = p.arena.var_info(*var);
+        let (div, Some(hi)) = (info.div.max(1), info.hi) else { return vec![] };
+        let Some(first) = info.lo.checked_add((-info.lo).rem_euclid(div)) else { return vec![] };
+        let n = hi.saturating_sub(first).div_euclid(div).saturating_add(1).max(0);
+        if n > FEW as i64 || n as usize * all.len() > FEW {
+            return vec![];
+        }
+        let with = |old: &HashMap<VarId, i64>, i: i64| {
+            let mut new = old.clone();
+            new.insert(*var, first + i * div);
+            new
+        };
+        all = all.iter().flat_map(|old| (0..n).map(move |i| with(old, i))).collect();
+    }
+    all
 }
 
 fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {

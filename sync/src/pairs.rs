@@ -333,24 +333,38 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Vec<
             clocks.path(clocks.since(class, time), to, own, crosses)
         }
         By::Batch { lanes, engine, batch, reading } => {
-            // Any of its lanes may have waited; the observer itself, if it is one.
-            let first_of = |lanes: u32| first.warp * 32 + lanes.trailing_zeros().min(31);
-            let own = lanes & mine != 0;
-            let class = clocks.class(if own { who.thread } else { first_of(lanes) });
-            let b = class.queue(engine).batches.get(batch as usize)?;
-            let (done, at) =
-                if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
-            let waited = || {
-                let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
-                Some(std::iter::once(at).chain(rest).collect())
+            // Any of its lanes may have waited, the observer first of all if it is one.
+            let of_lane = |lane: u32| {
+                let thread = first.warp * 32 + lane;
+                let class = clocks.class(thread);
+                let b = class.queue(engine).batches.get(batch as usize)?;
+                let (done, at) =
+                    if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
+                let waited = || {
+                    let own = thread == who.thread;
+                    let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
+                    Some(std::iter::once(at).chain(rest).collect())
+                };
+                let landed = || {
+                    let (agent, phases) = b.lands?;
+                    let rest =
+                        clocks.path(clocks.since_phase(agent, phases)?, to, false, crosses)?;
+                    Some(std::iter::once(b.landed_at).chain(rest).collect())
+                };
+                let waited = if done > 0 { waited() } else { None };
+                waited.or_else(landed)
             };
-            let landed = || {
-                let (agent, phases) = b.lands?;
-                let rest = clocks.path(clocks.since_phase(agent, phases)?, to, false, crosses)?;
-                Some(std::iter::once(b.landed_at).chain(rest).collect())
+            let own = (lanes & mine != 0).then_some(who.thread % 32);
+            let all = (0..32).filter(|lane| lanes >> lane & 1 == 1);
+            // Lanes of one class know the same.
+            let mut tried = vec![];
+            let mut new = |lane: &u32| {
+                let class = clocks.class(first.warp * 32 + lane).agent;
+                let is_new = !tried.contains(&class);
+                tried.push(class);
+                is_new
             };
-            let waited = if done > 0 { waited() } else { None };
-            waited.or_else(landed)
+            own.and_then(of_lane).or_else(|| all.filter(|lane| new(lane)).find_map(of_lane))
         }
         By::Phase { agent, phases } => {
             clocks.path(clocks.since_phase(agent, phases)?, to, false, false)
