@@ -17,6 +17,9 @@ use std::rc::Rc;
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
 
+/// What a statement takes of an eighth of its threads, in accesses.
+const STATEMENT: u64 = 4;
+
 /// What a block touches, to be moved to where others do: the buffer, the part of the offset that moves it, what it does;
 /// the statement and the granules.
 type Moved = BTreeMap<(usize, u64, Does), (Dim, u32, Vec<i64>)>;
@@ -216,7 +219,7 @@ impl<'p, 'a> Walker<'p, 'a> {
     }
 
     fn stmt(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
-        self.spend(1 + self.exprs.n_threads as u64 / 8)?;
+        self.spend(STATEMENT * (1 + self.exprs.n_threads as u64 / 8))?;
         let deciding = match &stmt.kind {
             StmtKind::For { .. } | StmtKind::If { .. } => None,
             _ => self.differences.deciding.get(&key(stmt)),
@@ -265,7 +268,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             if going.is_empty() {
                 return Ok(());
             }
-            self.spend(1 + self.exprs.n_threads as u64 / 8)?;
+            self.spend(STATEMENT * (1 + self.exprs.n_threads as u64 / 8))?;
             env.set(*var, value.clone(), Default::default());
             self.stmts(body, env, &going)?;
             if self.touching && self.differences.alike.contains(&key(stmt)) {
@@ -385,7 +388,10 @@ impl<'p, 'a> Walker<'p, 'a> {
                 let place = match &bulk.boxed {
                     Some(b) => {
                         let at = b.at.iter().map(|d| self.exprs.at(*d, env, t));
-                        Some((at.collect::<Option<Vec<i64>>>().ok_or(Unwalked::Unknown)?, &b.extents))
+                        Some((
+                            at.collect::<Option<Vec<i64>>>().ok_or(Unwalked::Unknown)?,
+                            &b.extents,
+                        ))
                     }
                     None => None,
                 };

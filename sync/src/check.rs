@@ -1,6 +1,7 @@
 //! From a kernel to its report.
 
 use crate::blocks::{Unwalked, Walker};
+use crate::clocks::Open;
 use crate::differences::Differences;
 use crate::expr::{Exprs, Given};
 use crate::family::{Covered, Family, Members};
@@ -9,18 +10,19 @@ use crate::memory::Does;
 use crate::pairs::{Found, Pairs, Way};
 use crate::plan::{Plan, Refusal};
 use crate::report::{
-    Access, AccessKind, Fault, Ordering, Pair, Place, Report, Unfollowed, Verdict,
+    Access, AccessKind, Fault, Ordering, Pair, Place, Report, UnderWay, Unfollowed, Verdict,
 };
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind, VarKind};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, VarKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Accesses to granules of memory, all threads together, some ten nanoseconds each.
+    /// Accesses to granules of memory, all threads together, some ten nanoseconds each. A statement that threads come to
+    /// counts as some more, and so does a look at the state of all threads.
     pub accesses: u64,
     /// Follows every turn of every loop, those included that are known to be like others: to test that these are.
     pub every_turn: bool,
@@ -188,7 +190,7 @@ fn check_with(
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
-    report(p, &plan, &pairs)
+    report(p, kernel, &plan, &pairs)
 }
 
 /// What follows kernels along their ways.
@@ -474,7 +476,7 @@ fn ordering(p: &Program, plan: &Plan, (sites, distance): &Way) -> Ordering {
     }
 }
 
-fn report(p: &Program, plan: &Plan, pairs: &Pairs) -> Report {
+fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
     let place = |site: u32| place_of(plan, site);
     let kind = |does: Does| match does {
         Does::Read => AccessKind::Read,
@@ -504,6 +506,19 @@ fn report(p: &Program, plan: &Plan, pairs: &Pairs) -> Report {
             verdict,
             times: known.times,
             at: known.at.clone(),
+            under_way: known.open.map(|open| match open {
+                Open::Uncommitted => UnderWay::Uncommitted,
+                Open::Counted(at) => UnderWay::Counted(place(at)),
+                Open::Left { needed, wait } => {
+                    UnderWay::Left { needed, wait: wait.map(|(at, left)| (place(at), left)) }
+                }
+            }),
+            around: known.turns.and_then(|(var, _)| {
+                let turns =
+                    |s: &&Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if *v == var);
+                let found = p.walk_body(kernel).stmts().find(turns);
+                found.map(|stmt| place(plan.site(stmt)))
+            }),
         });
     }
     for Found { site, other, what, help, certain } in &pairs.faults {

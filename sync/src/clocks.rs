@@ -8,6 +8,7 @@
 //! (`fenced`), and what happened before, be its memory visible or not (`happened`).
 
 use crate::print::Print;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has a clock entry: classes, and what counts phases.
@@ -104,11 +105,24 @@ pub(crate) struct Queue {
     pub(crate) batches: Vec<Batch>,
     committed: u32,
     first_live: usize,
+    /// The last statement that waited: how many groups it left, of how many, and whether for their reads alone.
+    waited: Option<(u32, u32, u32, bool)>,
+}
+
+/// What is known of a batch that nobody has waited for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// No statement has ended its group.
+    Uncommitted,
+    /// A statement lets a phase count it.
+    Counted(u32),
+    /// A wait may leave so many groups; one that stands there leaves more: its statement, and how many.
+    Left { needed: u32, wait: Option<(u32, u32)> },
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Queue { batches: vec![Batch::default()], committed: 0, first_live: 0 }
+        Queue { batches: vec![Batch::default()], committed: 0, first_live: 0, waited: None }
     }
 }
 
@@ -147,6 +161,26 @@ impl Queue {
         b.print(print, of);
     }
 
+    /// Why a batch is under way.
+    pub(crate) fn why(&self, batch: u32, reading: bool) -> Option<Open> {
+        let b = self.batches.get(batch as usize)?;
+        if b.lands.is_some() {
+            return Some(Open::Counted(b.landed_at));
+        }
+        if b.group == 0 {
+            return Some(Open::Uncommitted);
+        }
+        let wait = self.waited.filter(|(_, left, of, reads)| {
+            *of >= b.group && (reading || !reads) && *left > of - b.group
+        });
+        Some(match wait {
+            Some((site, left, of, _)) => {
+                Open::Left { needed: of - b.group, wait: Some((site, left)) }
+            }
+            None => Open::Left { needed: self.committed.saturating_sub(b.group), wait: None },
+        })
+    }
+
     pub(crate) fn open(&self) -> u32 {
         self.batches.len() as u32 - 1
     }
@@ -169,6 +203,7 @@ impl Queue {
         }
     }
     fn wait(&mut self, left: u32, time: u32, reading: bool, site: u32) {
+        self.waited = Some((site, left, self.committed, reading));
         let complete = self.committed.saturating_sub(left);
         for b in self.batches.iter_mut().skip(self.first_live) {
             if b.group == 0 || b.group > complete {
@@ -592,8 +627,8 @@ impl Clocks {
                 }
             }
             for (knows, before) in new {
-                if !known.contains_key(&knows) {
-                    known.insert(knows, ways.len());
+                if let Entry::Vacant(unknown) = known.entry(knows) {
+                    unknown.insert(ways.len());
                     ways.push((e.site, Some(before)));
                     if is_there(knows) {
                         found = found.or(Some(ways.len() - 1));

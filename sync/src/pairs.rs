@@ -1,7 +1,7 @@
 //! The pairs that were found, and what is wrong.
 
 use crate::blocks::Meeting;
-use crate::clocks::{Clocks, Engine};
+use crate::clocks::{Clocks, Engine, Open};
 use crate::expr::{Env, Held};
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Missing};
@@ -38,6 +38,9 @@ pub(crate) struct Known {
     pub(crate) ways: Vec<Way>,
     pub(crate) threads: (u32, u32),
     pub(crate) at: String,
+    /// Where it is not ordered: why the first is under way, and turns of which loop lie between.
+    pub(crate) open: Option<Open>,
+    pub(crate) turns: Option<(VarId, i64)>,
 }
 
 /// A fault of a synchronization.
@@ -147,6 +150,8 @@ impl Pairs {
                         ways: vec![],
                         threads,
                         at: String::new(),
+                        open: None,
+                        turns: None,
                     };
                     self.list.push((key, known));
                     self.index.insert(key, self.list.len() - 1);
@@ -181,6 +186,12 @@ impl Pairs {
         );
         let threads = (first.thread(), who.thread);
         let distance = self.distance(first.serial, second.serial);
+        let open = match (relation, first.by) {
+            (Relation::UnderWay, By::Batch { engine, batch, reading, .. }) => {
+                clocks.class(first.thread()).queue(engine).why(batch, reading)
+            }
+            _ => None,
+        };
         let Some(known) = self.entry(key, threads) else { return };
         known.times += 1;
         let missing = match relation {
@@ -210,6 +221,14 @@ impl Pairs {
         } else if known.missing.is_none() {
             known.missing = Some(missing);
             (known.threads, known.at) = (threads, at.text());
+            (known.open, known.turns) = (open, distance);
+        } else if let (
+            Some(Open::Left { needed: old, .. }),
+            Some(Open::Left { needed, wait: Some(_) }),
+        ) = (known.open, open)
+            && needed < old
+        {
+            known.open = open;
         }
     }
 
@@ -231,7 +250,7 @@ impl Pairs {
         known.times += 1;
         match by {
             Ok(site) => {
-                let way = (if site == u32::MAX { vec![] } else { vec![site] }, None);
+                let way = (vec![site], None);
                 if known.ways.len() < MAX_WAYS && !known.ways.contains(&way) {
                     known.ways.push(way);
                 }
@@ -306,6 +325,11 @@ impl Pairs {
             let (what, help) = (what.to_owned(), help.to_owned());
             self.faults.push(Found { site, other, what, help, certain });
         }
+    }
+
+    /// Whether it is said already that nobody waits for what a statement starts.
+    pub(crate) fn is_under_way(&self, site: u32) -> bool {
+        self.list.iter().any(|(key, known)| key.0 == site && known.missing == Some(Missing::Wait))
     }
 
     /// Whether accesses are not ordered for which somebody should have waited.

@@ -162,6 +162,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.serial = self.serial.wrapping_add(1);
                 for t in &threads {
                     self.fences[(*t / 32) as usize] = self.serial;
+                    self.fence_sites[(*t / 32) as usize] = site;
                 }
             }
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
