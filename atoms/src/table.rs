@@ -148,12 +148,15 @@ impl AtomTable {
         };
         let has = |r: &Atom| r.op == AtomOp::Sync(op) && r.number("rank").is_some() == remote;
         let own = || self.atoms().iter().filter(|r| has(r));
-        own().find(fits).ok_or_else(|| NoSync {
-            op,
-            arch: self.arch,
-            remote,
-            takes: own().filter_map(|r| r.numbers.first()).map(|n| n.to_string()).collect(),
-            archs: archs_with(&has),
+        own().find(fits).ok_or_else(|| {
+            // Several atoms may take the same.
+            let mut takes: Vec<String> = vec![];
+            for number in own().filter_map(|r| r.numbers.first()).map(ToString::to_string) {
+                if !takes.contains(&number) {
+                    takes.push(number);
+                }
+            }
+            NoSync { op, arch: self.arch, remote, takes, archs: archs_with(&has) }
         })
     }
 

@@ -101,7 +101,7 @@ fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
     for (span, why) in &d.related {
         to = to.note(format!("line {}: {why}", lines.line(span.start)));
     }
-    to
+    d.notes.iter().fold(to, |to, note| to.note(note.clone()))
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ use std::rc::Rc;
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
 
+/// What a statement takes of an eighth of its threads, in accesses.
+const STATEMENT: u64 = 4;
+
 /// What a block touches, to be moved to where others do: the buffer, the part of the offset that moves it, what it does;
 /// the statement and the granules.
 type Moved = BTreeMap<(usize, u64, Does), (Dim, u32, Vec<i64>)>;
@@ -65,7 +68,7 @@ fn unpacked(v: u32) -> (u32, Does) {
 /// A walk through the statements for one block.
 pub(crate) struct Walker<'p, 'a> {
     exprs: &'a Exprs<'p>,
-    plan: &'a Plan,
+    pub(crate) plan: &'a Plan,
     differences: &'a Differences<'p>,
     elected: usize,
     hash: [DefaultHasher; 2],
@@ -80,8 +83,14 @@ pub(crate) struct Walker<'p, 'a> {
     max_steps: u64,
 }
 
-/// The walk is longer than the limit, or needs what is not known.
-pub(crate) struct Unwalked;
+/// Why a walk does not come to its end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unwalked {
+    /// It is longer than the limit.
+    TooLong,
+    /// It needs a number that is not known.
+    Unknown,
+}
 
 impl<'p, 'a> Walker<'p, 'a> {
     pub(crate) fn new(
@@ -144,7 +153,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             self.touched.iter_mut().for_each(|t| t.of_block.clear());
             self.block(block)?;
             if self.too_many || self.touched.iter().any(|t| t.of_block.len() > 1 << 21) {
-                return Err(Unwalked);
+                return Err(Unwalked::TooLong);
             }
         }
         for ((g, _, does), (part, site, mut cells)) in std::mem::take(&mut self.moved) {
@@ -152,7 +161,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             cells.dedup();
             let value = |block: i64| {
                 let env = Env { block, loops: vec![] };
-                self.exprs.value(part, &env).same().ok_or(Unwalked)
+                self.exprs.value(part, &env).same().ok_or(Unwalked::Unknown)
             };
             let granule = self.plan.globals[g].granule;
             let first = value(0)?;
@@ -160,7 +169,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             for block in 0..n_blocks {
                 let by = value(block)?.saturating_sub(first);
                 if by.rem_euclid(granule) != 0 {
-                    return Err(Unwalked);
+                    return Err(Unwalked::Unknown);
                 }
                 self.spend(cells.len() as u64 / 8)?;
                 for cell in &cells {
@@ -171,6 +180,11 @@ impl<'p, 'a> Walker<'p, 'a> {
         Ok(())
     }
 
+    /// How many accesses were walked.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     fn block(&mut self, block: i64) -> Result<(), Unwalked> {
         let mut env = Env { block, loops: vec![] };
         let mask = Mask::first(self.exprs.n_threads);
@@ -179,7 +193,7 @@ impl<'p, 'a> Walker<'p, 'a> {
 
     fn spend(&mut self, n: u64) -> Result<(), Unwalked> {
         self.steps += n;
-        if self.steps > self.max_steps { Err(Unwalked) } else { Ok(()) }
+        if self.steps > self.max_steps { Err(Unwalked::TooLong) } else { Ok(()) }
     }
 
     fn note(&mut self, value: &Value, mask: &Mask) {
@@ -205,7 +219,7 @@ impl<'p, 'a> Walker<'p, 'a> {
     }
 
     fn stmt(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
-        self.spend(1 + self.exprs.n_threads as u64 / 8)?;
+        self.spend(STATEMENT * (1 + self.exprs.n_threads as u64 / 8))?;
         let deciding = match &stmt.kind {
             StmtKind::For { .. } | StmtKind::If { .. } => None,
             _ => self.differences.deciding.get(&key(stmt)),
@@ -254,7 +268,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             if going.is_empty() {
                 return Ok(());
             }
-            self.spend(1 + self.exprs.n_threads as u64 / 8)?;
+            self.spend(STATEMENT * (1 + self.exprs.n_threads as u64 / 8))?;
             env.set(*var, value.clone(), Default::default());
             self.stmts(body, env, &going)?;
             if self.touching && self.differences.alike.contains(&key(stmt)) {
@@ -286,9 +300,9 @@ impl<'p, 'a> Walker<'p, 'a> {
 
     fn spec(&mut self, id: SpecId, env: &mut Env, mask: &Mask, site: u32) -> Result<(), Unwalked> {
         let spec = &self.exprs.program.specs[id];
-        let Some(exec) = spec.exec else { return Err(Unwalked) };
+        let Some(exec) = spec.exec else { return Err(Unwalked::Unknown) };
         let groups = Groups::of(self.exprs, exec.threads, env, self.elected);
-        let active = groups.map_err(|_| Unwalked)?.mask.and(mask);
+        let active = groups.map_err(|_| Unwalked::Unknown)?.mask.and(mask);
         if active.is_empty() {
             return Ok(());
         }
@@ -370,11 +384,14 @@ impl<'p, 'a> Walker<'p, 'a> {
                 (false, _) => Does::Read,
             };
             for t in active.threads() {
-                let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked)?;
+                let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked::Unknown)?;
                 let place = match &bulk.boxed {
                     Some(b) => {
                         let at = b.at.iter().map(|d| self.exprs.at(*d, env, t));
-                        Some((at.collect::<Option<Vec<i64>>>().ok_or(Unwalked)?, &b.extents))
+                        Some((
+                            at.collect::<Option<Vec<i64>>>().ok_or(Unwalked::Unknown)?,
+                            &b.extents,
+                        ))
                     }
                     None => None,
                 };
@@ -493,7 +510,7 @@ fn compared(op: CmpOp, a: &Value, b: &Value, threads: &Mask) -> Result<Mask, Unw
     for t in threads.threads() {
         let (a, b) = (a.of(t), b.of(t));
         if a == NOTHING || b == NOTHING {
-            return Err(Unwalked);
+            return Err(Unwalked::Unknown);
         }
         if holds(a, op, b) {
             out.insert(t);

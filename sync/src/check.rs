@@ -1,6 +1,7 @@
 //! From a kernel to its report.
 
-use crate::blocks::Walker;
+use crate::blocks::{Unwalked, Walker};
+use crate::clocks::Open;
 use crate::differences::Differences;
 use crate::expr::{Exprs, Given};
 use crate::family::{Covered, Family, Members};
@@ -9,18 +10,19 @@ use crate::memory::Does;
 use crate::pairs::{Found, Pairs, Way};
 use crate::plan::{Plan, Refusal};
 use crate::report::{
-    Access, AccessKind, Fault, Ordering, Pair, Place, Report, Unfollowed, Verdict,
+    Access, AccessKind, Fault, Ordering, Pair, Place, Report, UnderWay, Unfollowed, Verdict,
 };
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind, VarKind};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, VarKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Accesses to granules of memory, all threads together, some ten nanoseconds each.
+    /// Accesses to granules of memory, all threads together, some ten nanoseconds each. A statement that threads come to
+    /// counts as some more, and so does a look at the state of all threads.
     pub accesses: u64,
     /// Follows every turn of every loop, those included that are known to be like others: to test that these are.
     pub every_turn: bool,
@@ -175,14 +177,20 @@ fn check_with(
         let n_ways = if turn == 0 { first.len() } else { 1 };
         follower.ways(&exprs, &differences, &first[..n_ways.min(first.len())], elected);
         if turn == 0 {
-            across(&plan, &mut walker, n_blocks, &mut follower.pairs);
+            // One block meets nobody else, and has been followed.
+            if n_blocks > 1 {
+                let found = across(&mut walker, n_blocks, &mut follower.pairs);
+                if found == Err(Unwalked::Unknown) {
+                    of_values(p, kernel, atoms, limits, n_blocks, &mut follower.pairs);
+                }
+            }
         }
     }
     let mut pairs = follower.pairs;
     if pairs.overflowed {
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
-    report(p, &plan, &pairs)
+    report(p, kernel, &plan, &pairs)
 }
 
 /// What follows kernels along their ways.
@@ -354,8 +362,15 @@ fn ways(
 }
 
 /// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.
-fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) {
+///
+/// # Errors
+/// Where that depends on what has no value.
+fn across(walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) -> Result<(), Unwalked> {
+    let plan = walker.plan;
     let walked = walker.touches(n_blocks);
+    if walked == Err(Unwalked::Unknown) && !plan.globals.is_empty() {
+        return walked;
+    }
     let help = "check a smaller grid of the same form";
     if walked.is_err() && !plan.globals.is_empty() {
         pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
@@ -372,6 +387,66 @@ fn across(plan: &Plan, walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut P
     for m in std::mem::take(&mut walker.meetings) {
         pairs.across(&m, plan.globals[m.buffer].id.0);
     }
+    Ok(())
+}
+
+/// The same for each value of the symbol that it depends on.
+fn of_values(
+    p: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    limits: &Limits,
+    n_blocks: i64,
+    pairs: &mut Pairs,
+) {
+    let mut limits = *limits;
+    for symbols in values(p) {
+        let size = p.specs[kernel].exec.and_then(|e| {
+            let of = |v| symbols.get(&v).copied();
+            p.threads[e.threads].concat().eval(&p.arena, &of).ok().map(|l| l.size())
+        });
+        let exprs = Exprs::new(p, symbols, size.unwrap_or(1) as usize);
+        let walked = Plan::new(&exprs, kernel, atoms).is_ok_and(|plan| {
+            let differences = Differences::new(&exprs, &plan, kernel);
+            // Which lane is elected changes nothing of what its blocks touch together.
+            let mut walker = Walker::new(&exprs, &plan, &differences, 31, limits.accesses);
+            let done = across(&mut walker, n_blocks, pairs);
+            limits.accesses = limits.accesses.saturating_sub(walker.steps());
+            done.is_ok()
+        });
+        if !walked {
+            let what = "which global memory its blocks access depends on what is not known";
+            pairs.fault(0, None, what, "make indices and trip counts known", false);
+            return;
+        }
+    }
+    if values(p).is_empty() {
+        let what = "which global memory its blocks access depends on symbols";
+        let help = "give the symbol a value, or a few: `sym N{min=1, max=8}`";
+        pairs.fault(0, None, what, help, false);
+    }
+}
+
+/// All values of a program's symbols, where these are few; none where they are not.
+fn values(p: &Program) -> Vec<HashMap<VarId, i64>> {
+    const FEW: usize = 64;
+    let mut all = vec![HashMap::new()];
+    for (var, _) in p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol)) {
+        let info = p.arena.var_info(*var);
+        let (div, Some(hi)) = (info.div.max(1), info.hi) else { return vec![] };
+        let Some(first) = info.lo.checked_add((-info.lo).rem_euclid(div)) else { return vec![] };
+        let n = hi.saturating_sub(first).div_euclid(div).saturating_add(1).max(0);
+        if n > FEW as i64 || n as usize * all.len() > FEW {
+            return vec![];
+        }
+        let with = |old: &HashMap<VarId, i64>, i: i64| {
+            let mut new = old.clone();
+            new.insert(*var, first + i * div);
+            new
+        };
+        all = all.iter().flat_map(|old| (0..n).map(move |i| with(old, i))).collect();
+    }
+    all
 }
 
 fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
@@ -401,7 +476,7 @@ fn ordering(p: &Program, plan: &Plan, (sites, distance): &Way) -> Ordering {
     }
 }
 
-fn report(p: &Program, plan: &Plan, pairs: &Pairs) -> Report {
+fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
     let place = |site: u32| place_of(plan, site);
     let kind = |does: Does| match does {
         Does::Read => AccessKind::Read,
@@ -431,6 +506,19 @@ fn report(p: &Program, plan: &Plan, pairs: &Pairs) -> Report {
             verdict,
             times: known.times,
             at: known.at.clone(),
+            under_way: known.open.map(|open| match open {
+                Open::Uncommitted => UnderWay::Uncommitted,
+                Open::Counted(at) => UnderWay::Counted(place(at)),
+                Open::Left { needed, wait } => {
+                    UnderWay::Left { needed, wait: wait.map(|(at, left)| (place(at), left)) }
+                }
+            }),
+            around: known.turns.and_then(|(var, _)| {
+                let turns =
+                    |s: &&Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if *v == var);
+                let found = p.walk_body(kernel).stmts().find(turns);
+                found.map(|stmt| place(plan.site(stmt)))
+            }),
         });
     }
     for Found { site, other, what, help, certain } in &pairs.faults {

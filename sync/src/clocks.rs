@@ -8,6 +8,7 @@
 //! (`fenced`), and what happened before, be its memory visible or not (`happened`).
 
 use crate::print::Print;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has a clock entry: classes, and what counts phases.
@@ -87,10 +88,13 @@ pub(crate) struct Batch {
     pub(crate) done: u32,
     /// The same of its reads alone.
     pub(crate) done_reading: u32,
-    /// The statement that waited for it.
+    /// The statement that waited for it, and the one that waited for its reads.
     pub(crate) waited_at: u32,
+    pub(crate) read_at: u32,
     /// Its arrival is counted by a phase: the agent, and how many phases are complete with it.
     pub(crate) lands: Option<(Agent, u32)>,
+    /// The statement that arrives for it.
+    pub(crate) landed_at: u32,
     /// A statement that issued a part of it.
     pub(crate) site: Option<u32>,
 }
@@ -101,22 +105,36 @@ pub(crate) struct Queue {
     pub(crate) batches: Vec<Batch>,
     committed: u32,
     first_live: usize,
+    /// The last statement that waited: how many groups it left, of how many, and whether for their reads alone.
+    waited: Option<(u32, u32, u32, bool)>,
+}
+
+/// What is known of a batch that nobody has waited for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// No statement has ended its group.
+    Uncommitted,
+    /// A statement lets a phase count it.
+    Counted(u32),
+    /// A wait may leave so many groups; one that stands there leaves more: its statement, and how many.
+    Left { needed: u32, wait: Option<(u32, u32)> },
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Queue { batches: vec![Batch::default()], committed: 0, first_live: 0 }
+        Queue { batches: vec![Batch::default()], committed: 0, first_live: 0, waited: None }
     }
 }
 
 impl Batch {
     fn print(&self, print: &mut Print<'_>, of: Agent) {
         let site = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
-        print.words(&[site(self.site), u64::from(self.waited_at)]);
+        print.words(&[site(self.site), u64::from(self.waited_at), u64::from(self.read_at)]);
         print.time(of, self.done);
         print.time(of, self.done_reading);
         let (agent, phases) = self.lands.unwrap_or((of, 0));
         print.time(agent, phases);
+        print.words(&[u64::from(self.landed_at)]);
     }
 }
 
@@ -143,6 +161,26 @@ impl Queue {
         b.print(print, of);
     }
 
+    /// Why a batch is under way.
+    pub(crate) fn why(&self, batch: u32, reading: bool) -> Option<Open> {
+        let b = self.batches.get(batch as usize)?;
+        if b.lands.is_some() {
+            return Some(Open::Counted(b.landed_at));
+        }
+        if b.group == 0 {
+            return Some(Open::Uncommitted);
+        }
+        let wait = self.waited.filter(|(_, left, of, reads)| {
+            *of >= b.group && (reading || !reads) && *left > of - b.group
+        });
+        Some(match wait {
+            Some((site, left, of, _)) => {
+                Open::Left { needed: of - b.group, wait: Some((site, left)) }
+            }
+            None => Open::Left { needed: self.committed.saturating_sub(b.group), wait: None },
+        })
+    }
+
     pub(crate) fn open(&self) -> u32 {
         self.batches.len() as u32 - 1
     }
@@ -165,24 +203,17 @@ impl Queue {
         }
     }
     fn wait(&mut self, left: u32, time: u32, reading: bool, site: u32) {
+        self.waited = Some((site, left, self.committed, reading));
         let complete = self.committed.saturating_sub(left);
         for b in self.batches.iter_mut().skip(self.first_live) {
             if b.group == 0 || b.group > complete {
                 break;
             }
-            let end = |t: &mut u32| {
-                if *t == 0 {
-                    *t = time;
-                }
-            };
-            end(&mut b.done_reading);
-            if !reading {
-                if b.done == 0 {
-                    b.waited_at = site;
-                }
-                end(&mut b.done);
-            } else if b.done == 0 {
-                b.waited_at = site;
+            if b.done_reading == 0 {
+                (b.done_reading, b.read_at) = (time, site);
+            }
+            if !reading && b.done == 0 {
+                (b.done, b.waited_at) = (time, site);
             }
         }
         while self
@@ -194,10 +225,10 @@ impl Queue {
         }
     }
     /// All that is under way lands with a phase.
-    fn land(&mut self, agent: Agent, phase: u32) {
+    fn land(&mut self, agent: Agent, phase: u32, site: u32) {
         for b in self.batches.iter_mut().skip(self.first_live) {
             if b.done == 0 && b.lands.is_none() && b.site.is_some() {
-                b.lands = Some((agent, phase));
+                (b.lands, b.landed_at) = (Some((agent, phase)), site);
             }
         }
         if self.batches.last().is_some_and(|b| b.site.is_some()) {
@@ -249,8 +280,31 @@ struct Event {
     site: u32,
     from: Vec<Agent>,
     to: Vec<Agent>,
-    is_fence: bool,
+    kind: EventKind,
 }
+
+/// What an event does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum EventKind {
+    /// Passes on what is known.
+    Pass,
+    /// A fence between the proxies.
+    Fence,
+    /// A part of a class is a class of its own from now on.
+    Split,
+}
+
+/// What is to be ordered before somebody: from which event on it is known, and to whom.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Since {
+    agent: Agent,
+    event: usize,
+    /// Nobody has to be told, as the agent is not the one who did it but one who knows of it.
+    is_told: bool,
+}
+
+/// Somebody who knows: whether from others, and whether behind a fence.
+type Knows = (Agent, bool, bool);
 
 /// Everybody's clocks.
 pub(crate) struct Clocks {
@@ -264,6 +318,10 @@ pub(crate) struct Clocks {
     pub(crate) per: usize,
     n_agents: u32,
     events: Vec<Event>,
+    /// Of what counts phases, the event that completed each.
+    phases: BTreeMap<Agent, Vec<u32>>,
+    /// Agents that have split off from another one, and by which event.
+    origins: BTreeMap<Agent, (Agent, usize)>,
     /// Agents that have split off, with those that they were part of.
     pub(crate) splits: Vec<(Agent, Agent)>,
 }
@@ -286,6 +344,8 @@ impl Clocks {
             per,
             n_agents: 0,
             events: vec![],
+            phases: BTreeMap::new(),
+            origins: BTreeMap::new(),
             splits: vec![],
         };
         for rank in 0..n_blocks {
@@ -364,15 +424,16 @@ impl Clocks {
             part.members = members;
             self.classes.push(part);
             self.splits.push((old, new));
-            self.event(NOWHERE, vec![old], vec![new], false);
+            self.origins.insert(new, (old, self.events.len()));
+            self.event(NOWHERE, vec![old], vec![new], EventKind::Split);
             out.push(number);
         }
         out
     }
 
-    fn event(&mut self, site: u32, from: Vec<Agent>, to: Vec<Agent>, is_fence: bool) {
+    fn event(&mut self, site: u32, from: Vec<Agent>, to: Vec<Agent>, kind: EventKind) {
         if self.events.len() < MAX_EVENTS {
-            self.events.push(Event { site, from, to, is_fence });
+            self.events.push(Event { site, from, to, kind });
         }
     }
 
@@ -393,7 +454,7 @@ impl Clocks {
         message.happened.join(&self.converged(&[(c.warps.clone(), c.converged.clone())]));
         self.tick(class);
         if let Some(to) = to {
-            self.event(site, vec![agent], vec![to], false);
+            self.event(site, vec![agent], vec![to], EventKind::Pass);
         }
         message
     }
@@ -408,7 +469,7 @@ impl Clocks {
         let agent = self.classes[class].agent;
         self.classes[class].knows.join(message);
         if let Some(from) = from {
-            self.event(site, vec![from], vec![agent], false);
+            self.event(site, vec![from], vec![agent], EventKind::Pass);
         }
     }
 
@@ -441,7 +502,7 @@ impl Clocks {
         for class in classes {
             self.classes[*class].knows.join(&all);
         }
-        self.event(site, agents.clone(), agents, false);
+        self.event(site, agents.clone(), agents, EventKind::Pass);
     }
 
     /// What happened in the warps of threads, each of which knows up to which time of its own one.
@@ -480,7 +541,7 @@ impl Clocks {
         c.knows.fenced.join(&seen);
         c.knows.fenced.raise(agent, time);
         self.tick(class);
-        self.event(site, vec![agent], vec![agent], true);
+        self.event(site, vec![agent], vec![agent], EventKind::Fence);
     }
 
     pub(crate) fn commit(&mut self, class: usize, engine: Engine) {
@@ -500,81 +561,91 @@ impl Clocks {
         c.queue_mut(engine).wait(left, time, reading, site);
     }
 
-    pub(crate) fn land(&mut self, class: usize, agent: Agent, phase: u32) {
-        self.classes[class].queue_mut(Engine::Copies).land(agent, phase);
+    pub(crate) fn land(&mut self, class: usize, agent: Agent, phase: u32, site: u32) {
+        self.classes[class].queue_mut(Engine::Copies).land(agent, phase, site);
     }
 
-    /// The statements by which `to` comes to know what `from` did at a time, in their order, fences included; none if
-    /// that cannot be said.
-    pub(crate) fn path(&self, from: Agent, time: Option<u32>, to: Agent) -> Option<Vec<u32>> {
-        let first = match time {
-            Some(time) => {
-                let class = self.classes.iter().find(|c| c.agent == from)?;
-                class.ended.get(time as usize).copied().unwrap_or(0) as usize
+    /// A phase of an agent is complete: what arrived in it is known to those who wait for it from now on.
+    pub(crate) fn complete(&mut self, arriving: Agent, agent: Agent) {
+        let now = self.events.len() as u32;
+        self.phases.entry(agent).or_default().push(now);
+        self.event(NOWHERE, vec![arriving], vec![agent], EventKind::Pass);
+    }
+
+    /// What a thread did at a time of its class.
+    pub(crate) fn since(&self, class: &Class, time: u32) -> Since {
+        let event = class.ended.get(time as usize).copied().unwrap_or(self.events.len() as u32);
+        Since { agent: class.agent, event: event as usize, is_told: false }
+    }
+
+    /// What is over when so many phases of an agent are complete.
+    pub(crate) fn since_phase(&self, agent: Agent, phases: u32) -> Option<Since> {
+        let of = self.phases.get(&agent)?;
+        let event = *of.get((phases as usize).checked_sub(1)?)?;
+        Some(Since { agent, event: event as usize, is_told: true })
+    }
+
+    /// The statements by which a thread of `to` comes to know of something, in their order, with a fence between the
+    /// proxies where one is needed; none if that cannot be said. `own`: the thread did it itself.
+    pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Vec<u32>> {
+        let Since { agent, event: first, is_told } = since;
+        // What it was part of when that event came.
+        let (mut start, mut later) = (agent, vec![]);
+        while let Some((old, _)) = self.origins.get(&start).filter(|(_, at)| *at >= first) {
+            later.push(start);
+            start = *old;
+        }
+        let is_there = |(agent, told, fenced): Knows| agent == to && fenced && (told || own);
+        let begin = (start, is_told, !fence);
+        // Each way to know, with the statement by which and the way before; and who knows by which.
+        let mut ways: Vec<(u32, Option<usize>)> = vec![(NOWHERE, None)];
+        let mut known: BTreeMap<Knows, usize> = BTreeMap::from([(begin, 0)]);
+        let mut found = is_there(begin).then_some(0);
+        for e in self.events.iter().skip(first).take(MAX_SEARCH) {
+            if found.is_some() {
+                break;
             }
-            None => 0,
-        };
-        // A fence or a release of the time itself is the event at `first`.
-        let mut known: BTreeMap<Agent, (usize, Agent)> = BTreeMap::new();
-        for agent in self.with_origins(from) {
-            known.insert(agent, (usize::MAX, agent));
+            let mut new: Vec<(Knows, usize)> = vec![];
+            for from in &e.from {
+                for (told, fenced) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let old = (*from, told, fenced);
+                    let Some(way) = known.get(&old).copied() else { continue };
+                    match e.kind {
+                        EventKind::Pass => {
+                            new.extend(e.to.iter().map(|t| ((*t, true, fenced), way)));
+                        }
+                        EventKind::Fence => new.push(((*from, told, true), way)),
+                        // Of what a thread did itself that part knows in which it is.
+                        EventKind::Split => {
+                            let part = e.to.iter().find(|t| told || later.contains(t));
+                            new.extend(part.map(|t| ((*t, told, fenced), way)));
+                            if !told && part.is_some() {
+                                known.remove(&old);
+                            }
+                        }
+                    }
+                }
+            }
+            for (knows, before) in new {
+                if let Entry::Vacant(unknown) = known.entry(knows) {
+                    unknown.insert(ways.len());
+                    ways.push((e.site, Some(before)));
+                    if is_there(knows) {
+                        found = found.or(Some(ways.len() - 1));
+                    }
+                }
+            }
         }
-        let found =
-            self.events.iter().enumerate().skip(first).take(MAX_SEARCH).find_map(|(i, e)| {
-                let by = *e.from.iter().find(|a| known.contains_key(a))?;
-                if e.is_fence {
-                    return None;
-                }
-                if e.to.contains(&to) {
-                    return Some((i, by));
-                }
-                for t in &e.to {
-                    known.entry(*t).or_insert((i, by));
-                }
-                None
-            });
-        let (mut at, mut by) = found?;
-        let mut path = vec![at];
-        while let Some((i, before)) = known.get(&by).copied().filter(|(i, _)| *i != usize::MAX) {
-            (at, by) = (i, before);
-            path.push(at);
+        let mut sites = vec![];
+        let mut at = Some(found?);
+        while let Some((site, before)) = at.and_then(|i| ways.get(i)) {
+            sites.push(*site);
+            at = *before;
         }
-        path.reverse();
-        let mut sites: Vec<u32> =
-            path.iter().map(|i| self.events[*i].site).filter(|s| *s != NOWHERE).collect();
+        sites.reverse();
+        sites.retain(|s| *s != NOWHERE);
         sites.dedup();
         Some(sites)
-    }
-
-    /// A statement that fences what an agent did at a time, before another comes.
-    pub(crate) fn fence_between(&self, from: Agent, time: u32, to: Agent) -> Option<u32> {
-        let class = self.classes.iter().find(|c| c.agent == from)?;
-        let first = class.ended.get(time as usize).copied().unwrap_or(0) as usize;
-        let mut known: BTreeSet<Agent> = self.with_origins(from).into_iter().collect();
-        let events = self.events.iter().skip(first).take(MAX_SEARCH);
-        let passed_on = events.clone().find(|e| {
-            if e.is_fence {
-                return e.from.first().is_some_and(|a| known.contains(a));
-            }
-            if e.from.iter().any(|a| known.contains(a)) {
-                known.extend(&e.to);
-            }
-            false
-        });
-        let own = |e: &&Event| e.is_fence && e.from.first() == Some(&to);
-        passed_on.or_else(|| events.clone().find(own)).map(|e| e.site)
-    }
-
-    /// An agent and those that it has split off from.
-    fn with_origins(&self, agent: Agent) -> Vec<Agent> {
-        let mut all = vec![agent];
-        // Splits are in their order, so that the last one of an agent comes before those of what it split off from.
-        for (old, new) in self.splits.iter().rev() {
-            if all.last() == Some(new) {
-                all.push(*old);
-            }
-        }
-        all
     }
 }
 

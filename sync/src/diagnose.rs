@@ -1,8 +1,11 @@
 //! A report as errors and warnings.
 
-use crate::report::{Access, AccessKind, AgentKind, Missing, Pair, Report, Verdict};
+use crate::report::{
+    Access, AccessKind, AgentKind, Missing, Pair, Place, Report, UnderWay, Verdict,
+};
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 
 impl Report {
     /// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text order.
@@ -23,13 +26,15 @@ impl Report {
                 None => d,
             });
         }
+        let mut missing = vec![];
         for pair in &self.pairs {
             match &pair.verdict {
                 Verdict::Ordered(_) => {}
-                Verdict::Unordered(missing) => out.push(unordered(p, kernel, pair, *missing)),
+                Verdict::Unordered(what) => missing.push((pair, *what)),
                 Verdict::Undecided(why) => out.push(undecided(p, pair, why)),
             }
         }
+        out.extend(grouped(p, kernel, missing));
         for u in &self.unfollowed {
             let name = u.buffer.map_or(String::new(), |b| format!(" `%{}`", p.buffers[b].name));
             let text = format!("it is not known what this {}{name}", u.kind.verb());
@@ -76,6 +81,83 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
         .help(help(p, kernel, pair, missing))
 }
 
+/// Pairs that are not ordered, each with what is missing.
+type Unordered<'r> = Vec<(&'r Pair, Missing)>;
+
+/// One error for all pairs that one statement would order, were it put before the second access of one of them.
+fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnostic> {
+    /// Pairs that are looked at together, and that are named.
+    const MAX_TOGETHER: usize = 1 << 8;
+    const NAMED: usize = 8;
+    let mut out = vec![];
+    while let Some((first, _)) = left.first() {
+        let some = &left[..left.len().min(MAX_TOGETHER)];
+        let together = |lead: &(&Pair, Missing)| -> Vec<usize> {
+            some.iter().enumerate().filter(|(_, o)| is_explained(lead, o)).map(|(i, _)| i).collect()
+        };
+        // The one that explains the most others; the first of these, one within a turn before one across turns.
+        let lead = some.iter().enumerate().max_by_key(|(i, lead)| {
+            let uncommitted = lead.0.under_way == Some(UnderWay::Uncommitted);
+            let n = together(lead).len();
+            (n, uncommitted, lead.0.around.is_none(), std::cmp::Reverse(*i))
+        });
+        let (lead, what) = lead.map_or((*first, left[0].1), |(_, lead)| *lead);
+        let found = together(&(lead, what));
+        let mut others = vec![];
+        let mut i = 0;
+        left.retain(|(pair, _)| {
+            let gone = std::ptr::eq(*pair, lead) || found.contains(&i);
+            if gone && !std::ptr::eq(*pair, lead) {
+                others.push(*pair);
+            }
+            i += 1;
+            !gone
+        });
+        let mut d = unordered(p, kernel, lead, what);
+        if !others.is_empty() {
+            let line = |a: &Access| {
+                format!("line {} {} `%{}`", a.place.line, a.kind.verb(), p.buffers[a.buffer].name)
+            };
+            let one = |pair: &&Pair| format!("{}, {}", line(&pair.first), line(&pair.second));
+            let mut all: Vec<String> = others.iter().take(NAMED).map(one).collect();
+            all.dedup();
+            if others.len() > NAMED {
+                all.push("..".to_owned());
+            }
+            let n = others.len();
+            let pairs = if n == 1 { "pair lacks" } else { "pairs lack" };
+            d = d.note(format!("{n} more {pairs} the same, it seems: {}", all.join("; ")));
+        }
+        out.push(d);
+    }
+    out
+}
+
+/// Whether what orders a pair, put before its second access, would order another one that lacks the same.
+fn is_explained((lead, what): &(&Pair, Missing), (pair, missing): &(&Pair, Missing)) -> bool {
+    if what != missing {
+        return false;
+    }
+    let place = |p: &Place| (p.span.start, p.span.end);
+    let (at, _) = place(&lead.second.place);
+    let (from, to) = (place(&pair.first.place).0, place(&pair.second.place).0);
+    match missing {
+        Missing::Order | Missing::Wait => {
+            let turned = pair.around.as_ref().is_some_and(|l| {
+                let (start, end) = place(l);
+                (start..end).contains(&at)
+            });
+            let between = if from < to { from < at && at <= to } else { at > from || at <= to };
+            // What is asynchronous is waited for by kind.
+            let alike = *missing == Missing::Order || lead.first.agent == pair.first.agent;
+            alike && (turned || between)
+        }
+        Missing::Fence => lead.first.place.line == pair.first.place.line,
+        Missing::RegisterFence => at == to,
+        Missing::Blocks => lead.second.buffer == pair.second.buffer,
+    }
+}
+
 fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
     let (a, b) = (&pair.first, &pair.second);
     let root = p.specs[kernel].exec.and_then(|e| p.threads[e.threads].name.clone());
@@ -96,24 +178,71 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
         Missing::Blocks => {
             "let blocks access different elements, or accumulate: `Move.add`".to_owned()
         }
-        Missing::Wait => match (a.agent, a.kind) {
-            (AgentKind::Copy, _) => format!(
-                "put `async.commit` behind line {from}, and `async.wait(0)` before line {to}"
-            ),
-            (AgentKind::Counted, _) => {
-                format!("put `mbarrier.wait` for the phase of its mbarrier before line {to}")
+        Missing::Wait => {
+            let (commit, wait) = match (a.agent, a.kind) {
+                (AgentKind::Copy, _) => ("async.commit", "async.wait"),
+                (AgentKind::MatMul, _) => ("wgmma.commit", "wgmma.wait"),
+                (AgentKind::Bulk, AccessKind::Read) => ("bulk.commit", "bulk.wait_read"),
+                (AgentKind::Bulk, _) => ("bulk.commit", "bulk.wait"),
+                (AgentKind::Counted, _) => {
+                    return format!(
+                        "put `mbarrier.wait` for the phase of its mbarrier before line {to}"
+                    );
+                }
+                (AgentKind::Thread, _) => {
+                    return format!("put `barrier(#{root})` between {between}");
+                }
+            };
+            waiting(p, kernel, pair, commit, wait)
+        }
+    }
+}
+
+/// What would wait for the first access of a pair, beside the synchronization that is there.
+fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -> String {
+    let (from, to) = (pair.first.place.line, pair.second.place.line);
+    match &pair.under_way {
+        Some(UnderWay::Counted(at)) => {
+            format!(
+                "put `mbarrier.wait` for the phase that line {} arrives in before line {to}",
+                at.line
+            )
+        }
+        Some(UnderWay::Left { needed, wait: Some((at, left)) }) => {
+            let (groups, are) = (if *left == 1 { "group is" } else { "groups are" }, needed);
+            format!(
+                "line {} waits until {left} {groups} left; {are} is needed: write `{wait}({needed})`, or correct \
+                 which stage line {to} accesses",
+                at.line
+            )
+        }
+        Some(UnderWay::Left { needed, wait: None }) => {
+            format!("put `{wait}({needed})` before line {to}")
+        }
+        Some(UnderWay::Uncommitted) | None => {
+            let is =
+                |s: &Stmt, op: SyncOp| matches!(&s.kind, StmtKind::Sync(sync) if sync.op == op);
+            let stmts = || p.walk_body(kernel).stmts();
+            let behind = |s: &&Stmt| s.span.start > pair.first.place.span.start;
+            let copies = pair.first.agent == AgentKind::Copy;
+            let arrives = stmts().filter(behind).find(|s| is(s, SyncOp::MbarrierArrive));
+            let commits = stmts().any(|s| is(s, SyncOp::AsyncCommit));
+            match arrives.filter(|_| copies && !commits) {
+                Some(s) => format!(
+                    "write `mbarrier.async_arrive` in the place of `mbarrier.arrive` in line {}, which counts when \
+                     the copies of its thread have come",
+                    s.line
+                ),
+                None => {
+                    let named = |s: &&Stmt| matches!(&s.kind, StmtKind::Sync(sync) if sync.op.as_str() == wait);
+                    let then = match stmts().find(named) {
+                        Some(s) => format!("so that `{wait}` in line {} waits for it", s.line),
+                        None => format!("and `{wait}(0)` before line {to}"),
+                    };
+                    format!("put `{commit}` behind line {from}, {then}")
+                }
             }
-            (AgentKind::MatMul, _) => format!(
-                "put `wgmma.commit` behind line {from}, and `wgmma.wait(0)` before line {to}"
-            ),
-            (AgentKind::Bulk, AccessKind::Read) => format!(
-                "put `bulk.commit` behind line {from}, and `bulk.wait_read(0)` before line {to}"
-            ),
-            (AgentKind::Bulk, _) => {
-                format!("put `bulk.commit` behind line {from}, and `bulk.wait(0)` before line {to}")
-            }
-            (AgentKind::Thread, _) => format!("put `barrier(#{root})` between {between}"),
-        },
+        }
     }
 }
 

@@ -91,6 +91,11 @@ impl Env {
         }
     }
 
+    /// The loop of a variable is over.
+    pub(crate) fn remove(&mut self, var: VarId) {
+        self.loops.retain(|held| held.var != var);
+    }
+
     pub(crate) fn get(&self, var: VarId) -> Option<&Held> {
         self.loops.iter().find(|held| held.var == var)
     }

@@ -1,7 +1,7 @@
 //! The pairs that were found, and what is wrong.
 
 use crate::blocks::Meeting;
-use crate::clocks::{Agent, Clocks, Engine};
+use crate::clocks::{Clocks, Engine, Open};
 use crate::expr::{Env, Held};
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Missing};
@@ -38,6 +38,9 @@ pub(crate) struct Known {
     pub(crate) ways: Vec<Way>,
     pub(crate) threads: (u32, u32),
     pub(crate) at: String,
+    /// Where it is not ordered: why the first is under way, and turns of which loop lie between.
+    pub(crate) open: Option<Open>,
+    pub(crate) turns: Option<(VarId, i64)>,
 }
 
 /// A fault of a synchronization.
@@ -147,6 +150,8 @@ impl Pairs {
                         ways: vec![],
                         threads,
                         at: String::new(),
+                        open: None,
+                        turns: None,
                     };
                     self.list.push((key, known));
                     self.index.insert(key, self.list.len() - 1);
@@ -181,6 +186,12 @@ impl Pairs {
         );
         let threads = (first.thread(), who.thread);
         let distance = self.distance(first.serial, second.serial);
+        let open = match (relation, first.by) {
+            (Relation::UnderWay, By::Batch { engine, batch, reading, .. }) => {
+                clocks.class(first.thread()).queue(engine).why(batch, reading)
+            }
+            _ => None,
+        };
         let Some(known) = self.entry(key, threads) else { return };
         known.times += 1;
         let missing = match relation {
@@ -210,6 +221,14 @@ impl Pairs {
         } else if known.missing.is_none() {
             known.missing = Some(missing);
             (known.threads, known.at) = (threads, at.text());
+            (known.open, known.turns) = (open, distance);
+        } else if let (
+            Some(Open::Left { needed: old, .. }),
+            Some(Open::Left { needed, wait: Some(_) }),
+        ) = (known.open, open)
+            && needed < old
+        {
+            known.open = open;
         }
     }
 
@@ -231,7 +250,7 @@ impl Pairs {
         known.times += 1;
         match by {
             Ok(site) => {
-                let way = (if site == u32::MAX { vec![] } else { vec![site] }, None);
+                let way = (vec![site], None);
                 if known.ways.len() < MAX_WAYS && !known.ways.contains(&way) {
                     known.ways.push(way);
                 }
@@ -308,6 +327,11 @@ impl Pairs {
         }
     }
 
+    /// Whether it is said already that nobody waits for what a statement starts.
+    pub(crate) fn is_under_way(&self, site: u32) -> bool {
+        self.list.iter().any(|(key, known)| key.0 == site && known.missing == Some(Missing::Wait))
+    }
+
     /// Whether accesses are not ordered for which somebody should have waited.
     pub(crate) fn lacks_order(&self) -> bool {
         let lacks = |m| matches!(m, Missing::Order | Missing::Wait);
@@ -322,44 +346,52 @@ impl Pairs {
 
 /// The statements by which an access comes after an earlier one.
 fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Vec<u32>> {
-    let observer = clocks.class(who.thread);
+    let to = clocks.class(who.thread).agent;
     let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
-    let of = |thread: u32| -> Agent { clocks.class(thread).agent };
-    let mut sites = vec![];
-    let (from, time, own) = match first.by {
+    let mine = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
+    match first.by {
         By::Lanes { lanes, time } => {
-            let own_bit = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
-            let others = lanes & !own_bit;
-            if others == 0 {
-                (observer.agent, time, true)
-            } else {
-                (of(first.warp * 32 + others.trailing_zeros()), time, false)
-            }
+            let own = lanes & !mine == 0;
+            let lane = if own { lanes } else { lanes & !mine }.trailing_zeros();
+            let class = clocks.class(first.warp * 32 + lane.min(31));
+            clocks.path(clocks.since(class, time), to, own, crosses)
         }
         By::Batch { lanes, engine, batch, reading } => {
-            let t = first.warp * 32 + lanes.trailing_zeros().min(31);
-            let class = clocks.class(t);
-            let b = class.queue(engine).batches.get(batch as usize)?;
-            let done = if reading { b.done_reading } else { b.done };
-            match b.lands {
-                Some((agent, _)) if done == 0 => {
-                    return clocks.path(agent, None, observer.agent);
-                }
-                _ => sites.push(b.waited_at),
-            }
-            let own = match engine {
-                Engine::MatMuls => who.thread / 32 == first.warp,
-                Engine::Copies | Engine::Bulk => who.thread == t,
+            // Any of its lanes may have waited, the observer first of all if it is one.
+            let of_lane = |lane: u32| {
+                let thread = first.warp * 32 + lane;
+                let class = clocks.class(thread);
+                let b = class.queue(engine).batches.get(batch as usize)?;
+                let (done, at) =
+                    if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
+                let waited = || {
+                    let own = thread == who.thread;
+                    let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
+                    Some(std::iter::once(at).chain(rest).collect())
+                };
+                let landed = || {
+                    let (agent, phases) = b.lands?;
+                    let rest =
+                        clocks.path(clocks.since_phase(agent, phases)?, to, false, crosses)?;
+                    Some(std::iter::once(b.landed_at).chain(rest).collect())
+                };
+                let waited = if done > 0 { waited() } else { None };
+                waited.or_else(landed)
             };
-            (class.agent, done, own)
+            let own = (lanes & mine != 0).then_some(who.thread % 32);
+            let all = (0..32).filter(|lane| lanes >> lane & 1 == 1);
+            // Lanes of one class know the same.
+            let mut tried = vec![];
+            let mut new = |lane: &u32| {
+                let class = clocks.class(first.warp * 32 + lane).agent;
+                let is_new = !tried.contains(&class);
+                tried.push(class);
+                is_new
+            };
+            own.and_then(of_lane).or_else(|| all.filter(|lane| new(lane)).find_map(of_lane))
         }
-        By::Phase { agent, .. } => return clocks.path(agent, None, observer.agent),
-    };
-    if crosses {
-        sites.push(clocks.fence_between(from, time, observer.agent)?);
+        By::Phase { agent, phases } => {
+            clocks.path(clocks.since_phase(agent, phases)?, to, false, false)
+        }
     }
-    if !own {
-        sites.extend(clocks.path(from, Some(time), observer.agent)?);
-    }
-    Some(sites)
 }

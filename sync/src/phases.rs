@@ -68,6 +68,8 @@ struct Passed {
 #[derive(Clone, Debug)]
 pub(crate) struct Mbarrier {
     pub(crate) agent: Agent,
+    /// Who is told of arrivals, until their phase is complete.
+    pub(crate) arrivals: Agent,
     pub(crate) count: i64,
     /// The statement that initializes it, one that arrives, and whether anybody waits for it.
     pub(crate) made_at: u32,
@@ -153,9 +155,15 @@ impl Mbarrier {
         print.words(&[u64::MAX]);
     }
 
-    pub(crate) fn new(agent: Agent, count: i64, by: u32, made_at: u32) -> Self {
+    pub(crate) fn new(
+        (agent, arrivals): (Agent, Agent),
+        count: i64,
+        by: u32,
+        made_at: u32,
+    ) -> Self {
         Mbarrier {
             agent,
+            arrivals,
             count,
             made_at,
             arrived_at: None,
@@ -242,6 +250,8 @@ pub(crate) enum Settled {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterBarrier {
     pub(crate) agent: Agent,
+    /// Who is told of arrivals, until their phase is complete.
+    pub(crate) arrivals: Agent,
     pub(crate) phase: u32,
     arrived: usize,
     /// Of each thread, the phases in which it arrived, and for which it waited.
@@ -259,8 +269,8 @@ impl ClusterBarrier {
         }
     }
 
-    pub(crate) fn new(agent: Agent, threads: usize) -> Self {
-        ClusterBarrier { agent, threads: vec![(0, 0); threads], ..Self::default() }
+    pub(crate) fn new((agent, arrivals): (Agent, Agent), threads: usize) -> Self {
+        ClusterBarrier { agent, arrivals, threads: vec![(0, 0); threads], ..Self::default() }
     }
 
     /// A thread arrives, of so many. Whether it may, and whether the phase is complete.

@@ -120,6 +120,22 @@ pub enum Verdict {
     Undecided(String),
 }
 
+/// Why the first access of a pair is under way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UnderWay {
+    /// No commit has ended its group.
+    Uncommitted,
+    /// An arrival lets an mbarrier count it, and nobody has waited for that phase.
+    Counted(Place),
+    /// Nobody has waited for its group.
+    Left {
+        /// How many groups a wait may leave, so that the access is over.
+        needed: u32,
+        /// The wait that stands there, and how many it leaves.
+        wait: Option<(Place, u32)>,
+    },
+}
+
 /// Two accesses that meet in an element, one of which writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
@@ -133,6 +149,10 @@ pub struct Pair {
     pub times: u64,
     /// Values of loop variables at the second, where the verdict was found.
     pub at: String,
+    /// Where nobody has waited for the first: why.
+    pub under_way: Option<UnderWay>,
+    /// Where they are not ordered: the loop of which turns lie between them.
+    pub around: Option<Place>,
 }
 
 /// A synchronization that does not do what it is to do.

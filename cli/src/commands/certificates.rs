@@ -25,7 +25,9 @@ pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch
         "certificates": found.certificates.iter().map(|c| certificate(c, &lines)).collect::<Vec<_>>(),
         "synchronization": reports
             .iter()
-            .map(|(kernel, report)| super::check::object(&found.program, *kernel, report))
+            .map(|(kernel, report)| {
+                super::check::object(&found.program, *kernel, report, &found.text)
+            })
             .collect::<Vec<_>>(),
     });
     format!("{object:#}\n")

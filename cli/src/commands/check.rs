@@ -3,10 +3,10 @@
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, input, output, pipeline};
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
-use carbyne_ir::program::{Program, SpecId};
-use carbyne_sync::{Access, Limits, Ordering, Report, Verdict};
+use carbyne_ir::program::{Program, SpecId, StmtKind};
+use carbyne_sync::{Access, Limits, Ordering, Place, Report, Verdict};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -17,20 +17,34 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     if !errors.is_empty() {
         return Err(Failure::program(&source, errors));
     }
+    let tables = match &table {
+        Some(table) => vec![table.clone()],
+        None => Arch::ALL.iter().copied().map(AtomTable::new).collect(),
+    };
+    let errors = unknown(&program, &tables);
+    if !errors.is_empty() {
+        return Err(Failure::program(&source, errors));
+    }
     let table = table.or_else(|| carbyne_sync::arch_of(&program).map(AtomTable::new));
     let Some(table) = table else { return Ok(()) };
     let (mut said, mut text) = (vec![], String::new());
     for kernel in &program.kernels {
         // Of what is not atomic the synchronization is not planned yet.
         if !carbyne_sync::is_atomic(&program, *kernel) {
+            if args.pairs && format == MessageFormat::Human {
+                let name = name(&program, *kernel);
+                output::say(&format!("{name}: not decomposed, nothing to check\n"), io);
+            }
             continue;
         }
         let report = carbyne_sync::check(&program, *kernel, &table, &Limits::default());
         said.extend(report.diagnostics(&program, *kernel));
         if args.pairs {
             text.push_str(&match format {
-                MessageFormat::Human => listing(&program, *kernel, &report),
-                MessageFormat::Json => format!("{}\n", object(&program, *kernel, &report)),
+                MessageFormat::Human => listing(&program, *kernel, &report, &source.text),
+                MessageFormat::Json => {
+                    format!("{}\n", object(&program, *kernel, &report, &source.text))
+                }
             });
         }
     }
@@ -42,12 +56,35 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
 }
 
+/// Statements of synchronization that none of these architectures has, or not with their numbers.
+fn unknown(p: &Program, tables: &[AtomTable]) -> Diagnostics {
+    let arena = &p.arena;
+    let mut found = vec![];
+    for stmt in p.kernels.iter().flat_map(|k| p.walk_body(*k).stmts()) {
+        let StmtKind::Sync(sync) = &stmt.kind else { continue };
+        let range = sync.number.map(|n| {
+            let (lo, hi) = arena.range(n);
+            (lo, hi, arena.divisor(n))
+        });
+        let remote = sync.tensor.is_some_and(|t| p.tensors[t].peer.is_some());
+        let mut errors = vec![];
+        for table in tables {
+            errors.extend(table.sync(sync.op, range, remote).err());
+        }
+        // The newest one knows most.
+        if let Some(error) = errors.pop().filter(|_| errors.len() + 1 == tables.len()) {
+            found.push(p.noted(error.diagnostic(stmt.span)));
+        }
+    }
+    found.into_iter().collect()
+}
+
 fn name(p: &Program, kernel: SpecId) -> &str {
     p.specs[kernel].name.as_deref().unwrap_or("kernel")
 }
 
 /// One line a pair.
-fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
+fn listing(p: &Program, kernel: SpecId, report: &Report, text: &str) -> String {
     let [ordered, unordered, undecided] = report.counts();
     let mut out = format!(
         "{}: {ordered} pairs ordered, {unordered} not, {undecided} undecided\n",
@@ -58,7 +95,10 @@ fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
     };
     for pair in &report.pairs {
         let verdict = match &pair.verdict {
-            Verdict::Ordered(ways) => ways.iter().map(way).collect::<Vec<_>>().join("; or "),
+            Verdict::Ordered(ways) if ways.is_empty() => "ordered".to_owned(),
+            Verdict::Ordered(ways) => {
+                ways.iter().map(|w| way(w, text)).collect::<Vec<_>>().join("; or ")
+            }
             Verdict::Unordered(_) => "NOT ORDERED".to_owned(),
             Verdict::Undecided(why) => format!("undecided: {why}"),
         };
@@ -68,20 +108,28 @@ fn listing(p: &Program, kernel: SpecId, report: &Report) -> String {
 }
 
 /// `async.wait (line 17), barrier (line 18), 1 turn of k later`
-fn way(way: &Ordering) -> String {
-    let steps = way.steps.iter().map(|s| format!("{} (line {})", s.what, s.line));
+fn way(way: &Ordering, text: &str) -> String {
+    let steps = way.steps.iter().map(|s| format!("{} (line {})", what(s, text), s.line));
     let later = way.distance.iter().map(|(name, n)| match n {
         1 => format!("1 turn of {name} later"),
         -1 => format!("1 turn of {name} before"),
         n if *n > 0 => format!("{n} turns of {name} later"),
         n => format!("{} turns of {name} before", n.saturating_abs()),
     });
-    let all: Vec<String> = steps.chain(later).collect();
-    if all.is_empty() { "in order".to_owned() } else { all.join(", ") }
+    // Nothing has to pass it on.
+    let own = way.steps.is_empty().then(|| "in order".to_owned());
+    own.into_iter().chain(steps).chain(later).collect::<Vec<_>>().join(", ")
 }
 
-/// The pairs for tools.
-pub(super) fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
+/// What a step is called: a barrier with the threads that it names.
+fn what<'a>(step: &'a Place, text: &'a str) -> &'a str {
+    let written = text.get(step.span.start as usize..step.span.end as usize);
+    let written = written.map(str::trim).filter(|t| !t.contains('\n'));
+    written.filter(|t| step.what == "barrier" && t.starts_with("barrier(")).unwrap_or(&step.what)
+}
+
+/// The pairs for tools; `text` is what lines are counted in.
+pub(super) fn object(p: &Program, kernel: SpecId, report: &Report, text: &str) -> Value {
     let access = |a: &Access| {
         json!({
             "line": a.place.line,
@@ -109,7 +157,7 @@ pub(super) fn object(p: &Program, kernel: SpecId, report: &Report) -> Value {
         let by: Vec<Vec<Value>> = by
             .iter()
             .map(|way| {
-                way.steps.iter().map(|s| json!({ "line": s.line, "what": s.what })).collect()
+                way.steps.iter().map(|s| json!({ "line": s.line, "what": what(s, text) })).collect()
             })
             .collect();
         json!({

@@ -20,6 +20,7 @@ mod imports;
 mod language;
 mod numpy;
 mod outputs;
+mod pairs;
 mod run;
 mod streams;
 mod support;

@@ -1,6 +1,8 @@
 //! What is wrong where no thread can go on, and where all have come to their ends.
 
 use super::*;
+use carbyne_ir::program::BufferId;
+use carbyne_ir::program::walk::Step as WalkStep;
 
 impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn ends(&mut self) -> Goes<()> {
@@ -34,6 +36,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         self.unwaited();
         for (site, what, help) in left {
+            if self.pairs.is_under_way(site) {
+                continue;
+            }
             self.fault(site, None, what, help, true);
         }
         let mut early = vec![];
@@ -94,7 +99,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 Status::Waits | Status::Ready => {
                     let (why, other) = self.unmet(s).unwrap_or_default();
                     let help = "compare arrivals and bytes of the phase with who arrives, and the parity with the round";
-                    (format!("nothing ends the wait: {why}"), help, other.or(elsewhere))
+                    let what = format!("nothing ends the wait: {why}");
+                    match self.overfull() {
+                        Some((text, made)) => (
+                            format!("{what}; {text}"),
+                            "compare the count of `mbarrier.init` with who arrives",
+                            Some(made),
+                        ),
+                        None => (what, help, other.or(elsewhere)),
+                    }
                 }
             };
             self.pairs.fault(site, other, &what, help, true);
@@ -140,8 +153,58 @@ impl<'p, 'a> Machine<'p, 'a> {
         })
     }
 
+    /// Barrier objects on which more threads arrive than a phase of them takes, and where they are made.
+    fn overfull(&self) -> Option<(String, u32)> {
+        let mut made: Vec<(BufferId, i64, &Stmt)> = vec![];
+        let mut arriving: BTreeMap<BufferId, Option<Mask>> = BTreeMap::new();
+        let mut walk = self.p.walk(self.body);
+        while let Some(step) = walk.next() {
+            let WalkStep::Enter(stmt) = step else { continue };
+            let StmtKind::Sync(sync) = &stmt.kind else { continue };
+            let Some(tensor) = sync.tensor else { continue };
+            let buffer = self.p.tensors[tensor].buffer;
+            match (sync.op, sync.number) {
+                (SyncOp::MbarrierInit, Some(Dim::Const(count))) => {
+                    made.push((buffer, count, stmt));
+                }
+                (SyncOp::MbarrierArrive | SyncOp::MbarrierAsyncArrive, _) => {
+                    let more = self.executing(walk.around());
+                    let old = arriving.entry(buffer).or_insert(Some(Mask::default()));
+                    *old = old.zip(more).map(|(old, more)| old.or(&more));
+                }
+                _ => {}
+            }
+        }
+        made.into_iter().find_map(|(buffer, count, stmt)| {
+            let n = arriving.get(&buffer)?.as_ref()?.len();
+            let text = format!(
+                "line {} makes `%{}` for {count} arrivals, and {n} threads may arrive",
+                stmt.line, self.p.buffers[buffer].name
+            );
+            (n as i64 > count).then(|| (text, self.plan.site(stmt)))
+        })
+    }
+
+    /// The threads that come to a statement by the specs around it; none where a condition is there, too.
+    fn executing(&self, around: &[&Stmt]) -> Option<Mask> {
+        let mut mask = Mask::first(self.n_threads);
+        for stmt in around {
+            match &stmt.kind {
+                StmtKind::If { .. } => return None,
+                StmtKind::Spec(id) => {
+                    let exec = self.p.specs[*id].exec?;
+                    let groups =
+                        Groups::of(self.exprs, exec.threads, &Env::default(), self.elected);
+                    mask = mask.and(&groups.ok()?.mask);
+                }
+                _ => {}
+            }
+        }
+        Some(mask)
+    }
+
     /// A statement that arrives on a barrier object of a buffer.
-    fn arrival_on(&self, buffer: carbyne_ir::program::BufferId) -> Option<u32> {
+    fn arrival_on(&self, buffer: BufferId) -> Option<u32> {
         let arrives = |s: &&Stmt| match &s.kind {
             StmtKind::Sync(sync) => {
                 let op = matches!(

@@ -41,14 +41,17 @@ impl<'p, 'a> Machine<'p, 'a> {
             && let Some(write) = self.cells[rank][region].write
         {
             let relation = write.relation(&self.clocks, &who);
-            self.pairs.meet(
-                &self.clocks,
-                (write, Does::Write),
-                (record, Does::Read),
-                &who,
-                relation,
-                &self.at,
-            );
+            // The thread that made it is behind itself.
+            if relation != Relation::Same {
+                self.pairs.meet(
+                    &self.clocks,
+                    (write, Does::Write),
+                    (record, Does::Read),
+                    &who,
+                    relation,
+                    &self.at,
+                );
+            }
         }
         Ok(found)
     }
@@ -123,11 +126,15 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     pub(super) fn settle(&mut self, m: usize, site: u32) -> Goes<()> {
-        match self.mbarriers[m].settle(&self.clocks) {
-            Settled::Not => {}
-            Settled::Complete => self.wake = true,
+        let settled = self.mbarriers[m].settle(&self.clocks);
+        if !matches!(settled, Settled::Not) {
+            self.wake = true;
+            let b = &self.mbarriers[m];
+            self.clocks.complete(b.arrivals, b.agent);
+        }
+        match settled {
+            Settled::Not | Settled::Complete => {}
             Settled::Late(wait) => {
-                self.wake = true;
                 self.fault(wait, Some(site), "the phase that is waited for may be over, and the next one too, before the thread comes to wait", "let those who complete the next phase come after this wait, or correct the parity", false);
             }
         }
@@ -161,9 +168,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             if self.mbarriers.len() >= MAX_MBARRIERS {
                 return Err(Stop::Limit(format!("it has more than {MAX_MBARRIERS} mbarriers")));
             }
-            let agent = self.clocks.agent();
+            let agents = (self.clocks.agent(), self.clocks.agent());
             self.mbarrier_at.insert((strand.rank, place.1), self.mbarriers.len());
-            self.mbarriers.push(Mbarrier::new(agent, count, thread, site));
+            self.mbarriers.push(Mbarrier::new(agents, count, thread, site));
             let class = self.clocks.class(thread);
             let record = Record {
                 by: By::Lanes { lanes: 1 << (t % 32), time: class.time },
@@ -217,7 +224,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 let members = self.clocks.classes[class].members.clone();
                 let time = self.clocks.classes[class].time;
-                let (agent, phase) = (b.agent, b.phase);
+                let (agent, phase, arrivals) = (b.agent, b.phase, b.arrivals);
                 let each = if sync.op == SyncOp::MbarrierArrive { number } else { 1 };
                 let n = each.saturating_mul(members.len() as i64);
                 if n > b.pending || each < 1 {
@@ -229,11 +236,11 @@ impl<'p, 'a> Machine<'p, 'a> {
                     );
                 }
                 if later {
-                    self.clocks.land(class, agent, phase + 1);
+                    self.clocks.land(class, agent, phase + 1, site);
                 }
                 let c = &self.clocks.classes[class];
                 let converged = (c.warps.clone(), c.converged.clone());
-                let message = self.clocks.release(class, Some(agent), site);
+                let message = self.clocks.release(class, Some(arrivals), site);
                 let b = &mut self.mbarriers[m];
                 b.arrived_at = Some(site);
                 b.arriving.join(&message);

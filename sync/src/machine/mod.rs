@@ -87,7 +87,9 @@ pub(crate) struct Machine<'p, 'a> {
     regions: Regions,
     globals: Vec<Pages>,
     registers: Vec<Vec<Register>>,
+    /// Of each warp its last `wgmma.fence`: when it was, and which statement.
     fences: Vec<u32>,
+    fence_sites: Vec<u32>,
     mbarriers: Vec<Mbarrier>,
     mbarrier_at: BTreeMap<(usize, i64), usize>,
     cluster: ClusterBarrier,
@@ -98,6 +100,8 @@ pub(crate) struct Machine<'p, 'a> {
     groups: HashMap<(ThreadsId, i64), Rc<Groups>>,
     blocking: HashMap<usize, bool>,
     steps: u64,
+    /// What was spent beside accesses.
+    overhead: u64,
     max_steps: u64,
     /// Of accesses to another block's shared memory: by block and statement, the last.
     remote: BTreeMap<(usize, u32, u32), u32>,
@@ -115,6 +119,8 @@ pub(crate) struct Machine<'p, 'a> {
 const MAX_GLOBAL: usize = 1 << 21;
 /// Granules of shared memory, and registers, of all blocks of a cluster.
 const MAX_CELLS: usize = 1 << 21;
+/// What a statement takes of an eighth of its threads, in accesses.
+const STATEMENT: u64 = 16;
 /// Classes that threads may fall into.
 const MAX_CLASSES: usize = 1 << 10;
 /// Times that classes may have, all together: of mbarriers too.
@@ -132,9 +138,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         let Start { blocks: n_blocks, first: first_block, elected, max_steps } = start;
         let n_threads = exprs.n_threads;
         let mut clocks = Clocks::new(n_blocks, n_threads);
-        let agent = clocks.agent();
+        let agents = (clocks.agent(), clocks.agent());
         let n_warps = n_blocks * clocks.per / 32;
-        let cluster = ClusterBarrier::new(agent, n_blocks * clocks.per);
+        let cluster = ClusterBarrier::new(agents, n_blocks * clocks.per);
         Machine {
             p: exprs.program,
             exprs,
@@ -154,6 +160,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 .map(|(_, n)| vec![Register::default(); *n as usize * n_warps])
                 .collect(),
             fences: vec![0; n_warps],
+            fence_sites: vec![0; n_warps],
             mbarriers: vec![],
             mbarrier_at: BTreeMap::new(),
             cluster,
@@ -164,6 +171,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             groups: HashMap::new(),
             blocking: HashMap::new(),
             steps: 0,
+            overhead: 0,
             max_steps,
             remote: BTreeMap::new(),
             registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
@@ -203,7 +211,9 @@ impl<'p, 'a> Machine<'p, 'a> {
                 return self.stuck();
             };
             let goes_on = loop {
-                self.spend(1 + self.n_threads as u64 / 8)?;
+                let n = 1 + self.n_threads as u64 / 8;
+                self.overhead += n * (STATEMENT - 1);
+                self.spend(n)?;
                 match self.step(&mut strand)? {
                     Step::On if self.strands.is_empty() && self.rounds.turned.is_none() => {}
                     Step::On => break true,
@@ -235,18 +245,18 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// How many accesses were followed.
+    /// What was spent, in accesses.
     pub(crate) fn steps(&self) -> u64 {
-        self.steps
+        self.steps + self.overhead
     }
 
     fn spend(&mut self, n: u64) -> Goes<()> {
         self.steps += n;
-        match self.steps > self.max_steps {
-            true => Err(Stop::Limit(format!(
-                "the kernel makes more than {} accesses, which is as many as are followed",
-                self.max_steps
-            ))),
+        match self.steps + self.overhead > self.max_steps {
+            true => Err(Stop::Limit(
+                "following all of its threads through all turns takes more steps than are made"
+                    .to_owned(),
+            )),
             false => Ok(()),
         }
     }

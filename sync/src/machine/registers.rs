@@ -44,7 +44,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     .collect(),
             };
             self.spend(all.len() as u64)?;
-            let fence = self.fences[warp];
+            let (fence, fence_site) = (self.fences[warp], self.fence_sites[warp]);
             if is_async && fence == 0 {
                 let what = "no `wgmma.fence` stands before the asynchronous MatMul";
                 return self.stop(site, None, what, "write `wgmma.fence` before it");
@@ -56,6 +56,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 buffer: view.buffer.0,
                 thread: who.thread,
                 fence,
+                fence_site,
                 open,
                 shape: leaf.shape,
             };
@@ -122,7 +123,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         } else if last > 0 {
             let ordered = match last < access.fence {
-                true => Ok(u32::MAX),
+                true => Ok(access.fence_site),
                 false => Err(Missing::RegisterFence),
             };
             self.pairs.own(
@@ -152,6 +153,7 @@ struct RegisterAccess {
     thread: u32,
     /// When the warp's last `wgmma.fence` was.
     fence: u32,
+    fence_site: u32,
     /// The batch that is open.
     open: u32,
     shape: (i64, i64),

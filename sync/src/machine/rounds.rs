@@ -101,6 +101,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     fn look(&mut self, body: usize, turn: u64) {
         self.rounds.looked += self.cost();
+        self.overhead += self.cost();
         let (print, moving) = (self.fingerprint(), self.moving());
         let Some(turns) = self.rounds.loops.get_mut(&body) else { return };
         let before = turns.seen.iter().rev().find(|s| s.print == print);
@@ -174,7 +175,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         // What does not move at all would go on without end.
         let moving = round.moves.iter().flatten().any(|m| m.2 > 0);
         let n = if same && moving && rounds < FOREVER { rounds.min(i64::MAX as u64) } else { 0 };
-        let n = if self.can_move(&round.moves, n) { n } else { 0 };
+        let n = n.min(fitting(&round.moves));
         let per_member = both.filter(|(_, lasts)| *lasts == FOREVER && n > 0).map_or(0, |b| b.0);
         self.each_moving(|i, j, held, (end, end_by)| {
             (held.by[0], end_by[0]) = (0, 0);
@@ -205,13 +206,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         // The states before are other numbers of turns ago.
         self.rounds.loops.values_mut().for_each(|l| l.seen.clear());
     }
+}
 
-    /// Whether so many rounds fit the numbers.
-    fn can_move(&self, moves: &Moves, n: u64) -> bool {
-        let Ok(n) = i64::try_from(n) else { return false };
-        let fits = |by: i64| by.checked_mul(n).is_some_and(|by| by.saturating_abs() < 1 << 60);
-        moves.iter().flatten().all(|m| fits(m.0) && fits(m.1) && fits(m.2 as i64))
-    }
+/// How many rounds fit the numbers.
+fn fitting(moves: &Moves) -> u64 {
+    const MOST: u64 = 1 << 60;
+    let most = |by: u64| MOST.checked_div(by).unwrap_or(MOST);
+    let of = |m: &(i64, i64, u64)| most(m.0.unsigned_abs().max(m.1.unsigned_abs()).max(m.2));
+    moves.iter().flatten().map(of).min().unwrap_or(0)
 }
 
 fn moved(by: i64, more: Option<i64>) -> i64 {

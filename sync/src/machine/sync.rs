@@ -162,6 +162,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.serial = self.serial.wrapping_add(1);
                 for t in &threads {
                     self.fences[(*t / 32) as usize] = self.serial;
+                    self.fence_sites[(*t / 32) as usize] = site;
                 }
             }
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
@@ -221,17 +222,23 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// Threads arrive at the barrier of the cluster.
     fn cluster_arrive(&mut self, op: SyncOp, threads: &[u32], site: u32) -> Goes<()> {
         let all = self.n_blocks * self.n_threads;
-        let agent = self.cluster.agent;
+        let (agent, arrivals) = (self.cluster.agent, self.cluster.arrivals);
+        let relaxed = op == SyncOp::ClusterArriveRelaxed;
         for class in self.separate(threads)? {
-            let mut message = self.clocks.release(class, Some(agent), site);
-            if op == SyncOp::ClusterArriveRelaxed {
+            let to = (!relaxed).then_some(arrivals);
+            let mut message = self.clocks.release(class, to, site);
+            if relaxed {
                 (message.seen, message.fenced) = Default::default();
             }
             self.cluster.arriving.join(&message);
         }
         for t in threads {
             match self.cluster.arrive(*t, all) {
-                Ok(complete) => self.wake |= complete,
+                Ok(true) => {
+                    self.wake = true;
+                    self.clocks.complete(arrivals, agent);
+                }
+                Ok(false) => {}
                 Err(()) => {
                     return self.stop(
                         site,

@@ -224,6 +224,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         if going.is_empty() {
             strand.frames.truncate(depth - 1);
+            env.remove(var);
             strand.advance();
             return Ok(Step::On);
         }
@@ -239,6 +240,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let warps = strand.all().warps() & !going.warps();
                 if let Some(mut other) = strand.part(warps) {
                     other.frames.truncate(depth - 1);
+                    other.env.remove(var);
                     other.advance();
                     self.put(other);
                 }

@@ -4,4 +4,5 @@ mod campaign;
 mod corpus;
 mod faults;
 mod loops;
+mod says;
 mod support;
