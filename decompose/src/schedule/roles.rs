@@ -96,7 +96,9 @@ pub(crate) fn apply(
         match uses::split(p, &chain, stmt) {
             Ok(None) => {}
             Ok(Some(_)) if !hands_over(table) => {
-                warnings.push(together(stmt, &Kept::because("the architecture has no mbarriers")));
+                let why = "the architecture has no mbarriers";
+                let action = "decompose for an architecture that has them";
+                warnings.push(together(stmt, &Kept::because(why).unless(action)));
             }
             Ok(Some(_)) if unordered.iter().any(|d| is_in(d.span, stmt.span)) => {
                 let own = unordered.iter().filter(|d| is_in(d.span, stmt.span));
@@ -169,7 +171,7 @@ fn together(stmt: &Stmt, kept: &Kept) -> Diagnostic {
     for (span, what) in &kept.places {
         d = d.related(*span, what.clone());
     }
-    d.help("let roles share nothing but tensors in SH that are declared in the loop, or remove `stages=`")
+    d.help(format!("{}, or remove `stages=`", kept.action))
 }
 
 /// Puts loops of roles in the places of loops.
