@@ -300,7 +300,7 @@ impl Stages<'_> {
     /// Warns of what does not run ahead in a loop in which something does.
     fn say(&mut self, facts: &Loop, stmt: &Stmt) {
         self.warnings.extend(waits::some(&waiting(facts, stmt)));
-        self.warnings.extend(waits::too_many(stmt, facts));
+        self.warnings.extend(waits::too_many(stmt, facts.stages, facts.trips));
     }
 
     /// Writes out the loops of slices of a loop that does not take them along.

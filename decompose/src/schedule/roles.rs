@@ -104,7 +104,11 @@ pub(crate) fn apply(
                 let own = unordered.iter().filter(|d| is_in(d.span, stmt.span));
                 warnings.push(together(stmt, &Kept::of(own)));
             }
-            Ok(Some(split)) => drop(splits.insert(stmt.id.key(), split)),
+            Ok(Some(split)) => {
+                let trips = Some(split.depth);
+                warnings.extend(super::waits::too_many(stmt, split.stages, trips));
+                drop(splits.insert(stmt.id.key(), split));
+            }
             Err(uses::Refused::Kept(kept)) => warnings.push(together(stmt, &kept)),
             Err(uses::Refused::Wrong(d)) => errors.push(*d),
         }

@@ -1,7 +1,6 @@
 //! Why a loop with `stages=`, or a copy in it, does not run ahead, and what people can do about it.
 
-use super::pipeline::Loop;
-use carbyne_ir::ast::{Stmt, StmtKind};
+use carbyne_ir::ast::Stmt;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{self, Program, SpecId};
 use carbyne_ir::scalar::Memory;
@@ -188,11 +187,9 @@ pub(super) fn some(waiting: &[Waiting]) -> Vec<Diagnostic> {
 }
 
 /// The warning for more stages than there are iterations.
-pub(super) fn too_many(stmt: &Stmt, facts: &Loop) -> Option<Diagnostic> {
-    let trips = facts.trips.filter(|n| *n < facts.stages && *n > 1)?;
-    let StmtKind::For { .. } = stmt.kind else { return None };
-    let message =
-        format!("{} stages are more than the {trips} iterations of the loop", facts.stages);
+pub(super) fn too_many(stmt: &Stmt, stages: i64, trips: Option<i64>) -> Option<Diagnostic> {
+    let trips = trips.filter(|n| *n < stages && *n > 1)?;
+    let message = format!("{stages} stages are more than the {trips} iterations of the loop");
     Some(
         Diagnostic::warning(Code::Stages, stmt.span, message)
             .label(format!("{trips} stages are used"))

@@ -34,7 +34,7 @@ impl Body {
         let start = [0, 0, 1, 3][usize::from(turns.2 % 4)];
         let step = [1, 1, 2, 3][usize::from(turns.3 % 4)];
         let trips = (1 + i64::from(turns.1)).min(MOST_TURNS / around).max(1);
-        let (last, many) = (start + (trips - 1) * step, form % 4 > 0);
+        let (last, many) = (start + (trips - 1) * step, !form.is_multiple_of(4));
         // Past the last value, by less than a step.
         let end = last + 1 + i64::from(turns.0 / 3) % step;
         let k = self.variable();

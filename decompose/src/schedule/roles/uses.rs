@@ -72,6 +72,8 @@ pub(super) struct Split {
     pub(super) private: BTreeMap<NodeKey, Option<usize>>,
     /// Stages of a ring.
     pub(super) depth: i64,
+    /// As many as the text says, which may be more than there are iterations.
+    pub(super) stages: i64,
     /// How many iterations come before this one, of all executions of the loop.
     pub(super) turn: Expr,
     /// The statement of the kernel's body that the loop stands in, or itself.
@@ -160,6 +162,7 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
         rings,
         private,
         depth,
+        stages: *stages,
         turn,
         outermost: loops.first().unwrap_or(&stmt).id.key(),
         first: (blocks.clone(), first),
