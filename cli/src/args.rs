@@ -451,7 +451,8 @@ pub(crate) struct Draw {
     /// Outline tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; again for tiles in tiles.
     #[arg(long, value_name = "TILE", conflicts_with_all = ["banks", "atom"])]
     pub(crate) tile: Vec<String>,
-    /// Draw which banks of shared memory a warp's access touches, before and after the swizzle.
+    /// Draw which banks of shared memory a warp's access touches, before and after the swizzle; of a tensor with
+    /// several levels, one tile (one stage of a ring).
     #[arg(long, conflicts_with = "atom")]
     pub(crate) banks: bool,
     /// Bytes that each lane accesses for `--banks`: 1, 2, 4, 8 or 16.

@@ -41,6 +41,24 @@ pub fn field(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawErro
     Ok((field, notes))
 }
 
+/// One tile of a tensor with several levels, its innermost level: of a ring of stages, one stage. Without several, the
+/// tensor.
+///
+/// # Errors
+/// Those of [`field`].
+pub fn innermost(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawError> {
+    let (mut field, mut notes) = field(p, id)?;
+    let levels = fixed(p, &p.tensor_name(id), &p.tensors[id].levels)?;
+    if let [outer @ .., inner] = levels.as_slice()
+        && !outer.is_empty()
+    {
+        field.layout = inner.clone();
+        let tiles: i64 = outer.iter().map(Layout::size).product();
+        notes.push(format!("this is the first of {tiles} tiles, such as the stages of a ring"));
+    }
+    Ok((field, notes))
+}
+
 fn fixed(p: &Program, name: &str, levels: &[Layout<Dim>]) -> Result<Vec<Layout>, DrawError> {
     let all: Option<Vec<Layout>> = levels.iter().map(Layout::to_fixed).collect();
     all.ok_or_else(|| DrawError::Symbolic {

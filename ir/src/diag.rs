@@ -207,7 +207,7 @@ codes! {
     Budget = "D0309" "The search ended at its budget.",
     Uneven = "D0310" "Threads of a block cannot share a tensor evenly: they repeat each other's work, or idle.",
     Unused = "D0311" "Nobody uses a tensor whose layout is open.",
-    Stages = "D0312" "No copy of a loop with `stages=` can run ahead.",
+    Stages = "D0312" "Copies of a loop with `stages=` do not run ahead, or not as far as it says.",
     Role = "D0313" "A role of a loop waits for what nobody fills, fills what nobody reads, or uses what another holds.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",

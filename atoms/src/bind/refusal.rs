@@ -29,6 +29,12 @@ pub fn no_atom(
             "write `{{?}}` behind the `RF` of {name}, and the threads share it; without it each has all of it"
         ));
     }
+    if let Some(n) = odd_group(p, spec, table) {
+        return d.help(format!(
+            "let consecutive whole warps execute it, like `#cta[0..32]`: {n} threads are no multiple of a warp's 32, \
+             and a group that executes a spec together is whole warps"
+        ));
+    }
     match sorted.first() {
         Some((_, nearest)) => d.help(nearest.help()),
         None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
@@ -46,6 +52,17 @@ pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
         m => m.help(),
     };
     Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(help)
+}
+
+/// The threads of a group that is neither whole warps nor as many as some instruction takes.
+fn odd_group(p: &Program, spec: &Spec, table: &AtomTable) -> Option<i64> {
+    let threads = &p.threads[spec.exec?.threads];
+    if threads.each.is_some() || threads.elect.is_some() {
+        return None;
+    }
+    let n = threads.levels.last()?.to_fixed()?.size();
+    let taken = table.atoms().iter().any(|a| a.group == n);
+    (n > 1 && n % 32 != 0 && !taken).then_some(n)
 }
 
 /// A register tensor of each thread for itself, in an operation of several threads on whole tensors.

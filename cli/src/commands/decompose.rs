@@ -8,17 +8,20 @@ use crate::failure::{Failure, Outcome};
 use crate::{Io, input, order, output, pipeline};
 use carbyne_decompose::{Decomposed, decompose_with};
 use carbyne_decompose::{Leaf, Search};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::SpecId;
 use serde_json::json;
 use std::fmt::Write;
 
 pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
+    let all = table.atoms().len();
     let table = pipeline::without(table, &args.forbid)?;
+    let fewer = all - table.atoms().len();
     let source = input::read(&args.file, io)?;
     let module = pipeline::parsed(&source)?;
     let found = decompose_with(&module, &source.text, &table, search(&args.search))
-        .map_err(|e| Failure::program(&source, e))?;
+        .map_err(|e| Failure::program(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
     let (reports, unknown) = order::checked(&source, &found, &table)?;
     let printed = match args.emit {
@@ -38,6 +41,29 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     Ok(())
 }
 
+/// Errors that may be there because of `--forbid` say so.
+fn forbidden(errors: Diagnostics, patterns: &[String], fewer: usize) -> Diagnostics {
+    if patterns.is_empty() {
+        return errors;
+    }
+    let given: Vec<String> = patterns.iter().map(|p| format!("`--forbid {p}`")).collect();
+    let one = |mut d: Diagnostic| {
+        if matches!(
+            d.code,
+            Code::NoAtom | Code::NoStrategy | Code::NotDecomposed | Code::PinsConflict
+        ) {
+            let less =
+                format!("leave out {}, which takes {fewer} instructions away", given.join(" or "));
+            d.help = Some(match d.help.take().filter(|h| !h.is_empty()) {
+                Some(help) => format!("{less}; or else {help}"),
+                None => less,
+            });
+        }
+        d
+    };
+    errors.into_iter().map(one).collect()
+}
+
 fn search(args: &SearchArgs) -> Search {
     let usual = Search::default();
     Search {
@@ -46,6 +72,12 @@ fn search(args: &SearchArgs) -> Search {
         exhaustive: args.exhaustive,
     }
 }
+
+/// What the numbers of `--top` count.
+const UNITS: &str = "cycles are estimated, of one block on a multiprocessor that holds as many as fit, not of the grid; \
+    solutions whose cycles differ by less than some 2 % count as equal, and fewer instructions come first;\n\
+    `xN`: N instructions of all warps of a block together; `of N`: N elements an instruction; \
+    `warps (M,N)`: warps along m and n\n";
 
 fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
     let mut out = String::new();
@@ -63,11 +95,14 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
     if args.top.is_none() {
         return out;
     }
+    if !found.leaves.is_empty() {
+        out.push_str(UNITS);
+    }
     for (i, leaf) in found.leaves.iter().enumerate() {
         let e = &leaf.estimate;
         let _ = writeln!(
             out,
-            "{}: {:.0} cycles, {} registers, {} bytes shared, {} blocks a multiprocessor",
+            "{}: {:.0} cycles a block, {} registers, {} bytes shared, {} blocks a multiprocessor",
             i + 1,
             e.cycles,
             e.registers,

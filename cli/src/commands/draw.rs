@@ -167,7 +167,9 @@ fn of_file(path: &Path, args: &Draw, io: &mut Io<'_>) -> Result<Picture, Failure
         )),
         Named::Threads(id) => tensor::threads(&program, id).map_err(failed),
         Named::Data(id) if program.tensors[id].dist.is_none() && wants_field(args) => {
-            let (field, notes) = tensor::field(&program, id).map_err(failed)?;
+            // An instruction accesses one stage of a ring.
+            let of = if args.banks { tensor::innermost } else { tensor::field };
+            let (field, notes) = of(&program, id).map_err(failed)?;
             let mut picture = by_offset(&field, args, failed)?;
             picture.title = format!("{}: {}", program.tensor_name(id), picture.title);
             picture.notes.extend(notes);

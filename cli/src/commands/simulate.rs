@@ -9,6 +9,7 @@ use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_simulate::{BankCount, KernelReport, Options, SECOND, SpecReport, against, simulate};
+use indexmap::IndexMap;
 use serde_json::json;
 
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -55,14 +56,14 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let text = match format {
         MessageFormat::Human => {
             let mut text: String = report.kernels.iter().map(|k| human(k, &options)).collect();
-            if generated && text.contains("  line ") {
+            if generated && (text.contains(" line ") || text.contains(" lines ")) {
                 text.push_str(
                     "lines are those of the decomposed text: `carbyne decompose` prints it\n",
                 );
             }
             text
         }
-        MessageFormat::Json => report.kernels.iter().map(json).collect(),
+        MessageFormat::Json => report.kernels.iter().map(|k| json(k, generated)).collect(),
     };
     output::say(&text, io);
     if let Some(parent) = &args.against {
@@ -197,8 +198,14 @@ fn human(k: &KernelReport, options: &Options) -> String {
             "  line {line}: {n} comparisons or conversions come out otherwise without rounding\n"
         ));
     }
+    // What one reason is for is said at once.
+    let mut lines: IndexMap<&str, Vec<String>> = IndexMap::new();
     for (line, why) in &k.unchecked {
-        text.push_str(&format!("  line {line}: not compared, {why}\n"));
+        lines.entry(why).or_default().push(line.to_string());
+    }
+    for (why, lines) in lines {
+        let word = if lines.len() == 1 { "line" } else { "lines" };
+        text.push_str(&format!("  {word} {}: not compared, {why}\n", lines.join(", ")));
     }
     text
 }
@@ -210,7 +217,7 @@ fn banks(k: &KernelReport) -> impl Iterator<Item = (u32, BankCount)> {
 }
 
 /// The same as one object.
-fn json(k: &KernelReport) -> String {
+fn json(k: &KernelReport, generated: bool) -> String {
     let banks: Vec<_> = banks(k)
         .map(|(line, b)| {
             json!({
@@ -242,6 +249,7 @@ fn json(k: &KernelReport) -> String {
         "banks": banks,
         "not_compared": unchecked,
         "repeated_writes": k.repeated,
+        "lines_of_decomposed_text": generated,
     });
     format!("{object}\n")
 }

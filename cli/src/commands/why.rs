@@ -142,7 +142,7 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
 
 fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
-    let _ = writeln!(out, "  chosen: {}, the kernel takes {:.0} cycles", c.chosen, c.cycles);
+    let _ = writeln!(out, "  chosen: {}, a block takes {:.0} cycles", c.chosen, c.cycles);
     for (other, cycles) in &c.others {
         let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
     }

@@ -262,3 +262,20 @@ fn the_figures_strides_are_asserted() {
     }
     assert!(n_changed > 100, "only {n_changed} numbers");
 }
+
+#[test]
+fn of_a_ring_the_banks_of_one_stage_are_drawn() {
+    let tile = "[(32,32):(32,1)].f16.SH{swizzle=(2,4,3)}";
+    let drawn = |levels: &str| {
+        let text = format!(
+            "carbyne 1\n%A:[32,32].f16.GL\n#grid:[1].block\n#cta:[32].thread\n\
+             Move @f <<<#grid, #cta>>> (%A) -> (%A) {{\n  Allocate %s:{levels}{tile}\n  barrier\n}}\n"
+        );
+        carbyne(&["draw", "-", "--tensor", "%s", "--banks"], &text).ok().text().to_owned()
+    };
+    let (ring, alone) = (drawn("[3:1024]."), drawn(""));
+    assert!(ring.contains("no conflicts") && ring.contains("the first of 3 tiles"), "{ring}");
+    // The same picture, but for what is said of the stages.
+    let cells = |text: &str| text.split_once("\n\n").map(|(_, cells)| cells.to_owned());
+    assert_eq!(cells(&ring), cells(&alone));
+}

@@ -90,6 +90,7 @@ fn forbidden_instructions_are_not_taken() {
     assert!(!without.text().contains(&format!("atom={atom}")), "{}", without.text());
     let all = carbyne(&["decompose", "-", "--arch", "sm_80", "--forbid", "ld.global.*"], COPY);
     assert_eq!(all.code, 1, "{}", all.stderr);
+    assert!(all.stderr.contains("leave out `--forbid ld.global.*`"), "{}", all.stderr);
     let unknown = carbyne(&["decompose", "-", "--arch", "sm_80", "--forbid", "ld.globl.b32"], COPY);
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("V0225") && unknown.stderr.contains("`ld.global.b32`"));
@@ -105,6 +106,10 @@ fn the_best_solutions_are_listed() {
         ran.stderr
     );
     assert!(ran.stderr.contains("instead of"), "{}", ran.stderr);
+    // What the numbers are of, and why the first may have more.
+    for words in ["cycles a block", "not of the grid", "2 % count as equal", "`xN`", "`of N`"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
     let quiet = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY).ok();
     assert_eq!(quiet.stderr, "");
     assert!(

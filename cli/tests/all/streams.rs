@@ -104,3 +104,32 @@ fn human_reports_are_plain_without_a_terminal() {
     "#]]
     .assert_eq(&ran.stderr);
 }
+
+/// A program of two roles; `simulate --arch` decomposes it, and its lines are those of another text.
+const ROLES: &str = "carbyne 2
+%A:[64,256].f16.GL
+%B:[64,256].f16.GL
+Spec @twice <<<#grid:[1], #cta:[96]>>> (%A) -> (%B) means {
+  %B = %A + %A
+} {
+  #users = #cta[0..64]
+  #filler = #cta[64..96]
+  for (k = 0; k < 16; k += 1) stages=3 {
+    Move <<<#filler>>> (%A.tile([64,16])[0, k]) -> (%a:SH)
+    BinaryPointwise.add <<<#users>>> (%a, %a) -> (%B.tile([64,16])[0, k])
+  }
+}
+";
+
+#[test]
+fn lines_of_a_decomposed_text_are_said_to_be_so() {
+    let ran = carbyne(&["simulate", "-", "--arch", "sm_80"], ROLES).ok();
+    assert!(ran.stderr.contains(" line"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("lines are those of the decomposed text"), "{}", ran.stderr);
+    // What is generated for roles and means nothing by itself is one line of the report.
+    assert_eq!(ran.stderr.matches("not compared").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("  lines "), "{}", ran.stderr);
+    let ran =
+        carbyne(&["simulate", "-", "--arch", "sm_80", "--message-format", "json"], ROLES).ok();
+    assert!(ran.stderr.contains("\"lines_of_decomposed_text\":true"), "{}", ran.stderr);
+}

@@ -193,6 +193,17 @@ pub enum Step {
         /// What is done with a tile.
         body: Vec<Step>,
     },
+    /// A loop with `stages=` whose copies from global to shared memory may run ahead.
+    Ahead {
+        /// How many stages, how often, from where, and by how much.
+        turns: (u8, u8, u8, u8),
+        /// What is copied in each turn, and how its tensor is declared.
+        sources: (Pick, Pick),
+        /// How many are copied, where their tensors are, and whether one is used before the next is filled.
+        form: u8,
+        /// What else is done in a turn.
+        body: Vec<Step>,
+    },
     /// A leaf of single threads.
     Threads {
         /// What they do.
@@ -223,9 +234,10 @@ impl Case {
         fn rounds(steps: &[Step]) -> bool {
             steps.iter().any(|s| match s {
                 Step::Unary { op, .. } => *op >= SMOOTH,
-                Step::For { body, .. } | Step::Stages { body, .. } | Step::Group { body } => {
-                    rounds(body)
-                }
+                Step::For { body, .. }
+                | Step::Stages { body, .. }
+                | Step::Ahead { body, .. }
+                | Step::Group { body } => rounds(body),
                 Step::If { then, otherwise, .. } => rounds(then) || rounds(otherwise),
                 _ => false,
             })
@@ -331,6 +343,13 @@ fn step(depth: u32) -> BoxedStrategy<Step> {
                 body,
             }
         ),
+        4 => (
+            (0..8u8, 0..8u8, 0..4u8, 0..4u8),
+            (pick(), pick()),
+            0..32u8,
+            vec(step(depth - 1), 0..3),
+        )
+            .prop_map(|(turns, sources, form, body)| Step::Ahead { turns, sources, form, body }),
         1 => steps(depth - 1).prop_map(|body| Step::Group { body }),
     ];
     prop_oneof![4 => flat, 1 => nested].boxed()

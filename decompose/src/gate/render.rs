@@ -5,6 +5,7 @@
 //! read has been written before, on every way through the loops and conditions around it; what several
 //! blocks touch, none of them writes.
 
+mod ahead;
 mod body;
 mod nested;
 mod roles;
@@ -169,7 +170,8 @@ pub(super) fn render(case: &Case) -> Rendered {
     }
     let mut text = String::new();
     if !w.kernels.is_empty() {
-        text.push_str("carbyne 1\n");
+        let staged = w.kernels.iter().any(|k| k.contains("stages="));
+        text.push_str(if staged { "carbyne 2\n" } else { "carbyne 1\n" });
         for g in &w.globals {
             text.push_str(&format!("{}\n", g.declaration()));
         }

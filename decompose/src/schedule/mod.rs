@@ -28,6 +28,7 @@ pub(crate) mod roles;
 mod slices;
 mod tree;
 mod turns;
+mod waits;
 
 use carbyne_ir::ast::NodeKey;
 

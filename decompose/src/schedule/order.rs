@@ -146,6 +146,10 @@ impl Planner<'_, '_> {
     /// What arrivals at the mbarriers of stages are: of asynchronous copies, or of the threads themselves.
     fn arrivals(&self, plan: &mut BTreeMap<Place, Sync>) {
         for handed in &self.facts.roles.handed {
+            // Those of another kernel are planned with it.
+            if !(0..self.tree.nodes.len()).any(|at| self.tree.key(at) == handed.init) {
+                continue;
+            }
             let mut all = 0;
             for by in &handed.arrivals {
                 let (mut asynchronous, mut plain) = (false, false);

@@ -13,6 +13,7 @@
 //! alone. The law: the loop computes what it computed, in the same order but for the copies.
 
 use super::turns::{count, modulo, plus, referred, staged, sum, times, turns};
+use super::waits::{self, Waiting, Why};
 use crate::build::{block, counted, dims, spec, when};
 use crate::names::Names;
 use crate::places::inherit;
@@ -20,7 +21,7 @@ use crate::solve::ops;
 use carbyne_atoms::{Atom, AtomTable, Visibility};
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
@@ -29,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// What a loop may be written out to, in names and statements.
 pub(super) const BUDGET: usize = 1 << 20;
 
-pub(super) const MANY: &str = "the loop is too large to be written out";
+pub(super) const MANY: Why = Why::Large;
 
 /// The module with its staged loops written out, and what could not run ahead; none where no loop has stages. `p` is
 /// what the module resolves to.
@@ -84,8 +85,12 @@ pub(super) struct Loop {
     memory: Memory,
     /// Tensors that can be rings, by their allocations, with the copies that fill them.
     rings: BTreeMap<NodeKey, Vec<NodeKey>>,
-    /// Why other tensors cannot: where they are filled, and what is in the way.
-    kept: Vec<(Span, &'static str)>,
+    /// Copies into tensors of the loop that cannot.
+    kept: Vec<Waiting>,
+    /// Copies from global memory to tensors elsewhere.
+    elsewhere: Vec<Waiting>,
+    /// Whether it could, if it were unrolled.
+    rolled: bool,
 }
 
 impl Loop {
@@ -107,11 +112,18 @@ impl Loop {
             memory: Memory::Sh,
             rings: BTreeMap::new(),
             kept: vec![],
+            elsewhere: waits::elsewhere(p, body),
+            rolled: false,
         };
         out.find(p, body, (of_block, asynchronous));
-        if out.rings.is_empty() && out.kept.is_empty() && *unroll == Unroll::Full {
+        if out.rings.is_empty() && out.kept.is_empty() {
             out.memory = Memory::Rf;
             out.find(p, body, (of_block, asynchronous));
+            if *unroll != Unroll::Full {
+                out.memory = Memory::Sh;
+                out.rolled = !std::mem::take(&mut out.rings).is_empty();
+                out.kept.clear();
+            }
         }
         Some(out)
     }
@@ -128,7 +140,7 @@ impl Loop {
             match fills(p, body, buffer, from, ops) {
                 Ok(fills) if !fills.is_empty() => drop(self.rings.insert(own.node.key(), fills)),
                 Ok(_) => {}
-                Err(why) => self.kept.push(why),
+                Err(waiting) => self.kept.extend(waiting),
             }
         }
     }
@@ -140,13 +152,16 @@ impl Loop {
 }
 
 /// The copies that fill a tensor; none where nothing does that comes from a memory.
+///
+/// # Errors
+/// All of them, where one cannot run ahead.
 fn fills(
     p: &Program,
     body: &[program::Stmt],
     buffer: BufferId,
     memory: Memory,
     (ops, asynchronous): (&BTreeSet<SpecId>, bool),
-) -> Result<Vec<NodeKey>, (Span, &'static str)> {
+) -> Result<Vec<NodeKey>, Vec<Waiting>> {
     let of = |t: program::TensorId| p.tensors[t].buffer;
     let written: BTreeSet<BufferId> =
         p.walk(body).specs().flat_map(|id| p.specs[id].outputs.iter().map(|t| of(*t))).collect();
@@ -161,10 +176,13 @@ fn fills(
     };
     let tops: Vec<SpecId> = body.iter().filter_map(fill).collect();
     let Some(first) = tops.first() else { return Ok(vec![]) };
-    let here = p.specs[*first].span;
+    let wait = |why: Why, at: Option<Span>| -> Vec<Waiting> {
+        let copies = tops.iter().map(|id| p.specs[*id].span);
+        copies.map(|copy| Waiting { copy, why, at: at.filter(|at| *at != copy) }).collect()
+    };
     let b = &p.buffers[buffer];
     if b.reuses.is_some() || b.at.is_some() {
-        return Err((here, "where it lies is stated"));
+        return Err(wait(Why::Stated, None));
     }
     let mut used = false;
     let mut out = vec![];
@@ -177,13 +195,13 @@ fn fills(
             Some(id) => {
                 let spec = &p.specs[id];
                 if used {
-                    return Err((spec.span, "it is filled again after it was read"));
+                    return Err(wait(Why::FilledAgain, Some(spec.span)));
                 }
                 if spec.body.is_some() || !ops.contains(&id) {
-                    return Err((spec.span, "no group of threads executes it as a whole"));
+                    return Err(wait(Why::Parts, Some(spec.span)));
                 }
                 if spec.input_tensors().any(|t| written.contains(&of(t))) {
-                    return Err((spec.span, "the loop writes what it reads"));
+                    return Err(wait(Why::Written, Some(spec.span)));
                 }
                 // On its way by registers it is in those of one group.
                 let who = |id: SpecId| p.specs[id].exec.map(|e| &p.threads[e.threads]);
@@ -191,7 +209,7 @@ fn fills(
                     && !asynchronous
                     && who(id).map(|t| t.offset) != who(*first).map(|t| t.offset)
                 {
-                    return Err((spec.span, "other threads fill a part of it"));
+                    return Err(wait(Why::OtherThreads, Some(spec.span)));
                 }
                 out.push(stmt.node.key());
             }
@@ -202,7 +220,7 @@ fn fills(
                     let writes = |id: SpecId| p.specs[id].outputs.iter().any(|t| of(*t) == buffer);
                     let mut all = std::iter::once(id).chain(inner).filter(leaf);
                     if let Some(id) = all.find(|id| writes(*id)) {
-                        return Err((p.specs[id].span, "something else writes it, too"));
+                        return Err(wait(Why::AlsoWritten, Some(p.specs[id].span)));
                     }
                     used = true;
                 }
@@ -254,11 +272,12 @@ impl Stages<'_> {
         &mut self,
         facts: &Loop,
         mut stmt: Stmt,
-        write: impl Fn(&mut Self, &Loop, &Stmt) -> Result<Vec<Stmt>, &'static str>,
+        write: impl Fn(&mut Self, &Loop, &Stmt) -> Result<Vec<Stmt>, Why>,
         out: &mut Vec<Stmt>,
     ) {
         match write(self, facts, &stmt) {
             Ok(mut stmts) => {
+                self.say(facts, &stmt);
                 inherit(&mut stmts, stmt.id, stmt.span);
                 if let Some(first) = stmts.first_mut() {
                     first.blank_above = stmt.blank_above;
@@ -271,18 +290,17 @@ impl Stages<'_> {
                 if let StmtKind::For { stages, .. } = &mut stmt.kind {
                     *stages = None;
                 }
-                let message = "nothing in this loop runs ahead";
-                let mut d = Diagnostic::warning(Code::Stages, stmt.span, message).label(why);
-                for (span, why) in &facts.kept {
-                    d = d.related(*span, format!("this copy waits for its turn: {why}"));
-                }
-                self.warnings.push(d.help(
-                    "copy from GL to a tensor in SH that is declared in the loop (in an unrolled loop also from \
-                     SH to one in RF), or remove `stages=`",
-                ));
+                let waiting = waiting(facts, &stmt);
+                self.warnings.push(waits::nothing(&stmt, why, &waiting));
                 out.push(stmt);
             }
         }
+    }
+
+    /// Warns of what does not run ahead in a loop in which something does.
+    fn say(&mut self, facts: &Loop, stmt: &Stmt) {
+        self.warnings.extend(waits::some(&waiting(facts, stmt)));
+        self.warnings.extend(waits::too_many(stmt, facts.stages, facts.trips));
     }
 
     /// Writes out the loops of slices of a loop that does not take them along.
@@ -320,11 +338,11 @@ pub(super) struct Parts {
 
 impl Stages<'_> {
     /// The statements that take the place of a loop.
-    fn written(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, &'static str> {
+    fn written(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, Why> {
         let mut parts = self.parts(facts, stmt)?;
         let depth = facts.trips.map_or(facts.stages, |n| n.min(facts.stages));
         if depth < 2 {
-            return Err("it has one iteration");
+            return Err(Why::Once);
         }
         let mut out: Vec<Stmt> = vec![];
         for (allocation, _, ring) in &mut parts.rings {
@@ -418,6 +436,7 @@ impl Stages<'_> {
         let mut body = vec![];
         let before = match through {
             Ok(Some(through)) => {
+                self.say(&of, &now);
                 body = through.body;
                 inherit(&mut body, now.id, now.span);
                 if let Some(first) = body.first_mut() {
@@ -435,28 +454,21 @@ impl Stages<'_> {
         before
     }
 
-    pub(super) fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, &'static str> {
+    pub(super) fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, Why> {
         let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else {
-            return Err("it is no loop");
+            return Err(Why::Nothing);
         };
         let counts = count(&body.stmts);
         if counts.contains_key(var.text.as_str()) {
-            return Err("its variable is defined again inside of it");
+            return Err(Why::Variable);
         }
         let mut rings = vec![];
         let mut fills: BTreeSet<NodeKey> = BTreeSet::new();
         let mut views: BTreeSet<usize> = BTreeSet::new();
-        let mut computed = false;
         for (i, own) in body.stmts.iter().enumerate() {
-            let StmtKind::Allocate { name, ty } = &own.kind else { continue };
+            let StmtKind::Allocate { name, .. } = &own.kind else { continue };
             let Some(copies) = facts.rings.get(&own.id.key()) else { continue };
-            if ty.levels.len() != 1 || counts.get(name.text.as_str()) != Some(&1) {
-                continue;
-            }
-            let Some(more) = needed(&body.stmts, i, copies) else {
-                computed = true;
-                continue;
-            };
+            let Ok(more) = ahead_of(&body.stmts, i, copies, &counts) else { continue };
             // It now stands beside what is around the loop.
             let ring = match self.defined.get(name.text.as_str()) {
                 Some(1) => name.text.clone(),
@@ -467,10 +479,7 @@ impl Stages<'_> {
             views.extend(more);
         }
         if rings.is_empty() {
-            return Err(match computed {
-                true => "where its copies read is computed in the loop",
-                false => "says how far ahead copies may run",
-            });
+            return Err(if facts.rolled { Why::Rolled } else { Why::Nothing });
         }
         let mut ahead = vec![];
         let mut rest = Block { stmts: vec![], footer: body.footer.clone() };
@@ -616,6 +625,40 @@ fn defined_in(stmt: &Stmt) -> BTreeSet<&str> {
         });
     }
     out
+}
+
+/// The copies of a loop that wait for their turns.
+fn waiting(facts: &Loop, stmt: &Stmt) -> Vec<Waiting> {
+    let StmtKind::For { body, .. } = &stmt.kind else { return vec![] };
+    let counts = count(&body.stmts);
+    let mut out: Vec<Waiting> = facts.kept.iter().chain(&facts.elsewhere).copied().collect();
+    for (i, own) in body.stmts.iter().enumerate() {
+        let Some(copies) = facts.rings.get(&own.id.key()) else { continue };
+        let Err(why) = ahead_of(&body.stmts, i, copies, &counts) else { continue };
+        let copies = body.stmts.iter().filter(|s| copies.contains(&s.id.key()));
+        out.extend(copies.map(|s| Waiting { copy: s.span, why, at: None }));
+    }
+    out.sort_by_key(|w| w.copy.start);
+    out
+}
+
+/// The statements that copies into a tensor, which statement `at` allocates, need to run ahead; else why they cannot.
+fn ahead_of(
+    stmts: &[Stmt],
+    at: usize,
+    copies: &[NodeKey],
+    counts: &HashMap<&str, usize>,
+) -> Result<BTreeSet<usize>, Why> {
+    let Some(StmtKind::Allocate { name, ty }) = stmts.get(at).map(|s| &s.kind) else {
+        return Err(Why::Nothing);
+    };
+    if ty.levels.len() != 1 {
+        return Err(Why::Levels);
+    }
+    if counts.get(name.text.as_str()) != Some(&1) {
+        return Err(Why::Shadowed);
+    }
+    needed(stmts, at, copies).ok_or(Why::Computed)
 }
 
 /// The statements that define views and numbers by which copies into a tensor, which statement `into` allocates, find

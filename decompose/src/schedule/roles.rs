@@ -96,13 +96,19 @@ pub(crate) fn apply(
         match uses::split(p, &chain, stmt) {
             Ok(None) => {}
             Ok(Some(_)) if !hands_over(table) => {
-                warnings.push(together(stmt, &Kept::because("the architecture has no mbarriers")));
+                let why = "the architecture has no mbarriers";
+                let action = "decompose for an architecture that has them";
+                warnings.push(together(stmt, &Kept::because(why).unless(action)));
             }
             Ok(Some(_)) if unordered.iter().any(|d| is_in(d.span, stmt.span)) => {
                 let own = unordered.iter().filter(|d| is_in(d.span, stmt.span));
                 warnings.push(together(stmt, &Kept::of(own)));
             }
-            Ok(Some(split)) => drop(splits.insert(stmt.id.key(), split)),
+            Ok(Some(split)) => {
+                let trips = Some(split.depth);
+                warnings.extend(super::waits::too_many(stmt, split.stages, trips));
+                drop(splits.insert(stmt.id.key(), split));
+            }
             Err(uses::Refused::Kept(kept)) => warnings.push(together(stmt, &kept)),
             Err(uses::Refused::Wrong(d)) => errors.push(*d),
         }
@@ -169,7 +175,7 @@ fn together(stmt: &Stmt, kept: &Kept) -> Diagnostic {
     for (span, what) in &kept.places {
         d = d.related(*span, what.clone());
     }
-    d.help("let roles share nothing but tensors in SH that are declared in the loop, or remove `stages=`")
+    d.help(format!("{}, or remove `stages=`", kept.action))
 }
 
 /// Puts loops of roles in the places of loops.

@@ -10,6 +10,7 @@
 
 use super::pipeline::{Loop, MANY, Parts, Stages, copied};
 use super::turns::{plus, referred};
+use super::waits::Why;
 use crate::build::when;
 use carbyne_ir::ast::*;
 use std::collections::BTreeSet;
@@ -61,7 +62,7 @@ impl Stages<'_> {
     }
 
     /// A loop of slices, written out.
-    pub(super) fn sliced(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, &'static str> {
+    pub(super) fn sliced(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, Why> {
         let slices = self.slices(facts, stmt, None)?;
         let depth = slices.depth();
         let mut out = slices.allocations();
@@ -82,7 +83,7 @@ impl Stages<'_> {
         (first, next): (StageOf<'_>, StageOf<'_>),
         (step, known): (i64, bool),
         defined: &BTreeSet<&str>,
-    ) -> Result<Option<Through>, &'static str> {
+    ) -> Result<Option<Through>, Why> {
         let slices = self.slices(facts, now, None)?;
         let depth = slices.depth();
         let names = slices.rings.clone();
@@ -123,17 +124,17 @@ impl Stages<'_> {
         facts: &Loop,
         stmt: &Stmt,
         names: Option<Vec<Vec<String>>>,
-    ) -> Result<Slices, &'static str> {
+    ) -> Result<Slices, Why> {
         let parts = self.parts(facts, stmt)?;
         let (Some(start), Some(trips)) = (facts.start, facts.trips) else {
-            return Err("how many slices it has is not known");
+            return Err(Why::Unknown);
         };
         let depth = facts.stages.min(trips);
         if depth < 2 {
-            return Err("it has one iteration");
+            return Err(Why::Once);
         }
         if trips > MOST {
-            return Err("it has too many slices to be written out");
+            return Err(Why::Slices);
         }
         let fresh = |own: &mut Self| {
             let of = |(_, name, _): &(Stmt, String, String)| {
@@ -150,7 +151,7 @@ impl Stages<'_> {
         &mut self,
         slices: &Slices,
         next: Option<(&Next, &Parts)>,
-    ) -> Result<Vec<Stmt>, &'static str> {
+    ) -> Result<Vec<Stmt>, Why> {
         let mut out = vec![];
         let ahead = slices.depth() - 1;
         for j in 0..slices.trips {
@@ -180,7 +181,7 @@ impl Stages<'_> {
         j: i64,
         turn: i64,
         next: Option<&Next>,
-    ) -> Result<Vec<Stmt>, &'static str> {
+    ) -> Result<Vec<Stmt>, Why> {
         let from = next.map_or(slices, |next| &next.slices);
         let mut by = self.slice(&from.parts, &from.parts.ahead, &slices.at(j));
         slices.give(&mut by, turn);

@@ -9,6 +9,7 @@ use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::gate::{Case, Failure, Subject, Verdict, case, judge};
+use carbyne_ir::diag::Code;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, HashMap};
@@ -216,7 +217,7 @@ fn decomposition_preserves_meaning() {
     QUIET.store(true, Ordering::Relaxed);
     for i in 0..cases.unwrap_or(CASES) {
         let tree = case().new_tree(&mut runner(seed, i)).expect("a case");
-        let (subject, features) = tree.current().render();
+        let (subject, mut features) = tree.current().render();
         if subject.text.is_empty() {
             *counts.discarded.entry("nothing").or_default() += 1;
             counts.cases += 1;
@@ -234,6 +235,11 @@ fn decomposition_preserves_meaning() {
                     verdict = Verdict::Failed(Failure { kind, what, decomposed });
                 }
             }
+        }
+        if let Verdict::Preserved(d) = &verdict
+            && d.warnings.iter().any(|d| d.code == Code::Stages && d.message.contains("ahead"))
+        {
+            features.push("`stages=` with a copy that waits");
         }
         counts.note(subject.arch, &features, &verdict);
         // Some of each reason, for who wants to know what does not decompose.

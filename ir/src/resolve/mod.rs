@@ -407,7 +407,12 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Attribute,
                     sym.name.span,
-                    format!("the range of `{}` is empty", sym.name.text),
+                    match sym.max {
+                        Some(max) if max < lo => {
+                            format!("the range of `{}` is empty", sym.name.text)
+                        }
+                        _ => format!("`min` and `div` of `{}` must be at least 1", sym.name.text),
+                    },
                 )
                 .label(format!(
                     "from {lo} to {}, multiples of {div}",

@@ -784,8 +784,21 @@ impl Resolver {
             crate::leaf::Decision::Needs(fact) => format!("state that {fact}, with `div=`"),
             crate::leaf::Decision::Known(_) => match (extent, size) {
                 (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {
-                    let best = (1..=t.min(n).min(1 << 20)).rev().find(|c| n % c == 0).unwrap_or(1);
-                    format!("write {best}: it is the largest smaller tile that divides {n}")
+                    let tiles = || (1..=t.min(n).min(1 << 20)).rev().filter(|c| n % c == 0);
+                    let best = tiles().next().unwrap_or(1);
+                    // No instruction multiplies tiles of odd extents.
+                    let eights = tiles().find(|c| c % 8 == 0);
+                    match (t % 8 == 0 && best % 8 != 0, t.checked_mul((n - 1) / t + 1)) {
+                        (true, Some(next)) => {
+                            let pad = format!("pad the extent to {next} with zeros");
+                            eights.map_or(pad.clone(), |c| {
+                                format!("{pad}, or write {c}: it is the largest smaller multiple of 8 that divides {n}")
+                            })
+                        }
+                        _ => {
+                            format!("write {best}: it is the largest smaller tile that divides {n}")
+                        }
+                    }
                 }
                 _ => "choose a tile that divides the extent".to_owned(),
             },

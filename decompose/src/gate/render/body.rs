@@ -9,7 +9,7 @@ use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
 /// Most turns of all loops around a statement, multiplied.
-const MOST_TURNS: i64 = 12;
+pub(super) const MOST_TURNS: i64 = 12;
 
 /// Functions of one operand, a cast where there is none; from [`plan::SMOOTH`](crate::gate::plan) on those that round.
 const UNARY: [Option<UnaryOp>; 16] = [
@@ -275,6 +275,9 @@ impl Body {
             Step::Stages { stages, source, late, by_hand, body } => {
                 let how = (2 + usize::from(*stages), *late == 1, *by_hand == 3 && !self.diverged);
                 self.stages(w, how, *source, body, code);
+            }
+            Step::Ahead { turns, sources, form, body } => {
+                self.ahead(w, *turns, *sources, *form, body, code);
             }
             Step::Threads { what, tensor, width, shift, who } => {
                 self.threads(w, *what, *tensor, (*width, *shift, *who), code);

@@ -88,7 +88,8 @@ pub(super) fn written(
             _ => names.fresh(&name.text),
         };
         if renamed.insert(name.text.clone(), own.clone()).is_some() {
-            return Err(Kept::because("two tensors that roles hand over have one name"));
+            let why = "two tensors that roles hand over have one name";
+            return Err(Kept::because(why).unless("give each of them a name of its own"));
         }
         name.text = own;
         ty.levels.insert(0, crate::build::dims(&[split.depth], false));
@@ -235,7 +236,10 @@ impl Writer<'_> {
         for (name, ring) in self.renamed {
             uses.data.insert(name.clone(), Given::View(staged(ring, &stage)));
         }
-        let many = |_| Kept::because("the loop is too large to be written out");
+        let many = |_| {
+            let kept = Kept::because("the loop is too large to be written out");
+            kept.unless("make the loop's body smaller")
+        };
         uses.in_place(&mut all).map_err(many)?;
         let (inputs, outputs) = operands(&all);
         let kind = StmtKind::For {

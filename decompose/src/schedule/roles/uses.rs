@@ -16,11 +16,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(super) struct Kept {
     pub(super) why: String,
     pub(super) places: Vec<(Span, String)>,
+    /// What would let it be parted.
+    pub(super) action: &'static str,
 }
+
+/// What roles may share.
+const SHARE: &str = "let roles share nothing but tensors in SH that are declared in the loop";
 
 impl Kept {
     pub(super) fn because(why: &str) -> Self {
-        Kept { why: why.to_owned(), places: vec![] }
+        Kept { why: why.to_owned(), places: vec![], action: SHARE }
     }
 
     /// Because of what could not be ordered.
@@ -35,7 +40,12 @@ impl Kept {
     }
 
     fn at(why: &str, span: Span, what: &str) -> Self {
-        Kept { why: why.to_owned(), places: vec![(span, what.to_owned())] }
+        Kept { places: vec![(span, what.to_owned())], ..Kept::because(why) }
+    }
+
+    /// The same with what would let it be parted.
+    pub(super) fn unless(self, action: &'static str) -> Self {
+        Kept { action, ..self }
     }
 }
 
@@ -62,6 +72,8 @@ pub(super) struct Split {
     pub(super) private: BTreeMap<NodeKey, Option<usize>>,
     /// Stages of a ring.
     pub(super) depth: i64,
+    /// As many as the text says, which may be more than there are iterations.
+    pub(super) stages: i64,
     /// How many iterations come before this one, of all executions of the loop.
     pub(super) turn: Expr,
     /// The statement of the kernel's body that the loop stands in, or itself.
@@ -113,14 +125,18 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
     let uses = found.uses(&roles);
     let (rings, private) = rings(p, &body.stmts, &uses)?;
     if rings.is_empty() {
-        return Err(Kept::because("no role reads what another writes in the loop").into());
+        let why = "no role reads what another writes in the loop";
+        let action = "let a role read what another copies to a tensor in SH of the loop";
+        return Err(Kept::because(why).unless(action).into());
     }
     shared(p, &rings, &uses)?;
     for role in &roles {
         let of = |s: &Stmt| matches!(&s.kind, StmtKind::ThreadDef { name, .. } if name.text == role.exec.1.base.text);
         if let Some(own) = Walk::new(&body.stmts).stmts().find(|s| of(s)) {
             let why = "a role is named inside of the loop";
-            return Err(Kept::at(why, own.span, "name it before the loop").into());
+            return Err(Kept::at(why, own.span, "it is named here")
+                .unless("name roles before the loop")
+                .into());
         }
     }
     let (turn, trips) = found.turn(loops, stmt)?;
@@ -134,7 +150,9 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
         return Ok(None);
     }
     let Some((blocks, threads)) = spec.both() else {
-        return Err(Kept::because("the kernel does not say who executes it").into());
+        return Err(Kept::because("the kernel does not say who executes it")
+            .unless("write `<<<#grid, #cta>>>` at the kernel")
+            .into());
     };
     let modes = p.specs[kernel_id].exec.map_or(1, |e| p.threads[e.threads].concat().modes().len());
     let zeros = vec![Some(Expr::int(0)); modes.max(1)];
@@ -144,6 +162,7 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
         rings,
         private,
         depth,
+        stages: *stages,
         turn,
         outermost: loops.first().unwrap_or(&stmt).id.key(),
         first: (blocks.clone(), first),
@@ -177,7 +196,8 @@ impl<'a> Found<'a> {
                     let Some(id) = self.specs.get(&stmt.id.key()).copied() else { continue };
                     let Some(threads) = self.threads(id) else {
                         let why = "who executes a spec depends on the iteration or the thread";
-                        return Err(Kept::at(why, spec.span, "this one").into());
+                        let action = "let constants say which threads execute it";
+                        return Err(Kept::at(why, spec.span, "this one").unless(action).into());
                     };
                     if let Some(body) = spec.body.as_ref().filter(|_| threads == self.all) {
                         let part = Walk::new(&body.stmts).stmts().find_map(|s| {
@@ -188,7 +208,8 @@ impl<'a> Found<'a> {
                         if let Some(part) = part {
                             let why =
                                 "the whole block executes a spec in which roles have their parts";
-                            let mut kept = Kept::at(why, spec.span, "the spec");
+                            let action = "put the statements of each role into the loop itself";
+                            let mut kept = Kept::at(why, spec.span, "the spec").unless(action);
                             kept.places
                                 .push((part, "a part of the block executes this".to_owned()));
                             return Err(kept.into());
@@ -211,7 +232,8 @@ impl<'a> Found<'a> {
                 }
                 StmtKind::Barrier(_) | StmtKind::Sync { .. } => {
                     let why = "it synchronizes by itself";
-                    return Err(Kept::at(why, stmt.span, "here").into());
+                    let action = "remove the synchronization, which is generated";
+                    return Err(Kept::at(why, stmt.span, "here").unless(action).into());
                 }
                 _ => {}
             }
@@ -259,7 +281,8 @@ impl<'a> Found<'a> {
                     let threads = unit.threads.clone();
                     let Some((blocks, own)) = spec.both() else {
                         let why = "a spec does not say who executes it";
-                        return Err(Kept::at(why, span, "this one").into());
+                        let action = "write who executes it: `<<<#role>>>`";
+                        return Err(Kept::at(why, span, "this one").unless(action).into());
                     };
                     // Each thread for itself, or one of each warp, are of the role all the same.
                     let mut own = own.clone();
@@ -276,7 +299,9 @@ impl<'a> Found<'a> {
         for (i, (a, at)) in roles.iter().enumerate() {
             if let Some((_, other)) = roles[..i].iter().find(|(b, _)| b.threads.meets(&a.threads)) {
                 let why = "some threads have several roles";
-                let mut kept = Kept::at(why, *other, "these threads");
+                let action =
+                    "give roles threads that no other has, like `#cta[0..96]` and `#cta[96..128]`";
+                let mut kept = Kept::at(why, *other, "these threads").unless(action);
                 kept.places.push((*at, "and these have some in common".to_owned()));
                 return Err(kept.into());
             }
@@ -324,11 +349,13 @@ impl<'a> Found<'a> {
             ) = (&outer.kind, self.stmts.get(&outer.id.key()).map(|s| &s.kind))
             else {
                 let why = "it does not stand in the kernel's body, or in loops alone";
-                return Err(Kept::at(why, outer.span, "this is around it").into());
+                let action = "take the loop out of it";
+                return Err(Kept::at(why, outer.span, "this is around it").unless(action).into());
             };
             if depends(self.p, *from).thread || depends(self.p, *to).thread {
                 let why = "the threads of a role part at the bounds of a loop";
-                return Err(Kept::at(why, outer.span, "this one").into());
+                let action = "let the bounds be the same for all threads";
+                return Err(Kept::at(why, outer.span, "this one").unless(action).into());
             }
             let n = ops::trips(*from, *to, *step);
             all = all.zip(n).and_then(|(a, n)| a.checked_mul(n));
@@ -342,7 +369,10 @@ impl<'a> Found<'a> {
                         (None, ExprKind::Int(0)) if fixed(to) && *step == 1 => end.clone(),
                         _ => {
                             let why = "how many iterations it has depends on the loops around it";
-                            return Err(Kept::at(why, outer.span, "this loop").into());
+                            let action = "give the inner loop a number of iterations that is known";
+                            return Err(Kept::at(why, outer.span, "this loop")
+                                .unless(action)
+                                .into());
                         }
                     };
                     sum(Expr::bin(BinOp::Mul, before, each), own)
@@ -406,19 +436,28 @@ fn rings(
                     .help("declare it in SH, or let the same threads execute both"),
             )));
         }
-        let kept = |why: &str| -> Refused {
-            let mut kept = Kept::at(why, first.span, "one role accesses it here");
+        let kept = |why: &str, action: &'static str| -> Refused {
+            let mut kept = Kept::at(why, first.span, "one role accesses it here").unless(action);
             kept.places.push((other.span, "another one here".to_owned()));
             kept.into()
         };
         if !body.iter().any(|s| s.id.same(stmt.id)) {
-            return Err(kept("what roles hand over is declared in a statement of the loop"));
+            return Err(kept(
+                "what roles hand over is declared in a statement of the loop",
+                "declare it in the loop itself",
+            ));
         }
         if buffer.reuses.is_some() || buffer.at.is_some() || ty.levels.len() != 1 {
-            return Err(kept("where what roles hand over lies is stated"));
+            return Err(kept(
+                "where what roles hand over lies is stated",
+                "declare it with one level, without `reuses=` and `at=`",
+            ));
         }
         if buffer.scalar == Scalar::Mbarrier {
-            return Err(kept("roles share an mbarrier"));
+            return Err(kept(
+                "roles share an mbarrier",
+                "remove it: those of stages are generated",
+            ));
         }
         let range = |of: &dyn Fn(&Use) -> bool| {
             let mut out: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
@@ -432,7 +471,10 @@ fn rings(
         let written = writers.values().map(|(_, last)| *last).max();
         let read = readers.values().map(|(first, _)| *first).min();
         if written >= read {
-            return Err(kept("what roles hand over is written after it was read"));
+            return Err(kept(
+                "what roles hand over is written after it was read",
+                "let roles write it before others read it",
+            ));
         }
         out.push(Ring { allocation: key, writers, readers });
     }

@@ -109,16 +109,13 @@ impl Problem<'_> {
         if !odd.is_empty() && pins.tile.is_none() {
             let said =
                 odd.iter().map(|(name, size, u)| format!("{name} = {size} is no multiple of {u}"));
-            let near = odd.iter().map(|(name, size, u)| match size / u * u {
-                0 => format!("{name} = {u}"),
-                down => format!("{name} = {down} or {}", down + u),
-            });
+            let near = odd.iter().map(|(name, size, u)| format!("{name} = {}", (size / u + 1) * u));
             return self.refused(
                 Code::PinsConflict,
                 format!("no tiles of `{name}` fill a MatMul of {m}x{n}x{k}"),
                 said.collect::<Vec<_>>().join(", "),
                 format!(
-                    "pad with zeros; the nearest that fit: {}",
+                    "pad with zeros: the next that fits is {}",
                     near.collect::<Vec<_>>().join(", ")
                 ),
             );

@@ -20,6 +20,12 @@ pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Optio
     if rest.starts_with(';') && !step.starts_with("for") {
         return said("end the statement with its line");
     }
+    // An operand of an operation is a view, not what a function is worth.
+    let called = before.rsplit(|c| !is_word(c)).next().unwrap_or("");
+    if rest.starts_with('(') && FUNCTIONS.contains(&called) && step.starts_with(char::is_uppercase)
+    {
+        return Some(format!("name the value before: `%x = {called}(...)`, and write `%x` here"));
+    }
     if !step.starts_with('%') {
         return None;
     }

@@ -1,0 +1,209 @@
+//! Why a loop with `stages=`, or a copy in it, does not run ahead, and what people can do about it.
+
+use carbyne_ir::ast::Stmt;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{self, Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use carbyne_ir::span::Span;
+use std::collections::BTreeSet;
+
+/// Why something does not run ahead.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Why {
+    /// A copy into a tensor that is there before the loop.
+    Outside,
+    /// A copy from global memory to registers.
+    ToRegisters,
+    /// A tensor with `reuses=` or `at=`.
+    Stated,
+    /// A tensor with several levels.
+    Levels,
+    /// A name that stands for several things in the loop.
+    Shadowed,
+    /// A copy that follows what reads its tensor.
+    FilledAgain,
+    /// A copy of single threads, or one with a body.
+    Parts,
+    /// A copy from a tensor that the loop writes.
+    Written,
+    /// Copies of several groups of threads, through registers.
+    OtherThreads,
+    /// A tensor that something other than a copy writes.
+    AlsoWritten,
+    /// A copy whose source depends on what the loop computes.
+    Computed,
+    /// A loop over slices that is not unrolled.
+    Rolled,
+    /// A loop in which nothing is copied to a tensor of its own.
+    Nothing,
+    /// A loop of one iteration.
+    Once,
+    /// An unrolled loop of which the length is not known.
+    Unknown,
+    /// An unrolled loop of too many slices.
+    Slices,
+    /// A loop whose variable is defined again.
+    Variable,
+    /// A loop of too many statements.
+    Large,
+}
+
+impl Why {
+    /// In words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Why::Outside => "its tensor is declared outside of the loop",
+            Why::ToRegisters => "it copies to registers",
+            Why::Stated => "where its tensor lies is stated",
+            Why::Levels => "its tensor has several levels",
+            Why::Shadowed => "the name of its tensor is defined twice in the loop",
+            Why::FilledAgain => "its tensor is filled again after it was read",
+            Why::Parts => "no group of threads executes it as a whole",
+            Why::Written => "the loop writes what it reads",
+            Why::OtherThreads => "other threads fill a part of its tensor",
+            Why::AlsoWritten => "something else writes its tensor, too",
+            Why::Computed => "where it reads is computed in the loop",
+            Why::Rolled => "copies from SH to RF run ahead in unrolled loops alone",
+            Why::Nothing => "says how far ahead copies may run",
+            Why::Once => "it has one iteration",
+            Why::Unknown => "how many slices it has is not known",
+            Why::Slices => "it has too many slices to be written out",
+            Why::Variable => "its variable is defined again inside of it",
+            Why::Large => "the loop is too large to be written out",
+        }
+    }
+
+    /// What would let it run ahead; none where nothing would.
+    fn action(self) -> Option<&'static str> {
+        Some(match self {
+            Why::Outside => "declare the tensor in the loop",
+            Why::ToRegisters => "copy to a tensor in SH that is declared in the loop",
+            Why::Stated => "leave out `reuses=` and `at=` of its tensor",
+            Why::Levels => "declare its tensor with one level",
+            Why::Shadowed => "give each tensor of the loop a name of its own",
+            Why::FilledAgain => "copy to a tensor of its own",
+            Why::Parts => {
+                "let all threads of the block, or a part of whole warps, execute the copy, without a body"
+            }
+            Why::Written => "let the loop write to another tensor than it copies from",
+            Why::OtherThreads => "let the same threads copy all of the tensor",
+            Why::AlsoWritten => "let the loop write its results to another tensor",
+            Why::Computed => {
+                "let where it reads depend on the loop's variable, and on what is known before the loop, alone"
+            }
+            Why::Rolled => "write `unroll` before `stages=`",
+            Why::Nothing => {
+                "copy from GL to a tensor in SH that is declared in the loop (in an unrolled loop also from SH to \
+                 one in RF)"
+            }
+            Why::Unknown => "give the loop bounds that are known",
+            Why::Slices => "part the loop in two",
+            Why::Variable => "give what is defined inside another name",
+            Why::Large => "make the loop's body smaller",
+            Why::Once => return None,
+        })
+    }
+}
+
+/// A copy that waits for its turn.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Waiting {
+    /// The copy.
+    pub(super) copy: Span,
+    /// Why.
+    pub(super) why: Why,
+    /// What is in the way, where that is not the copy.
+    pub(super) at: Option<Span>,
+}
+
+/// The copies from global memory, at the top level of a loop, that nothing in the loop could let run ahead: those to
+/// shared memory outside of it, and, where there are none at all, those to registers.
+pub(super) fn elsewhere(p: &Program, body: &[program::Stmt]) -> Vec<Waiting> {
+    let own: BTreeSet<_> = body
+        .iter()
+        .filter_map(|s| match s.kind {
+            program::StmtKind::Allocate(t) => Some(p.tensors[t].buffer),
+            _ => None,
+        })
+        .collect();
+    let own = &own;
+    let copies = |to: Memory| {
+        body.iter().filter_map(move |s| {
+            let program::StmtKind::Spec(id) = s.kind else { return None };
+            from_to(p, id, to).filter(|b| to == Memory::Rf || !own.contains(b)).map(|_| id)
+        })
+    };
+    let waiting = |id: SpecId, why| Waiting { copy: p.specs[id].span, why, at: None };
+    let outside: Vec<_> = copies(Memory::Sh).map(|id| waiting(id, Why::Outside)).collect();
+    let shared = body.iter().any(|s| match s.kind {
+        program::StmtKind::Spec(id) => from_to(p, id, Memory::Sh).is_some(),
+        _ => false,
+    });
+    if shared {
+        return outside;
+    }
+    copies(Memory::Rf).map(|id| waiting(id, Why::ToRegisters)).collect()
+}
+
+/// The buffer that a copy from global memory writes in this memory.
+fn from_to(p: &Program, id: SpecId, to: Memory) -> Option<program::BufferId> {
+    let spec = &p.specs[id];
+    let from = spec.input_tensors().next().map(|t| p.buffer_of(t))?;
+    if spec.kind != carbyne_ir::ast::SpecKind::Move || from.memory != Some(Memory::Gl) {
+        return None;
+    }
+    let of = spec.outputs.iter().map(|t| p.tensors[*t].buffer);
+    of.into_iter().find(|b| p.buffers[*b].memory == Some(to))
+}
+
+/// The warning for a loop in which nothing runs ahead.
+pub(super) fn nothing(stmt: &Stmt, why: Why, waiting: &[Waiting]) -> Diagnostic {
+    let message = "nothing in this loop runs ahead";
+    let mut d = Diagnostic::warning(Code::Stages, stmt.span, message).label(why.words());
+    let mut causes = BTreeSet::new();
+    // One iteration has nothing to run ahead of, whatever it copies.
+    if why != Why::Once {
+        for w in waiting {
+            causes.insert(w.why);
+            d = d.related(w.copy, format!("this copy waits for its turn: {}", w.why.words()));
+            d = w.at.into_iter().fold(d, |d, at| d.related(at, "here"));
+        }
+    }
+    if causes.is_empty() || why != Why::Nothing {
+        causes.insert(why);
+    }
+    d.help(help(&causes))
+}
+
+/// The warnings for copies that wait where others run ahead.
+pub(super) fn some(waiting: &[Waiting]) -> Vec<Diagnostic> {
+    let one = |w: &Waiting| {
+        let message = "this copy does not run ahead, as others of its loop do";
+        let d = Diagnostic::warning(Code::Stages, w.copy, message).label(w.why.words());
+        let d = w.at.into_iter().fold(d, |d, at| d.related(at, "here"));
+        d.help(w.why.action().unwrap_or("remove `stages=`"))
+    };
+    waiting.iter().filter(|w| w.why != Why::ToRegisters).map(one).collect()
+}
+
+/// The warning for more stages than there are iterations.
+pub(super) fn too_many(stmt: &Stmt, stages: i64, trips: Option<i64>) -> Option<Diagnostic> {
+    let trips = trips.filter(|n| *n < stages && *n > 1)?;
+    let message = format!("{stages} stages are more than the {trips} iterations of the loop");
+    Some(
+        Diagnostic::warning(Code::Stages, stmt.span, message)
+            .label(format!("{trips} stages are used"))
+            .help(format!("write `stages={trips}`, or fewer")),
+    )
+}
+
+/// What would mend all of these.
+fn help(causes: &BTreeSet<Why>) -> String {
+    let mut all: Vec<&str> = causes.iter().filter_map(|w| w.action()).collect();
+    all.push("remove `stages=`");
+    match all.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{}, or {last}", rest.join("; ")),
+        None => String::new(),
+    }
+}
