@@ -434,3 +434,48 @@ proptest! {
         }
     }
 }
+
+/// Arrivals are those of the kernel's own roles, whatever other kernels the file has.
+#[test]
+fn beside_other_kernels() {
+    let src = "carbyne 2
+%A:[64,256].f16.GL
+%B:[64,256].f16.GL
+%C:[64,256].f16.GL
+Spec @twice <<<#grid:[1], #cta:[96]>>> (%A) -> (%B) {
+  #users = #cta[0..64]
+  #filler = #cta[64..96]
+  for (k = 0; k < 16; k += 1) stages=3 {
+    Move <<<#filler>>> (%A.tile([64,16])[0, k]) -> (%a:SH)
+    BinaryPointwise.add <<<#users>>> (%a, %a) -> (%B.tile([64,16])[0, k])
+  }
+}
+Move @copy (%B) -> (%C)
+";
+    let d = holds(src, "sm_80");
+    assert!(d.text.contains("mbarrier.async_arrive"), "{}", d.text);
+}
+
+/// A role that writes what its copies read: nobody tells it that they are complete.
+#[test]
+fn what_copies_read_is_written_later() {
+    let written = "  Init <<<#p>>> (0) -> (%A.tile([64,16])[0, 15])\n";
+    let copies = "    Move <<<#p>>> (%A.tile([64,16])[0, k]) -> (%s:SH)
+    Move <<<#c>>> (%s) -> (%B.tile([64,16])[0, k])\n";
+    let roles = "  #c = #cta[0..64]\n  #p = #cta[64..96]\n";
+    let head = "carbyne 2\n%A:[64,256].f16.GL\n%B:[64,256].f16.GL\n\
+                Spec @f <<<#grid:[1], #cta:[96]>>> (%A) -> (%A, %B) {\n";
+    let staged = "  for (k = 0; k < 16; k += 1) stages=3 {\n";
+    for arch in ARCHS {
+        for src in [
+            format!("{head}{roles}{staged}{copies}  }}\n{written}}}\n"),
+            format!("{head}{roles}{staged}{copies}  {written}  }}\n}}\n"),
+            format!(
+                "{head}{roles}  for (i = 0; i < 2; i += 1) {{\n{staged}{copies}  }}\n{written}  }}\n}}\n"
+            ),
+        ] {
+            let d = holds(&src, arch);
+            assert!(!d.text.contains("mbarrier"), "{}", d.text);
+        }
+    }
+}

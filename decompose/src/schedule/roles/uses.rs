@@ -7,7 +7,7 @@ use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{BinOp, Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, View, ViewOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
-use carbyne_ir::program::{self, BufferId, Program, SpecId};
+use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -107,6 +107,8 @@ struct Use {
     top: usize,
     write: bool,
     read: bool,
+    /// Whether it is a copy to shared memory, which may be under way for some time.
+    copy: bool,
     span: Span,
 }
 
@@ -130,6 +132,7 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
         return Err(Kept::because(why).unless(action).into());
     }
     shared(p, &rings, &uses)?;
+    found.later_writes(kernel_id, stmt, (loops, &roles), &uses)?;
     for role in &roles {
         let of = |s: &Stmt| matches!(&s.kind, StmtKind::ThreadDef { name, .. } if name.text == role.exec.1.base.text);
         if let Some(own) = Walk::new(&body.stmts).stmts().find(|s| of(s)) {
@@ -310,6 +313,51 @@ impl<'a> Found<'a> {
         Ok((roles.len() > 1).then_some(roles))
     }
 
+    /// Refuses that a role writes, behind the loop, what it has copied from: the mbarriers of stages tell others that a copy is
+    /// complete, and not those who issued it.
+    fn later_writes(
+        &self,
+        kernel: SpecId,
+        stmt: &Stmt,
+        (around, roles): (&[&Stmt], &[Role]),
+        uses: &BTreeMap<BufferId, Vec<Use>>,
+    ) -> Result<(), Refused> {
+        let p = self.p;
+        let inside: BTreeSet<NodeKey> =
+            Walk::new(std::slice::from_ref(stmt)).stmts().map(|s| s.id.key()).collect();
+        let mut after = around.iter().any(|s| matches!(s.kind, StmtKind::For { .. }));
+        for s in p.walk_body(kernel).stmts() {
+            if inside.contains(&s.node.key()) {
+                after = true;
+                continue;
+            }
+            let program::StmtKind::Spec(id) = s.kind else { continue };
+            if !after || p.specs[id].body.is_some() {
+                continue;
+            }
+            let who = self.threads(id);
+            for t in &p.specs[id].outputs {
+                let buffer = p.tensors[*t].buffer;
+                if p.buffers[buffer].memory != Some(Memory::Gl) {
+                    continue;
+                }
+                let own = |u: &&Use| {
+                    let threads = roles.get(u.role).map(|r| &r.threads);
+                    let meets = threads.zip(who.as_ref()).is_none_or(|(a, b)| a.meets(b));
+                    u.copy && u.read && meets
+                };
+                if let Some(copy) = uses.get(&buffer).and_then(|all| all.iter().find(own)) {
+                    let why = "a role writes what its copies in the loop may still read";
+                    let mut kept = Kept::at(why, p.specs[id].span, "it writes here")
+                        .unless("write to another tensor, or let other threads write");
+                    kept.places.push((copy.span, "this copy may be under way".to_owned()));
+                    return Err(kept.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What the roles access.
     fn uses(&self, roles: &[Role]) -> BTreeMap<BufferId, Vec<Use>> {
         let p = self.p;
@@ -323,6 +371,8 @@ impl<'a> Found<'a> {
                 let adds = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
                 let read = spec.input_tensors().map(|t| (t, false, true));
                 let write = spec.outputs.iter().map(|t| (*t, true, adds));
+                let shared = |t: &TensorId| p.buffer_of(*t).memory == Some(Memory::Sh);
+                let copy = spec.kind == SpecKind::Move && spec.outputs.iter().any(shared);
                 for (t, write, read) in read.chain(write) {
                     let (top, span) = (unit.top, spec.span);
                     out.entry(p.tensors[t].buffer).or_default().push(Use {
@@ -330,6 +380,7 @@ impl<'a> Found<'a> {
                         top,
                         write,
                         read,
+                        copy,
                         span,
                     });
                 }
@@ -494,6 +545,17 @@ fn shared(p: &Program, rings: &[Ring], uses: &BTreeMap<BufferId, Vec<Use>>) -> R
             // Whether they write different elements is told when layouts are known.
             all.iter().find(|u| u.role != w.role && u.read).map(|u| (w, u))
         });
+        let own = all.iter().filter(|u| u.write).find_map(|w| {
+            let copy = all.iter().find(|u| u.role == w.role && u.read && u.copy);
+            copy.filter(|_| buffer.memory == Some(Memory::Gl)).map(|u| (w, u))
+        });
+        if let Some((write, copy)) = own {
+            let why = "a role writes what its copies read while others use them";
+            let mut kept = Kept::at(why, write.span, "it writes here")
+                .unless("write to another tensor, or let a role of its own copy");
+            kept.places.push((copy.span, "this copy may be under way".to_owned()));
+            return Err(kept.into());
+        }
         if let Some((write, other)) = clash {
             let why = format!("`%{}` is declared before the loop, and roles share it", buffer.name);
             let mut kept = Kept::at(&why, write.span, "one role writes it here");
