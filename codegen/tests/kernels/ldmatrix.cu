@@ -43,7 +43,7 @@ copy(const __half* __restrict__ t1, __half* __restrict__ t2) {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(r_u32[0]), "=r"(r_u32[1]), "=r"(r_u32[2]), "=r"(r_u32[3])
-        : "r"(shared_address(&s[thr_grp_m * 128 + swizzle<1, 3, 3>(grp_local * 16 +
+        : "r"(shared_address(&s[swizzle<1, 3, 3>(thr_grp_m * 128 + grp_local * 16 +
                           thr_grp_n * 8)]))
         : "memory");
   }

@@ -71,13 +71,13 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
       asm volatile(
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
           : "=r"(a_u32[0]), "=r"(a_u32[1]), "=r"(a_u32[2]), "=r"(a_u32[3])
-          : "r"(shared_address(&As[wm * 256 + q % 2 * 128 + swizzle<1, 3, 3>(r * 16 + q / 2 * 8)]))
+          : "r"(shared_address(&As[swizzle<1, 3, 3>(wm * 256 + q % 2 * 128 + r * 16 + q / 2 * 8)]))
           : "memory");
       // line 50: ldmatrix.x2.b16
       asm volatile(
           "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\n"
           : "=r"(b_u32[0]), "=r"(b_u32[1])
-          : "r"(shared_address(&Bs[wn * 128 + swizzle<1, 3, 3>(r * 16 + q % 2 * 8)]))
+          : "r"(shared_address(&Bs[swizzle<1, 3, 3>(wn * 128 + r * 16 + q % 2 * 8)]))
           : "memory");
       // line 51: mma.m16n8k16.f32.f16
       asm volatile(
