@@ -51,7 +51,7 @@ use names::Names;
 pub use places::{Origin, Origins};
 use schedule::roles::Roles;
 use solve::work::grade;
-use solve::{Detours, Outcome, Solution, Want};
+use solve::{Detours, Looked, Outcome, Solution, Want};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -283,10 +283,10 @@ impl Rewriting<'_> {
         detours: Detours,
     ) -> Result<(Tiles, Solution), Diagnostics> {
         for _ in 0..=MAX_ROUNDS {
-            let (solution, wants, others) = self.round(&tiles, detours)?;
-            if others && detours == Detours::Fewest && self.other.is_none() {
-                let (_, other, _) = self.round(&tiles, Detours::Cheapest)?;
-                if other != wants {
+            let (solution, wants, looked) = self.round(&tiles, detours)?;
+            if looked.others && detours == Detours::Fewest && self.other.is_none() {
+                let (_, other, rough) = self.round(&tiles, Detours::Cheapest)?;
+                if other != wants && grade(rough.cycles) < grade(looked.cycles) {
                     self.other = Some((tiles.clone(), names.clone()));
                 }
             }
@@ -299,30 +299,30 @@ impl Rewriting<'_> {
         Err(one(endless(&tiles.program)))
     }
 
-    /// What is found for all kernels, what they are to be rewritten for, and whether another choice may be cheaper with more
-    /// detours.
+    /// What is found for all kernels, what they are to be rewritten for, and what the searches have seen.
     fn round(
         &self,
         tiles: &Tiles,
         detours: Detours,
-    ) -> Result<(Solution, Vec<Want>, bool), Diagnostics> {
+    ) -> Result<(Solution, Vec<Want>, Looked), Diagnostics> {
         let mut errors = Diagnostics::default();
-        let (mut solution, mut wants, mut others) = (Solution::default(), vec![], false);
+        let (mut solution, mut wants) = (Solution::default(), vec![]);
+        let mut looked = Looked::default();
         for &kernel in &tiles.program.kernels {
             let by = (self.search, detours);
             match solve::solve(&tiles.program, kernel, self.table, by, &tiles.roles) {
-                Ok((Outcome::Solved(found), more)) => {
+                Ok((Outcome::Solved(found), own)) => {
                     solution.merge(*found);
-                    others |= more;
+                    looked.add(own);
                 }
-                Ok((Outcome::Wants(more), also)) => {
+                Ok((Outcome::Wants(more), own)) => {
                     wants.extend(more);
-                    others |= also;
+                    looked.add(own);
                 }
                 Err(d) => errors.push(*d),
             }
         }
-        if errors.is_empty() { Ok((solution, wants, others)) } else { Err(errors) }
+        if errors.is_empty() { Ok((solution, wants, looked)) } else { Err(errors) }
     }
 }
 

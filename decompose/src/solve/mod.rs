@@ -76,8 +76,24 @@ pub(crate) enum Outcome {
     Wants(Vec<Want>),
 }
 
-/// Solves the tile operations of a kernel; an empty solution where it has none. Also whether a choice with more detours than
-/// this one may be cheaper.
+/// What a search has seen.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Looked {
+    /// Cycles of the best choice, those of its detours roughly.
+    pub cycles: f64,
+    /// Whether a choice with more detours than that may be cheaper.
+    pub others: bool,
+}
+
+impl Looked {
+    /// Adds another kernel.
+    pub(crate) fn add(&mut self, other: Looked) {
+        self.cycles += other.cycles;
+        self.others |= other.others;
+    }
+}
+
+/// Solves the tile operations of a kernel; an empty solution where it has none.
 ///
 /// # Errors
 /// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a budget
@@ -88,12 +104,12 @@ pub(crate) fn solve(
     table: &AtomTable,
     (search, detours): (Search, Detours),
     roles: &Roles,
-) -> Result<(Outcome, bool), Box<Diagnostic>> {
+) -> Result<(Outcome, Looked), Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     if ops.is_empty() {
         let mut out = Solution::default();
         out.before = schedule::plan(p, kernel, &out, table, roles)?;
-        return Ok((Outcome::Solved(Box::new(out)), false));
+        return Ok((Outcome::Solved(Box::new(out)), Looked::default()));
     }
     let held = held::by(p, &ops)?;
     let parts = parts::split(p, &ops);
@@ -101,15 +117,16 @@ pub(crate) fn solve(
     s.check_block()?;
     let wants = s.shapes()?;
     if !wants.is_empty() {
-        return Ok((Outcome::Wants(wants), false));
+        return Ok((Outcome::Wants(wants), Looked::default()));
     }
     let found = s.search(&parts)?;
     let best =
         parts::together(&found, (search.top, detours), |f| timeline::estimate(p, kernel, table, f));
     let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
     let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };
+    let looked = Looked { cycles: best.solution.estimate.cycles, others: s.others };
     if !best.wants.is_empty() {
-        return Ok((Outcome::Wants(best.wants), s.others));
+        return Ok((Outcome::Wants(best.wants), looked));
     }
     one_mode_for_warps(p, kernel, &best.solution, table)?;
     let uneven = uneven::warnings(p, &ops, &best);
@@ -133,7 +150,7 @@ pub(crate) fn solve(
     }
     out.before = schedule::plan(p, kernel, &out, table, roles)?;
     certificate::certify(p, &best.known, &mut out, table);
-    Ok((Outcome::Solved(Box::new(out)), s.others))
+    Ok((Outcome::Solved(Box::new(out)), looked))
 }
 
 /// Refuses operations that take whole warps in a block of several modes.

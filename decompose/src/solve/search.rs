@@ -4,7 +4,7 @@ use super::ops::{self, Op};
 use super::shared::{self, Budget};
 use super::solution::{Assigned, Assignment};
 use super::solver::{Fallible, Solver};
-use super::state::{Finished, State};
+use super::state::{Detours, Finished, State};
 use super::tv::{self, Known};
 use super::{cost, matmul, work};
 use carbyne_ir::ast::SpecKind;
@@ -12,6 +12,10 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::TensorId;
 use carbyne_ir::scalar::Memory;
+
+/// Complete choices that are compared by costs of which those of detours are rough. MatMuls are tried in the order of theirs, so that
+/// the first are the likely ones.
+const ROUGH_LEAVES: u64 = 8;
 
 impl<'a> Solver<'a> {
     /// The best leaves of each part, best first.
@@ -51,7 +55,10 @@ impl<'a> Solver<'a> {
 
     /// Looks at everything below a node.
     fn branch(&mut self, mut state: State) {
-        if !self.budget.take() {
+        let enough = self.detours == Detours::Cheapest
+            && !self.search.exhaustive
+            && self.searched.leaves >= ROUGH_LEAVES;
+        if enough || !self.budget.take() {
             return;
         }
         self.spread(&mut state);
