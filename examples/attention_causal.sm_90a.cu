@@ -205,7 +205,7 @@ attention_causal(
     // line 211: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 214
-      p[i_2] = expf(p[i_2]);  // line 215
+      p[i_2] = __expf(p[i_2]);  // line 215
     }
     alignas(8) float old[2];  // line 218
     // line 219: BinaryPointwise.sub (%max, %top) -> (%old)
@@ -222,60 +222,60 @@ attention_causal(
     // line 235: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
     for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 239
-      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 240
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 240
     }
-    alignas(8) float sum_2[2];  // line 243
-    {  // line 244: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 247
+    alignas(8) float sum_2[2];  // line 245
+    {  // line 246: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 249
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 248
-        sum_2[i_2] = p[i_2 * 2];  // line 249
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 250
+        sum_2[i_2] = p[i_2 * 2];  // line 251
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 250
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 251
+        for (int j = 1; j < 16; j += 1) {  // line 252
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 253
         }
-        // line 253
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 254
         // line 255
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
         sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 256
+        // line 257
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 258
       }
     }
-    // line 259: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 261: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 263
-      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 264
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 265
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 266
     }
-    // line 267: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 271: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 275
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 272
+      for (int j = 0; j < 2; j += 1) {  // line 276
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 273
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 274
+        for (int kk = 0; kk < 16; kk += 1) {  // line 277
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 278
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 281
+    alignas(16) __half half_1[32];  // line 285
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 282: UnaryPointwise.cast (%p) -> (%half)
+    // line 286: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 285
-      // line 286
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 289
+      // line 290
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 289: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r_3[256];  // line 290
+    {  // line 293: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r_3[256];  // line 294
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      // line 291: Move (%v) -> (%r_3)
+      // line 295: Move (%v) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 294
-        // line 295: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 298
+        // line 299: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -284,12 +284,12 @@ attention_causal(
                               i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 298: MatMul (%half, %r_3) -> (%o)
+      // line 302: MatMul (%half, %r_3) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 302
+      for (int kk = 0; kk < 4; kk += 1) {  // line 306
         #pragma unroll
-        for (int j = 0; j < 16; j += 1) {  // line 303
-          // line 304: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 16; j += 1) {  // line 307
+          // line 308: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -300,36 +300,40 @@ attention_causal(
         }
       }
     }
-    // line 311: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 314
+    // line 315: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 318
     K_next += 8192;
     V_next += 8192;
   }
-  alignas(16) float O_3[64];  // line 317
-  // line 318: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[64];  // line 321
+  // line 322: BinaryPointwise.div (%o, %sum) -> (%O_3)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 322
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 326
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 323
+    for (int j = 0; j < 2; j += 1) {  // line 327
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 324
-        O_3[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 325
+      for (int kk = 0; kk < 16; kk += 1) {  // line 328
+        // line 329: div.full.f32
+        asm volatile(
+            "div.full.f32 %0, %1, %2;\n"
+            : "=f"(O_3[kk * 4 + j * 2 + i_2])
+            : "f"(o[kk * 4 + j * 2 + i_2]), "f"(sum[j]));
       }
     }
   }
-  {  // line 332: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_4[64];  // line 333
-    // line 334: UnaryPointwise.cast (%O_3) -> (%r_4)
+  {  // line 336: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_4[64];  // line 337
+    // line 338: UnaryPointwise.cast (%O_3) -> (%r_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 337
-      // line 338
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 341
+      // line 342
       *reinterpret_cast<__half2*>(&r_4[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 341: Move (%r_4) -> (view of %O)
+    // line 345: Move (%r_4) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 345
-      // line 346
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 349
+      // line 350
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);

@@ -57,6 +57,9 @@ pub struct Atom {
     pub handover: Option<Handover>,
     /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
     pub sets: bool,
+    /// Of a product, a sum or a difference: whether the CUDA compiler may make one fused multiply-add of a product and what
+    /// adds it up, which leaves out the rounding of the product.
+    pub contracts: bool,
     /// What it costs on the table's architecture.
     pub cost: Cost,
     /// How it is written.
@@ -114,6 +117,28 @@ impl Atom {
         self.group > 1
     }
 
+    /// The unit that its issue cycles keep busy.
+    pub fn unit(&self) -> Unit {
+        match self.op {
+            AtomOp::MatMul { .. } if self.group > 1 => Unit::Matrix,
+            AtomOp::Unary(
+                UnaryOp::Exp
+                | UnaryOp::Exp2
+                | UnaryOp::Log
+                | UnaryOp::Rcp
+                | UnaryOp::Rsqrt
+                | UnaryOp::Sqrt
+                | UnaryOp::Tanh
+                | UnaryOp::Sigmoid
+                | UnaryOp::Silu
+                | UnaryOp::Gelu,
+            )
+            | AtomOp::Binary(BinaryOp::Div) => Unit::Special,
+            _ if self.touches_memory() => Unit::Memory,
+            _ => Unit::Issue,
+        }
+    }
+
     /// Whether an operand must lie in memory that other threads see.
     pub fn touches_memory(&self) -> bool {
         self.operands.iter().any(|o| !o.memory.contains(&Memory::Rf))
@@ -159,6 +184,19 @@ pub enum AtomOp {
     Barrier(BarrierScope),
     /// P is not 0 in one lane of the group.
     Elect,
+}
+
+/// What an instruction keeps busy besides the slot that it is issued in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// The units that multiply matrices.
+    Matrix,
+    /// Those of special functions.
+    Special,
+    /// Shared memory, or the way to global memory.
+    Memory,
+    /// Nothing else: arithmetic is done at the rate at which it is issued.
+    Issue,
 }
 
 /// Whom a `barrier` names.

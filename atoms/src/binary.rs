@@ -1,7 +1,7 @@
 //! Pointwise functions of two operands: of one value a thread, and of packed pairs.
 //!
 //! Sums and products are written with the functions that the CUDA compiler never contracts to a fused
-//! multiply-add, so that each is rounded as its atom says. Where an architecture has no addition or
+//! multiply-add, so that each is rounded as its atom says, save those of atoms named `contract`. Where an architecture has no addition or
 //! multiplication of bfloat16 (before sm_90) the same functions are one fused multiply-add by 1 or plus
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
@@ -25,6 +25,10 @@ const INT_DIV: &str = "PTX ISA, Integer Arithmetic Instructions: div";
 const HALF_DIV: &str = "CUDA Math API, Half Arithmetic Functions: __hdiv, __h2div";
 const BF16_DIV: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hdiv, __h2div";
 const FAST_DIV: &str = "CUDA Math API, Single Precision Intrinsics: __fdividef";
+
+const FULL_DIV: &str = "PTX ISA, Floating Point Instructions: div";
+
+const CONTRACTED: &str = "NVRTC, Supported Compile Options: --fmad";
 
 /// Of `__fdividef`, which loses quotients by numbers beyond.
 const FAST: ErrorBound =
@@ -96,6 +100,25 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             Some(bound) => atom.rounded(Rounding::Approximate(bound)),
             None => atom,
         }
+    }));
+    atoms.push(
+        binary_atom("div.full.f32", Sm70, Div, (F32, 1, "float"), "", t.chain(t.f32_lanes, 1, 5))
+            .ptx_scalar("div.full.f32 {D}, {A}, {B};")
+            .sequence("A·(1/B), scaled where B is very large or very small", "2 ulp")
+            .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0)))
+            .cite(FULL_DIV),
+    );
+    let contracted = [
+        ("add.contract.f32", Add, F, "{D} = {A} + {B};", t.f32_lanes, ErrorBound::f32_ulps(0.5)),
+        ("sub.contract.f32", Sub, F, "{D} = {A} - {B};", t.f32_lanes, ErrorBound::f32_ulps(0.5)),
+        ("mul.contract.f32", Mul, F, "{D} = {A} * {B};", t.f32_lanes, ErrorBound::f32_ulps(0.5)),
+        ("add.contract.f64", Add, D, "{D} = {A} + {B};", t.f64_lanes, ErrorBound::f64_ulps(0.5)),
+        ("sub.contract.f64", Sub, D, "{D} = {A} - {B};", t.f64_lanes, ErrorBound::f64_ulps(0.5)),
+        ("mul.contract.f64", Mul, D, "{D} = {A} * {B};", t.f64_lanes, ErrorBound::f64_ulps(0.5)),
+    ];
+    atoms.extend(contracted.into_iter().map(|(name, op, ty, cuda, lanes, bound)| {
+        let atom = binary_atom(name, Sm70, op, ty, cuda, t.pointwise(lanes, ty.1));
+        Atom { contracts: true, ..atom.rounded(Rounding::Approximate(bound)).cite(CONTRACTED) }
     }));
     let choices = [
         ("min.f64", Min, D, 3, "{D} = fmin({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),

@@ -83,6 +83,16 @@ impl ErrorBound {
         (lo, hi) == (0.0, f64::INFINITY) || (lo..=hi).contains(&operand.abs())
     }
 
+    /// The largest error relative to the result, where it is stated for every operand and is relative: results within
+    /// 2⁻¹¹⁹ of zero, where instructions take subnormal numbers for zeros, are left out, and operands
+    /// beyond ±89, whose exponential is no normal binary32.
+    #[must_use]
+    pub fn of_results(&self) -> Option<f64> {
+        let everywhere = self.domain == (0.0, f64::INFINITY) && self.per_product == 0.0;
+        let relative = everywhere && self.absolute <= NEGLIGIBLE;
+        relative.then_some(self.relative + self.slope * MOST_OPERAND)
+    }
+
     /// The largest error of a result that is exactly `exact`, the operand being `x`.
     #[must_use]
     pub fn at(&self, x: f64, exact: f64) -> f64 {
@@ -99,6 +109,10 @@ pub(crate) const F16_ULP: f64 = 1.0 / 1024.0;
 pub(crate) const BF16_ULP: f64 = 1.0 / 128.0;
 /// The smallest normal binary32: 2⁻¹²⁶.
 pub(crate) const F32_NORMAL: f64 = f32::MIN_POSITIVE as f64;
+/// What counts as zero beside a result.
+const NEGLIGIBLE: f64 = 128.0 * F32_NORMAL;
+/// The largest operand whose exponential, or that of its negative, is a normal binary32.
+const MOST_OPERAND: f64 = 89.0;
 /// The smallest binary32: 2⁻¹⁴⁹.
 const F32_SMALLEST: f64 = F32_NORMAL * F32_ULP;
 
@@ -137,6 +151,9 @@ mod tests {
         assert!((bound.at(-3.0, 4.0) - want).abs() < 1e-12);
         assert!(bound.at(f64::INFINITY, 0.0) < 0.6);
         assert_eq!(ErrorBound::f16_ulps(1.0).to_string(), "9.77e-4·|y| + 5.96e-8");
+        assert_eq!(ErrorBound::f32_ulps(2.0).sloped(1.0).of_results(), Some(91.0 * F32_ULP));
+        assert_eq!(bound.of_results(), None);
+        assert_eq!(ErrorBound::relative(0.5).within(1.0, 2.0).of_results(), None);
         let aligned = ErrorBound::aligned(32, 13);
         assert_eq!(aligned.per_product, 34.0 / 32.0 / 8192.0);
         assert_eq!(aligned.to_string(), "1.30e-4·k·(|d| + Σ|a·b|)");

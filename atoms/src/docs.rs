@@ -185,6 +185,9 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     if let AtomKind::Sequence { formula, error } = atom.kind {
         let _ = writeln!(page, "Several instructions: {formula}; error: {error}.");
     }
+    if atom.contracts {
+        page.push_str("The CUDA compiler may make one fused multiply-add of a product and the sum or difference that alone reads it.\n");
+    }
     if let Some(bound) = atom.error_bound() {
         let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
     }

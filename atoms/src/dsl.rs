@@ -53,6 +53,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         visibility: Visibility::Immediate,
         handover: None,
         sets: false,
+        contracts: false,
         cost,
         template: Template::Cuda(""),
         kind: AtomKind::Instruction,

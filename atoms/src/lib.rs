@@ -32,6 +32,7 @@ mod fma;
 mod global;
 mod ldmatrix;
 pub mod limits;
+pub mod machine;
 mod mma;
 mod number;
 pub mod operand;
@@ -56,11 +57,13 @@ mod wgmma;
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use atom::{
     Addressing, AsmClass, Atom, AtomKind, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost,
-    Elem, ErrorBound, Extent, Handover, NumberForm, OperandAccess, Rate, Rounding, Visibility,
+    Elem, ErrorBound, Extent, Handover, NumberForm, OperandAccess, Rate, Rounding, Unit,
+    Visibility,
 };
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use costs::{CostError, Costs};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use limits::{ArchLimits, limits};
+pub use machine::{Machine, machine};
 pub use table::{AtomTable, NoAtom, NoSync};
 pub use template::{Part, Template};

@@ -5,13 +5,14 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
-use crate::dsl::{RF, atom, r, w};
+use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
 use carbyne_ir::ast::ReduceOp::{And, Max, Min, Or, Sum, Xor};
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{Bool, I32, U1, U32};
 
 const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: redux.sync";
+const LOGIC: &str = "PTX ISA, Logic and Shift Instructions: and, or, xor";
 const VOTE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync";
 
 #[rustfmt::skip] // One atom a line.
@@ -44,6 +45,29 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .cite(CITE)
         })
         .chain(votes(t))
+        .chain(pairs(t))
+        .collect()
+}
+
+/// Of two integers of one thread.
+#[rustfmt::skip] // One atom a line.
+fn pairs(t: &Timing) -> Vec<Atom> {
+    let atoms = [
+        ("and.s32", And, I32, "and.b32 {D.0}, {S.0}, {S.1};"),
+        ("or.s32",  Or,  I32, "or.b32 {D.0}, {S.0}, {S.1};"),
+        ("xor.s32", Xor, I32, "xor.b32 {D.0}, {S.0}, {S.1};"),
+        ("and.u32", And, U32, "and.b32 {D.0}, {S.0}, {S.1};"),
+        ("or.u32",  Or,  U32, "or.b32 {D.0}, {S.0}, {S.1};"),
+        ("xor.u32", Xor, U32, "xor.b32 {D.0}, {S.0}, {S.1};"),
+    ];
+    atoms.into_iter()
+        .map(|(name, op, scalar, ptx)| {
+            let elem = Elem::Scalar(scalar);
+            atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Reduction(op), t.pointwise(t.int_lanes, 1))
+                .operands([r(("S", elem, RF, &[2], PAIR)), w(("D", elem, RF, &[1], ONE))])
+                .ptx(ptx)
+                .cite(LOGIC)
+        })
         .collect()
 }
 

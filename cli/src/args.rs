@@ -19,6 +19,10 @@ pub(crate) struct Args {
     /// Texts may import files of this folder and below, not only of their own; may be repeated.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) allow_import: Vec<PathBuf>,
+
+    /// Decompose kernels by the strategies of this file, too; may be repeated.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) strategy: Vec<PathBuf>,
 }
 
 /// How diagnostics are written.
@@ -48,6 +52,8 @@ pub(crate) enum Command {
     Draw(Draw),
     /// List the instructions of an architecture.
     Atoms(Atoms),
+    /// List the strategies by which kernels get their dataflow, or test those of a file.
+    Strategies(Strategies),
     /// Calculate with layouts.
     Layout(Layout),
     /// Explain an error code, or why a program is decomposed as it is.
@@ -128,6 +134,30 @@ pub(crate) struct SearchArgs {
     /// Say how far the search went.
     #[arg(long)]
     pub(crate) stats: bool,
+    /// Say what each kernel is estimated to take, by resource.
+    #[arg(long)]
+    pub(crate) estimate: bool,
+    /// Multiprocessors of the machine; those of the architecture's usual card without.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) sms: Option<u32>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Strategies {
+    /// Say all of this strategy.
+    pub(crate) name: Option<String>,
+    /// Only those for kernels with such a spec, such as `MatMul`, `Reduction` or `pointwise`.
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) spec: Option<String>,
+    /// The architecture of the test.
+    #[arg(long, value_name = "ARCH", default_value = "sm_80")]
+    pub(crate) arch: String,
+    /// Decompose and simulate samples of every strategy of this file, and compare them with what they mean.
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub(crate) test: Option<PathBuf>,
+    /// So many samples of each strategy.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) samples: u16,
 }
 
 #[derive(Debug, Group)]
@@ -140,6 +170,9 @@ pub(crate) struct Compile {
     /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
+    /// Multiprocessors of the machine; those of the architecture's usual card without.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) sms: Option<u32>,
     /// Which kernel, where the program holds several.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
@@ -420,6 +453,9 @@ pub(crate) struct Explain {
     /// Only instructions whose names hold this, `*` for anything: why not these?
     #[arg(long, value_name = "PATTERN", requires = "arch")]
     pub(crate) why: Option<String>,
+    /// Multiprocessors of the machine; those of the architecture's usual card without.
+    #[arg(long, value_name = "N", requires = "arch", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) sms: Option<u32>,
     /// How the answer is written.
     #[arg(long, value_enum, default_value = "text", requires = "arch", value_name = "FORMAT")]
     pub(crate) format: ReportFormat,

@@ -22,6 +22,8 @@ pub(crate) struct Imports {
     pub(crate) file: Option<PathBuf>,
     /// Folders beside those of the files that import.
     pub(crate) allowed: Vec<PathBuf>,
+    /// Files of strategies that the command line names.
+    pub(crate) strategies: Vec<PathBuf>,
 }
 
 /// What a command ends with.

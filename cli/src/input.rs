@@ -5,6 +5,7 @@
 
 use crate::Io;
 use crate::failure::{Failure, Imports, Source};
+use carbyne_decompose::Strategies;
 use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
@@ -27,6 +28,11 @@ pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
         let source = text("<stdin>".to_owned(), bytes)?;
         return Ok(with_imports(source, Path::new("<stdin>"), io));
     }
+    Ok(with_imports(file(path)?, path, io))
+}
+
+/// Reads a file.
+fn file(path: &Path) -> Result<Source, Failure> {
     let name = path.display().to_string();
     let refused = |what: String| {
         Failure::usage_help(
@@ -39,11 +45,12 @@ pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
     }
     let bytes =
         File::open(path).and_then(|f| bounded(&mut { f })).map_err(|e| refused(reason(&e)))?;
-    Ok(with_imports(text(name, bytes)?, path, io))
+    text(name, bytes)
 }
 
 fn with_imports(source: Source, file: &Path, io: &Io<'_>) -> Source {
-    let imports = Imports { file: Some(file.to_owned()), allowed: io.allow_import.clone() };
+    let (file, allowed) = (Some(file.to_owned()), io.allow_import.clone());
+    let imports = Imports { file, allowed, strategies: io.strategies.clone() };
     Source { imports, ..source }
 }
 
@@ -55,9 +62,45 @@ fn id(path: &Path) -> Option<String> {
     whole.ok()?.to_str().map(str::to_owned)
 }
 
+/// Ours and those of the files that the command line names.
+pub(crate) fn strategies(source: &Source) -> Result<Strategies, Failure> {
+    let mut all = Strategies::default();
+    for path in &source.imports.strategies {
+        let own = file(path)?;
+        let id = id(path).unwrap_or_else(|| own.name.clone());
+        let allowed = &source.imports.allowed;
+        all.add(&own.text, &id, &mut |path, from| imported(path, Path::new(from), allowed))
+            .map_err(|e| Failure::program(&own, e))?;
+    }
+    Ok(all)
+}
+
+/// Those of one text alone.
+pub(crate) fn strategies_of(source: &Source) -> Result<Strategies, Failure> {
+    with(source, Strategies::none())
+}
+
+/// Those of one text, and ours.
+pub(crate) fn with_ours(source: &Source) -> Result<Strategies, Failure> {
+    with(source, Strategies::default())
+}
+
+fn with(source: &Source, mut all: Strategies) -> Result<Strategies, Failure> {
+    let Imports { file, allowed, .. } = &source.imports;
+    let id = file.as_deref().and_then(id).unwrap_or_else(|| source.name.clone());
+    all.add(&source.text, &id, &mut |path, from| imported(path, Path::new(from), allowed))
+        .map_err(|e| Failure::program(source, e))?;
+    Ok(all)
+}
+
+/// What stands for a program where a command takes none.
+pub(crate) fn nothing(io: &Io<'_>) -> Source {
+    with_imports(Source::default(), Path::new("."), io)
+}
+
 /// The module with the sub-specs of the files that it imports.
 pub(crate) fn linked(source: &Source, module: &Module) -> Result<Module, Diagnostics> {
-    let Imports { file, allowed } = &source.imports;
+    let Imports { file, allowed, .. } = &source.imports;
     let Some(id) = file.as_deref().and_then(id) else { return Ok(module.clone()) };
     link(module, &id, &mut |path, from| imported(path, Path::new(from), allowed))
 }

@@ -49,6 +49,8 @@ pub struct Io<'a> {
     pub stdout_color: bool,
     /// Folders that texts may import from, beside their own; those of the command line are added.
     pub allow_import: Vec<PathBuf>,
+    /// Files of strategies; those of the command line are added.
+    pub strategies: Vec<PathBuf>,
 }
 
 /// Whether this stream of the process is a terminal and nobody asked for plain text (`NO_COLOR`).
@@ -68,10 +70,9 @@ where
     I: IntoIterator<Item = A>,
     A: Into<OsString>,
 {
-    run_on(
-        args,
-        &mut Io { stdin, stdout, stderr, color: false, stdout_color: false, allow_import: vec![] },
-    )
+    let (color, allow_import, strategies) = (false, vec![], vec![]);
+    let stdout_color = false;
+    run_on(args, &mut Io { stdin, stdout, stderr, color, stdout_color, allow_import, strategies })
 }
 
 /// Runs the command line. The first argument is the program's own name.
@@ -86,6 +87,7 @@ where
         Err(e) => return usage(&e, wants_json(&args), io),
     };
     io.allow_import.extend(args.allow_import.iter().cloned());
+    io.strategies.extend(args.strategy.iter().cloned());
     let (outcome, place) = panics::caught(|| commands::run(&args, io));
     let outcome = outcome.unwrap_or_else(|what| Err(Failure::Panic { what, place }));
     // A reader who went away wants no more of it.

@@ -12,6 +12,7 @@ fn main() {
             stderr: &mut io::stderr(),
             color: carbyne::wants_color(&io::stderr()),
             allow_import: vec![],
+            strategies: vec![],
             stdout_color: carbyne::wants_color(&io::stdout()),
         },
     );

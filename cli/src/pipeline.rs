@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Source};
 use crate::input;
 use carbyne_atoms::{Arch, AtomTable, Costs};
+use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
@@ -99,22 +100,37 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
 
 /// Decomposes a program.
 pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decomposed, Failure> {
-    let found = found(source, table)?;
+    let found = found(source, table, None)?;
     Ok(Decomposed::of(source, table, found))
 }
 
 /// The same, and proves that the accesses of the result are ordered.
-pub(crate) fn ordered(source: &Source, table: &AtomTable) -> Result<Decomposed, Failure> {
-    let mut found = found(source, table)?;
+pub(crate) fn ordered(
+    source: &Source,
+    table: &AtomTable,
+    sms: Option<u32>,
+) -> Result<Decomposed, Failure> {
+    let mut found = found(source, table, sms)?;
     let (_, unknown) = crate::order::checked(source, &found, table)?;
     found.warnings.extend(unknown);
     Ok(Decomposed::of(source, table, found))
 }
 
-fn found(source: &Source, table: &AtomTable) -> Result<carbyne_decompose::Decomposed, Failure> {
+fn found(
+    source: &Source,
+    table: &AtomTable,
+    sms: Option<u32>,
+) -> Result<carbyne_decompose::Decomposed, Failure> {
     let module = parsed(source)?;
-    carbyne_decompose::decompose(&module, &source.text, table)
+    let options = options(source, Search { sms, ..Search::default() })?;
+    carbyne_decompose::decompose_by(&module, &source.text, table, &options)
         .map_err(|e| Failure::program(source, e))
+}
+
+/// How a text is decomposed, searching so long.
+pub(crate) fn options(source: &Source, search: Search) -> Result<Options, Failure> {
+    let strategies = input::strategies(source)?;
+    Ok(Options { search, strategies })
 }
 
 impl Decomposed {

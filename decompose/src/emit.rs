@@ -16,7 +16,7 @@ use crate::solve::copy::Candidate;
 use crate::solve::tv::mode;
 use crate::solve::views::Part;
 use crate::solve::{Assignment, Placement, Solution, matmul, ops, pointwise, reduce};
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{Atom, AtomTable};
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -126,6 +126,7 @@ impl<'a> Emit<'a> {
             factors: [fresh("a"), fresh("b"), fresh("c")],
             loops: [fresh("i"), fresh("j"), fresh("kk")],
             other: fresh("o"),
+            pair: [fresh("two"), fresh("one")],
             exchange: [fresh("x"), fresh("put"), fresh("get")],
             partial: fresh("sums"),
             lane: fresh("l"),
@@ -193,7 +194,7 @@ impl<'a> Emit<'a> {
                 let stated = ty.attrs.iter().any(|a| matches!(a, TypeAttr::Swizzle(..)));
                 if let Some(s) = swizzle.filter(|_| !stated) {
                     let shift = s.shift().unsigned_abs();
-                    ty.attrs.push(TypeAttr::Swizzle(s.bits(), s.base(), shift));
+                    ty.attrs.push(TypeAttr::Swizzle(Expr::swizzle(s.bits(), s.base(), shift)));
                 }
             }
         }
@@ -290,6 +291,15 @@ impl<'a> Emit<'a> {
         view.then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(group))])))
     }
 
+    /// The same in groups of an atom, whose threads need not be neighbors.
+    fn groups_of(&self, threads: &str, atom: &Atom) -> View {
+        if atom.thread_layout.cosize() == atom.group {
+            return self.group(threads, atom.group);
+        }
+        let tiler = Tiler::Modes(vec![Some(layout_expr(&atom.thread_layout))]);
+        View::of(threads).then(ViewOp::Tile(tiler))
+    }
+
     fn matmul_body(&self, id: SpecId, spec: &Spec, c: &matmul::Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
@@ -321,7 +331,7 @@ impl<'a> Emit<'a> {
         if let Some(p) = &partial {
             self.zero(p, &mut body);
         }
-        let exec = (blocks, self.group(&all, row.group));
+        let exec = (blocks, self.groups_of(&all, row));
         let mut nest = Nest::default();
         let k = nest.var(&self.local.loops[2], rk);
         let i = nest.var(&self.local.loops[0], rm);
@@ -414,6 +424,22 @@ impl<'a> Emit<'a> {
         Ok(Block { stmts: body, footer: vec![] })
     }
 
+    /// Statements that make of a register and another value what they are combined to.
+    fn combined(&self, op: SpecKind, each: &(View, View), own: View, other: View) -> Vec<Stmt> {
+        let SpecKind::Reduction(_) = op else {
+            return vec![leaf(op, each, vec![own.clone(), other], own, vec![])];
+        };
+        let [pair, one] = &self.local.pair;
+        let moved = |from: View, to: View| leaf(SpecKind::Move, each, vec![from], to, vec![]);
+        let element = |t: &str, i: i64| at(t, vec![Expr::int(i)]);
+        vec![
+            moved(own.clone(), element(pair, 0)),
+            moved(other, element(pair, 1)),
+            leaf(op, each, vec![View::of(pair)], View::of(one), vec![number("axis", 0)]),
+            moved(element(one, 0), own),
+        ]
+    }
+
     fn reduction_body(
         &self,
         id: SpecId,
@@ -439,7 +465,10 @@ impl<'a> Emit<'a> {
         }
         let mut nest = Nest::default();
         let i = nest.var(&self.local.loops[0], n);
-        let op = SpecKind::Binary(c.op);
+        if let SpecKind::Reduction(_) = c.op {
+            body.push(plain(&self.local.pair[0], &[2], c.scalar, Memory::Rf));
+            body.push(plain(&self.local.pair[1], &[1], c.scalar, Memory::Rf));
+        }
         let own = || at(&d, vec![i.clone()]);
         let zero = || Expr::int(0);
         // Each thread over its own values.
@@ -447,9 +476,9 @@ impl<'a> Emit<'a> {
             vec![leaf(SpecKind::Move, &each, vec![at(&s, vec![i.clone(), zero()])], own(), vec![])];
         let j = &self.local.loops[1];
         if c.values.1.size() > 1 {
-            let next =
-                leaf(op, &each, vec![own(), at(&s, vec![i.clone(), Expr::name(j)])], own(), vec![]);
-            steps.push(unrolled(j, (1, c.values.1.size()), vec![next]));
+            let value = at(&s, vec![i.clone(), Expr::name(j)]);
+            let next = self.combined(c.op, &each, own(), value);
+            steps.push(unrolled(j, (1, c.values.1.size()), next));
         }
         // Lanes.
         if !c.masks.is_empty() {
@@ -462,7 +491,7 @@ impl<'a> Emit<'a> {
                     at(&o, vec![zero()]),
                     vec![number("lane", *mask)],
                 ));
-                steps.push(leaf(op, &each, vec![own(), at(&o, vec![zero()])], own(), vec![]));
+                steps.extend(self.combined(c.op, &each, own(), at(&o, vec![zero()])));
             }
         }
         let Some(through) = &c.shared else {
@@ -470,7 +499,7 @@ impl<'a> Emit<'a> {
             return Ok(Block { stmts: body, footer: vec![] });
         };
         let part = self.of_part.contains(&id);
-        let values = Values { each, part, own: &own, other: &o, n, op, scalar: c.scalar };
+        let values = Values { each, part, own: &own, other: &o, n, op: c.op, scalar: c.scalar };
         self.through(&values, through, steps, &all, &mut body);
         Ok(Block { stmts: body, footer: vec![] })
     }
@@ -485,6 +514,7 @@ struct Local {
     factors: [String; 3],
     loops: [String; 3],
     other: String,
+    pair: [String; 2],
     exchange: [String; 3],
     partial: String,
     lane: String,

@@ -15,8 +15,10 @@ mod emit;
 pub mod explain;
 #[cfg(feature = "proptest")]
 pub mod gate;
+mod instance;
 mod leaves;
 mod matching;
+mod model;
 mod named;
 mod names;
 mod pins;
@@ -26,22 +28,26 @@ mod rest;
 mod rewrite;
 mod schedule;
 mod solve;
-mod strategy;
 
 pub use carbyne_atoms::bind::Mismatch;
+pub use instance::choose::{Ranked, Ranking};
+pub use instance::{Sample, Strategies, own_texts};
+pub use model::{Estimate, Resource, Use};
 pub use named::check as check_named;
-pub use solve::{Estimate, Leaf, Search, Searched};
+pub use solve::{Leaf, Search, Searched};
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::model::fitted::{FITTED, Fitted};
+    pub use crate::model::{Model, Refusal, bound};
     pub use crate::pins::{list as pins, without as without_pins};
     pub use crate::solve::{copy, smem, tv};
 }
 
-use carbyne_atoms::{AtomTable, smem};
+use carbyne_atoms::{AtomTable, Machine, limits, smem};
 use carbyne_ir::ast::visit::Walk;
-use carbyne_ir::ast::{FORMAT_VERSION, Module, StmtKind};
+use carbyne_ir::ast::{FORMAT_VERSION, Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
@@ -72,6 +78,8 @@ pub struct Decomposed {
     pub certificates: Vec<Certificate>,
     /// The best choices that were found, best first. Spec ids are those of `tile`.
     pub leaves: Vec<Leaf>,
+    /// What each kernel takes, in text order. Spec ids are those of `tile`.
+    pub estimates: Vec<(SpecId, Estimate)>,
     /// How far the search went.
     pub searched: Searched,
     /// What may not be as wanted: work that threads repeat, tensors that nobody uses, a search that ended at its
@@ -79,6 +87,8 @@ pub struct Decomposed {
     pub warnings: Vec<Diagnostic>,
     /// What each statement of `module` and of `tile` was written or generated for.
     pub origins: Origins,
+    /// What was looked at for each kernel that a strategy has decomposed.
+    pub rankings: Vec<Ranking>,
     /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
     printed: Option<Module>,
 }
@@ -99,6 +109,29 @@ impl Decomposed {
             _ => None,
         });
         spans.collect()
+    }
+}
+
+/// How a module is decomposed.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How long layouts are searched for.
+    pub search: Search,
+    /// Where kernel-level specs get their dataflow from.
+    pub strategies: Strategies,
+}
+
+impl Options {
+    /// The card that is decomposed for.
+    fn machine(&self, table: &AtomTable) -> Machine {
+        let usual = carbyne_atoms::machine(table.arch);
+        Machine { sms: self.search.sms.map_or(usual.sms, i64::from).max(1), ..usual }
+    }
+}
+
+impl From<Search> for Options {
+    fn from(search: Search) -> Self {
+        Options { search, ..Options::default() }
     }
 }
 
@@ -123,12 +156,27 @@ pub fn decompose_with(
     table: &AtomTable,
     search: Search,
 ) -> Result<Decomposed, Diagnostics> {
+    decompose_by(module, src, table, &search.into())
+}
+
+/// The same, with strategies of one's own, or for another card.
+///
+/// # Errors
+/// As [`decompose_with`].
+pub fn decompose_by(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    options: &Options,
+) -> Result<Decomposed, Diagnostics> {
+    let options =
+        &Options { strategies: options.strategies.with_those_of(module), ..options.clone() };
     let elaborated = resolve::elaborate(module, src)?;
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, search, &[]).map_err(|errors| {
-        let errors = pins::blame_each(module, src, table, search, errors);
+    attempt(given, module, src, table, options, &[]).map_err(|errors| {
+        let errors = pins::blame_each(module, src, table, options, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
         }
@@ -149,16 +197,19 @@ fn attempt(
     module: &Module,
     src: &str,
     table: &AtomTable,
-    search: Search,
+    options: &Options,
     unordered: &[Diagnostic],
 ) -> Result<Decomposed, Diagnostics> {
+    let search = options.search;
     let (module, program) = separated(module, src)?;
     let module = &*module;
     known_atoms(&program, table)?;
     no_tiles(&program)?;
     let mut names = Names::of(module);
     let generated = Generated { module, src };
-    let tiles = tiles(&generated, program, table, &mut names, unordered)?;
+    let (planned, rankings) = plan(&generated, &program, table, options, &mut names)?;
+    let made = parents(&planned.0);
+    let tiles = tiles(&generated, planned, program, table, &mut names, unordered)?;
     let (tiles, mut solution) = match solved(&generated, tiles, table, search, &mut names) {
         Ok(solved) => solved,
         Err(errors) => {
@@ -168,7 +219,7 @@ fn attempt(
                 return Err(errors);
             }
             let all = [unordered, &more].concat();
-            return attempt(given, module, src, table, search, &all);
+            return attempt(given, module, src, table, options, &all);
         }
     };
     let Tiles { tree, program, mut warnings, .. } = tiles;
@@ -176,6 +227,7 @@ fn attempt(
     certified(&program, &solution, table).map_err(|d| one(*d))?;
     let (mut written, atomic) = written(&generated, &tree, &program, &solution, table, names)?;
     fits(&atomic, table)?;
+    adopt(&mut written, module, &made);
     let origins = Origins::new(given.unwrap_or(module), module, &written);
     let printed = (tree != *module).then_some(tree);
     let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
@@ -191,11 +243,35 @@ fn attempt(
         tile: program,
         certificates: solution.certificates,
         leaves: solution.leaves,
+        estimates: solution.estimates,
         searched: solution.searched,
         warnings,
         origins,
+        rankings,
         printed,
     })
+}
+
+/// What each statement of a module was made from.
+fn parents(module: &Module) -> BTreeMap<NodeKey, NodeId> {
+    let stmts = Walk::new(&module.items).with_means().stmts();
+    stmts.filter_map(|s| Some((s.id.key(), s.from?))).collect()
+}
+
+/// Statements whose parents are gone, as those of stages that replaced others, name what these were made from.
+fn adopt(written: &mut Module, given: &Module, made: &BTreeMap<NodeKey, NodeId>) {
+    let ids = |m: &Module| -> Vec<NodeKey> {
+        Walk::new(&m.items).with_means().stmts().map(|s| s.id.key()).collect()
+    };
+    let known: BTreeSet<NodeKey> = ids(written).into_iter().chain(ids(given)).collect();
+    let mut todo: Vec<&mut Stmt> = written.items.iter_mut().collect();
+    while let Some(stmt) = todo.pop() {
+        while let Some(from) = stmt.from.filter(|from| !known.contains(&from.key())) {
+            let Some(next) = made.get(&from.key()) else { break };
+            stmt.from = Some(*next);
+        }
+        todo.extend(stmt.kind.blocks_mut().flat_map(|b| &mut b.stmts));
+    }
 }
 
 /// A module of operations on tiles, and what it resolves to.
@@ -210,16 +286,17 @@ struct Tiles {
 /// Gives kernel-level specs their dataflow, loops their stages, roles their loops, and buffers their places.
 fn tiles(
     generated: &Generated<'_>,
+    (mut tree, mut warnings): (Module, Vec<Diagnostic>),
     mut program: Program,
     table: &AtomTable,
     names: &mut Names,
     unordered: &[Diagnostic],
 ) -> Result<Tiles, Diagnostics> {
     let module = generated.module;
-    let (mut tree, mut warnings) = plan(module, &program, table, names)?;
+    // Views that strategies take are of the newest version.
+    let version = if tree == *module { module.version } else { FORMAT_VERSION };
+    tree.version = version;
     if tree != *module {
-        // Strategies say `stages=`, whatever the version of the text; nothing is left of that.
-        tree.version = FORMAT_VERSION;
         program = generated.checked(&tree)?;
     }
     let mut roles = Roles::default();
@@ -231,11 +308,10 @@ fn tiles(
     }
     if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names) {
         tree = staged;
-        tree.version = module.version;
+        tree.version = version;
         program = generated.checked(&tree)?;
         warnings.extend(more);
     }
-    tree.version = module.version;
     if let Some(placed) = schedule::lifetime::apply(&tree, &program, table) {
         tree = placed;
         program = generated.checked(&tree)?;
@@ -585,34 +661,107 @@ fn line_of(text: &str, span: Span) -> (usize, String) {
     (line, text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().to_owned())
 }
 
+/// A module whose kernels have bodies, with warnings, and what was looked at for each that had none.
+type Planned = ((Module, Vec<Diagnostic>), Vec<Ranking>);
+
+/// Kernels that strategies give may be kernel-level specs again; so often.
+const MOST_PLANS: usize = 4;
+
 /// Gives kernel-level specs their dataflow.
 fn plan(
+    generated: &Generated<'_>,
+    program: &Program,
+    table: &AtomTable,
+    options: &Options,
+    names: &mut Names,
+) -> Result<Planned, Diagnostics> {
+    let (mut warnings, mut rankings) = (vec![], vec![]);
+    let mut module = generated.module.clone();
+    let mut program = Cow::Borrowed(program);
+    for _ in 0..MOST_PLANS {
+        let kernels = &program.kernels;
+        if kernels.iter().all(|k| program.specs[*k].body.is_some()) {
+            break;
+        }
+        let planned = planned_once(generated, &module, &program, table, options, names)?;
+        module = planned.0.0;
+        warnings.extend(planned.0.1);
+        rankings.extend(planned.1);
+        let mut again = module.clone();
+        again.version = FORMAT_VERSION;
+        program = Cow::Owned(generated.checked(&again)?);
+    }
+    Ok(((module, warnings), rankings))
+}
+
+/// The same for the kernels of the module, not for those that strategies give.
+fn planned_once(
+    generated: &Generated<'_>,
     module: &Module,
     program: &Program,
     table: &AtomTable,
+    options: &Options,
     names: &mut Names,
-) -> Result<(Module, Vec<Diagnostic>), Diagnostics> {
+) -> Result<Planned, Diagnostics> {
+    let machine = options.machine(table);
+    let model = model::Model::new(table, &machine);
+    let solve = |module: &Module| trial(module, generated.src, table, options);
+    let choosing = instance::choose::Choosing {
+        module,
+        src: generated.src,
+        program,
+        table,
+        machine: &machine,
+        model: &model,
+        strategies: &options.strategies,
+        solve: &solve,
+    };
     let mut out = module.clone();
     out.items.clear();
     let mut errors = Diagnostics::default();
-    let mut warnings = vec![];
+    let (mut warnings, mut rankings) = (vec![], vec![]);
     let specs = program.specs_by_node();
     for stmt in &module.items {
         let kernel = specs.get(&stmt.id.key()).filter(|id| program.specs[**id].body.is_none());
-        let (StmtKind::Spec(spec), Some(&id)) = (&stmt.kind, kernel) else {
+        let (StmtKind::Spec(_), Some(&id)) = (&stmt.kind, kernel) else {
             out.items.push(stmt.clone());
             continue;
         };
-        match strategy::apply(program, id, stmt, table, names) {
-            Ok(mut planned) => {
-                places::inherit(&mut planned.stmts, stmt.id, spec.span);
+        match choosing.choose(id, stmt, names) {
+            Ok(planned) => {
                 out.items.extend(planned.stmts);
                 warnings.extend(planned.warnings);
+                rankings.push(planned.ranking);
             }
             Err(d) => errors.push(*d),
         }
     }
-    if errors.is_empty() { Ok((out, warnings)) } else { Err(errors) }
+    if errors.is_empty() { Ok(((out, warnings), rankings)) } else { Err(errors) }
+}
+
+/// Cycles of a module whose layouts are solved, all kernels with bodies together.
+fn trial(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    options: &Options,
+) -> Result<instance::choose::Trial, Diagnostics> {
+    let bodies = |s: &Stmt| !matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
+    let items = module.items.iter().filter(|s| bodies(s)).cloned().collect();
+    let module = Module { items, ..module.clone() };
+    let (module, program) = separated(&module, src)?;
+    let generated = Generated { module: &module, src };
+    let mut names = Names::of(&module);
+    let planned = (module.clone().into_owned(), vec![]);
+    let tiles = tiles(&generated, planned, program, table, &mut names, &[])?;
+    let (_, solution) = solved(&generated, tiles, table, options.search, &mut names)?;
+    // Of each kernel's own grid; what is written by hand is in it.
+    let limits = limits(table.arch);
+    let spills = |e: &Estimate| {
+        e.registers > limits.regs_per_thread.min(limits.regs_per_sm / e.threads.max(1))
+    };
+    let all = || solution.estimates.iter().map(|(_, estimate)| estimate);
+    Ok(instance::choose::Trial { cycles: all().map(|e| e.cycles).sum(), spills: all().any(spills) })
 }
 
 /// Names the atom of every leaf that the solver has not decomposed.

@@ -6,7 +6,7 @@
 //! any one of them there is a solution.
 
 use crate::solve::Search;
-use crate::{Decomposed, attempt};
+use crate::{Decomposed, Options, attempt};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::each_mut;
 use carbyne_ir::ast::{AttrValue, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
@@ -47,7 +47,7 @@ pub(crate) fn blame_each(
     module: &Module,
     src: &str,
     table: &AtomTable,
-    search: Search,
+    options: &Options,
     errors: Diagnostics,
 ) -> Diagnostics {
     let is_kernel = |s: &Stmt| matches!(s.kind, StmtKind::Spec(_));
@@ -67,9 +67,9 @@ pub(crate) fn blame_each(
                 let mut alone = module.clone();
                 let mut n = 0..;
                 alone.items.retain(|s| n.next() == Some(at) || !is_kernel(s));
-                blame(&alone, src, table, search, errors)
+                blame(&alone, src, table, options, errors)
             }
-            None => blame(module, src, table, search, errors),
+            None => blame(module, src, table, options, errors),
         };
         found.into_vec().into_iter().for_each(|d| out.push(d));
     }
@@ -81,7 +81,7 @@ fn blame(
     module: &Module,
     src: &str,
     table: &AtomTable,
-    search: Search,
+    options: &Options,
     errors: Diagnostics,
 ) -> Diagnostics {
     let solver = |d: &Diagnostic| {
@@ -98,8 +98,14 @@ fn blame(
         return errors;
     }
     let each = (BUDGET / pins.len() as u64).clamp(100, 1_000);
-    let search = Search { budget: search.budget.min(each), top: 1, exhaustive: false };
-    let status = |gone: &BTreeSet<usize>| status(&without(module, gone), src, table, search);
+    let search = Search {
+        budget: options.search.budget.min(each),
+        top: 1,
+        exhaustive: false,
+        ..options.search
+    };
+    let options = &Options { search, ..options.clone() };
+    let status = |gone: &BTreeSet<usize>| status(&without(module, gone), src, table, options);
     let mut gone = BTreeSet::new();
     let mut needed = vec![];
     for (i, pin) in pins.iter().enumerate() {
@@ -154,8 +160,8 @@ enum Status {
     Broken,
 }
 
-fn status(module: &Module, src: &str, table: &AtomTable, search: Search) -> Status {
-    let found: Result<Decomposed, Diagnostics> = attempt(None, module, src, table, search, &[]);
+fn status(module: &Module, src: &str, table: &AtomTable, options: &Options) -> Status {
+    let found: Result<Decomposed, Diagnostics> = attempt(None, module, src, table, options, &[]);
     match found {
         Ok(_) => Status::Solvable,
         Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,

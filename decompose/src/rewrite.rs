@@ -279,12 +279,18 @@ impl Rewrite<'_> {
         let &out = s.outputs.first()?;
         let to = spec.outputs.first()?.clone();
         let mut body = vec![];
-        if spec.kind == SpecKind::Move {
+        if let SpecKind::Move | SpecKind::Accumulate(_) = spec.kind {
             let name = self.names.fresh("r");
             let Some(Operand::View(from)) = spec.inputs.first() else { return None };
             body.push(allocate(self.p, out, &name, self.p.scalar_of(out), Memory::Rf)?);
             body.push(moved(spec, from.clone(), View::of(&name)));
-            body.push(moved(spec, View::of(&name), to));
+            let mut last = inner(spec);
+            last.inputs = vec![Operand::View(View::of(&name))];
+            last.outputs = vec![to];
+            body.push(match spec.kind {
+                SpecKind::Move => moved(spec, View::of(&name), last.outputs.remove(0)),
+                _ => Stmt::new(StmtKind::Spec(last)),
+            });
             return Some(body);
         }
         let memory = |t: TensorId| self.p.buffer_of(t).memory;

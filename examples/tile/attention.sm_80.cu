@@ -165,7 +165,7 @@ attention(
     // line 156: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 159
-      p[i_2] = expf(p[i_2]);  // line 160
+      p[i_2] = __expf(p[i_2]);  // line 160
     }
     alignas(8) float old[2];  // line 163
     // line 164: BinaryPointwise.sub (%max, %top) -> (%old)
@@ -182,60 +182,60 @@ attention(
     // line 180: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
     for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 184
-      sum_1[i_2] = __fmul_rn(sum[i_2], old[i_2]);  // line 185
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 185
     }
-    alignas(8) float sum_2[2];  // line 188
-    {  // line 189: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 192
+    alignas(8) float sum_2[2];  // line 190
+    {  // line 191: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 194
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 193
-        sum_2[i_2] = p[i_2 * 2];  // line 194
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 195
+        sum_2[i_2] = p[i_2 * 2];  // line 196
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 195
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 196
+        for (int j = 1; j < 16; j += 1) {  // line 197
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 198
         }
-        // line 198
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 199
         // line 200
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
         sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 201
+        // line 202
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 203
       }
     }
-    // line 204: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 206: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 208
-      sum[i_2] = __fadd_rn(sum_1[i_2], sum_2[i_2]);  // line 209
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 210
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 211
     }
-    // line 212: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 216: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 216
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 220
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 217
+      for (int j = 0; j < 2; j += 1) {  // line 221
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 218
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 219
+        for (int kk = 0; kk < 8; kk += 1) {  // line 222
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 223
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 226
+    alignas(16) __half half_1[32];  // line 230
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 227: UnaryPointwise.cast (%p) -> (%half)
+    // line 231: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 230
-      // line 231
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 234
+      // line 235
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 234: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r[128];  // line 235
+    {  // line 238: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r[128];  // line 239
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      // line 236: Move (%v) -> (%r)
+      // line 240: Move (%v) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 239
-        // line 240: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 243
+        // line 244: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -244,12 +244,12 @@ attention(
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 243: MatMul (%half, %r) -> (%o)
+      // line 247: MatMul (%half, %r) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 247
+      for (int kk = 0; kk < 4; kk += 1) {  // line 251
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 248
-          // line 249: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 252
+          // line 253: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -260,36 +260,40 @@ attention(
         }
       }
     }
-    // line 256: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 259
+    // line 260: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 263
     K_next += 4096;
     V_next += 4096;
   }
-  alignas(16) float O_3[32];  // line 262
-  // line 263: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[32];  // line 266
+  // line 267: BinaryPointwise.div (%o, %sum) -> (%O_3)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 267
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 268
+    for (int j = 0; j < 2; j += 1) {  // line 272
       #pragma unroll
-      for (int kk = 0; kk < 8; kk += 1) {  // line 269
-        O_3[kk * 4 + j * 2 + i_2] = __fdiv_rn(o[kk * 4 + j * 2 + i_2], sum[j]);  // line 270
+      for (int kk = 0; kk < 8; kk += 1) {  // line 273
+        // line 274: div.full.f32
+        asm volatile(
+            "div.full.f32 %0, %1, %2;\n"
+            : "=f"(O_3[kk * 4 + j * 2 + i_2])
+            : "f"(o[kk * 4 + j * 2 + i_2]), "f"(sum[j]));
       }
     }
   }
-  {  // line 277: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_2[32];  // line 278
-    // line 279: UnaryPointwise.cast (%O_3) -> (%r_2)
+  {  // line 281: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_2[32];  // line 282
+    // line 283: UnaryPointwise.cast (%O_3) -> (%r_2)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 282
-      // line 283
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 286
+      // line 287
       *reinterpret_cast<__half2*>(&r_2[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 286: Move (%r_2) -> (view of %O)
+    // line 290: Move (%r_2) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 289
-      // line 290
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 293
+      // line 294
       *reinterpret_cast<unsigned*>(&O[i * 4096 + tid / 32 * 1024 + i_2 % 2 * 512 +
                       (tid / 4) % 8 * 64 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_2[i_2 * 2]);

@@ -128,7 +128,7 @@ gemm_scaled(
   // line 98: BinaryPointwise.mul (%sum, %alpha_r) -> (%C_3)
   #pragma unroll
   for (int i = 0; i < 32; i += 1) {  // line 102
-    C_3[i] = __fmul_rn(sum[i], alpha_r[0]);  // line 103
+    C_3[i] = sum[i] * alpha_r[0];  // line 103
   }
   alignas(16) float C_4[32];  // line 106
   float beta_r[1];  // line 107
@@ -137,14 +137,14 @@ gemm_scaled(
   // line 111: BinaryPointwise.mul (%c, %beta_r) -> (%C_4)
   #pragma unroll
   for (int i = 0; i < 32; i += 1) {  // line 115
-    C_4[i] = __fmul_rn(c[i], beta_r[0]);  // line 116
+    C_4[i] = c[i] * beta_r[0];  // line 116
   }
   {  // line 119: BinaryPointwise.add (%C_3, %C_4) -> (view of %C)
     alignas(16) float r_3[32];  // line 120
     // line 121: BinaryPointwise.add (%C_3, %C_4) -> (%r_3)
     #pragma unroll
     for (int i = 0; i < 32; i += 1) {  // line 125
-      r_3[i] = __fadd_rn(C_3[i], C_4[i]);  // line 126
+      r_3[i] = C_3[i] + C_4[i];  // line 126
     }
     // line 129: Move (%r_3) -> (view of %C)
     #pragma unroll

@@ -57,28 +57,28 @@ int4_gemm(
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 49
-    alignas(16) __half b[128];  // line 50
+    alignas(16) __half b[64];  // line 50
     unsigned* b_u32 = reinterpret_cast<unsigned*>(b);
     {  // line 51: UnaryPointwise.cast (%packed) -> (%b)
-      alignas(16) unsigned char r[64];  // line 52
+      alignas(16) unsigned char r[32];  // line 52
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
       asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 53
       __syncthreads();  // line 54
       // line 55: Move (%packed) -> (%r)
       #pragma unroll
-      for (int i = 0; i < 4; i += 1) {  // line 58
+      for (int i = 0; i < 2; i += 1) {  // line 58
         // line 59: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(&packed[swizzle<2, 4, 3>(tid / 64 * 2048 + tid % 32 * 64 +
-                              i * 16)]))
+            : "r"(shared_address(&packed[swizzle<2, 4, 3>(tid / 32 * 1024 + tid % 16 * 64 + i * 32 +
+                              (tid / 16) % 2 * 16)]))
             : "memory");
       }
       // line 62: UnaryPointwise.cast (%r) -> (%b)
       #pragma unroll
-      for (int i = 0; i < 64; i += 1) {  // line 65
+      for (int i = 0; i < 32; i += 1) {  // line 65
         // line 66
         *reinterpret_cast<__half2*>(&b[i * 2]) =
             __hsub2(__halves2half2(__ushort_as_half(0x6400 | ((*reinterpret_cast<unsigned char*>(&r[i]) & 0xf) ^ 8)),
@@ -87,36 +87,36 @@ int4_gemm(
       }
     }
     {  // line 70: MatMul (%a, %b) -> (%c)
-      alignas(16) __half r_2[64];  // line 71
+      alignas(16) __half r_2[128];  // line 71
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
       // line 72: Move (%a) -> (%r_2)
       #pragma unroll
-      for (int i = 0; i < 8; i += 1) {  // line 75
+      for (int i = 0; i < 16; i += 1) {  // line 75
         // line 76: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(&a[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i % 2 * 1024 +
-                              tid % 16 * 64 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&a[swizzle<3, 3, 3>(i % 4 * 1024 + tid % 16 * 64 + i / 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 79: MatMul (%r_2, %b) -> (%c)
       #pragma unroll
       for (int kk = 0; kk < 4; kk += 1) {  // line 83
         #pragma unroll
-        for (int i = 0; i < 2; i += 1) {  // line 84
+        for (int i = 0; i < 4; i += 1) {  // line 84
           #pragma unroll
-          for (int j = 0; j < 8; j += 1) {  // line 85
+          for (int j = 0; j < 4; j += 1) {  // line 85
             // line 86: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                : "+f"(c[j * 8 + i * 4]), "+f"(c[j * 8 + i * 4 + 1]), "+f"(c[j * 8 + i * 4 + 2]),
-                  "+f"(c[j * 8 + i * 4 + 3])
-                : "r"(r_2_u32[kk * 8 + i * 4]), "r"(r_2_u32[kk * 8 + i * 4 + 1]),
-                  "r"(r_2_u32[kk * 8 + i * 4 + 2]), "r"(r_2_u32[kk * 8 + i * 4 + 3]),
-                  "r"(b_u32[kk * 16 + j * 2]), "r"(b_u32[kk * 16 + j * 2 + 1]));
+                : "+f"(c[j * 16 + i * 4]), "+f"(c[j * 16 + i * 4 + 1]), "+f"(c[j * 16 + i * 4 + 2]),
+                  "+f"(c[j * 16 + i * 4 + 3])
+                : "r"(r_2_u32[kk * 16 + i * 4]), "r"(r_2_u32[kk * 16 + i * 4 + 1]),
+                  "r"(r_2_u32[kk * 16 + i * 4 + 2]), "r"(r_2_u32[kk * 16 + i * 4 + 3]),
+                  "r"(b_u32[kk * 8 + j * 2]), "r"(b_u32[kk * 8 + j * 2 + 1]));
           }
         }
       }
@@ -135,10 +135,10 @@ int4_gemm(
     }
     // line 104: Move (%r_3) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 32; i += 1) {  // line 108
-      // line 109
-      *reinterpret_cast<unsigned*>(&C[bm * 16384 + (tid / 32) % 2 * 8192 + i % 4 * 2048 +
-                      (tid / 4) % 8 * 256 + bn * 128 + tid / 64 * 64 + i / 4 * 8 + tid % 4 * 2]) =
+    for (int i = 0; i < 32; i += 1) {  // line 107
+      // line 108
+      *reinterpret_cast<unsigned*>(&C[bm * 16384 + i % 8 * 2048 + (tid / 4) % 8 * 256 + bn * 128 +
+                      tid / 32 * 32 + i / 8 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_3[i * 2]);
     }
   }

@@ -71,7 +71,7 @@ rmsnorm(
   // line 74: BinaryPointwise.mul (%scale, 0.001953125) -> (%scale)
   #pragma unroll
   for (int i = 0; i < 2; i += 1) {  // line 77
-    scale[i] = __fmul_rn(scale[i], 0.001953125f);  // line 78
+    scale[i] = scale[i] * 0.001953125f;  // line 78
   }
   float eps_r[1];  // line 81
   // line 82: Move (%eps) -> (%eps_r)
@@ -79,7 +79,7 @@ rmsnorm(
   // line 85: BinaryPointwise.add (%scale, %eps_r) -> (%scale)
   #pragma unroll
   for (int i = 0; i < 2; i += 1) {  // line 89
-    scale[i] = __fadd_rn(scale[i], eps_r[0]);  // line 90
+    scale[i] = scale[i] + eps_r[0];  // line 90
   }
   // line 93: UnaryPointwise.rsqrt (%scale) -> (%scale)
   #pragma unroll

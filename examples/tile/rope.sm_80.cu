@@ -52,18 +52,18 @@ rope(
   // line 66: BinaryPointwise.mul (%x0, %c) -> (%Y0_3)
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 70
-    Y0_3[i] = __fmul_rn(x[i / 8 * 16 + i % 8], c[i]);  // line 71
+    Y0_3[i] = x[i / 8 * 16 + i % 8] * c[i];  // line 71
   }
   alignas(16) float Y0_4[16];  // line 74
   // line 75: BinaryPointwise.mul (%x1, %s) -> (%Y0_4)
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 79
-    Y0_4[i] = __fmul_rn(x[i / 8 * 16 + i % 8 + 8], s[i]);  // line 80
+    Y0_4[i] = x[i / 8 * 16 + i % 8 + 8] * s[i];  // line 80
   }
   // line 83: BinaryPointwise.sub (%Y0_3, %Y0_4) -> (%Y0_3)
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 87
-    Y0_3[i] = __fsub_rn(Y0_3[i], Y0_4[i]);  // line 88
+    Y0_3[i] = Y0_3[i] - Y0_4[i];  // line 88
   }
   {  // line 91: UnaryPointwise.cast (%Y0_3) -> (view of %Y)
     alignas(16) __half r_2[16];  // line 92
@@ -86,18 +86,18 @@ rope(
   // line 109: BinaryPointwise.mul (%x1, %c) -> (%Y1_3)
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 113
-    Y1_3[i] = __fmul_rn(x[i / 8 * 16 + i % 8 + 8], c[i]);  // line 114
+    Y1_3[i] = x[i / 8 * 16 + i % 8 + 8] * c[i];  // line 114
   }
   alignas(16) float Y1_4[16];  // line 117
   // line 118: BinaryPointwise.mul (%x0, %s) -> (%Y1_4)
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 122
-    Y1_4[i] = __fmul_rn(x[i / 8 * 16 + i % 8], s[i]);  // line 123
+    Y1_4[i] = x[i / 8 * 16 + i % 8] * s[i];  // line 123
   }
   // line 126: BinaryPointwise.add (%Y1_3, %Y1_4) -> (%Y1_3)
   #pragma unroll
   for (int i = 0; i < 16; i += 1) {  // line 130
-    Y1_3[i] = __fadd_rn(Y1_3[i], Y1_4[i]);  // line 131
+    Y1_3[i] = Y1_3[i] + Y1_4[i];  // line 131
   }
   {  // line 134: UnaryPointwise.cast (%Y1_3) -> (view of %Y)
     alignas(16) __half r_3[16];  // line 135

@@ -25,15 +25,15 @@ sigmoid_attention_v(
   extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int j = blockIdx.x;  // line 28
-  alignas(16) __half k[64];  // line 29
+  alignas(16) __half k[32];  // line 29
   unsigned* k_u32 = reinterpret_cast<unsigned*>(k);
   // line 30: Move (view of %K) -> (%k)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 34
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 34
     // line 35
     *reinterpret_cast<unsigned*>(&k[i_2 * 2]) =
-        *reinterpret_cast<const unsigned*>(&K[j * 4096 + tid / 64 * 2048 + (i_2 / 2) % 4 * 512 +
-                        (tid / 4) % 8 * 64 + i_2 / 8 * 16 + i_2 % 2 * 8 + tid % 4 * 2]);
+        *reinterpret_cast<const unsigned*>(&K[j * 4096 + tid / 32 * 1024 + (i_2 / 2) % 2 * 512 +
+                        (tid / 4) % 8 * 64 + i_2 / 4 * 16 + i_2 % 2 * 8 + tid % 4 * 2]);
   }
   alignas(16) float v[32];  // line 38
   // line 39: Init (0) -> (%v)
@@ -77,38 +77,38 @@ sigmoid_attention_v(
       s[i_2] = 0.0f;  // line 68
     }
     {  // line 71: MatMul (%q, %k) -> (%s)
-      alignas(16) __half r[64];  // line 72
+      alignas(16) __half r[128];  // line 72
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
       asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 73
       __syncthreads();  // line 74
       // line 75: Move (%q) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 78
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 78
         // line 79: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
               "=r"(r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&q[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 + i_2 % 2 * 1024 +
-                              tid % 16 * 64 + i_2 / 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&q[swizzle<3, 3, 3>(i_2 % 4 * 1024 + tid % 16 * 64 + i_2 / 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 82: MatMul (%r, %k) -> (%s)
       #pragma unroll
       for (int kk = 0; kk < 4; kk += 1) {  // line 86
         #pragma unroll
-        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 87
+        for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 87
           #pragma unroll
-          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 88
+          for (int j_2 = 0; j_2 < 2; j_2 += 1) {  // line 88
             // line 89: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                : "+f"(s[j_2 * 8 + i_2 * 4]), "+f"(s[j_2 * 8 + i_2 * 4 + 1]),
-                  "+f"(s[j_2 * 8 + i_2 * 4 + 2]), "+f"(s[j_2 * 8 + i_2 * 4 + 3])
-                : "r"(r_u32[kk * 8 + i_2 * 4]), "r"(r_u32[kk * 8 + i_2 * 4 + 1]),
-                  "r"(r_u32[kk * 8 + i_2 * 4 + 2]), "r"(r_u32[kk * 8 + i_2 * 4 + 3]),
-                  "r"(k_u32[kk * 8 + j_2 * 2]), "r"(k_u32[kk * 8 + j_2 * 2 + 1]));
+                : "+f"(s[j_2 * 16 + i_2 * 4]), "+f"(s[j_2 * 16 + i_2 * 4 + 1]),
+                  "+f"(s[j_2 * 16 + i_2 * 4 + 2]), "+f"(s[j_2 * 16 + i_2 * 4 + 3])
+                : "r"(r_u32[kk * 16 + i_2 * 4]), "r"(r_u32[kk * 16 + i_2 * 4 + 1]),
+                  "r"(r_u32[kk * 16 + i_2 * 4 + 2]), "r"(r_u32[kk * 16 + i_2 * 4 + 3]),
+                  "r"(k_u32[kk * 4 + j_2 * 2]), "r"(k_u32[kk * 4 + j_2 * 2 + 1]));
           }
         }
       }
@@ -119,7 +119,7 @@ sigmoid_attention_v(
     // line 102: BinaryPointwise.mul (%s, %scale_r) -> (%s)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 106
-      s[i_2] = __fmul_rn(s[i_2], scale_r[0]);  // line 107
+      s[i_2] = s[i_2] * scale_r[0];  // line 107
     }
     float bias_r[1];  // line 110
     // line 111: Move (%bias) -> (%bias_r)
@@ -127,7 +127,7 @@ sigmoid_attention_v(
     // line 114: BinaryPointwise.add (%s, %bias_r) -> (%s)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 118
-      s[i_2] = __fadd_rn(s[i_2], bias_r[0]);  // line 119
+      s[i_2] = s[i_2] + bias_r[0];  // line 119
     }
     alignas(16) __half p[32];  // line 122
     alignas(16) float p_4[32];  // line 123
@@ -139,7 +139,7 @@ sigmoid_attention_v(
     // line 131: UnaryPointwise.exp (%p_4) -> (%p_4)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 134
-      p_4[i_2] = expf(p_4[i_2]);  // line 135
+      p_4[i_2] = __expf(p_4[i_2]);  // line 135
     }
     // line 138: BinaryPointwise.add (%p_4, 1) -> (%p_4)
     #pragma unroll
@@ -149,7 +149,11 @@ sigmoid_attention_v(
     // line 145: BinaryPointwise.div (1, %p_4) -> (%p_4)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 148
-      p_4[i_2] = __fdiv_rn(1.0f, p_4[i_2]);  // line 149
+      // line 149: div.full.f32
+      asm volatile(
+          "div.full.f32 %0, %1, %2;\n"
+          : "=f"(p_4[i_2])
+          : "f"(1.0f), "f"(p_4[i_2]));
     }
     // line 152: UnaryPointwise.cast (%p_4) -> (%p)
     #pragma unroll
@@ -188,9 +192,9 @@ sigmoid_attention_v(
         #pragma unroll
         for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 182
           // line 183
-          *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>((tid / 32) % 2 * 2048 +
-                              i_2 % 4 * 512 + (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 +
-                              tid % 4 * 2)]) = *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
+          *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>(i_2 % 8 * 512 + (tid / 4) % 8 * 64 +
+                              tid / 32 * 16 + i_2 / 8 * 8 + tid % 4 * 2)]) =
+              *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
         }
         __syncthreads();  // line 186
         // line 187: Move (%p_r_s) -> (%p_r_r)

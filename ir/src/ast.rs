@@ -21,7 +21,10 @@ mod sync;
 pub mod visit;
 
 pub use node::{NodeId, NodeKey};
-pub use short::{Apply, Call, Def, Exec, Group, Launch, Param, Pick, ResultType, TensorExpr};
+pub use short::{
+    Apply, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param, Pick,
+    ResultType, Strategy, TensorExpr,
+};
 pub(crate) use short::{function, operator};
 pub use substitute::{Given, Substitution, Unfit};
 pub(crate) use substitute::{literal, nodes};
@@ -447,6 +450,10 @@ impl Expr {
     pub fn int(v: i64) -> Self {
         Expr { kind: ExprKind::Int(v), span: Span::default() }
     }
+    /// The three numbers of a swizzle, for [`TypeAttr::Swizzle`] and [`ViewOp::TensorMap`].
+    pub fn swizzle(b: u32, m: u32, s: u32) -> Box<[Expr; 3]> {
+        Box::new([b, m, s].map(|n| Expr::int(n.into())))
+    }
     /// A reference to a constant, symbol, index or loop variable.
     pub fn name(n: impl Into<String>) -> Self {
         Expr { kind: ExprKind::Name(n.into()), span: Span::default() }
@@ -624,8 +631,8 @@ pub enum TypeAttr {
     /// `tv=((4,8),2):((2,8),1) over #w`: a distributed register tensor; (t,v) to the column-major
     /// index of the element in the logical shape.
     Tv(LayoutExpr, Name),
-    /// `swizzle=(3,4,3)`: CuTe's `Swizzle<B,M,S>` on byte-address bits.
-    Swizzle(u32, u32, u32),
+    /// `swizzle=(3,4,3)`: CuTe's `Swizzle<B,M,S>` on byte-address bits. Three constants.
+    Swizzle(Box<[Expr; 3]>),
     /// `align=128`: of the first byte.
     Align(Expr),
     /// `at=4096`: byte address in the block's shared memory.
@@ -715,7 +722,7 @@ pub enum ViewOp {
         /// Extents of a box, one a mode.
         sizes: Vec<Expr>,
         /// As [`TypeAttr::Swizzle`]; none where boxes lie in SH as they are.
-        swizzle: Option<(u32, u32, u32)>,
+        swizzle: Option<Box<[Expr; 3]>>,
     },
 }
 
@@ -855,6 +862,8 @@ pub enum AttrValue {
     View(View),
     /// `"model.py:12"`: without its quotes. It holds no `"`, no `\`, no line break.
     Text(String),
+    /// `@ring[BM=128]`. Without brackets it is the name `@ring` as a tuple.
+    Chosen(Chosen),
 }
 
 spelled! {

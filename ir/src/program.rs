@@ -448,6 +448,8 @@ pub enum MeansOp {
         kind: SpecKind,
         /// The modes that a Reduction removes, or along which an Iota counts.
         axes: Vec<usize>,
+        /// The type that a cast gives, or in which a MatMul accumulates, where the block says so.
+        scalar: Option<Scalar>,
     },
     /// The elements of the first input whose coordinate along a mode stands in the second. Where that has no modes, the
     /// mode is gone, else it has the extent of that one's mode.
@@ -461,6 +463,8 @@ pub enum MeansOp {
         layout: Box<Layout<Dim>>,
         /// The index of coordinate zero.
         offset: Dim,
+        /// The same as written.
+        ops: Vec<ast::ViewOp>,
     },
 }
 

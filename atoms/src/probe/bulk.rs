@@ -80,14 +80,14 @@ pub(super) fn probe(
     let one = operand("P", OperandAccess::Read, None, None, &part)?;
     let load = atom.visibility == Visibility::Mbarrier;
     let boxed = matches!(atom.extent, Extent::Box(_));
-    let swizzle = if boxed { Some((1, 4, 3)) } else { None };
+    let swizzle = boxed.then(|| Expr::swizzle(1, 4, 3));
     let tiles =
         |of: &str| Tensor::of(of).tile(part.iter().map(|n| Num::from(*n)).collect::<Vec<_>>());
     let by_atom = if load { "inS" } else { into };
     let map = match boxed {
         true => {
             let sizes = part.iter().map(|n| Expr::int(*n)).collect();
-            Tensor::of(by_atom).then(ViewOp::TensorMap { sizes, swizzle })
+            Tensor::of(by_atom).then(ViewOp::TensorMap { sizes, swizzle: swizzle.clone() })
         }
         false => tiles(by_atom),
     };
@@ -98,7 +98,7 @@ pub(super) fn probe(
     let (held, full, first) = (Tensor::of("held"), Tensor::of("full"), Tensor::of("first"));
     let flat = held.then(flat);
     let mut type_attrs = vec![TypeAttr::Align(Expr::int(256))];
-    type_attrs.extend(swizzle.map(|(b, m, s)| TypeAttr::Swizzle(b, m, s)));
+    type_attrs.extend(swizzle.map(TypeAttr::Swizzle));
 
     let mut attrs = vec![word("cache", atom.cache.as_str())];
     if load {

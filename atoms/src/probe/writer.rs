@@ -300,7 +300,9 @@ fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
             let s = swizzle.swizzle();
             let attr = match s.is_none() {
                 true => align(),
-                false => TypeAttr::Swizzle(s.bits(), s.base(), s.shift().unsigned_abs()),
+                false => {
+                    TypeAttr::Swizzle(Expr::swizzle(s.bits(), s.base(), s.shift().unsigned_abs()))
+                }
             };
             vec![allocation(o.name, laid_out(layout), Memory::Sh, attr)]
         }

@@ -25,7 +25,7 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     };
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
-    let decomposed = pipeline::ordered(&source, &table)?;
+    let decomposed = pipeline::ordered(&source, &table, args.sms)?;
     output::warn(&source, &decomposed.warnings, format, io);
     let to = args.output.as_deref();
     if args.emit == Emit::Ir && !verbose {

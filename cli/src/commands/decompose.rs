@@ -3,11 +3,12 @@
 //! The best solutions and how far the search went are said on standard error.
 
 use super::certificates::{self, Lines};
+use super::estimate;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, input, order, output, pipeline};
-use carbyne_decompose::{Decomposed, decompose_with};
-use carbyne_decompose::{Leaf, Search};
+use carbyne_atoms::{Arch, machine};
+use carbyne_decompose::{Decomposed, Estimate, Leaf, Search, decompose_by};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::SpecId;
 use serde_json::json;
@@ -20,7 +21,8 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let fewer = all - table.atoms().len();
     let source = input::read(&args.file, io)?;
     let module = pipeline::parsed(&source)?;
-    let found = decompose_with(&module, &source.text, &table, search(&args.search))
+    let options = pipeline::options(&source, search(&args.search))?;
+    let found = decompose_by(&module, &source.text, &table, &options)
         .map_err(|e| Failure::program(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
     let (reports, unknown) = order::checked(&source, &found, &table)?;
@@ -34,7 +36,7 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     output::warn(&source, &found.warnings, format, io);
     output::warn(&source, &unknown, format, io);
     let report = match format {
-        MessageFormat::Human => said(&args.search, &found, &source.text),
+        MessageFormat::Human => said(&args.search, &found, &source.text, table.arch),
         MessageFormat::Json => object(&args.search, &found, &source.text),
     };
     output::say(&report, io);
@@ -70,16 +72,17 @@ fn search(args: &SearchArgs) -> Search {
         budget: args.budget.unwrap_or(usual.budget),
         top: args.top.map_or(usual.top, usize::from),
         exhaustive: args.exhaustive,
+        sms: args.sms,
     }
 }
 
 /// What the numbers of `--top` count.
-const UNITS: &str = "cycles are estimated, of one block on a multiprocessor that holds as many as fit, not of the grid; \
-    solutions whose cycles differ by less than some 2 % count as equal, and fewer instructions come first;\n\
+const UNITS: &str = "cycles are estimated, of a grid that fills the machine with its data in the second-level cache, not of the \
+    kernel's own grid (`--estimate` says these); solutions whose cycles differ by less than some 2 % count as equal, and fewer instructions come first;\n\
     `xN`: N instructions of all warps of a block together; `of N`: N elements an instruction; \
     `warps (M,N)`: warps along m and n\n";
 
-fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
+fn said(args: &SearchArgs, found: &Decomposed, src: &str, arch: Arch) -> String {
     let mut out = String::new();
     if args.top.is_some() || args.stats {
         let s = &found.searched;
@@ -92,6 +95,17 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
             if s.cut_off { "; ended at its budget" } else { "" }
         );
     }
+    if args.estimate {
+        let machine = machine(arch);
+        let machine = match args.sms {
+            Some(sms) => machine.with_sms(i64::from(sms)),
+            None => machine,
+        };
+        for (id, e) in &found.estimates {
+            out.push_str(&estimate::table(&kernel(found, *id), e, &machine));
+        }
+    }
+    strategies(args, found, &mut out);
     if args.top.is_none() {
         return out;
     }
@@ -102,7 +116,7 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
         let e = &leaf.estimate;
         let _ = writeln!(
             out,
-            "{}: {:.0} cycles a block, {} registers, {} bytes shared, {} blocks a multiprocessor",
+            "{}: {:.0} cycles, {} registers, {} bytes shared, {} blocks a multiprocessor",
             i + 1,
             e.cycles,
             e.registers,
@@ -117,19 +131,54 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
     out
 }
 
+/// How many instances of strategies were looked at for each kernel, and with `--top` the best of them, and why others
+/// were not.
+fn strategies(args: &SearchArgs, found: &Decomposed, out: &mut String) {
+    if args.top.is_none() && !args.stats {
+        return;
+    }
+    for ranking in &found.rankings {
+        let (all, solved) = ranking.counts;
+        let name = if ranking.kernel.is_empty() { "kernel" } else { &ranking.kernel };
+        let _ = writeln!(out, "{name}: {all} instances of strategies, layouts of {solved} solved");
+        let Some(top) = args.top else { continue };
+        for (i, one) in ranking.instances.iter().take(usize::from(top)).enumerate() {
+            let cost = match (one.cycles, one.bound, &one.refused) {
+                (_, _, Some(why)) => why.clone(),
+                (Some(cycles), _, _) => format!("{cycles:.0} cycles"),
+                (None, Some(bound), _) => format!("at least {bound:.0} cycles"),
+                (None, None, None) => String::new(),
+            };
+            let _ = writeln!(out, "  {}: {}: {cost}", i + 1, one.by);
+        }
+        for (name, why) in &ranking.others {
+            let _ = writeln!(out, "  no @{name}: {why}");
+        }
+    }
+}
+
 /// The same as one object.
 fn object(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
-    if args.top.is_none() && !args.stats {
+    if args.top.is_none() && !args.stats && !args.estimate {
         return String::new();
     }
     let mut object = certificates::searched(&found.searched);
     object["kind"] = json!("report");
+    if args.estimate {
+        let one = |(id, e): &(SpecId, Estimate)| estimate::json(&kernel(found, *id), e);
+        object["estimates"] = found.estimates.iter().map(one).collect();
+    }
     if args.top.is_some() {
         let lines = Lines::new(found, src);
         object["solutions"] =
             found.leaves.iter().map(|leaf| certificates::solution(leaf, &lines)).collect();
     }
     format!("{object}\n")
+}
+
+/// What a kernel is called.
+fn kernel(found: &Decomposed, id: SpecId) -> String {
+    found.tile.specs[id].name.clone().unwrap_or_else(|| "kernel".to_owned())
 }
 
 /// The line in the file that an operation was written or generated for.

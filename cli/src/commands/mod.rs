@@ -7,12 +7,14 @@ mod check;
 mod compile;
 mod decompose;
 mod draw;
+mod estimate;
 mod explain;
 mod fmt;
 mod layout;
 mod listing;
 mod run;
 mod simulate;
+mod strategies;
 mod why;
 
 use crate::Io;
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),
+        Command::Strategies(a) => strategies::run(a, io),
         Command::Explain(a) => explain::run(a, io),
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     let source = input::read(&args.what, io)?;
     let module = pipeline::parsed(&source)?;
     let line = args.at.map(|l| l as usize);
-    let question = Question { line, why: args.why.clone() };
+    let question = Question { line, why: args.why.clone(), sms: args.sms };
     let found = explain(&module, &source.text, &table, &question)
         .map_err(|e| Failure::program(&source, e))?;
     if found.leaves.is_empty() && found.choices.is_empty() {
@@ -142,7 +142,7 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
 
 fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
-    let _ = writeln!(out, "  chosen: {}, a block takes {:.0} cycles", c.chosen, c.cycles);
+    let _ = writeln!(out, "  chosen: {}, {:.0} cycles", c.chosen, c.cycles);
     for (other, cycles) in &c.others {
         let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
     }

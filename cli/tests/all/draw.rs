@@ -149,6 +149,7 @@ fn colors_are_for_terminals() {
             color: false,
             stdout_color,
             allow_import: vec![],
+            strategies: vec![],
         };
         assert_eq!(carbyne::run_on(all, &mut io), 0);
         String::from_utf8(out).unwrap()

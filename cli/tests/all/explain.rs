@@ -107,7 +107,7 @@ fn the_best_solutions_are_listed() {
     );
     assert!(ran.stderr.contains("instead of"), "{}", ran.stderr);
     // What the numbers are of, and why the first may have more.
-    for words in ["cycles a block", "not of the grid", "2 % count as equal", "`xN`", "`of N`"] {
+    for words in ["fills the machine", "`--estimate`", "2 % count as equal", "`xN`", "`of N`"] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     let quiet = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY).ok();
@@ -115,6 +115,24 @@ fn the_best_solutions_are_listed() {
     assert!(
         carbyne(&["decompose", "-", "--arch", "sm_80", "--stats"], COPY).stderr.contains("pruned")
     );
+}
+
+#[test]
+fn estimates_are_said_by_resource() {
+    let args = ["decompose", "-", "--arch", "sm_80", "--estimate"];
+    let said = carbyne(&args, COPY).ok().stderr;
+    for words in ["A100", "108 multiprocessors", "waves", "device memory", "share"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let one = carbyne(&[&args[..], &["--sms", "1"]].concat(), COPY).ok().stderr;
+    assert!(one.contains("with 1 multiprocessors"), "{one}");
+    let json = [&args[..], &["--message-format", "json"]].concat();
+    let said = carbyne(&json, COPY).ok().stderr;
+    let report: serde_json::Value = serde_json::from_str(&said).expect("one object");
+    let estimate = &report["estimates"][0];
+    assert_eq!(estimate["resources"].as_array().map(Vec::len), Some(8));
+    assert!(estimate["cycles"].as_f64() > Some(0.0), "{estimate}");
+    assert_eq!(carbyne(&[&args[..], &["--sms", "0"]].concat(), COPY).code, 2);
 }
 
 #[test]

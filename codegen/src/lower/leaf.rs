@@ -167,7 +167,7 @@ fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
     )
 }
 
-fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
+pub(super) fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
     let scalar = match operand.elem {
         Elem::Scalar(s) if operand.n_values() == 1 => s,
         _ => {

@@ -7,7 +7,7 @@
 use super::Lowering;
 use super::access::Values;
 use super::kernel::Helper;
-use super::leaf::{Filled, named};
+use super::leaf::{Filled, named, number};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::{
@@ -79,6 +79,9 @@ impl Lowering<'_> {
                 Filled::Described(d) => {
                     let class = operand.asm_class().letter().to_string();
                     vec![(class, self.descriptor_of(d)?)]
+                }
+                Filled::Number(n) if matches!(operand.asm_class(), AsmClass::F | AsmClass::D) => {
+                    vec![(operand.asm_class().letter().to_string(), number(*n, operand)?)]
                 }
                 Filled::Number(_) => {
                     return Err(errors::unprintable(

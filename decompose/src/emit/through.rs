@@ -91,10 +91,8 @@ impl Emit<'_> {
         let mut steps = vec![leaf(SpecKind::Move, &v.each, vec![from], (v.own)(), vec![])];
         let from = at(&get, vec![i.clone(), Expr::name(j)]);
         let other = || at(v.other, vec![Expr::int(0)]);
-        let next = vec![
-            leaf(SpecKind::Move, &v.each, vec![from], other(), vec![]),
-            leaf(v.op, &v.each, vec![(v.own)(), other()], (v.own)(), vec![]),
-        ];
+        let mut next = vec![leaf(SpecKind::Move, &v.each, vec![from], other(), vec![])];
+        next.extend(self.combined(v.op, &v.each, (v.own)(), other()));
         steps.push(unrolled(j, (1, through.others.size()), next));
         body.extend(nest.around(steps));
     }

@@ -11,7 +11,9 @@ use crate::leaves::{around, leaves};
 use crate::matching::{self, Mismatch};
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Atom, AtomTable, OperandAccess};
-use carbyne_ir::ast::{AttrValue, Dims, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View};
+use carbyne_ir::ast::{
+    AttrValue, Dims, Expr, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View,
+};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -326,10 +328,16 @@ fn constant(t: &TupleExpr) -> Option<i64> {
 
 /// The swizzle with a base of as many bytes.
 fn swizzled(ty: &TensorType, src: &str, name: &str, bytes: i64) -> Option<Change> {
-    let (b, m, s) = ty.attrs.iter().find_map(|a| match a {
-        TypeAttr::Swizzle(b, m, s) => Some((*b, *m, *s)),
+    let of = ty.attrs.iter().find_map(|a| match a {
+        TypeAttr::Swizzle(of) => Some(of),
         _ => None,
     })?;
+    let number = |e: &Expr| match e.kind {
+        ExprKind::Int(n) => u32::try_from(n).ok(),
+        _ => None,
+    };
+    let [b, m, s] = &**of;
+    let (b, m, s) = (number(b)?, number(m)?, number(s)?);
     let base = bytes.max(1).ilog2();
     if m >= base {
         return None;

@@ -31,6 +31,8 @@ pub struct Question {
     pub line: Option<usize>,
     /// Only rows whose name holds this, `*` for anything: why not these.
     pub why: Option<String>,
+    /// Multiprocessors of the machine; those of the architecture's usual card where none.
+    pub sms: Option<u32>,
 }
 
 /// The answer.
@@ -125,7 +127,7 @@ pub fn explain(
 ) -> Result<Explanation, Diagnostics> {
     let (module, program) = separated(module, src)?;
     let module = &*module;
-    let search = Search { budget: BUDGET, top: TOP, ..Search::default() };
+    let search = Search { budget: BUDGET, top: TOP, sms: question.sms, ..Search::default() };
     let mut out = Explanation {
         arch: table.arch,
         leaves: vec![],

@@ -10,7 +10,7 @@ use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId, ThreadsId, VarKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Elements of a tensor that are told apart.
@@ -156,9 +156,14 @@ impl Found {
         let own = mask.and(&members(p, exec.threads, env)?);
         let elected = threads.elect.is_some();
         let mut out = vec![];
+        // Threads that execute it together touch the same elements.
+        let mut together = HashSet::new();
         for t in own.threads() {
             let at = offset.at(p, env, Some(t))?;
             let who = if single && !elected { t } else { MANY };
+            if who == MANY && !together.insert(at) {
+                continue;
+            }
             if out.len() as i64 + layout.size() > MOST {
                 return None;
             }

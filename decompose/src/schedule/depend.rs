@@ -5,14 +5,14 @@
 //! distance at which they can still meet; of other loops every iteration, where these are few. What cannot be told apart
 //! so depends at any distance.
 
-use super::access::{Found, Relation, Target, depends};
+use super::access::{Found, Mask, Relation, Target, depends};
 use super::drift::{Drift, drift, mentions};
 use super::facts::{Asynchronous, Facts};
 use super::tree::{At, Tree, Turns};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{StmtKind, TensorId};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 /// Loops of so many iterations are looked at one by one.
 const FEW: i64 = 32;
@@ -53,6 +53,9 @@ pub(super) struct Dependence {
     pub(super) waits: Option<Vec<(Turns, Turns)>>,
 }
 
+/// A leaf, in these iterations of loops around it.
+type InTurns = (At, Vec<(At, i64)>);
+
 /// Dependences by both accesses, the loop that carries them, and the one that they enter.
 type Pairs = BTreeMap<(At, At, Option<At>, Option<At>), Dependence>;
 
@@ -69,6 +72,8 @@ pub(super) struct Dependences<'a, 'p> {
     pub(super) facts: &'a Facts<'p>,
     pub(super) tree: &'a Tree<'p>,
     pub(super) found: Found,
+    /// The threads that come to a leaf in these iterations, as far as that was asked.
+    pub(super) masks: HashMap<InTurns, Option<Mask>>,
     /// A copy to a stage that is handed over, and an access of the same threads before that.
     pub(super) overtaken: Option<(At, At)>,
 }
@@ -310,10 +315,14 @@ impl Dependences<'_, '_> {
     ) -> Relation {
         let mut of = |access: &Access, turns: &Turns| {
             let env = self.tree.values(turns);
-            let told: Turns =
+            let mut told: Vec<(At, i64)> =
                 turns.iter().filter(|(l, _)| exact.contains(l)).map(|(l, t)| (*l, *t)).collect();
-            let told = self.tree.values(&told);
-            let mask = self.tree.mask(self.facts, access.leaf, &told)?;
+            told.sort_unstable();
+            let mask = self.masks.entry((access.leaf, told)).or_insert_with_key(|(leaf, told)| {
+                let told = self.tree.values(&told.iter().copied().collect());
+                self.tree.mask(self.facts, *leaf, &told)
+            });
+            let mask = mask.clone()?;
             let id = self.tree.spec(access.leaf)?;
             let t = access.tensor?;
             Some(self.found.of(self.facts, (id, t, access.write), &env, &mask))

@@ -60,8 +60,13 @@ pub(crate) fn plan(
             return Err(refusal::diverged(&facts, &tree, at));
         }
     }
-    let mut found =
-        Dependences { facts: &facts, tree: &tree, found: Default::default(), overtaken: None };
+    let mut found = Dependences {
+        facts: &facts,
+        tree: &tree,
+        found: Default::default(),
+        masks: Default::default(),
+        overtaken: None,
+    };
     let accesses = found.accesses();
     let dependences = found.all(&accesses);
     if let Some((from, to)) = found.overtaken {

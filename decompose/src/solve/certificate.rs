@@ -54,6 +54,13 @@ fn gemm(
 ) -> Option<Relation> {
     let of = |t: TensorId| known.get(&p.tensors[t].buffer).cloned();
     let layouts: Vec<Layout> = tensors(p, spec).map(of).collect::<Option<_>>()?;
+    let (gm, gn, gk) = c.gemm.groups;
+    let atom = table.get(c.atom)?;
+    let order = matmul::placed(atom, atom.group * gm * gn * gk)?;
+    let layouts = match order.coalesce().leaves().len() {
+        0 | 1 => layouts,
+        _ => layouts.iter().map(|l| matmul::over(l, &order)).collect::<Option<_>>()?,
+    };
     let row: Vec<Layout> = table.get(c.atom)?.operands.iter().map(|o| o.tv.clone()).collect();
     Some(Relation::Gemm {
         inst: c.gemm.inst,

@@ -226,6 +226,14 @@ fn candidate(
         .map_err(|e| refused(operand, format!("{n} values an instruction"), e.to_string()))?;
     let other = tv::other_side(&lanes, &inst, row_known, row_other)
         .map_err(|e| refused(operand, "an exact relation f∘p⁻¹ = g∘q⁻¹".into(), e.to_string()))?;
+    // Of an accumulation each element counts once.
+    if matches!(spec.kind, SpecKind::Accumulate(_))
+        && ops::whole(p, to).is_none_or(|l| l.size() != known.size())
+    {
+        let found = "some that hold the same".to_owned();
+        let want = "threads and registers that hold different elements".to_owned();
+        return Err(Mismatch::Threads { want, found });
+    }
     let build = |l: &Layout, v: &Layout| -> Result<Layout, Mismatch> {
         let e =
             |e: carbyne_ir::layout::LayoutError| refused(operand, "a layout".into(), e.to_string());
@@ -378,13 +386,7 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         let scalars = [a, b, acc];
         atom.operands.len() == 3
             && atom.op.spec_kind() == Some(SpecKind::MatMul)
-            // Groups are laid out as neighbors; quad-pairs are not.
-            && atom.thread_layout.cosize() == atom.group
-            && atom
-                .operands
-                .iter()
-                .zip(scalars)
-                .all(|(o, s)| o.is_of(s) && o.allows(Memory::Rf))
+            && atom.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s) && o.allows(Memory::Rf))
     };
     let speed = |atom: &Atom| match atom.op {
         AtomOp::MatMul { l, m, n, k } => {
@@ -418,6 +420,10 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
         | AtomOp::Elect => 0,
     };
     let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
+    // Groups that are no neighbors, as quad-pairs, are for where nothing else is as fast.
+    let neighbors = |a: &Atom| a.thread_layout.cosize() == a.group;
+    let fastest = rows.iter().filter(|a| neighbors(a)).map(|a| speed(a)).fold(0.0, f64::max);
+    rows.retain(|a| neighbors(a) || speed(a) > fastest);
     rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
     rows
 }

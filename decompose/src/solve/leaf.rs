@@ -12,8 +12,9 @@ use super::tv::Known;
 use super::unfit::Unfit;
 use super::want::Want;
 use super::work::rearranging;
-use super::{cost, matmul, ops, pointwise, reduce, shared, timeline, uneven, views};
+use super::{cost, matmul, ops, pointwise, reduce, shared, uneven, views};
 use crate::matching::{self, Mismatch};
+use crate::model::Grid;
 use carbyne_ir::ast::{ReduceOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
@@ -35,7 +36,9 @@ impl Solver<'_> {
             match spec.kind {
                 // Decided before.
                 SpecKind::MatMul => {}
-                SpecKind::Move if !inside => self.copy(op, &mut copies, &mut found)?,
+                SpecKind::Move | SpecKind::Accumulate(_) if !inside => {
+                    self.copy(op, &mut copies, &mut found)?;
+                }
                 SpecKind::Reduction(kind) => self.reduction(op, kind, to, &mut found)?,
                 SpecKind::Move
                 | SpecKind::Accumulate(_)
@@ -54,13 +57,12 @@ impl Solver<'_> {
             found.wants.push(Want::ThroughRegisters(id));
             found.detours += cycles;
         }
-        let estimate = |f: &Finished| timeline::estimate(self.p, self.kernel, self.table, f);
         found.solution.estimate = if self.settled.solution.assignments.is_empty() {
-            estimate(&found)
+            found.estimate(self.costing, Grid::Full)
         } else {
             let mut all = self.settled.clone();
             all.merge(found.clone());
-            estimate(&all)
+            all.estimate(self.costing, Grid::Full)
         };
         Ok(found)
     }
@@ -76,7 +78,11 @@ impl Solver<'_> {
         match self.candidates(op, src, dst, &found.known) {
             Ok(list) => copies.push((op, list)),
             // Of registers that no instruction moves, others may be moved.
-            Err(_) if self.p.specs[op.spec].atom.is_none() && (self.rf(src) || self.rf(dst)) => {
+            Err(_)
+                if self.p.specs[op.spec].atom.is_none()
+                    && self.p.specs[op.spec].kind == SpecKind::Move
+                    && (self.rf(src) || self.rf(dst)) =>
+            {
                 found.wants.push(Want::ThroughRegisters(op.spec));
                 let t = if self.rf(src) { src } else { dst };
                 found.detours += rearranging(self.p, t) * op.trips as f64;
@@ -139,7 +145,7 @@ impl Solver<'_> {
         if moved {
             return Ok(());
         }
-        let choice = pointwise::choose(self.p, self.table, id, &found.known)
+        let choice = pointwise::choose(self.p, self.table, id, &found.known, self.precision.of(id))
             .map_err(|rejected| self.unmatched(id, &rejected))?;
         let work = cost::pointwise(self.table, &choice);
         let how = Assignment::Pointwise(choice);

@@ -2,11 +2,12 @@
 //! threads over M and N.
 
 use super::digits::{reordered, same};
-use super::tv::{Gemm, Known, flat};
+use super::tv::{Gemm, Known, flat, join};
 use super::want::Want;
-use super::work::{Work, rearranging};
+use super::work::rearranging;
 use super::{copy, exchange, ops};
 use crate::matching::{self, Mismatch};
+use crate::model::work::Work;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -52,6 +53,20 @@ fn spreads(groups: i64) -> impl Iterator<Item = (i64, i64, i64)> {
         let each = groups / k;
         divisors(each).map(move |m| (m, each / m, k))
     })
+}
+
+/// Where the groups of an atom stand among so many threads: from (thread of a group, group) to the thread. Groups that
+/// are no neighbors, as quad-pairs, fill what others leave.
+pub(super) fn placed(atom: &Atom, threads: i64) -> Option<Layout> {
+    let own = &atom.thread_layout;
+    let all = join(&[own.clone(), own.complement(threads).ok()?]).ok()?;
+    all.is_bijective_onto(threads).then_some(all)
+}
+
+/// A layout over (thread of a group, group) as one over the threads, or the other way round where `order` is the inverse.
+pub(super) fn over(layout: &Layout, order: &Layout) -> Option<Layout> {
+    let threads = layout.mode(0).ok()?.compose(order).ok()?;
+    Layout::concat(&[threads, layout.mode(1).ok()?]).ok()
 }
 
 /// Every way that agrees with what is known, those without detours first, then by cost.
@@ -142,6 +157,15 @@ pub(super) fn options(
         return Err(Box::new(d.label(label).help(help)));
     }
     found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
+    // A block has many quad-pairs: of the ways to spread them over M and N the cheapest of each row.
+    let mut taken = vec![];
+    found.retain(|o| {
+        let atom = table.get(o.choice.atom);
+        let neighbors = atom.is_none_or(|a| a.thread_layout.cosize() == a.group);
+        let first = !taken.contains(&o.choice.atom);
+        taken.push(o.choice.atom);
+        neighbors || first
+    });
     Ok(found)
 }
 
@@ -155,7 +179,15 @@ fn option(
     known: &Known,
 ) -> Option<Option3> {
     let rows = &atom.operands;
-    let nested = gemm.nested(&rows[0].tv, &rows[1].tv, &rows[2].tv).ok()?;
+    let (gm, gn, gk) = gemm.groups;
+    let mut nested = gemm.nested(&rows[0].tv, &rows[1].tv, &rows[2].tv).ok()?;
+    let order = placed(atom, atom.group * gm * gn * gk)?;
+    if order.coalesce().leaves().len() > 1 {
+        let inverse = order.right_inverse();
+        for l in &mut nested {
+            *l = over(l, &inverse)?;
+        }
+    }
     let mut maps = vec![];
     let mut layouts = vec![];
     let mut wants = vec![];

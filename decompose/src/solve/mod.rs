@@ -9,7 +9,7 @@
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
 //!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
-//! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed ([`cost`], [`timeline`], in units of [`work`]). The branch that
+//! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed ([`cost`], [`crate::model`]). The branch that
 //!    cannot be better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
@@ -35,7 +35,7 @@ mod offset;
 pub(crate) mod ops;
 mod parts;
 pub(crate) mod pointwise;
-mod pressure;
+mod precision;
 pub(crate) mod reduce;
 mod search;
 mod shapes;
@@ -45,7 +45,6 @@ mod solution;
 mod solver;
 mod spread;
 mod state;
-mod timeline;
 pub mod tv;
 mod uneven;
 mod unfit;
@@ -58,11 +57,11 @@ pub use solution::{Leaf, Searched};
 pub use solver::Search;
 pub(crate) use state::Detours;
 pub(crate) use want::Want;
-pub use work::Estimate;
 
+use crate::model::{Costing, Grid};
 use crate::schedule;
 use crate::schedule::roles::Roles;
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{AtomTable, machine};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 use solver::Solver;
@@ -106,22 +105,26 @@ pub(crate) fn solve(
     roles: &Roles,
 ) -> Result<(Outcome, Looked), Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
+    let machine = search
+        .sms
+        .map_or_else(|| machine(table.arch), |sms| machine(table.arch).with_sms(i64::from(sms)));
+    let costing = Costing::new(p, kernel, table, &machine);
     if ops.is_empty() {
         let mut out = Solution::default();
+        out.estimates.extend(costing.least().map(|e| (kernel, e)));
         out.before = schedule::plan(p, kernel, &out, table, roles)?;
         return Ok((Outcome::Solved(Box::new(out)), Looked::default()));
     }
     let held = held::by(p, &ops)?;
     let parts = parts::split(p, &ops);
-    let mut s = Solver::new(p, kernel, table, (search, detours), &ops, &held);
+    let mut s = Solver::new(p, &costing, table, (search, detours), &ops, &held);
     s.check_block()?;
     let wants = s.shapes()?;
     if !wants.is_empty() {
         return Ok((Outcome::Wants(wants), Looked::default()));
     }
     let found = s.search(&parts)?;
-    let best =
-        parts::together(&found, (search.top, detours), |f| timeline::estimate(p, kernel, table, f));
+    let best = parts::together(&found, (search.top, detours), |f| f.estimate(&costing, Grid::Full));
     let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
     let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };
     let looked = Looked { cycles: best.solution.estimate.cycles, others: s.others };
@@ -130,8 +133,10 @@ pub(crate) fn solve(
     }
     one_mode_for_warps(p, kernel, &best.solution, table)?;
     let uneven = uneven::warnings(p, &ops, &best);
+    let own = best.estimate(&costing, Grid::Own);
     let mut out = best.solution;
     out.cycles = out.estimate.cycles;
+    out.estimates.push((kernel, own));
     out.warnings = uneven;
     for (b, tv) in &best.known {
         if let Some(group) = held.get(b).filter(|_| p.buffers[*b].open) {

@@ -3,7 +3,7 @@
 
 use super::ops::Op;
 use super::state::{Detours, Finished};
-use super::work::Estimate;
+use crate::model::Estimate;
 use carbyne_ir::program::{BufferId, Program};
 use std::collections::BTreeMap;
 

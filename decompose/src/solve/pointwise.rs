@@ -2,6 +2,7 @@
 //! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
+use super::precision::Accuracy;
 use super::tv::Known;
 use super::unfit::Unfit;
 use super::views::{self, Part};
@@ -89,12 +90,14 @@ pub(super) fn reduced(p: &Program, id: SpecId, tv: &Layout) -> Result<Projection
     project(tv, &extents, &kept)
 }
 
-/// The best row for an operation whose operands all lie in registers and are known; or each row's reason.
+/// The best row for an operation whose operands all lie in registers and are known, of those exact enough the
+/// cheapest; or each row's reason.
 pub(super) fn choose(
     p: &Program,
     table: &AtomTable,
     id: SpecId,
     known: &Known,
+    accuracy: Accuracy,
 ) -> Result<Choice, Vec<(&'static str, Mismatch)>> {
     let spec = &p.specs[id];
     let wrong = |found: String| {
@@ -126,7 +129,9 @@ pub(super) fn choose(
     inputs.push(own);
     let tensors: Vec<TensorId> = spec.input_tensors().chain([out]).collect();
     let mut rejected = vec![];
-    let mut best: Option<((f64, f64, i64), Choice)> = None;
+    // Approximations that are too coarse last, then cycles, then spread.
+    type Rank = ((bool, f64), f64, i64);
+    let mut best: Option<(Rank, Choice)> = None;
     for atom in table.implementing(spec.kind) {
         if spec.atom.as_ref().is_some_and(|a| a != atom.name) {
             continue;
@@ -145,8 +150,7 @@ pub(super) fn choose(
             Ok((n, loops, steps)) => {
                 let total: i64 = loops.iter().product();
                 let cost = total as f64 * atom.cost.issue_cycles;
-                let error = atom.error_bound().map_or(0.0, |b| b.at(1.0, 1.0));
-                let rank = (error, cost, -n);
+                let rank = (accuracy.rank(atom), cost, -n);
                 if best.as_ref().is_none_or(|(least, _)| rank < *least) {
                     let (layouts, parts) = (layouts.clone(), parts.clone());
                     let atom = atom.name;

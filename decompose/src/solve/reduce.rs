@@ -4,8 +4,8 @@
 use super::digits::{Digit, Projection};
 use super::tv::{join, mode};
 use super::unfit::Unfit;
-use carbyne_atoms::{AtomOp, AtomTable};
-use carbyne_ir::ast::{BinaryOp, ReduceOp, ShflOp};
+use carbyne_atoms::{Atom, AtomOp, AtomTable};
+use carbyne_ir::ast::{ReduceOp, ShflOp, SpecKind};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;
 
@@ -13,7 +13,7 @@ use carbyne_ir::scalar::Scalar;
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// The function of two values.
-    pub op: BinaryOp,
+    pub op: SpecKind,
     /// The scalar type.
     pub scalar: Scalar,
     /// Values of one thread: those that stay and those that are reduced, as steps between registers.
@@ -100,7 +100,7 @@ pub(super) fn plan(
         shared = Some(Through { threads, first, others, then: shared.map(Box::new) });
     }
     Ok(Choice {
-        op: op.combining().ok_or(Unfit::Bits)?,
+        op: combining(table, op, scalar).ok_or(Unfit::Bits)?,
         scalar,
         values: (join(&kept)?, join(&removed)?),
         masks,
@@ -108,6 +108,14 @@ pub(super) fn plan(
         input: input.clone(),
         output: projection.tv.clone(),
     })
+}
+
+/// What makes one of two values of one thread: a function of two operands, or a Reduction of a pair.
+fn combining(table: &AtomTable, op: ReduceOp, scalar: Scalar) -> Option<SpecKind> {
+    let pair = SpecKind::Reduction(op);
+    let mut atoms = table.implementing(pair);
+    let has = |a: &Atom| a.group == 1 && a.operands.iter().all(|o| o.is_of(scalar));
+    op.combining().map(SpecKind::Binary).or_else(|| atoms.any(has).then_some(pair))
 }
 
 /// Digits of threads that a Reduction removes. Threads that hold the same elements stay.

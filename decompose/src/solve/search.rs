@@ -14,7 +14,7 @@ use carbyne_ir::program::TensorId;
 use carbyne_ir::scalar::Memory;
 
 /// Complete choices that are compared by costs of which those of detours are rough. MatMuls are tried in the order of theirs, so that
-/// the first are the likely ones.
+/// the first are the likely ones. An exhaustive search looks at no more of them.
 const ROUGH_LEAVES: u64 = 8;
 
 impl<'a> Solver<'a> {
@@ -55,17 +55,15 @@ impl<'a> Solver<'a> {
 
     /// Looks at everything below a node.
     fn branch(&mut self, mut state: State) {
-        let enough = self.detours == Detours::Cheapest
-            && !self.search.exhaustive
-            && self.searched.leaves >= ROUGH_LEAVES;
+        let enough = self.detours == Detours::Cheapest && self.searched.leaves >= ROUGH_LEAVES;
         if enough || !self.budget.take() {
             return;
         }
         self.spread(&mut state);
         let worst = self.best.get(self.search.top.max(1) - 1).map(|f| f.rank(self.detours).0);
-        let least = self.detours.rank(state.wants.len(), state.bound);
+        let least = self.detours.rank(state.wants.len(), state.bound.cycles());
         if worst.is_some_and(|worst| least > worst) && !self.search.exhaustive {
-            self.passed_over(state.wants.len(), state.bound);
+            self.passed_over(state.wants.len(), state.bound.cycles());
             self.searched.pruned += 1;
             return;
         }
@@ -114,12 +112,11 @@ impl<'a> Solver<'a> {
             Ok(options) => options,
             Err(d) => return self.dead(d),
         };
-        let schedulers = carbyne_atoms::limits(self.table.arch).timing.schedulers;
         for o in options {
             let mut next = state.clone();
             // No leaf below is cheaper than its multiplications and detours.
             let work = cost::matmul(self.table, &o.choice).unwrap_or_default();
-            next.bound += (work.issue / schedulers + o.detours) * op.trips as f64;
+            next.bound.add(self.costing.least_of(&work, o.detours, op.trips));
             for (t, tv) in self.tensors(op.spec).into_iter().zip(&o.layouts) {
                 next.known.entry(self.buffer(t)).or_insert_with(|| tv.clone());
             }
@@ -168,7 +165,7 @@ impl<'a> Solver<'a> {
     fn anchor(&self, known: &Known) -> Option<(&'a Op, TensorId)> {
         let mut best: Option<((bool, i64), &Op, TensorId)> = None;
         for op in self.ops {
-            if self.p.specs[op.spec].kind != SpecKind::Move {
+            if !matches!(self.p.specs[op.spec].kind, SpecKind::Move | SpecKind::Accumulate(_)) {
                 continue;
             }
             let Some((src, dst)) = shared::ends(self.p, op) else { continue };

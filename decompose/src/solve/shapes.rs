@@ -122,11 +122,7 @@ impl Solver<'_> {
             | SpecKind::Reduction(_)
             | SpecKind::MatMul
             | SpecKind::Init => Ok((!inside).then_some(Want::ThroughRegisters(op.spec))),
-            SpecKind::Accumulate(_) => {
-                let help = "let single threads add what they have: a Move to a tensor in SH, then \
-                            `Move.add <<<#grid, #cta.scalar()>>>` of the elements of each thread";
-                Err(self.by_hand(op.spec, help))
-            }
+            SpecKind::Accumulate(_) => self.shape_of_accumulation(op),
             SpecKind::Generic | SpecKind::Iota => {
                 let help = "write its body: nothing else says what a Spec computes";
                 Err(self.by_hand(op.spec, help))
@@ -137,6 +133,18 @@ impl Solver<'_> {
                 Err(self.by_hand(op.spec, help))
             }
         }
+    }
+
+    /// The detour that an accumulation into memory needs: it takes registers of the output's shape.
+    fn shape_of_accumulation(&self, op: &Op) -> Fallible<Option<Want>> {
+        let Some((src, dst)) = shared::ends(self.p, op) else { return Ok(None) };
+        if self.rf(dst) {
+            let help = "write the function of both instead: `%sum = %sum + %x`";
+            return Err(self.by_hand(op.spec, help));
+        }
+        let size = |t| ops::whole(self.p, t).map(|l| l.size());
+        let direct = self.rf(src) && size(src) == size(dst);
+        Ok((!direct).then_some(Want::ThroughRegisters(op.spec)))
     }
 
     /// The detour that a Move needs.

@@ -2,9 +2,10 @@
 //! between accesses.
 
 use super::copy::Candidate;
-use super::work::{Estimate, Work};
 use super::{exchange, matmul, pointwise, reduce};
 use crate::certificate::Certificate;
+use crate::model::Estimate;
+use crate::model::work::Work;
 use crate::schedule::{Place, Sync};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostic;
@@ -26,8 +27,10 @@ pub(crate) struct Solution {
     pub certificates: Vec<Certificate>,
     /// What it costs.
     pub estimate: Estimate,
-    /// Cycles of all kernels, one block of each.
+    /// Cycles of all kernels.
     pub cycles: f64,
+    /// What each kernel takes.
+    pub estimates: Vec<(SpecId, Estimate)>,
     /// The best leaves, best first: what was chosen, and its cost.
     pub leaves: Vec<Leaf>,
     /// How far the search went.
@@ -123,6 +126,7 @@ impl Solution {
             (self.leaves, self.estimate) = (other.leaves, other.estimate);
         }
         self.cycles += other.cycles;
+        self.estimates.extend(other.estimates);
         self.searched.add(other.searched);
     }
 

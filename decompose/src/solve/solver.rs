@@ -3,12 +3,14 @@
 use super::copy::{self, Candidate, Side};
 use super::held::Held;
 use super::ops::Op;
+use super::precision::{self, Precision};
 use super::shared::{self, Budget};
 use super::solution::Searched;
 use super::state::{Detours, Finished};
 use super::tv::Known;
 use super::unfit::Unfit;
 use crate::matching::{self, Mismatch};
+use crate::model::Costing;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
@@ -27,11 +29,13 @@ pub struct Search {
     pub top: usize,
     /// Whether to look at branches that cannot be cheaper, too.
     pub exhaustive: bool,
+    /// Multiprocessors of the machine that choices are costed for; those of the architecture's usual card where none.
+    pub sms: Option<u32>,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Search { budget: 20_000, top: 1, exhaustive: false }
+        Search { budget: 20_000, top: 1, exhaustive: false, sms: None }
     }
 }
 
@@ -42,6 +46,9 @@ pub(super) struct Solver<'a> {
     /// Who holds each register tensor.
     pub(super) held: &'a Held,
     pub(super) kernel: SpecId,
+    /// How exact each operation must be.
+    pub(super) precision: Precision,
+    pub(super) costing: &'a Costing<'a>,
     pub(super) search: Search,
     pub(super) detours: Detours,
     /// Whether a choice with more detours than the best may be cheaper.
@@ -80,7 +87,7 @@ pub(super) type Fallible<T> = Result<T, Box<Diagnostic>>;
 impl<'a> Solver<'a> {
     pub(super) fn new(
         p: &'a Program,
-        kernel: SpecId,
+        costing: &'a Costing<'a>,
         table: &'a AtomTable,
         (search, detours): (Search, Detours),
         ops: &'a [Op],
@@ -91,7 +98,9 @@ impl<'a> Solver<'a> {
             table,
             ops,
             held,
-            kernel,
+            kernel: costing.kernel,
+            precision: precision::of(p, costing.kernel),
+            costing,
             search,
             detours,
             others: false,

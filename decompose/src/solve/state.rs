@@ -4,6 +4,7 @@ use super::solution::{Assigned, Leaf, Solution};
 use super::tv::Known;
 use super::want::Want;
 use super::work;
+use crate::model::{Costing, Estimate, Grid, Least};
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::BTreeMap;
 
@@ -36,8 +37,8 @@ pub(super) struct State {
     pub(super) wants: Vec<Want>,
     /// Copies by which register tensors were spread.
     pub(super) anchors: Vec<SpecId>,
-    /// Cycles of what was chosen, and of the detours it needs.
-    pub(super) bound: f64,
+    /// Cycles of what was chosen, and of the detours it needs: no choice below takes less.
+    pub(super) bound: Least,
 }
 
 /// A leaf of the search.
@@ -60,6 +61,13 @@ impl Finished {
         self.solution.merge(other.solution);
         self.detours += other.detours;
         self.anchors.extend(other.anchors);
+    }
+
+    /// What the kernel takes if the rest of it is chosen so.
+    pub(super) fn estimate(&self, costing: &Costing<'_>, grid: Grid) -> Estimate {
+        let s = &self.solution;
+        let work = |id| s.assignments.get(&id).map(|a| a.work);
+        costing.estimate(work, &self.known, |b| s.in_memory(b), (grid, self.detours))
     }
 
     /// Less is better: detours and cycles in the order of the search, as exactly as these are estimated, and among equals the

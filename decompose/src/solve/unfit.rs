@@ -36,8 +36,8 @@ pub enum Unfit {
     /// Threads that a Reduction removes are no whole digits.
     #[error("the threads do not come apart")]
     Threads,
-    /// A Reduction by a function of bits.
-    #[error("no operation between registers combines bits")]
+    /// A Reduction by a function of bits of a type of which no instruction combines two.
+    #[error("no instruction combines the bits of two elements of one thread")]
     Bits,
 
     // Views of register tensors.

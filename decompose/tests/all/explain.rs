@@ -10,7 +10,7 @@ use carbyne_ir::text;
 fn answer(src: &str, table: &AtomTable, line: Option<usize>, why: &str) -> Explanation {
     let module = text::parse(src).expect("parses");
     let why = Some(why.to_owned()).filter(|w| !w.is_empty());
-    let question = Question { line, why };
+    let question = Question { line, why, ..Question::default() };
     explain(&module, src, table, &question).unwrap_or_else(|e| panic!("{src}\n{:?}", e.into_vec()))
 }
 
@@ -103,7 +103,7 @@ fn a_wrong_thread_value_layout_is_put_right() {
         let changed = line.replacen(&format!("),({a},{b}"), &format!("),({b},{a}"), 2);
         let wrong = d.text.replacen(line, &changed, 1);
         let Ok(module) = text::parse(&wrong) else { continue };
-        let ask = Question { line: None, why: Some("*matrix.*".into()) };
+        let ask = Question { line: None, why: Some("*matrix.*".into()), sms: None };
         let Ok(found) = explain(&module, &wrong, &sm_80(), &ask) else { continue };
         for leaf in found.leaves.iter().filter(|l| l.atom.is_some()) {
             let Some(own) = leaf.considered.iter().find(|c| Some(c.atom) == leaf.atom.as_deref())

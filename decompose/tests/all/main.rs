@@ -1,6 +1,7 @@
 //! Decomposition against the simulator and against the papers' numbers.
 
 mod barriers;
+mod bodies;
 mod certificates;
 mod choices;
 mod corrupted;
@@ -14,6 +15,7 @@ mod literals;
 mod moves;
 mod nodes;
 mod open;
+mod own;
 mod parts;
 mod pins;
 mod places;

@@ -44,7 +44,12 @@ fn check(given: &Module, src: &str, d: &Decomposed) {
     for id in made.keys() {
         let (mut at, mut steps) = (*id, 0);
         while !own.contains_key(&at) {
-            at = made[&at].expect("a generated statement names what it was made from");
+            let Some(from) = made.get(&at) else {
+                let stmt =
+                    Walk::new(&d.module.items).with_means().stmts().find(|s| s.id.key() == *id);
+                panic!("{stmt:?}\nleads to nothing\n{}", d.text);
+            };
+            at = from.expect("a generated statement names what it was made from");
             steps += 1;
             assert!(steps < 20);
         }

@@ -68,10 +68,10 @@ fn one_pin_alone_keeps_its_error() {
 
 #[test]
 fn what_no_pin_is_to_blame_for_stays_as_it_is() {
-    let src = "carbyne 1\n%A:[64,64].i32.GL\n%B:[64].i32.GL\n\
-               Reduction.xor @f (%A) -> (%B) axis=1 tile=(1,64)\n";
-    let d = decomposed(src, &sm_80()).expect_err("refused").into_vec().remove(0);
-    assert_eq!(d.code, Code::NoStrategy);
+    let case = MatMul { factors: "i16", out: "i32", acc: "i32", ..MatMul::default() };
+    let src = MatMul { pins: "tile=(64,64,32)".into(), ..case }.text();
+    let d = decomposed(&src, &sm_80()).expect_err("refused").into_vec().remove(0);
+    assert_eq!(d.code, Code::NoAtom);
     assert!(d.related.is_empty());
 }
 

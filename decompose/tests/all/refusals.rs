@@ -34,13 +34,16 @@ fn tiles_that_cannot_be() {
 #[test]
 fn sizes_that_no_tile_divides() {
     let d = refused(&MatMul { size: (100, 100, 100), ..MatMul::default() }.text());
-    assert_eq!(d.code, Code::PinsConflict);
+    assert_eq!(d.code, Code::NoStrategy);
+    assert!(d.notes.iter().any(|n| n.contains("M % BM == 0")), "{d:?}");
 }
 
 #[test]
-fn other_kernels_say_that_they_have_no_strategy() {
-    let src = "carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\nUnaryPointwise.exp @m (%a) -> (%b)\n";
-    assert_eq!(refused(src).code, Code::NoStrategy);
+fn what_no_strategy_means_is_refused() {
+    for kernel in ["Shfl.bfly @m (%a) -> (%b) lane=1"] {
+        let src = format!("carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\n{kernel}\n");
+        assert_eq!(refused(&src).code, Code::NoStrategy, "{kernel}");
+    }
 }
 
 #[test]

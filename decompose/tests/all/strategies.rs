@@ -41,7 +41,8 @@ fn moves_of_every_order_and_width() {
 #[test]
 fn only_transposes_go_through_shared_memory() {
     assert!(!moved("[128,64].f16.GL", "[128,64].f16.GL", "").text.contains(".SH"));
-    assert!(moved("[128,64].f16.GL", "[(128,64):(1,128)].f16.GL", "").text.contains(".SH"));
+    let transposed = moved("[128,64].f16.GL", "[(128,64):(1,128)].f16.GL", "by=@transpose");
+    assert!(transposed.text.contains(".SH"));
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn pinned_threads_are_kept() {
                MatMul.set @mm <<<#g, #t>>> (%A, %B) -> (%C) acc=f32\n";
     let table = sm_80();
     let d = decomposed(src, &table).expect("decomposes");
-    assert!(d.text.contains("tile=(32,64,"), "{}", d.text);
+    assert!(d.text.contains("BM=32, BN=64,"), "{}", d.text);
     run(&d.program, &table).expect("runs");
 }
 

@@ -224,17 +224,77 @@ pub struct Def {
     pub means: Option<Block>,
     /// What stands in its place.
     pub body: Block,
+    /// What a strategy says beyond a sub-spec.
+    pub strategy: Option<Box<Strategy>>,
     /// The head, without the bodies.
     pub span: Span,
 }
 
-/// A parameter of a sub-spec.
+/// What strategies call the number of multiprocessors of the card.
+pub const MULTIPROCESSORS: &str = "SMS";
+
+impl Def {
+    /// Whether uses of a sub-spec of this name in a strategy stand for what is matched.
+    pub fn is_hole(&self, name: &str) -> bool {
+        let uses = |stmt: &super::Stmt| match &stmt.kind {
+            super::StmtKind::Call(call) => call.name.text == name,
+            _ => false,
+        };
+        let means = self.means.iter().flat_map(|block| &block.stmts);
+        self.strategy.is_some() && means.into_iter().any(uses)
+    }
+}
+
+/// A parameter of a sub-spec or of a strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     /// Its name.
     pub name: Name,
     /// `T:type`: a scalar type; else an integer.
     pub is_type: bool,
+    /// Of a strategy the values to choose among; none where the operands have it.
+    pub choices: Option<Choices>,
+}
+
+/// The values of a parameter of a strategy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choices {
+    /// `in (64, 128)`, `in SMS`
+    Among(super::TupleExpr),
+    /// `in 16..256 step 16`: from the first, below the second.
+    Range {
+        /// The first.
+        start: Expr,
+        /// What they are below.
+        end: Expr,
+        /// From one to the next; 1 where nothing is said.
+        step: Option<Expr>,
+    },
+}
+
+/// What a strategy says beyond a sub-spec: `strategy @ring[BM in (64, 128)] <<<..>>> (%A) -> (%C) where M % BM == 0 means { .. } { .. }`.
+/// What uses of undefined sub-specs in its `means` block stand for follows from what is matched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strategy {
+    /// Who executes its body; none where the body is several kernels.
+    pub exec: Option<Exec>,
+    /// Attributes of the kernel that it gives.
+    pub attrs: Vec<Attr>,
+    /// What must hold of shapes and parameters.
+    pub conditions: Vec<super::Compare>,
+    /// What holds of parameters, too, unless nothing is left then.
+    pub habits: Vec<super::Compare>,
+}
+
+/// `by=@ring[BM=128]`: a strategy and values of its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// Without `@`; none where any strategy may be taken that has the parameters.
+    pub name: Option<Name>,
+    /// Parameters and values.
+    pub values: Vec<(Name, Expr)>,
+    /// Its place in the text.
+    pub span: Span,
 }
 
 /// The use of a sub-spec.

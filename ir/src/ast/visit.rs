@@ -7,9 +7,9 @@
 //! Invariant: nothing here recurses, whatever the depth of a tree that was built in memory.
 
 use super::{
-    Apply, Attr, AttrValue, Block, Call, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
-    LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, SyncArg, TensorExpr,
-    TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
+    Apply, Attr, AttrValue, Block, Call, Choices, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
+    LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, Strategy, SyncArg,
+    TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
 };
 use crate::span::Span;
 
@@ -167,7 +167,7 @@ pub fn rewrite(stmts: Vec<Stmt>, by: &mut dyn Rewriter) -> Vec<Stmt> {
 /// The enum of what statements are written of, and what each of them is written of, to look at or to change.
 macro_rules! parts {
     (
-        $(#[$meta:meta])* $Part:ident, $of_stmt:ident, $of_part:ident, $type_attr:ident, $iter:ident, $as_ref:ident, $($mut:tt)?
+        $(#[$meta:meta])* $Part:ident, $of_stmt:ident, $of_exec:ident, $of_part:ident, $type_attr:ident, $iter:ident, $as_ref:ident, $($mut:tt)?
     ) => {
         $(#[$meta])*
         #[derive(Debug)]
@@ -245,12 +245,30 @@ macro_rules! parts {
                     out.push(P::Tensors(value));
                 }
                 StmtKind::Import(_) => {}
-                StmtKind::Def(Def { name, params, inputs, outputs, .. }) => {
+                StmtKind::Def(Def { name, params, inputs, outputs, strategy, .. }) => {
                     out.push(P::Kernel(name));
-                    out.extend(params.$iter().map(|p| P::Defined(& $($mut)? p.name, Of::Number)));
+                    for param in params {
+                        out.push(P::Defined(& $($mut)? param.name, Of::Number));
+                        match & $($mut)? param.choices {
+                            None => {}
+                            Some(Choices::Among(values)) => out.push(P::Tuple(values)),
+                            Some(Choices::Range { start, end, step }) => {
+                                out.extend([P::Expr(start), P::Expr(end)]);
+                                out.extend(step.$as_ref().map(P::Expr));
+                            }
+                        }
+                    }
                     for (name, ty) in inputs.$iter().chain(outputs.$iter()) {
                         out.push(P::Defined(name, Of::Data));
                         out.extend(ty.$as_ref().map(P::ResultType));
+                    }
+                    if let Some(strategy) = strategy {
+                        let Strategy { exec, attrs, conditions, habits } = & $($mut)? **strategy;
+                        $of_exec(exec, out);
+                        out.extend(attrs.$iter().map(P::Attr));
+                        for Compare { lhs, op: _, rhs } in conditions.$iter().chain(habits.$iter()) {
+                            out.extend([P::Expr(lhs), P::Expr(rhs)]);
+                        }
                     }
                 }
                 StmtKind::Call(Call { name, args, inputs, outputs, declared, .. }) => {
@@ -267,28 +285,7 @@ macro_rules! parts {
                 StmtKind::Spec(spec) => {
                     let Spec { kind: _, name, exec, inputs, outputs, declared, attrs, .. } = spec;
                     out.extend(name.$as_ref().map(P::Kernel));
-                    match exec {
-                        None => {}
-                        Some(Exec::Both(blocks, threads)) => {
-                            out.extend([P::View(blocks, Of::Threads), P::View(threads, Of::Threads)]);
-                        }
-                        Some(Exec::Threads(threads)) => out.push(P::View(threads, Of::Threads)),
-                        Some(Exec::Launch(launch)) => {
-                            for group in [& $($mut)? launch.blocks, & $($mut)? launch.threads] {
-                                match group {
-                                    Group::Of(view) => out.push(P::View(view, Of::Threads)),
-                                    Group::New { name, modes } => {
-                                        out.push(P::Defined(name, Of::Threads));
-                                        for (index, extent) in modes {
-                                            let index = index.$as_ref();
-                                            out.extend(index.map(|n| P::Defined(n, Of::Number)));
-                                            out.push(P::Expr(extent));
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
+                    $of_exec(exec, out);
                     out.extend(inputs.$iter().map(|operand| match operand {
                         Operand::View(view) => P::View(view, Of::Data),
                         Operand::Number(number) => P::Number(number),
@@ -315,6 +312,33 @@ macro_rules! parts {
                     SyncArg::View(view) => P::View(view, Of::Data),
                     SyncArg::Number(number) => P::Expr(number),
                 })),
+            }
+        }
+
+        /// What the executors of a head are written of, in text order.
+        fn $of_exec<'a>(exec: &'a $($mut)? Option<Exec>, out: &mut Vec<$Part<'a>>) {
+            use $Part as P;
+            match exec {
+                None => {}
+                Some(Exec::Both(blocks, threads)) => {
+                    out.extend([P::View(blocks, Of::Threads), P::View(threads, Of::Threads)]);
+                }
+                Some(Exec::Threads(threads)) => out.push(P::View(threads, Of::Threads)),
+                Some(Exec::Launch(launch)) => {
+                    for group in [& $($mut)? launch.blocks, & $($mut)? launch.threads] {
+                        match group {
+                            Group::Of(view) => out.push(P::View(view, Of::Threads)),
+                            Group::New { name, modes } => {
+                                out.push(P::Defined(name, Of::Threads));
+                                for (index, extent) in modes {
+                                    let index = index.$as_ref();
+                                    out.extend(index.map(|n| P::Defined(n, Of::Number)));
+                                    out.push(P::Expr(extent));
+                                }
+                            }
+                        }
+                    }
+                }
             }
         }
 
@@ -351,8 +375,11 @@ macro_rules! parts {
                                     }
                                 }
                             }
-                            ViewOp::TensorMap { sizes, swizzle: _ } => {
+                            ViewOp::TensorMap { sizes, swizzle } => {
                                 out.extend(sizes.$iter().map(P::Expr));
+                                if let Some(of) = swizzle {
+                                    out.extend(of.$iter().map(P::Expr));
+                                }
                             }
                             ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
                         }
@@ -400,6 +427,9 @@ macro_rules! parts {
                     AttrValue::Word(_) | AttrValue::Text(_) => {}
                     AttrValue::Tuple(tuple) => out.push(P::Tuple(tuple)),
                     AttrValue::View(view) => out.push(P::View(view, Of::Data)),
+                    AttrValue::Chosen(chosen) => {
+                        out.extend(chosen.values.$iter().map(|(_, value)| P::Expr(value)));
+                    }
                 },
             }
         }
@@ -407,27 +437,31 @@ macro_rules! parts {
         /// What an attribute of a type is written of.
         fn $type_attr<'a>(attr: &'a $($mut)? TypeAttr) -> impl Iterator<Item = $Part<'a>> {
             use $Part as P;
-            let (first, second) = match attr {
+            let parts = match attr {
                 TypeAttr::Tv(layout, threads) => {
-                    (Some(P::Layout(layout)), Some(P::Referred(threads, Of::Threads)))
+                    [Some(P::Layout(layout)), Some(P::Referred(threads, Of::Threads)), None]
                 }
-                TypeAttr::Align(n) | TypeAttr::At(n) => (Some(P::Expr(n)), None),
-                TypeAttr::Reuses(name) => (Some(P::Referred(name, Of::Data)), None),
-                TypeAttr::Open | TypeAttr::Swizzle(..) | TypeAttr::Scalar(_) => (None, None),
+                TypeAttr::Swizzle(of) => {
+                    let [b, m, s] = & $($mut)? **of;
+                    [Some(P::Expr(b)), Some(P::Expr(m)), Some(P::Expr(s))]
+                }
+                TypeAttr::Align(n) | TypeAttr::At(n) => [Some(P::Expr(n)), None, None],
+                TypeAttr::Reuses(name) => [Some(P::Referred(name, Of::Data)), None, None],
+                TypeAttr::Open | TypeAttr::Scalar(_) => [None, None, None],
             };
-            first.into_iter().chain(second)
+            parts.into_iter().flatten()
         }
     };
 }
 
 parts! {
     /// What a statement is written of.
-    Part, parts_of_stmt, parts_of_part, type_attr, iter, as_ref,
+    Part, parts_of_stmt, parts_of_exec, parts_of_part, type_attr, iter, as_ref,
 }
 
 parts! {
     /// What a statement is written of, to change it.
-    PartMut, parts_of_stmt_mut, parts_of_part_mut, type_attr_mut, iter_mut, as_mut, mut
+    PartMut, parts_of_stmt_mut, parts_of_exec_mut, parts_of_part_mut, type_attr_mut, iter_mut, as_mut, mut
 }
 
 impl PartMut<'_> {

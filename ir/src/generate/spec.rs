@@ -5,7 +5,7 @@ use super::expr::{computed, expr};
 use super::tensor::{data_view, result_type, thread_view};
 use super::words::{ident, index, named, number, quoted, tensor_name, word};
 use crate::ast::{
-    AccumulateOp, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View,
+    AccumulateOp, Chosen, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View,
 };
 use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
 use crate::span::Span;
@@ -99,6 +99,9 @@ pub(super) fn attr() -> impl Strategy<Value = Attr> {
         word().prop_map(AttrValue::Word),
         data_view().prop_map(AttrValue::View),
         quoted().prop_map(AttrValue::Text),
+        (option::of(named(ident())), vec((named(ident()), expr()), 0..3)).prop_map(
+            |(name, values)| AttrValue::Chosen(Chosen { name, values, span: Span::default() })
+        ),
         tuple().prop_map(|t| match &t {
             // A lone name is a word; only one with `@` can be nothing else.
             TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) if !name.starts_with('@') => {

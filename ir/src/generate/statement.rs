@@ -6,8 +6,8 @@ use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_vie
 use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{
-    Block, Call, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr,
-    Text, TypeAttr, Unroll, View,
+    self, Block, Call, Choices, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg,
+    SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
 };
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -104,7 +104,7 @@ fn call() -> impl Strategy<Value = Call> {
 fn def(depth: u32) -> impl Strategy<Value = Def> {
     let param = (named(ident()), any::<bool>()).prop_map(|(name, is_type)| {
         let reserved = name.text.parse::<Scalar>().is_ok() || name.text.parse::<Memory>().is_ok();
-        Param { is_type: is_type && !reserved, name }
+        Param { is_type: is_type && !reserved, name, choices: None }
     });
     let formals = || vec((named(tensor_name()), option::weighted(0.4, result_type())), 0..3);
     let means = option::weighted(0.3, block(depth));
@@ -116,7 +116,40 @@ fn def(depth: u32) -> impl Strategy<Value = Def> {
                 ty.scalar = None;
                 ty.attrs.insert(0, TypeAttr::Scalar(param.name.clone()));
             }
-            Def { name, params, inputs, outputs, means, body, span: Span::default() }
+            let span = Span::default();
+            Def { name, params, inputs, outputs, means, body, strategy: None, span }
+        })
+        .boxed()
+}
+
+fn compare() -> impl Strategy<Value = Compare> {
+    (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs }).boxed()
+}
+
+/// A strategy.
+fn strategy(depth: u32) -> impl Strategy<Value = Def> {
+    let choices = prop_oneof![
+        super::expr::tuple().prop_map(Choices::Among),
+        (expr(), expr(), option::of(expr())).prop_map(|(start, end, step)| Choices::Range {
+            start,
+            end,
+            step
+        }),
+    ];
+    let more = (
+        vec(option::of(choices), 3),
+        (vec(compare(), 0..3), vec(compare(), 0..3)),
+        spec(Just((None, None))),
+    );
+    (def(depth), more, block(depth))
+        .prop_map(|(mut def, (choices, (conditions, habits), spec), means)| {
+            for (param, choices) in def.params.iter_mut().zip(choices) {
+                param.choices = choices.filter(|_| !param.is_type);
+            }
+            def.means.get_or_insert(means);
+            let (exec, attrs) = (spec.exec, spec.attrs);
+            def.strategy = Some(Box::new(ast::Strategy { exec, attrs, conditions, habits }));
+            def
         })
         .boxed()
 }
@@ -129,8 +162,6 @@ fn sync_arg() -> impl Strategy<Value = SyncArg> {
 /// A statement with a body.
 fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
     let bounds = (expr(), expr(), expr());
-    let compare =
-        (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs });
     prop_oneof![
         2 => spec(spec_blocks(depth)).prop_map(StmtKind::Spec),
         1 => (
@@ -151,7 +182,8 @@ fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
             }
         ),
         1 => def(depth).prop_map(StmtKind::Def),
-        1 => (vec(compare, 1..4), block(depth), option::of(block(depth)))
+        1 => strategy(depth).prop_map(StmtKind::Def),
+        1 => (vec(compare(), 1..4), block(depth), option::of(block(depth)))
             .prop_map(|(cond, then, otherwise)| StmtKind::If { cond, then, otherwise }),
     ]
     .boxed()

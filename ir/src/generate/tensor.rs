@@ -39,12 +39,17 @@ pub fn result_type() -> impl Strategy<Value = ResultType> {
     prop_oneof![1 => tensor_type().prop_map(ResultType::whole), 2 => part].boxed()
 }
 
+/// The numbers of a swizzle, mostly literals.
+fn swizzle() -> impl Strategy<Value = Box<[Expr; 3]>> {
+    let number = || prop_oneof![4 => (0i64..16).prop_map(Expr::int), 1 => expr()];
+    [number(), number(), number()].prop_map(Box::new)
+}
+
 fn type_attr() -> impl Strategy<Value = TypeAttr> {
-    let number = prop_oneof![4 => 0u32..16, 1 => any::<u32>()];
     prop_oneof![
         Just(TypeAttr::Open),
         (layout(), named(tensor_name())).prop_map(|(layout, over)| TypeAttr::Tv(layout, over)),
-        [number.clone(), number.clone(), number].prop_map(|[b, m, s]| TypeAttr::Swizzle(b, m, s)),
+        swizzle().prop_map(TypeAttr::Swizzle),
         expr().prop_map(TypeAttr::Align),
         expr().prop_map(TypeAttr::At),
         named(tensor_name()).prop_map(TypeAttr::Reuses),
@@ -88,10 +93,10 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
         1 => vec(expr(), 0..4).prop_map(ViewOp::Permute),
         1 => expr().prop_map(ViewOp::Iota),
         1 => picks().prop_map(ViewOp::Pick),
-        1 => (vec(expr(), 0..4), option::of([0u32..16, 0u32..16, 0u32..16])).prop_map(
+        1 => (vec(expr(), 0..4), option::of(swizzle())).prop_map(
             |(sizes, swizzle)| ViewOp::TensorMap {
                 sizes,
-                swizzle: swizzle.map(|[b, m, s]| (b, m, s)),
+                swizzle,
             }
         ),
     ]

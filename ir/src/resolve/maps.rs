@@ -13,12 +13,29 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 
 impl Resolver {
+    /// `swizzle=(3,4,3)`: constants.
+    pub(super) fn swizzle(&self, of: &[Expr; 3], span: Span) -> Fallible<Swizzle> {
+        let number = |e: &Expr| -> Fallible<u32> {
+            let n = self.constant(e, "a number of the swizzle")?;
+            u32::try_from(n).or_else(|_| {
+                let message = format!("a number of the swizzle is {n}");
+                fail(
+                    Diagnostic::new(Code::LayoutRefused, e.span, message)
+                        .label("counts bits of an address")
+                        .help("write `swizzle=(bits,base,shift)`, such as `swizzle=(3,4,3)`"),
+                )
+            })
+        };
+        let [b, m, s] = of;
+        Swizzle::new(number(b)?, number(m)?, number(s)?).map_err(|e| refused(span, &e))
+    }
+
     /// `.tensormap([128,64], swizzle=(3,4,3))`: makes the map, and of the tensor its two levels.
     pub(super) fn tensor_map(
         &mut self,
         t: &mut Tensor,
         sizes: &[Expr],
-        swizzle: Option<(u32, u32, u32)>,
+        swizzle: Option<&[Expr; 3]>,
         span: Span,
     ) -> Fallible<()> {
         let wrong = |message: String, help: &str| {
@@ -103,8 +120,8 @@ impl Resolver {
         }
         let swizzle = match swizzle {
             None => None,
-            Some((b, m, s)) => {
-                let swizzle = Swizzle::new(b, m, s).map_err(|e| refused(span, &e))?;
+            Some(of) => {
+                let swizzle = self.swizzle(of, span)?;
                 (!swizzle.is_none()).then_some(swizzle)
             }
         };

@@ -154,7 +154,8 @@ impl Resolver {
                 );
             }
         }
-        if def.body.stmts.is_empty() && def.means.is_none() {
+        self.strategy_names(def, &mut part);
+        if def.body.stmts.is_empty() && (def.means.is_none() || def.strategy.is_some()) {
             self.errors.push(
                 Diagnostic::new(
                     Code::EmptyBody,
@@ -175,6 +176,43 @@ impl Resolver {
         part.broken = self.errors.len() > before;
         self.parts.known.insert(def.name.text.clone(), Rc::new(part));
         Ok(())
+    }
+
+    /// Looks up the names in what a strategy says beyond a sub-spec, and binds the threads of its head.
+    fn strategy_names(&mut self, def: &Def, part: &mut Defined) {
+        let Some(strategy) = &def.strategy else { return };
+        // Choices, conditions and attributes as numbers of a statement, the head as that of a spec.
+        let mut numbers = vec![];
+        for param in &def.params {
+            match &param.choices {
+                None => {}
+                Some(ast::Choices::Among(values)) => numbers.extend(leaves(values).cloned()),
+                Some(ast::Choices::Range { start, end, step }) => {
+                    numbers.extend(
+                        [Some(start), Some(end), step.as_ref()].into_iter().flatten().cloned(),
+                    );
+                }
+            }
+        }
+        let conditions = [&strategy.conditions[..], &strategy.habits].concat();
+        let (then, otherwise) = (ast::Block::default(), None);
+        let conditions = ast::StmtKind::If { cond: conditions, then, otherwise };
+        let head = ast::Spec {
+            exec: strategy.exec.clone(),
+            attrs: strategy.attrs.clone(),
+            ..ast::Spec::new(SpecKind::Generic)
+        };
+        let values = ast::Call {
+            name: def.name.clone(),
+            args: numbers,
+            inputs: vec![],
+            outputs: vec![],
+            declared: vec![],
+            span: def.span,
+        };
+        self.referred(&ast::Stmt::new(ast::StmtKind::Call(values)), def, part);
+        self.referred(&ast::Stmt::new(conditions), def, part);
+        self.referred(&ast::Stmt::new(ast::StmtKind::Spec(head)), def, part);
     }
 
     /// Looks up the names in the types of formal operands.
@@ -235,7 +273,9 @@ impl Resolver {
     /// Looks up the names of a statement, and binds those that it defines.
     fn names_in(&mut self, stmt: &ast::Stmt, def: &Def, part: &mut Defined) {
         let is_type = |name: &str| def.params.iter().any(|p| p.is_type && p.name.text == name);
-        if let ast::StmtKind::Call(call) = &stmt.kind {
+        if let ast::StmtKind::Call(call) = &stmt.kind
+            && !def.is_hole(&call.name.text)
+        {
             match self.callable(call, Some(def)) {
                 Ok(callee) => {
                     for (arg, param) in call.args.iter().zip(&callee.def.params) {
@@ -263,9 +303,30 @@ impl Resolver {
                 self.formal(Sigil::Data, &view.base);
             }
         }
+        self.referred(stmt, def, part);
+    }
+
+    /// Looks up the names that a statement refers to, and binds those that it defines.
+    fn referred(&mut self, stmt: &ast::Stmt, def: &Def, part: &mut Defined) {
+        // Of a strategy a type stands for its width where a number is due.
+        let is_type = |name: &str| {
+            let is = |p: &ast::Param| p.is_type && p.name.text == name;
+            def.strategy.is_none() && def.params.iter().any(is)
+        };
+        let is_known = |name: &str| {
+            matches!(name, "inf" | "nan") || def.strategy.is_some() && name == ast::MULTIPROCESSORS
+        };
         let types_too = match &stmt.kind {
             ast::StmtKind::Call(call) => call.args.as_slice(),
             _ => &[],
+        };
+        // A constant knows those before it.
+        let earlier = |name: &str, at: Span| match &stmt.kind {
+            ast::StmtKind::Let(all) => {
+                let before = all.iter().take_while(|(_, value)| !within(value.span, at));
+                before.into_iter().any(|(n, _)| n.text == name)
+            }
+            _ => false,
         };
         let mut unknown = vec![];
         let mut defined = vec![];
@@ -287,7 +348,7 @@ impl Resolver {
                             .help("write a number, or declare the parameter without `:type`"),
                     ));
                 } else if self.scopes.get(Sigil::Index, name).is_none()
-                    && !matches!(name.as_str(), "inf" | "nan")
+                    && !(is_known(name) || earlier(name, *span))
                     && !(argument && name.parse::<Scalar>().is_ok())
                 {
                     unknown.push(self.unknown(Sigil::Index, name, *span));
@@ -723,6 +784,23 @@ impl Resolver {
             n += 1;
         }
     }
+}
+
+/// The numbers of a tuple.
+fn leaves(tuple: &ast::TupleExpr) -> impl Iterator<Item = &Expr> {
+    let mut todo = vec![tuple];
+    std::iter::from_fn(move || {
+        loop {
+            match todo.pop()? {
+                ast::TupleExpr::Leaf(e) => return Some(e),
+                ast::TupleExpr::Tuple(all) => todo.extend(all.iter().rev()),
+            }
+        }
+    })
+}
+
+fn within(outer: Span, inner: Span) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
 }
 
 fn is_named(e: &Expr, name: &str) -> bool {

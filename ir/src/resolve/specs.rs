@@ -13,10 +13,18 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ("acc", "a scalar type: in which a MatMul accumulates"),
     ("atom", "an atom's name: which instruction implements the spec"),
     ("axis", "modes: which a Reduction removes, or along which an Iota counts"),
+    (
+        "by",
+        "a strategy and its parameters, `@name[P=1]`: how a kernel-level spec gets its dataflow",
+    ),
     ("bar", "an mbarrier: which a copy into shared memory completes on"),
     ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
     ("lane", "an integer: lane, distance or mask of a Shfl"),
     ("loc", "a text in quotes: where the spec comes from in a program that this one was made of"),
+    (
+        "math",
+        "exact or fast: whether instructions that approximate implement it, whatever its result is rounded to",
+    ),
     ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
     (
         "tile",
@@ -219,7 +227,8 @@ impl Resolver {
             let fits = match key {
                 "acc" => matmul,
                 "tile" | "warps" => {
-                    matmul || matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_))
+                    let kind = matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_));
+                    matmul || kind || self.depth == 0
                 }
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_) | SpecKind::Iota),
                 "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
@@ -248,11 +257,15 @@ impl Resolver {
                     }
                 },
                 ("loc", AttrValue::Text(_)) => {}
+                ("by", AttrValue::Chosen(_)) => {}
+                ("by", AttrValue::Tuple(TupleExpr::Leaf(e))) if matches!(&e.kind, ast::ExprKind::Name(name) if name.starts_with('@')) =>
+                    {}
                 ("atom", AttrValue::Word(w)) => all.atom = Some(w.clone()),
                 ("bar", AttrValue::View(view)) => all.bar = Some(self.operand(view)?),
                 ("cache", AttrValue::Word(w)) if w.parse::<CacheHint>().is_ok() => {
                     all.cache = w.parse().unwrap_or(CacheHint::Normal);
                 }
+                ("math", AttrValue::Word(w)) if matches!(w.as_str(), "exact" | "fast") => {}
                 ("multicast", AttrValue::Word(w)) => {
                     all.multicast = Some(self.expr(&named(w, attr))?);
                 }
@@ -296,7 +309,7 @@ impl Resolver {
         let leaves = match value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
-            AttrValue::View(_) | AttrValue::Text(_) => vec![],
+            AttrValue::View(_) | AttrValue::Text(_) | AttrValue::Chosen(_) => vec![],
         };
         let least = if key == "axis" { 0 } else { 1 };
         let constants: Option<Vec<i64>> =

@@ -6,7 +6,7 @@ use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::layout::{Layout, Swizzle};
+use crate::layout::Layout;
 use crate::leaf::Leaf;
 use crate::limits;
 use crate::program::{Buffer, BufferId, Dist, Taken, Tensor, TensorId};
@@ -252,9 +252,9 @@ impl Resolver {
                 }
                 *dist = Some(Dist { tv: Some(tv), threads: Some(threads), ops: vec![] });
             }
-            TypeAttr::Swizzle(b, m, s) => {
+            TypeAttr::Swizzle(of) => {
                 only(Memory::Sh, "swizzle")?;
-                buffer.swizzle = Some(Swizzle::new(*b, *m, *s).map_err(|e| refused(ty.span, &e))?);
+                buffer.swizzle = Some(self.swizzle(of, ty.span)?);
             }
             TypeAttr::Align(e) => {
                 let align = self.constant(e, "the alignment")?;
@@ -478,7 +478,9 @@ impl Resolver {
                 }
                 t.peer = Some(self.expr(rank)?);
             }
-            ViewOp::TensorMap { sizes, swizzle } => self.tensor_map(t, sizes, *swizzle, span)?,
+            ViewOp::TensorMap { sizes, swizzle } => {
+                self.tensor_map(t, sizes, swizzle.as_deref(), span)?
+            }
             ViewOp::Tile(tiler) => {
                 let level = self.outermost(&t.levels, span)?.clone();
                 let (rest, tile) = self.tile(&level, tiler, span)?;

@@ -41,6 +41,7 @@ fn statement(stmt: &Stmt) -> Found {
     match &stmt.kind {
         StmtKind::Assign { .. } => here("expressions over tensors"),
         StmtKind::Import(_) => here("imports"),
+        StmtKind::Def(def) if def.strategy.is_some() => here("strategies"),
         StmtKind::Def(_) | StmtKind::Call(_) => here("sub-specs with parameters"),
         StmtKind::DataDecl { range: Some(_), .. } => here("ranges of elements"),
         StmtKind::For { stages: Some(e), .. } => Some((e.span, "stages of loops")),

@@ -429,7 +429,13 @@ fn nested(n: usize) -> Vec<(&'static str, StmtKind)> {
         ("tiles", view(vec![ViewOp::Tile(Tiler::Modes(vec![Some(layout(tuple(), tuple()))]))])),
         ("reshape", view(vec![ViewOp::Reshape(layout(tuple(), tuple()))])),
         ("peer", view(vec![ViewOp::Peer(min())])),
-        ("map", view(vec![ViewOp::TensorMap { sizes: vec![min()], swizzle: Some((1, 2, 3)) }])),
+        (
+            "map",
+            view(vec![ViewOp::TensorMap {
+                sizes: vec![min()],
+                swizzle: Some(Expr::swizzle(1, 2, 3)),
+            }]),
+        ),
         ("view tv", view(vec![ViewOp::Tv(layout(tuple(), tuple()), name())])),
         ("tuple", attr("tile", AttrValue::Tuple(tuple()))),
         ("type", with_type(data(vec![dims(vec![tuple()], None)], vec![]))),
@@ -485,9 +491,11 @@ fn nested(n: usize) -> Vec<(&'static str, StmtKind)> {
         ),
         (
             "swizzle",
-            times(n, with_type(data(eight(), vec![TypeAttr::Swizzle(1, 2, 3)])), |s| {
-                StmtKind::Spec(Spec { body: Some(block(s)), ..spec(SpecKind::Generic, None) })
-            }),
+            times(
+                n,
+                with_type(data(eight(), vec![TypeAttr::Swizzle(Expr::swizzle(1, 2, 3))])),
+                |s| StmtKind::Spec(Spec { body: Some(block(s)), ..spec(SpecKind::Generic, None) }),
+            ),
         ),
     ]
 }

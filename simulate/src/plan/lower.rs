@@ -591,13 +591,13 @@ impl Lowering<'_, '_> {
             };
             let op = match &step.op {
                 MeansOp::Gather { axis } => StepOp::Gather(*axis),
-                MeansOp::View { layout, offset } => {
+                MeansOp::View { layout, offset, .. } => {
                     let broken = |e: NoIndex| Unchecked::Broken(unknown(step.span, "a view", &e));
                     let layout = self.vars.layout(layout).map_err(broken)?;
                     let offset = self.vars.constant(*offset).map_err(broken)?;
                     StepOp::View(Box::new(layout), offset)
                 }
-                MeansOp::Spec { kind, axes } => match kind {
+                MeansOp::Spec { kind, axes, .. } => match kind {
                     SpecKind::Move => StepOp::Move,
                     SpecKind::Select => StepOp::Select,
                     SpecKind::Unary(op) => StepOp::Unary(*op),

@@ -30,7 +30,8 @@ pub(super) fn largest_part(kernel: &Kernel<'_>, stated: &[ErrorBound]) -> f64 {
     let mut count = Count::default();
     nodes(kernel, &kernel.body, &mut Vec::new(), &mut count);
     for bound in stated {
-        count.stated += bound.relative + bound.slope + bound.absolute + bound.per_product;
+        let other = bound.relative + bound.slope + bound.absolute + bound.per_product;
+        count.stated += bound.of_results().unwrap_or(other);
     }
     let sums = if count.of_sums > 0.0 { count.of_sums } else { unit_roundoff_of_f32() };
     4.0 * count.coarsest + 2.0 * sums * count.steps + count.stated

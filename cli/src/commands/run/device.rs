@@ -28,7 +28,7 @@ const MAX_BINARY: u64 = 1 << 28;
 pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::table(&args.arch)?;
     let source = input::read(&args.file, io)?;
-    let decomposed = pipeline::ordered(&source, &table)?;
+    let decomposed = pipeline::ordered(&source, &table, None)?;
     output::warn(&source, &decomposed.warnings, format, io);
     let (source, program) = (decomposed.source, decomposed.program);
     let options = data::options(&args.data, &program, &source)?;

@@ -300,7 +300,7 @@ impl Resolver {
             let counted = c.push(value, view.span);
             c.seen[counted].1 = true;
             c.means.steps.push(MeansStep {
-                op: MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode] },
+                op: MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode], scalar: None },
                 inputs: vec![MeansInput::Value(base)],
                 output: counted,
                 span: view.span,
@@ -386,7 +386,7 @@ impl Resolver {
         let id = c.push(MeansValue { name: None, scalar, extents, operand: None }, view.span);
         c.seen[id].1 = true;
         c.means.steps.push(MeansStep {
-            op: MeansOp::View { layout: Box::new(layout), offset },
+            op: MeansOp::View { layout: Box::new(layout), offset, ops: ops.to_vec() },
             inputs: vec![MeansInput::Value(base)],
             output: id,
             span: view.span,
@@ -401,7 +401,7 @@ impl Resolver {
         let output = c.push(MeansValue { name: None, scalar, extents, operand: None }, span);
         c.seen[output].1 = true;
         c.means.steps.push(MeansStep {
-            op: MeansOp::Spec { kind: SpecKind::Move, axes: vec![] },
+            op: MeansOp::Spec { kind: SpecKind::Move, axes: vec![], scalar: None },
             inputs: vec![MeansInput::Value(from)],
             output,
             span,
@@ -605,7 +605,7 @@ impl Resolver {
             None => self.name_value(c, &to.base, id)?,
         }
         c.means.steps.push(MeansStep {
-            op: MeansOp::Spec { kind, axes },
+            op: MeansOp::Spec { kind, axes, scalar: attributes.to.or(attributes.acc) },
             inputs: found.inputs,
             output: id,
             span: spec.span,

@@ -7,8 +7,8 @@ use super::expr::tuple;
 use super::tensor::{result_type, view};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Call, Def, Exec, Group, Launch, Name, Number,
-    Operand, Param, ReduceOp, ResultType, ShflOp, View,
+    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Call, Choices, Chosen, Def, Exec, Group,
+    Launch, Name, Number, Operand, Param, ReduceOp, ResultType, ShflOp, Strategy, View,
 };
 use crate::ast::{Spec, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
@@ -120,6 +120,7 @@ pub(super) fn attr(node: Node<'_, '_>) -> Answer<Attr> {
         Rule::word => AttrValue::Word(value.text().to_owned()),
         Rule::string => AttrValue::Text(value.text().trim_matches('"').to_owned()),
         Rule::data_view => AttrValue::View(view(value)?),
+        Rule::chosen => AttrValue::Chosen(chosen(value)?),
         _ => AttrValue::Tuple(tuple(value)?),
     };
     Ok(Attr { key, value })
@@ -136,16 +137,8 @@ pub(super) fn def(node: Node<'_, '_>) -> Answer<Def> {
         while let Some(param) = list.take(Rule::param) {
             let mut param = param.parts();
             let name = param.next(Rule::ident)?.name();
-            let param = Param { name, is_type: param.any().is_some() };
-            if param.is_type && is_reserved(&param.name.text) {
-                let message = format!("a type parameter is named `{}`", short(&param.name.text));
-                return Err(Box::new(
-                    Diagnostic::new(Code::Syntax, param.name.span, message)
-                        .label("names a scalar type or a memory")
-                        .help("choose another name: `T:type`"),
-                ));
-            }
-            params.push(param);
+            let is_type = param.any().is_some();
+            params.push(no_reserved(Param { name, is_type, choices: None })?);
         }
     }
     let inputs = formals(parts.next(Rule::formals)?.with(&params))?;
@@ -154,7 +147,87 @@ pub(super) fn def(node: Node<'_, '_>) -> Answer<Def> {
     let means = (end.rule() == Rule::means_open).then(Block::default);
     span.end = end.span().start;
     span.end = parts.trimmed(span);
-    Ok(Def { name, params, inputs, outputs, means, body: Block::default(), span })
+    Ok(Def { name, params, inputs, outputs, means, body: Block::default(), strategy: None, span })
+}
+
+fn no_reserved(param: Param) -> Answer<Param> {
+    if !param.is_type || !is_reserved(&param.name.text) {
+        return Ok(param);
+    }
+    let message = format!("a type parameter is named `{}`", short(&param.name.text));
+    Err(Box::new(
+        Diagnostic::new(Code::Syntax, param.name.span, message)
+            .label("names a scalar type or a memory")
+            .help("choose another name: `T:type`"),
+    ))
+}
+
+/// `strategy @ring[M, E:type, BM in (64, 128)] <<<..>>> (%A) -> (%C) tile=(BM,M) where M % BM == 0 means {`
+pub(super) fn strategy(node: Node<'_, '_>) -> Answer<Def> {
+    let mut span = node.span();
+    let mut parts = node.parts();
+    let name = parts.next(Rule::kernel_name)?.without_sigil();
+    let mut params = Vec::new();
+    if let Some(list) = parts.take(Rule::choice_params) {
+        let mut list = list.parts();
+        while let Some(param) = list.take(Rule::choice_param) {
+            let mut param = param.parts();
+            let name = param.next(Rule::ident)?.name();
+            let choices = param.take(Rule::choices).map(choices).transpose()?;
+            let is_type = choices.is_none() && param.any().is_some();
+            params.push(no_reserved(Param { name, is_type, choices })?);
+        }
+    }
+    let exec = parts.take(Rule::exec).map(exec).transpose()?;
+    let inputs = formals(parts.next(Rule::formals)?.with(&params))?;
+    let outputs = formals(parts.next(Rule::formals)?.with(&params))?;
+    let mut attrs = Vec::new();
+    while let Some(node) = parts.take(Rule::attr) {
+        attrs.push(attr(node)?);
+    }
+    let mut all = |rule: Rule| -> Answer<Vec<crate::ast::Compare>> {
+        let mut conditions = Vec::new();
+        if let Some(list) = parts.take(rule) {
+            let mut list = list.parts();
+            while let Some(node) = list.take(Rule::compare) {
+                conditions.push(super::statement::compare(node)?);
+            }
+        }
+        Ok(conditions)
+    };
+    let (conditions, habits) = (all(Rule::conditions)?, all(Rule::habits)?);
+    let end = parts.next(Rule::means_open)?;
+    span.end = end.span().start;
+    span.end = parts.trimmed(span);
+    let strategy = Some(Box::new(Strategy { exec, attrs, conditions, habits }));
+    let means = Some(Block::default());
+    Ok(Def { name, params, inputs, outputs, means, body: Block::default(), strategy, span })
+}
+
+/// `in (64, 128)`, `in 16..256 step 16`
+fn choices(node: Node<'_, '_>) -> Answer<Choices> {
+    let mut parts = node.parts();
+    let first = parts.next(Rule::value)?;
+    let Some(end) = parts.take(Rule::value) else { return Ok(Choices::Among(tuple(first)?)) };
+    let step = match parts.take(Rule::choice_step) {
+        Some(step) => Some(expr(step.parts().next(Rule::value)?)?),
+        None => None,
+    };
+    Ok(Choices::Range { start: expr(first)?, end: expr(end)?, step })
+}
+
+/// `@ring[BM=128, S=3]`
+fn chosen(node: Node<'_, '_>) -> Answer<Chosen> {
+    let span = node.span();
+    let mut parts = node.parts();
+    let name = parts.take(Rule::kernel_name).map(|n| n.without_sigil());
+    let mut values = Vec::new();
+    while let Some(value) = parts.take(Rule::chosen_value) {
+        let mut value = value.parts();
+        let name = value.next(Rule::ident)?.name();
+        values.push((name, expr(value.next(Rule::value)?)?));
+    }
+    Ok(Chosen { name, values, span })
 }
 
 /// Whether a word of a type has a meaning of its own.

@@ -3,7 +3,7 @@
 use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::{expr, int};
-use super::spec::{call, def, spec};
+use super::spec::{call, def, spec, strategy};
 use super::tensor::{data_type, result_type, thread_type, view, view_op};
 use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
@@ -33,6 +33,7 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
     match rule {
         Rule::call_stmt => return call(node).map(StmtKind::Call),
         Rule::def_head => return def(node).map(StmtKind::Def),
+        Rule::strategy_head => return strategy(node).map(StmtKind::Def),
         _ => {}
     }
     let mut parts = node.parts();
@@ -230,7 +231,7 @@ fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
     Ok(StmtKind::For { var, start, end, step, unroll, stages, body: Block::default() })
 }
 
-fn compare(node: Node<'_, '_>) -> Answer<Compare> {
+pub(super) fn compare(node: Node<'_, '_>) -> Answer<Compare> {
     let mut parts = node.parts();
     let lhs = expr(parts.next(Rule::value)?)?;
     let op = parts.next(Rule::compare_op)?;

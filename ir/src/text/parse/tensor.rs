@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::errors::{one_of, short};
-use super::expr::{expr, int, layout, tuple, tuples};
+use super::expr::{expr, layout, tuple, tuples};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{Dims, Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
 use crate::ast::{Pick, ResultType, TypeAttr, View, ViewOp};
@@ -152,10 +152,7 @@ fn type_attr(node: Node<'_, '_>) -> Answer<TypeAttr> {
             let layout = layout(parts.next(Rule::layout)?)?;
             TypeAttr::Tv(layout, parts.next(Rule::thread_name)?.without_sigil())
         }
-        Rule::swizzle => {
-            let (b, m, s) = swizzle(&mut parts)?;
-            TypeAttr::Swizzle(b, m, s)
-        }
+        Rule::swizzle => TypeAttr::Swizzle(swizzle(&mut parts)?),
         Rule::align => TypeAttr::Align(expr(parts.next(Rule::value)?)?),
         Rule::at => TypeAttr::At(expr(parts.next(Rule::value)?)?),
         Rule::reuses => TypeAttr::Reuses(parts.next(Rule::data_name)?.without_sigil()),
@@ -163,9 +160,9 @@ fn type_attr(node: Node<'_, '_>) -> Answer<TypeAttr> {
     })
 }
 
-fn swizzle(parts: &mut Parts<'_, '_>) -> Answer<(u32, u32, u32)> {
-    let mut number = || int(&parts.next(Rule::int)?, 32);
-    Ok((number()?, number()?, number()?))
+fn swizzle(parts: &mut Parts<'_, '_>) -> Answer<Box<[Expr; 3]>> {
+    let mut number = || expr(parts.next(Rule::value)?);
+    Ok(Box::new([number()?, number()?, number()?]))
 }
 
 /// `%A.tile([8,8])[@i, _]`, `#cta.tile([32])`

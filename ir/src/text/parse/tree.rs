@@ -175,6 +175,10 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_in
             | Rule::kw_stages
             | Rule::kw_def
+            | Rule::kw_strategy
+            | Rule::kw_step
+            | Rule::kw_where
+            | Rule::kw_usually
             | Rule::kw_import
             | Rule::kw_sqrt
             | Rule::kw_transpose

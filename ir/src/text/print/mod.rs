@@ -11,7 +11,7 @@ mod well_formed;
 
 pub use well_formed::well_formed;
 
-use crate::ast::{Block, Module, Stmt, StmtKind};
+use crate::ast::{Block, Expr, Module, Stmt, StmtKind};
 use crate::limits::MAX_NESTING;
 
 /// Columns a line should have at most.
@@ -27,6 +27,11 @@ pub fn print(module: &Module) -> String {
     stmts(&mut out, &module.items);
     comments(&mut out, 0, &module.footer);
     out
+}
+
+/// The text of a number.
+pub fn print_number(e: &Expr) -> String {
+    statement::number(e)
 }
 
 /// A list of statements of which some are printed.

@@ -8,8 +8,8 @@ use super::expr::{expr, tuple};
 use super::tensor::{data_type, result_type, thread_type, view};
 use super::tensors::tensors;
 use crate::ast::{
-    Attr, AttrValue, Call, Def, Exec, Expr, Group, Name, Operand, ResultType, Spec, StmtKind,
-    SymDecl, SyncArg, TensorType, ThreadType, View,
+    Attr, AttrValue, Call, Choices, Compare, Def, Exec, Expr, Group, Name, Operand, ResultType,
+    Spec, StmtKind, SymDecl, SyncArg, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
 
@@ -112,9 +112,7 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
                 .nest(CONTINUED)
         }
         StmtKind::If { cond, then: _, otherwise: _ } => {
-            let all = cond
-                .iter()
-                .map(|c| arena.text(format!("{} {} {}", number(&c.lhs), c.op, number(&c.rhs))));
+            let all = cond.iter().map(|c| arena.text(compare(c)));
             arena
                 .text("if (")
                 .append(arena.intersperse(all, arena.text(" &&").append(arena.softline())))
@@ -140,6 +138,11 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
     }
 }
 
+/// `@w < 2`
+fn compare(c: &Compare) -> String {
+    format!("{} {} {}", number(&c.lhs), c.op, number(&c.rhs))
+}
+
 fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
     let mut operands = operands(arena, &spec.inputs, &spec.outputs, &spec.declared);
     for attr in &spec.attrs {
@@ -151,27 +154,9 @@ fn spec<'a>(arena: &'a Arena<'a>, spec: &Spec) -> Doc<'a> {
             out.push_str(" @");
             out.push_str(&name.text);
         }
-        match &spec.exec {
-            None => {}
-            Some(Exec::Both(blocks, threads)) => {
-                out.push_str(" <<<");
-                view(out, '#', blocks);
-                out.push_str(", ");
-                view(out, '#', threads);
-                out.push_str(">>>");
-            }
-            Some(Exec::Threads(threads)) => {
-                out.push_str(" <<<");
-                view(out, '#', threads);
-                out.push_str(">>>");
-            }
-            Some(Exec::Launch(launch)) => {
-                out.push_str(" <<<");
-                group(out, &launch.blocks);
-                out.push_str(", ");
-                group(out, &launch.threads);
-                out.push_str(">>>");
-            }
+        if let Some(exec) = &spec.exec {
+            out.push(' ');
+            executors(out, exec);
         }
     });
     let body = match (&spec.means, &spec.body) {
@@ -226,7 +211,40 @@ pub(super) fn attribute(out: &mut String, attr: &Attr) {
             out.push_str(text);
             out.push('"');
         }
+        AttrValue::Chosen(chosen) => {
+            if let Some(name) = &chosen.name {
+                out.push('@');
+                out.push_str(&name.text);
+            }
+            out.push('[');
+            for (i, (name, value)) in chosen.values.iter().enumerate() {
+                out.push_str(if i == 0 { "" } else { ", " });
+                out.push_str(&name.text);
+                out.push('=');
+                expr(out, value);
+            }
+            out.push(']');
+        }
     }
+}
+
+/// `<<<#grid, #cta>>>`
+fn executors(out: &mut String, exec: &Exec) {
+    out.push_str("<<<");
+    match exec {
+        Exec::Both(blocks, threads) => {
+            view(out, '#', blocks);
+            out.push_str(", ");
+            view(out, '#', threads);
+        }
+        Exec::Threads(threads) => view(out, '#', threads),
+        Exec::Launch(launch) => {
+            group(out, &launch.blocks);
+            out.push_str(", ");
+            group(out, &launch.threads);
+        }
+    }
+    out.push_str(">>>");
 }
 
 /// `#grid:[@i < M / BM, 8]`
@@ -268,24 +286,65 @@ fn def<'a>(arena: &'a Arena<'a>, def: &Def) -> Doc<'a> {
             .collect();
         parenthesized(arena, texts.into_iter())
     };
-    let head = with(|out| {
-        out.push_str("def @");
-        out.push_str(&def.name.text);
-        for (i, param) in def.params.iter().enumerate() {
-            out.push_str(if i == 0 { "[" } else { ", " });
+    let word = if def.strategy.is_some() { "strategy @" } else { "def @" };
+    let params = def.params.iter().map(|param| {
+        arena.text(with(|out| {
             out.push_str(&param.name.text);
             out.push_str(if param.is_type { ":type" } else { "" });
-        }
-        out.push_str(if def.params.is_empty() { "" } else { "]" });
+            if let Some(all) = &param.choices {
+                out.push_str(" in ");
+                choices(out, all);
+            }
+        }))
     });
-    let operands = arena
-        .line()
+    let params = match def.params.is_empty() {
+        true => arena.nil(),
+        false => {
+            let all = arena.line_().append(list(arena, params, arena.line())).nest(CONTINUED);
+            arena.text("[").append(all).append("]").group()
+        }
+    };
+    let head = arena.text(word).append(def.name.text.clone()).append(params);
+    let mut operands = arena.nil();
+    if let Some(exec) = def.strategy.as_ref().and_then(|s| s.exec.as_ref()) {
+        operands = operands.append(arena.line()).append(with(|out| executors(out, exec)));
+    }
+    operands = operands
+        .append(arena.line())
         .append(formals(&def.inputs))
         .append(arena.line())
         .append("-> ")
         .append(formals(&def.outputs));
+    if let Some(strategy) = &def.strategy {
+        for attr in &strategy.attrs {
+            operands = operands.append(arena.softline()).append(with(|out| attribute(out, attr)));
+        }
+        for (word, all) in [("where ", &strategy.conditions), ("usually ", &strategy.habits)] {
+            for (i, condition) in all.iter().enumerate() {
+                let first = arena.line().append(word);
+                let gap = if i == 0 { first } else { arena.text(",").append(arena.softline()) };
+                operands = operands.append(gap).append(compare(condition));
+            }
+        }
+    }
     let brace = if def.means.is_some() { " means {" } else { " {" };
-    arena.text(head).append(operands.nest(CONTINUED)).append(brace).group()
+    head.append(operands.nest(CONTINUED)).append(brace).group()
+}
+
+/// `(64, 128)`, `16..256 step 16`
+fn choices(out: &mut String, all: &Choices) {
+    match all {
+        Choices::Among(values) => tuple(out, values),
+        Choices::Range { start, end, step } => {
+            expr(out, start);
+            out.push_str("..");
+            expr(out, end);
+            if let Some(step) = step {
+                out.push_str(" step ");
+                expr(out, step);
+            }
+        }
+    }
 }
 
 /// `@scale[128] (%a) -> (%b)`
@@ -357,7 +416,7 @@ fn symbol(sym: &SymDecl) -> String {
     }
 }
 
-fn number(e: &Expr) -> String {
+pub(super) fn number(e: &Expr) -> String {
     with(|out| expr(out, e))
 }
 

@@ -74,6 +74,15 @@ fn levels(out: &mut String, levels: &[Dims]) {
     }
 }
 
+fn swizzle(out: &mut String, of: &[Expr; 3]) {
+    out.push_str("swizzle=(");
+    for (i, number) in of.iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { "," });
+        expr(out, number);
+    }
+    out.push(')');
+}
+
 fn type_attr(out: &mut String, attr: &TypeAttr) {
     match attr {
         TypeAttr::Open => out.push('?'),
@@ -82,7 +91,7 @@ fn type_attr(out: &mut String, attr: &TypeAttr) {
             out.push_str("tv=");
             over(out, layout, threads);
         }
-        TypeAttr::Swizzle(b, m, s) => out.push_str(&format!("swizzle=({b},{m},{s})")),
+        TypeAttr::Swizzle(of) => swizzle(out, of),
         TypeAttr::Align(e) => {
             out.push_str("align=");
             expr(out, e);
@@ -195,15 +204,16 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
                 expr(out, rank);
                 out.push(')');
             }
-            ViewOp::TensorMap { sizes, swizzle } => {
+            ViewOp::TensorMap { sizes, swizzle: of } => {
                 out.push_str(".tensormap([");
                 for (i, size) in sizes.iter().enumerate() {
                     out.push_str(if i == 0 { "" } else { "," });
                     expr(out, size);
                 }
                 out.push(']');
-                if let Some((b, m, s)) = swizzle {
-                    out.push_str(&format!(", swizzle=({b},{m},{s})"));
+                if let Some(of) = of {
+                    out.push_str(", ");
+                    swizzle(out, of);
                 }
                 out.push(')');
             }

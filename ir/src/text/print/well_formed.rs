@@ -5,7 +5,7 @@
 
 use super::expr::rank;
 use crate::ast::{
-    Attr, AttrValue, BinaryOp, Block, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION,
+    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION,
     FORMAT_VERSIONS, Group, LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec,
     SpecKind, Stmt, StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp,
     View, ViewOp, function, operator,
@@ -304,6 +304,31 @@ impl<'m> Walk<'m> {
                         self.error(Code::Syntax, span, message, label, "choose another name");
                     }
                 }
+                for choices in def.params.iter().filter_map(|p| p.choices.as_ref()) {
+                    self.choices(choices, depth);
+                }
+                if let Some(strategy) = &def.strategy {
+                    self.executors(strategy.exec.as_ref(), def.span, depth);
+                    self.attrs(&strategy.attrs, depth);
+                    for c in strategy.conditions.iter().chain(&strategy.habits) {
+                        self.expr(&c.lhs, depth + 1);
+                        self.expr(&c.rhs, depth + 1);
+                    }
+                }
+                let plain = def.strategy.is_none();
+                let chosen =
+                    def.params.iter().find(|p| p.choices.is_some() && (plain || p.is_type));
+                if let Some(param) = chosen {
+                    let message = format!("`{}` has values to choose among", param.name.text);
+                    let label = "only a number of a strategy has";
+                    let span = param.name.span;
+                    self.error(Code::Syntax, span, message, label, "remove the values");
+                }
+                if !plain && def.means.is_none() {
+                    let message = "a strategy does not say what it means".to_owned();
+                    let label = "without a `means` block";
+                    self.error(Code::Syntax, def.span, message, label, "add the block");
+                }
                 for (name, ty) in def.inputs.iter().chain(&def.outputs) {
                     self.named(name, Word::Tensor);
                     if let Some(ty) = ty {
@@ -382,7 +407,13 @@ impl<'m> Walk<'m> {
         if let Some(name) = &spec.name {
             self.named(name, Word::Plain);
         }
-        match &spec.exec {
+        self.executors(spec.exec.as_ref(), spec.span, depth);
+        self.operands(&spec.inputs, &spec.outputs, &spec.declared, spec.span, depth);
+        self.attrs(&spec.attrs, depth);
+    }
+
+    fn executors(&mut self, exec: Option<&Exec>, span: Span, depth: usize) {
+        match exec {
             None => {}
             Some(Exec::Both(blocks, threads)) => {
                 self.view(blocks, depth);
@@ -394,15 +425,26 @@ impl<'m> Walk<'m> {
                 if groups.iter().all(|g| matches!(g, Group::Of(_))) {
                     let message = "a head that declares nothing".to_owned();
                     let (label, help) = ("reads back as executors", "make it `Exec::Both`");
-                    self.error(Code::Syntax, spec.span, message, label, help);
+                    self.error(Code::Syntax, span, message, label, help);
                 }
                 for group in groups {
-                    self.group(group, spec.span, depth);
+                    self.group(group, span, depth);
                 }
             }
         }
-        self.operands(&spec.inputs, &spec.outputs, &spec.declared, spec.span, depth);
-        self.attrs(&spec.attrs, depth);
+    }
+
+    /// Values of a parameter: a range is none of `1`, and a list is a list.
+    fn choices(&mut self, choices: &Choices, depth: usize) {
+        match choices {
+            Choices::Among(values) => self.tuple(values, depth + 1),
+            Choices::Range { start, end, step } => {
+                [Some(start), Some(end), step.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|e| self.expr(e, depth + 1));
+            }
+        }
     }
 
     fn group(&mut self, group: &Group, span: Span, depth: usize) {
@@ -580,6 +622,15 @@ impl<'m> Walk<'m> {
                     self.tuple(t, depth);
                 }
                 AttrValue::View(view) => self.view(view, depth),
+                AttrValue::Chosen(chosen) => {
+                    if let Some(name) = &chosen.name {
+                        self.named(name, Word::Plain);
+                    }
+                    for (name, value) in &chosen.values {
+                        self.named(name, Word::Plain);
+                        self.expr(value, depth);
+                    }
+                }
                 AttrValue::Text(text) => {
                     self.count(text.len().saturating_add(2));
                     if text.contains('\0') {
@@ -645,7 +696,10 @@ impl<'m> Walk<'m> {
                     }
                 }
                 TypeAttr::Open => {}
-                TypeAttr::Swizzle(..) => drop(self.deep(depth + 2, span)),
+                TypeAttr::Swizzle(of) => {
+                    self.deep(depth + 2, span);
+                    of.iter().for_each(|e| self.expr(e, depth + 2));
+                }
                 TypeAttr::Tv(layout, threads) => {
                     self.layout(layout, depth + 1);
                     self.named(threads, Word::Tensor);
@@ -726,8 +780,9 @@ impl<'m> Walk<'m> {
                     self.named(threads, Word::Tensor);
                 }
                 ViewOp::Peer(rank) => self.expr(rank, depth + 1),
-                ViewOp::TensorMap { sizes, swizzle: _ } => {
+                ViewOp::TensorMap { sizes, swizzle } => {
                     sizes.iter().for_each(|e| self.expr(e, depth + 2));
+                    swizzle.iter().flat_map(|of| of.iter()).for_each(|e| self.expr(e, depth + 2));
                 }
             }
         }

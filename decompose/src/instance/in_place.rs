@@ -5,7 +5,7 @@ use crate::solve::ops;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::program::{Means, MeansOp, Program, SpecId, TensorId};
 use num_integer::gcd;
 
 /// Elements that are compared one by one.
@@ -13,9 +13,17 @@ const MOST: i64 = 1 << 22;
 
 /// Refuses an output that shares elements with an input, unless each element is read and written at one
 /// coordinate: by one block, then.
-pub(super) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
     let spec = &p.specs[id];
-    let elementwise = spec.kind == SpecKind::Move;
+    let elementwise = matches!(
+        spec.kind,
+        SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Init
+    ) || spec.means.as_ref().is_some_and(is_pointwise);
     for &to in &spec.outputs {
         let own = p.tensors[to].buffer;
         let same = spec.input_tensors().filter(|t| p.tensors[*t].buffer == own);
@@ -75,4 +83,19 @@ fn meet(p: &Program, a: TensorId, b: TensorId) -> bool {
     }
     let mut others = (0..b.size()).filter_map(|i| at(second, &b, i));
     others.any(|i| elements.get(i).copied().unwrap_or(true))
+}
+
+/// Whether each element needs only those at its own coordinate.
+fn is_pointwise(means: &Means) -> bool {
+    means.steps.iter().all(|step| match &step.op {
+        MeansOp::Spec { kind, .. } => matches!(
+            kind,
+            SpecKind::Move
+                | SpecKind::Unary(_)
+                | SpecKind::Binary(_)
+                | SpecKind::Select
+                | SpecKind::Init
+        ),
+        MeansOp::Gather { .. } | MeansOp::View { .. } => false,
+    })
 }

@@ -1,4 +1,4 @@
-//! Registers that tensors take at once.
+//! Registers, or bytes of shared memory, that tensors take at once.
 //!
 //! A tensor is live from its first access to its last. In a loop that is not all: what is read before it is
 //! written there comes from the turn before, and what is accessed outside of the loop too survives it, so that
@@ -12,16 +12,27 @@ use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
-/// The most registers that are live at once; `size` is what one tensor takes of a thread.
-pub(super) fn most(p: &Program, kernel: SpecId, size: &BTreeMap<BufferId, i64>) -> i64 {
-    let mut walk =
-        Walk { p, at: 0, accesses: BTreeMap::new(), fragments: BTreeMap::new(), loops: vec![] };
+/// The most that is live of a memory at once; `size` is what one tensor takes: of a thread, in registers.
+pub(crate) fn most(
+    p: &Program,
+    kernel: SpecId,
+    memory: Memory,
+    size: &BTreeMap<BufferId, i64>,
+) -> i64 {
+    let mut walk = Walk {
+        p,
+        memory,
+        at: 0,
+        accesses: BTreeMap::new(),
+        fragments: BTreeMap::new(),
+        loops: vec![],
+    };
     walk.body(kernel);
     let mut changes: BTreeMap<usize, i64> = BTreeMap::new();
     for (buffer, accesses) in &walk.accesses {
         let Some(&registers) = size.get(buffer) else { continue };
         let registers = match walk.fragments.get(buffer) {
-            Some(true) => (registers + 1) / 2,
+            Some(true) if memory == Memory::Rf => (registers + 1) / 2,
             _ => registers,
         };
         let (first, last) = walk.range(accesses);
@@ -38,6 +49,7 @@ pub(super) fn most(p: &Program, kernel: SpecId, size: &BTreeMap<BufferId, i64>) 
 
 struct Walk<'p> {
     p: &'p Program,
+    memory: Memory,
     /// Operations so far.
     at: usize,
     /// When each tensor is accessed, and whether all of it is written without being read.
@@ -82,12 +94,12 @@ impl Walk<'_> {
         let loads = spec.kind == SpecKind::Move && from == Some(Memory::Sh);
         for (i, (t, sets)) in reads.chain(writes).enumerate() {
             let buffer = p.tensors[t].buffer;
-            if p.buffers[buffer].memory == Some(Memory::Rf) {
+            if p.buffers[buffer].memory == Some(self.memory) {
                 let streams = if i < n { accumulates } else { loads };
                 *self.fragments.entry(buffer).or_insert(true) &= streams;
                 // A part of a tensor leaves the rest as it is.
                 let whole = p.buffers[buffer].tensor == t || {
-                    let size = |t| super::ops::whole(p, t).map(|l| l.size());
+                    let size = |t| crate::solve::ops::whole(p, t).map(|l| l.size());
                     size(t) == size(p.buffers[buffer].tensor)
                 };
                 self.accesses.entry(buffer).or_default().push((self.at, sets && whole));

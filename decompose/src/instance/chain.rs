@@ -1,0 +1,690 @@
+//! Writes what a sub-spec of a strategy stands for into its body, where the strategy uses it on tiles.
+//!
+//! A chain is computed in binary32, or in the type that its values have where these are wider or no floats; results are
+//! rounded once, to the type of what they are assigned to. Operands of the spec that the strategy does not name are read at
+//! the place of the tile: where the strategy's operand has extent 1 and theirs does not, all of it.
+
+use super::graph::{Graph, Input, Source, Step};
+use super::params::{Numbers, eval};
+use super::pattern::{Found, Hole};
+use crate::names::Names;
+use carbyne_ir::ast::{
+    Apply, Attr, AttrValue, Call, Expr, ExprKind, Name, Operand, ReduceOp, ResultType, Spec,
+    SpecKind, Stmt, StmtKind, TensorExpr, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
+};
+use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
+use std::collections::{BTreeMap, HashMap};
+
+/// Why a chain cannot be written where the strategy uses it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unwritten {
+    #[error("`@{0}` is used on no tile of the strategy's operands")]
+    NoTile(String),
+    #[error(
+        "a Reduction along mode {mode} needs {extent} elements of it in a tile, which has {tile}"
+    )]
+    Reduces { mode: usize, extent: i64, tile: i64 },
+    #[error("`@{0}` has another number of operands where it is used")]
+    Operands(String),
+    #[error("no pointwise operation combines what {0} reduces")]
+    Combines(ReduceOp),
+    #[error("an operand has other modes than the tile")]
+    Modes,
+    #[error("the type of `%{0}` is not written where it is declared")]
+    Untyped(String),
+}
+
+/// The type in which a value is computed.
+pub(crate) fn computed(graph: &Graph, value: usize) -> Scalar {
+    let of = &graph.values[value];
+    match of.scalar {
+        s if of.source.is_none() && s == Scalar::F64 => wide(graph),
+        s if s.is_float() => {
+            if s == Scalar::F64 {
+                Scalar::F64
+            } else {
+                wide(graph)
+            }
+        }
+        s => s,
+    }
+}
+
+/// The type of floats in chains: binary64 where an operand or an output has it.
+fn wide(graph: &Graph) -> Scalar {
+    let operands = graph.values.iter().filter(|v| v.source.is_some()).map(|v| v.scalar);
+    match operands.chain(graph.outputs.iter().map(|o| o.scalar)).any(|s| s == Scalar::F64) {
+        true => Scalar::F64,
+        false => Scalar::F32,
+    }
+}
+
+/// The type that a value has where it is not computed on: of an operand its own, of a result what a cast says, or what the
+/// values before it have.
+pub(crate) fn scalar_of(graph: &Graph, value: usize) -> Scalar {
+    let mut at = value;
+    for _ in 0..=graph.steps.len() {
+        if graph.values[at].source.is_some() || !graph.values[at].scalar.is_float() {
+            return graph.values[at].scalar;
+        }
+        let Some(step) = graph.maker(at).map(|s| &graph.steps[s]) else { break };
+        if let Some(scalar) = step.scalar {
+            return scalar;
+        }
+        let inputs = step.inputs.iter().filter_map(|i| match i {
+            Input::Value(v) => Some(*v),
+            Input::Number(_) => None,
+        });
+        // The largest operand, whose elements are what is computed on.
+        let size =
+            |v: &usize| graph.values[*v].extents.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+        match inputs.filter(|v| graph.values[*v].scalar.is_float()).max_by_key(size) {
+            Some(v) => at = v,
+            None => break,
+        }
+    }
+    wide(graph)
+}
+
+/// Where a tile is: of each mode the extent of the tile and which one it is, once for every `.tile` and index.
+#[derive(Clone, Debug)]
+struct Place {
+    /// Of the operand that is tiled.
+    extents: Vec<i64>,
+    cuts: Vec<Vec<(i64, Expr)>>,
+}
+
+impl Place {
+    /// Of a view that has these operations behind the operand's own.
+    fn of(ops: &[ViewOp], extents: &[i64]) -> Option<Self> {
+        let mut cuts = vec![];
+        let mut left = extents.to_vec();
+        let mut at = 0;
+        while at < ops.len() {
+            let (ViewOp::Tile(Tiler::Sizes(sizes)), Some(ViewOp::Index(index))) =
+                (&ops[at], ops.get(at + 1))
+            else {
+                return None;
+            };
+            if sizes.len() != left.len() || index.len() != left.len() {
+                return None;
+            }
+            let mut cut = vec![];
+            for ((size, i), left) in sizes.iter().zip(index).zip(&mut left) {
+                let size = match size {
+                    Some(e) => eval(e, &Numbers::new())?,
+                    None => *left,
+                };
+                *left = size;
+                cut.push((size, i.clone()?));
+            }
+            cuts.push(cut);
+            at += 2;
+        }
+        Some(Place { extents: extents.to_vec(), cuts })
+    }
+
+    /// Extents of the tile.
+    fn tile(&self) -> Vec<i64> {
+        self.cuts
+            .last()
+            .map_or_else(|| self.extents.clone(), |c| c.iter().map(|(n, _)| *n).collect())
+    }
+
+    /// Of an operand of these extents the tile at the same place.
+    fn view(&self, source: &Source, own: &[i64]) -> Result<View, Unwritten> {
+        let mut view = source.view.clone();
+        if own.is_empty() {
+            return Ok(view);
+        }
+        if own.len() != self.extents.len() {
+            return Err(Unwritten::Modes);
+        }
+        for cut in &self.cuts {
+            let (mut sizes, mut index) = (vec![], vec![]);
+            for (m, (size, at)) in cut.iter().enumerate() {
+                if own[m] == self.extents[m] {
+                    sizes.push(Some(Expr::int(*size)));
+                    index.push(Some(at.clone()));
+                } else {
+                    // One element, which is broadcast, or all of a mode that the strategy's operand has not.
+                    sizes.push(Some(Expr::int(own[m])));
+                    index.push(Some(Expr::int(0)));
+                }
+            }
+            view.ops.extend([ViewOp::Tile(Tiler::Sizes(sizes)), ViewOp::Index(index)]);
+        }
+        Ok(view)
+    }
+
+    /// Extents of the tile of a value.
+    fn extents_of(&self, own: &[i64]) -> Vec<i64> {
+        let tile = self.tile();
+        (0..own.len()).map(|m| if own[m] == self.extents[m] { tile[m] } else { own[m] }).collect()
+    }
+}
+
+/// Writes uses of sub-specs into a body whose names have been replaced.
+pub(crate) struct Chains<'a> {
+    pub graph: &'a Graph,
+    pub found: &'a Found,
+    pub names: &'a mut Names,
+    /// Types of tensors that the body declares, by name.
+    pub types: HashMap<String, Scalar>,
+}
+
+impl Chains<'_> {
+    /// The statements in the place of a use.
+    pub(crate) fn write(&mut self, call: &Call) -> Result<Vec<Stmt>, Unwritten> {
+        let name = &call.name.text;
+        match self.found.holes.get(name) {
+            Some(Hole::Chain { steps, inputs, output, all }) => {
+                self.chain(call, steps, inputs, *output, *all)
+            }
+            Some(Hole::Fold { step }) => self.fold(call, &self.graph.steps[*step]),
+            None => Err(Unwritten::Operands(name.clone())),
+        }
+    }
+
+    /// Where a view is a tile of one of the strategy's operands.
+    fn place(&self, view: &View) -> Option<Place> {
+        self.found.operands.values().find_map(|bound| {
+            let own = &bound.source.view;
+            let ours = view.base.text == own.base.text && view.ops.starts_with(&own.ops);
+            ours.then(|| Place::of(&view.ops[own.ops.len()..], &bound.extents)).flatten()
+        })
+    }
+
+    fn chain(
+        &mut self,
+        call: &Call,
+        steps: &[usize],
+        inputs: &[usize],
+        output: usize,
+        all: bool,
+    ) -> Result<Vec<Stmt>, Unwritten> {
+        let graph = self.graph;
+        let name = &call.name.text;
+        let given: Vec<&View> = call
+            .inputs
+            .iter()
+            .filter_map(|o| match o {
+                Operand::View(view) => Some(view),
+                Operand::Number(_) | Operand::Value(_) => None,
+            })
+            .collect();
+        let ([target], true) = (&call.outputs[..], given.len() >= inputs.len()) else {
+            return Err(Unwritten::Operands(name.clone()));
+        };
+        let place = std::iter::once(target)
+            .chain(given.iter().rev().copied())
+            .find_map(|view| self.place(view))
+            .ok_or_else(|| Unwritten::NoTile(name.clone()))?;
+        let (known, same) = (BTreeMap::new(), BTreeMap::new());
+        let mut w = Writing { graph, place: &place, out: vec![], known, same, names: self.names };
+        for (value, view) in inputs.iter().zip(&given) {
+            let own = {
+                let bound = self.found.operands.values().find(|b| {
+                    b.source.view.base.text == view.base.text
+                        && view.ops.starts_with(&b.source.view.ops)
+                });
+                bound.map(|b| b.scalar).or_else(|| self.types.get(&view.base.text).copied())
+            };
+            let own = own.ok_or_else(|| Unwritten::Untyped(view.base.text.clone()))?;
+            w.known.insert(*value, Known::Given { view: (*view).clone(), scalar: own });
+        }
+        for step in steps {
+            w.step(&graph.steps[*step])?;
+        }
+        // What is written.
+        let said = call.declared.first().and_then(Option::as_ref);
+        let to = self
+            .found
+            .operands
+            .values()
+            .find(|b| {
+                b.source.view.base.text == target.base.text
+                    && target.ops.starts_with(&b.source.view.ops)
+            })
+            .map(|b| b.scalar)
+            .or_else(|| said.and_then(|ty| ty.scalar))
+            .or_else(|| self.types.get(&target.base.text).copied())
+            .unwrap_or_else(|| computed(graph, output));
+        w.result(output, target.clone(), call.declared.first().cloned().flatten(), to)?;
+        if target.ops.is_empty() && !self.types.contains_key(&target.base.text) {
+            self.types.insert(target.base.text.clone(), to);
+        }
+        if all {
+            for other in graph.outputs.iter() {
+                let main = self.found.operands.values().any(|b| b.source.view == other.to.view);
+                if !main {
+                    let view = place.view(&other.to, &other.extents)?;
+                    w.result(other.value, view, None, other.scalar)?;
+                }
+            }
+        }
+        Ok(w.out)
+    }
+
+    /// A kernel that computes a chain of whole tensors, for other strategies.
+    pub(crate) fn kernel(&mut self, call: &Call) -> Result<Spec, Unwritten> {
+        let name = &call.name.text;
+        let Some(Hole::Chain { steps, inputs, output, all: true }) = self.found.holes.get(name)
+        else {
+            return Err(Unwritten::Operands(name.clone()));
+        };
+        let graph = self.graph;
+        let given: Vec<&View> = call
+            .inputs
+            .iter()
+            .filter_map(|o| match o {
+                Operand::View(view) => Some(view),
+                Operand::Number(_) | Operand::Value(_) => None,
+            })
+            .collect();
+        let ([target], [value], [from]) = (&call.outputs[..], &inputs[..], &given[..]) else {
+            return Err(Unwritten::Operands(name.clone()));
+        };
+        let from_type = self
+            .types
+            .get(&from.base.text)
+            .copied()
+            .ok_or_else(|| Unwritten::Untyped(from.base.text.clone()))?;
+        let place = Place { extents: graph.values[*output].extents.clone(), cuts: vec![] };
+        let (known, same) = (BTreeMap::new(), BTreeMap::new());
+        let mut w = Writing { graph, place: &place, out: vec![], known, same, names: self.names };
+        w.known.insert(*value, Known::Given { view: (*from).clone(), scalar: from_type });
+        // Operands by names, which a `means` block speaks of.
+        let mut reads: Vec<View> = vec![(*from).clone()];
+        let leaves = steps.iter().flat_map(|s| &graph.steps[*s].inputs).filter_map(|i| match i {
+            Input::Value(v) => Some(*v),
+            Input::Number(_) => None,
+        });
+        for v in leaves {
+            if let Some(source) = &graph.values[v].source {
+                if !source.view.ops.is_empty() {
+                    return Err(Unwritten::Modes);
+                }
+                if !reads.contains(&source.view) && source.view.base.text != target.base.text {
+                    reads.push(source.view.clone());
+                }
+            }
+        }
+        for step in steps {
+            w.step(&graph.steps[*step])?;
+        }
+        let to = self.found.operands.values().find(|b| b.source.view.base.text == target.base.text);
+        let to = to.map_or_else(|| computed(graph, *output), |b| b.scalar);
+        w.result(*output, target.clone(), None, to)?;
+        let stmts = std::mem::take(&mut w.out);
+        let inputs = reads.into_iter().map(Operand::View).collect();
+        let means = Some(carbyne_ir::ast::Block { stmts, footer: vec![] });
+        let name = Some(Name::new(name.clone()));
+        let outputs = vec![target.clone()];
+        Ok(Spec { name, inputs, outputs, means, ..Spec::new(SpecKind::Generic) })
+    }
+
+    /// A Reduction of a tile: of one operand the result, of two what both are together, of none what changes nothing.
+    fn fold(&mut self, call: &Call, step: &Step) -> Result<Vec<Stmt>, Unwritten> {
+        let op = step.reduces().ok_or_else(|| Unwritten::Operands(call.name.text.clone()))?;
+        let [target] = &call.outputs[..] else {
+            return Err(Unwritten::Operands(call.name.text.clone()));
+        };
+        let declared = call.declared.clone();
+        let outputs = vec![target.clone()];
+        let spec = match &call.inputs[..] {
+            [] => {
+                let scalar = self.types.get(&target.base.text).copied();
+                let scalar = call.declared.first().and_then(|d| d.as_ref()?.scalar).or(scalar);
+                let scalar = scalar.ok_or_else(|| Unwritten::Untyped(target.base.text.clone()))?;
+                let inputs = vec![neutral(op, scalar)];
+                Spec { inputs, outputs, declared, ..Spec::new(SpecKind::Init) }
+            }
+            [_] => {
+                let axes: Vec<TupleExpr> =
+                    step.axes.iter().map(|a| TupleExpr::Leaf(Expr::int(*a as i64))).collect();
+                let axes = match &axes[..] {
+                    [one] => one.clone(),
+                    _ => TupleExpr::Tuple(axes),
+                };
+                let attrs = vec![Attr { key: Name::new("axis"), value: AttrValue::Tuple(axes) }];
+                Spec {
+                    inputs: call.inputs.clone(),
+                    outputs,
+                    declared,
+                    attrs,
+                    ..Spec::new(step.kind)
+                }
+            }
+            [_, _] => {
+                let combine = op.combining().ok_or(Unwritten::Combines(op))?;
+                let kind = SpecKind::Binary(combine);
+                Spec { inputs: call.inputs.clone(), outputs, declared, ..Spec::new(kind) }
+            }
+            _ => return Err(Unwritten::Operands(call.name.text.clone())),
+        };
+        Ok(vec![Stmt::new(StmtKind::Spec(spec))])
+    }
+}
+
+/// What changes nothing.
+fn neutral(op: ReduceOp, scalar: Scalar) -> Operand {
+    let number =
+        |text: String| Operand::Number(carbyne_ir::ast::Number { text, span: Span::default() });
+    let bits = scalar.bits().min(63) as u32;
+    let signed = scalar.as_str().starts_with('i');
+    let (least, most) = match (scalar.is_float(), signed) {
+        (true, _) => ("-inf".to_owned(), "inf".to_owned()),
+        (false, true) if scalar.bits() >= 64 => (i64::MIN.to_string(), i64::MAX.to_string()),
+        (false, true) => {
+            let half = 1i64 << (bits - 1);
+            ((-half).to_string(), (half - 1).to_string())
+        }
+        (false, false) if scalar.bits() >= 64 => ("0".to_owned(), u64::MAX.to_string()),
+        (false, false) => ("0".to_owned(), ((1i64 << bits) - 1).to_string()),
+    };
+    number(match op {
+        ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => "0".to_owned(),
+        ReduceOp::Prod => "1".to_owned(),
+        ReduceOp::Min => most,
+        ReduceOp::Max => least,
+        ReduceOp::And if signed => "-1".to_owned(),
+        ReduceOp::And => most,
+    })
+}
+
+/// A value that can be used.
+#[derive(Clone, Debug)]
+enum Known {
+    /// A tile that the strategy gives, not yet in the type that is computed in.
+    Given { view: View, scalar: Scalar },
+    /// In the type that is computed in.
+    Ready(String),
+}
+
+struct Writing<'a> {
+    graph: &'a Graph,
+    place: &'a Place,
+    out: Vec<Stmt>,
+    known: BTreeMap<usize, Known>,
+    /// Values that are the same as others.
+    same: BTreeMap<usize, usize>,
+    names: &'a mut Names,
+}
+
+impl Writing<'_> {
+    fn assign(&mut self, target: View, ty: Option<ResultType>, value: TensorExpr) {
+        self.out.push(Stmt::new(StmtKind::Assign { target, ty, value }));
+    }
+
+    /// A new tensor that an expression gives.
+    fn named(&mut self, name: &str, value: TensorExpr) -> String {
+        let name = self.names.fresh(name);
+        self.assign(View::of(&name), None, value);
+        name
+    }
+
+    /// A value, in the type in which it is computed on.
+    fn value(&mut self, v: usize) -> Result<TensorExpr, Unwritten> {
+        let v = self.first(v);
+        let wanted = computed(self.graph, v);
+        let known = self.known.get(&v).cloned();
+        let (view, scalar) = match known {
+            Some(Known::Ready(name)) => return Ok(TensorExpr::View(View::of(name))),
+            Some(Known::Given { view, scalar }) => (view, scalar),
+            None => {
+                let of = &self.graph.values[v];
+                let Some(source) = &of.source else { return Err(Unwritten::Modes) };
+                let view = self.place.view(source, &of.extents)?;
+                if of.extents.is_empty() || source.counts {
+                    // A number, or coordinates: nothing is loaded.
+                    if of.scalar == wanted {
+                        return Ok(TensorExpr::View(view));
+                    }
+                    let name = self.named("x", cast(TensorExpr::View(view), wanted));
+                    self.known.insert(v, Known::Ready(name.clone()));
+                    return Ok(TensorExpr::View(View::of(name)));
+                }
+                let plain = TensorExpr::View(view.clone());
+                let name = match of.scalar == wanted {
+                    true => self.named("x", TensorExpr::apply(SpecKind::Move, vec![plain])),
+                    false => self.named("x", cast(plain, wanted)),
+                };
+                self.known.insert(v, Known::Ready(name.clone()));
+                return Ok(TensorExpr::View(View::of(name)));
+            }
+        };
+        let plain = TensorExpr::View(view.clone());
+        let own = self.place_of_tile(&view);
+        let name = match (scalar == wanted, own) {
+            (true, false) => return Ok(plain),
+            (true, true) => self.named("x", TensorExpr::apply(SpecKind::Move, vec![plain])),
+            (false, _) => self.named("x", cast(plain, wanted)),
+        };
+        self.known.insert(v, Known::Ready(name.clone()));
+        Ok(TensorExpr::View(View::of(name)))
+    }
+
+    /// The value that this one is the same as.
+    fn first(&self, v: usize) -> usize {
+        self.same.get(&v).copied().unwrap_or(v)
+    }
+
+    /// Whether a view is one of global memory.
+    fn place_of_tile(&self, view: &View) -> bool {
+        let outputs = self.graph.outputs.iter().map(|o| &o.to);
+        self.graph
+            .values
+            .iter()
+            .filter_map(|v| v.source.as_ref())
+            .chain(outputs)
+            .any(|s| s.view.base.text == view.base.text && view.ops.starts_with(&s.view.ops))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Unwritten> {
+        if let [Input::Value(v)] = step.inputs[..] {
+            // A real number stays what it is until it is stored.
+            let keeps = match step.kind {
+                SpecKind::Unary(UnaryOp::Cast) => {
+                    computed(self.graph, v) == computed(self.graph, step.output)
+                }
+                SpecKind::Move => true,
+                _ => false,
+            };
+            if keeps && self.graph.values[v].extents == self.graph.values[step.output].extents {
+                let first = self.first(v);
+                self.same.insert(step.output, first);
+                return Ok(());
+            }
+        }
+        let mut args = vec![];
+        for input in &step.inputs {
+            args.push(match input {
+                Input::Value(v) => self.value(*v)?,
+                Input::Number(n) => TensorExpr::Number(number(*n)),
+            });
+        }
+        let from = step.inputs.iter().find_map(|i| match i {
+            Input::Value(v) => Some(*v),
+            Input::Number(_) => None,
+        });
+        let wanted = computed(self.graph, step.output);
+        let mut attrs = vec![];
+        match step.kind {
+            SpecKind::Init => {
+                // A tensor of one number.
+                let own = &self.graph.values[step.output].extents;
+                let extents = if own.is_empty() { vec![] } else { self.place.extents_of(own) };
+                let name = self.names.fresh("x");
+                let modes = extents.iter().map(|e| TupleExpr::Leaf(Expr::int(*e))).collect();
+                let levels =
+                    vec![carbyne_ir::ast::Dims { modes, strides: None, span: Span::default() }];
+                let (memory, attrs, span) = (None, vec![], Span::default());
+                let ty = ResultType { levels, scalar: Some(wanted), memory, attrs, span };
+                let Some(value) = args.pop() else { return Err(Unwritten::Modes) };
+                self.assign(View::of(&name), Some(ty), value);
+                self.known.insert(step.output, Known::Ready(name));
+                return Ok(());
+            }
+            SpecKind::Unary(UnaryOp::Cast) => attrs.push(to(wanted)),
+            SpecKind::Move => {}
+            SpecKind::Reduction(_) => {
+                let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
+                let tile = self.place.extents_of(&own);
+                for mode in &step.axes {
+                    if tile[*mode] != own[*mode] {
+                        let (extent, tile) = (own[*mode], tile[*mode]);
+                        return Err(Unwritten::Reduces { mode: *mode, extent, tile });
+                    }
+                }
+                let axes: Vec<TupleExpr> =
+                    step.axes.iter().map(|a| TupleExpr::Leaf(Expr::int(*a as i64))).collect();
+                let axes = match &axes[..] {
+                    [one] => one.clone(),
+                    _ => TupleExpr::Tuple(axes),
+                };
+                attrs.push(Attr { key: Name::new("axis"), value: AttrValue::Tuple(axes) });
+            }
+            SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Shfl(_)
+            | SpecKind::Iota
+            | SpecKind::Generic => {}
+        }
+        let apply = Apply { kind: step.kind, args, attrs, span: Span::default() };
+        let name = self.named("t", TensorExpr::Apply(Box::new(apply)));
+        self.known.insert(step.output, Known::Ready(name));
+        Ok(())
+    }
+
+    /// Assigns a value.
+    fn result(
+        &mut self,
+        v: usize,
+        target: View,
+        ty: Option<ResultType>,
+        scalar: Scalar,
+    ) -> Result<(), Unwritten> {
+        let v = self.first(v);
+        let plain = match self.known.get(&v).cloned() {
+            Some(Known::Given { view, scalar: own }) if own == scalar => Some(view),
+            // An operand as it is.
+            None => {
+                let of = &self.graph.values[v];
+                match &of.source {
+                    Some(source) if of.scalar == scalar && !source.counts => {
+                        Some(self.place.view(source, &of.extents)?)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let value = match plain {
+            Some(view) => {
+                let mut value = TensorExpr::View(view.clone());
+                if self.place_of_tile(&view) && self.place_of_tile(&target) {
+                    // By way of registers.
+                    let name = self.named("x", TensorExpr::apply(SpecKind::Move, vec![value]));
+                    value = TensorExpr::View(View::of(name));
+                }
+                TensorExpr::apply(SpecKind::Move, vec![value])
+            }
+            None => {
+                let own = computed(self.graph, v);
+                let value = self.value(v)?;
+                match own == scalar {
+                    true => TensorExpr::apply(SpecKind::Move, vec![value]),
+                    false => cast(value, scalar),
+                }
+            }
+        };
+        self.assign(target, ty, value);
+        Ok(())
+    }
+}
+
+fn to(scalar: Scalar) -> Attr {
+    Attr { key: Name::new("to"), value: AttrValue::Word(scalar.as_str().to_owned()) }
+}
+
+fn cast(value: TensorExpr, scalar: Scalar) -> TensorExpr {
+    let (kind, attrs) = (SpecKind::Unary(UnaryOp::Cast), vec![to(scalar)]);
+    TensorExpr::Apply(Box::new(Apply { kind, args: vec![value], attrs, span: Span::default() }))
+}
+
+/// A literal.
+fn number(n: f64) -> Expr {
+    let kind = match n.abs() {
+        a if a.is_nan() => ExprKind::Name("nan".into()),
+        a if a.is_infinite() => ExprKind::Name("inf".into()),
+        a if a == a.trunc() && a < 9e15 => ExprKind::Int(a as i64),
+        a => ExprKind::Real(decimal(a)),
+    };
+    let span = Span::default();
+    let e = Expr { kind, span };
+    match n.is_sign_negative() && !n.is_nan() && n != 0.0 {
+        true => Expr { kind: ExprKind::Neg(Box::new(e)), span },
+        false => e,
+    }
+}
+
+/// A number above zero as the text has it: digits, a point, digits, an exponent.
+fn decimal(a: f64) -> String {
+    let text = format!("{a:e}");
+    match text.split_once('e') {
+        Some((digits, "0")) if digits.contains('.') => digits.to_owned(),
+        Some((digits, exponent)) => format!("{digits}e{exponent}"),
+        None => text,
+    }
+}
+
+/// Types of the tensors that statements declare, where these say them.
+pub(crate) fn declared(stmts: &[Stmt], types: &mut HashMap<String, Scalar>) {
+    let of = |ty: &ResultType| match ty.attrs.first() {
+        Some(TypeAttr::Scalar(_)) => None,
+        _ => ty.scalar,
+    };
+    for stmt in carbyne_ir::ast::visit::Walk::new(stmts).stmts() {
+        match &stmt.kind {
+            StmtKind::Allocate { name, ty } | StmtKind::DataDecl { name, ty, .. } => {
+                types.insert(name.text.clone(), ty.scalar);
+            }
+            StmtKind::Assign { target, ty, .. } => {
+                if let Some(scalar) = ty.as_ref().and_then(of) {
+                    types.insert(target.base.text.clone(), scalar);
+                }
+            }
+            StmtKind::Spec(Spec { inputs, outputs, declared, kind, .. }) => {
+                for (i, view) in outputs.iter().enumerate() {
+                    if types.contains_key(&view.base.text) {
+                        continue;
+                    }
+                    let said = declared.get(i).and_then(|d| of(d.as_ref()?));
+                    let moved = match (kind, &inputs[..]) {
+                        (SpecKind::Move, [Operand::View(from)]) => {
+                            types.get(&from.base.text).copied()
+                        }
+                        _ => None,
+                    };
+                    if let Some(scalar) = said.or(moved) {
+                        types.insert(view.base.text.clone(), scalar);
+                    }
+                }
+            }
+            StmtKind::Call(Call { outputs, declared, .. }) => {
+                for (i, view) in outputs.iter().enumerate() {
+                    if let Some(scalar) = declared.get(i).and_then(|d| of(d.as_ref()?)) {
+                        types.insert(view.base.text.clone(), scalar);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

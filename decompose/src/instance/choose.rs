@@ -1,0 +1,716 @@
+//! Which instance of which strategy: all that match are enumerated and ranked by a lower bound from the arithmetic of their
+//! tiles; layouts are solved of those whose bound beats the best.
+
+use super::graph::{Graph, Opaque};
+use super::library::{Source, Strategies};
+use super::params::{self, Numbers, Pins};
+use super::pattern::{Found, Pattern};
+use super::write::{Executors, Instance};
+use crate::model::Model;
+use crate::model::fitted::FITTED;
+use crate::names::Names;
+use crate::places;
+use crate::solve::copy::matmul_rows;
+use crate::solve::ops;
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, bind, limits};
+use carbyne_ir::ast::visit::{Part, Walk, parts};
+use carbyne_ir::ast::{
+    AttrValue, Chosen, Def, Expr, ExprKind, FORMAT_VERSION, Module, Spec, Stmt, StmtKind, TupleExpr,
+};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::walk::Step;
+use carbyne_ir::program::{self, Program, SpecId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::{ast, resolve};
+use std::collections::{BTreeMap, HashSet};
+
+/// Instances whose layouts are solved at most, of one kernel.
+const MOST_SOLVED: usize = 8;
+
+/// Instances of a strategy that are looked at where none has groups of threads that multiply.
+const HOPELESS: usize = 8;
+const NO_GROUP: &str = "no instruction multiplies";
+
+/// Ways of leaving modes to the grid that are looked at, of one strategy.
+const MOST_SLICES: usize = 12;
+
+/// What all kernels of a module share.
+pub(crate) struct Choosing<'a> {
+    /// The module, without short forms.
+    pub module: &'a Module,
+    pub src: &'a str,
+    pub program: &'a Program,
+    pub table: &'a AtomTable,
+    pub machine: &'a Machine,
+    pub model: &'a Model<'a>,
+    pub strategies: &'a Strategies,
+    /// Solves a module whose kernels have bodies.
+    pub solve: &'a dyn Fn(&Module) -> Result<Trial, Diagnostics>,
+}
+
+/// What became of an instance whose layouts were solved.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Trial {
+    /// Of all kernels.
+    pub cycles: f64,
+    /// Whether a thread needs more registers than it has.
+    pub spills: bool,
+}
+
+/// What replaces a kernel-level spec.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Planned {
+    /// Declarations, and the kernels with their bodies, without short forms.
+    pub stmts: Vec<Stmt>,
+    /// What may not be as wanted.
+    pub warnings: Vec<Diagnostic>,
+    /// What was looked at.
+    pub ranking: Ranking,
+}
+
+/// What was looked at for one kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Instances, best first.
+    pub instances: Vec<Ranked>,
+    /// Strategies without any instance, and why.
+    pub others: Vec<(String, String)>,
+    /// Instances that were enumerated, and how many of them had layouts solved.
+    pub counts: (usize, usize),
+}
+
+/// An instance of a strategy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// The strategy and its parameters, as `by=` has it.
+    pub by: String,
+    /// Cycles that it takes at least; none where it cannot be.
+    pub bound: Option<f64>,
+    /// Estimated cycles, where its layouts were solved.
+    pub cycles: Option<f64>,
+    /// Why it cannot be.
+    pub refused: Option<String>,
+}
+
+/// A form of the graph, and how a strategy matches it.
+struct Match<'s> {
+    def: &'s Def,
+    file: &'s Source,
+    graph: Graph,
+    found: Found,
+}
+
+/// An instance that can be ranked.
+struct Candidate {
+    of: usize,
+    numbers: Numbers,
+    bound: f64,
+    /// Whether threads need more registers than they have.
+    spills: bool,
+}
+
+/// What an instance takes at least.
+struct Bound {
+    cycles: f64,
+    spills: bool,
+}
+
+impl Choosing<'_> {
+    /// The best instance for a kernel-level spec.
+    ///
+    /// # Errors
+    /// That no strategy applies, and why; pins that cannot hold.
+    pub(crate) fn choose(
+        &self,
+        id: SpecId,
+        stmt: &Stmt,
+        names: &mut Names,
+    ) -> Result<Planned, Box<Diagnostic>> {
+        let StmtKind::Spec(written) = &stmt.kind else { return Ok(Planned::default()) };
+        let spec = &self.program.specs[id];
+        super::in_place::check(self.program, id)?;
+        self.accumulates(id)?;
+        let graph = Graph::of(self.program, id, written).map_err(|why| self.opaque(id, &why))?;
+        let (executors, pins) = (self.executors(id, written), self.pins(id, written));
+        let mut refusals: BTreeMap<String, String> = BTreeMap::new();
+        let matches = self.matches(&graph, &pins, names, &mut refusals);
+        let mut candidates: Vec<Candidate> = vec![];
+        let mut ranking =
+            Ranking { kernel: spec.name.clone().unwrap_or_default(), ..Ranking::default() };
+        let mut refused: Vec<Ranked> = vec![];
+        for (of, m) in matches.iter().enumerate() {
+            let name = &m.def.name.text;
+            let given = self.given(m);
+            let strategy = m.def.strategy.as_deref();
+            let Some(strategy) = strategy else { continue };
+            let all = match params::enumerate(m.def, strategy, &given, &pins) {
+                Ok(all) => all,
+                Err(why) => {
+                    refusals.entry(name.clone()).or_insert_with(|| why.to_string());
+                    continue;
+                }
+            };
+            if all.instances.is_empty() {
+                let most = all.ended.iter().max_by_key(|(_, n)| *n);
+                let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
+                    format!("no values of its parameters satisfy `{c}`")
+                });
+                refusals.entry(name.clone()).or_insert(why);
+            }
+            // Groups of threads that no instruction has are those of all instances.
+            let mut hopeless = 0;
+            for numbers in all.instances {
+                if hopeless == HOPELESS {
+                    break;
+                }
+                ranking.counts.0 += 1;
+                let instance = Instance {
+                    def: m.def,
+                    file: m.file,
+                    graph: &m.graph,
+                    found: &m.found,
+                    numbers: &numbers,
+                };
+                match self.bound(&instance, stmt, executors.as_ref(), names) {
+                    Ok(bound) => {
+                        hopeless = HOPELESS + 1;
+                        let Bound { cycles, spills } = bound;
+                        candidates.push(Candidate { of, numbers, bound: cycles, spills });
+                    }
+                    Err(why) => {
+                        hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
+                        refusals.entry(name.clone()).or_insert_with(|| why.clone());
+                        if refused.len() < 64 {
+                            let by = shown(&instance);
+                            refused.push(Ranked {
+                                by,
+                                bound: None,
+                                cycles: None,
+                                refused: Some(why),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        // What spills is taken where nothing else is left.
+        candidates.sort_by(|a, b| {
+            a.spills.cmp(&b.spills).then(a.bound.total_cmp(&b.bound)).then(a.of.cmp(&b.of))
+        });
+        let mut best: Option<(f64, Module, usize)> = None;
+        let mut errors: Option<Diagnostics> = None;
+        let mut spilling = false;
+        let mut tried = vec![];
+        // Matches whose bodies cannot be written, or hold no leaf for the atom that is pinned.
+        let mut hopeless = HashSet::new();
+        for (i, c) in candidates.iter().enumerate() {
+            let m = &matches[c.of];
+            let instance = Instance {
+                def: m.def,
+                file: m.file,
+                graph: &m.graph,
+                found: &m.found,
+                numbers: &c.numbers,
+            };
+            let mut ranked =
+                Ranked { by: shown(&instance), bound: Some(c.bound), cycles: None, refused: None };
+            let done =
+                tried.len() >= MOST_SOLVED && best.is_some() || ranking.counts.1 >= 4 * MOST_SOLVED;
+            if hopeless.contains(&c.of) {
+                continue;
+            }
+            let beaten = best.as_ref().is_some_and(|(cycles, ..)| c.bound >= *cycles);
+            if done || beaten && !spilling {
+                if ranking.instances.len() < 64 {
+                    ranking.instances.push(ranked);
+                }
+                continue;
+            }
+            ranking.counts.1 += 1;
+            let module = match self.module_of(
+                &instance,
+                stmt,
+                executors.as_ref(),
+                &mut names.clone(),
+                &pins,
+            ) {
+                Ok(module) => module,
+                Err(why) => {
+                    refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
+                    hopeless.insert(c.of);
+                    ranking.counts.1 -= 1;
+                    ranked.refused = Some(why);
+                    ranking.instances.push(ranked);
+                    continue;
+                }
+            };
+            match (self.solve)(&module) {
+                Ok(Trial { cycles, spills }) => {
+                    // What is written by hand is costed by the bound alone.
+                    let cycles = cycles.max(c.bound);
+                    tried.push(i);
+                    ranked.cycles = Some(cycles);
+                    if best.as_ref().is_none_or(|b| (spills, cycles) < (spilling, b.0)) {
+                        spilling = spills;
+                        best = Some((cycles, module, i));
+                    }
+                }
+                Err(e) => {
+                    ranked.refused = e.iter().next().map(|d| format!("{}: {}", d.code, d.message));
+                    errors.get_or_insert(e);
+                }
+            }
+            ranking.instances.push(ranked);
+        }
+        ranking.instances.sort_by(|a, b| {
+            let key = |r: &Ranked| {
+                (r.refused.is_some(), r.cycles.is_none(), r.cycles.or(r.bound).unwrap_or(f64::MAX))
+            };
+            let (x, y) = (key(a), key(b));
+            (x.0, x.1).cmp(&(y.0, y.1)).then(x.2.total_cmp(&y.2))
+        });
+        ranking.instances.extend(refused);
+        ranking.others = refusals
+            .iter()
+            .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
+            .map(|(name, why)| (name.clone(), why.clone()))
+            .collect();
+        let Some((_, module, i)) = best else {
+            return Err(self.nothing(id, &pins, &refusals, errors, &matches));
+        };
+        let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
+        let mut stmts: Vec<Stmt> = module
+            .items
+            .into_iter()
+            .filter(|s| !own.contains(&s.id.key()) || s.id.same(stmt.id))
+            .collect();
+        if let Some(first) = stmts.first_mut() {
+            first.blank_above = true;
+        }
+        // What the instance defines is in use from now on.
+        for stmt in Walk::new(&stmts).stmts() {
+            parts(stmt, &mut |part| {
+                if let Part::Defined(name, _) = part {
+                    names.fresh(&name.text);
+                }
+            });
+        }
+        let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
+        while let Some(own) = todo.pop() {
+            if !own.id.same(stmt.id) {
+                own.from = Some(stmt.id);
+            }
+            todo.extend(own.kind.blocks_mut().flat_map(|b| &mut b.stmts));
+        }
+        places::inherit(&mut stmts, stmt.id, written.span);
+        let m = &matches[candidates[i].of];
+        let warnings = self.tiny(id, m, &stmts).into_iter().collect();
+        Ok(Planned { stmts, warnings, ranking })
+    }
+
+    /// All ways in which strategies implement the graph.
+    fn matches<'s>(
+        &'s self,
+        graph: &Graph,
+        pins: &Pins,
+        names: &mut Names,
+        refusals: &mut BTreeMap<String, String>,
+    ) -> Vec<Match<'s>> {
+        let mut forms = vec![graph.clone()];
+        forms.extend(graph.joined());
+        let mut out = vec![];
+        // One of a name: that of the file that was added last.
+        let mut seen = HashSet::new();
+        for file in self.strategies.files() {
+            for def in &file.strategies {
+                let name = &def.name.text;
+                if !seen.insert(name) {
+                    continue;
+                }
+                if pins.strategy.as_ref().is_some_and(|s| s != name) {
+                    continue;
+                }
+                let pattern = match Pattern::of(def) {
+                    Ok(pattern) => pattern,
+                    Err(why) => {
+                        refusals.insert(name.clone(), why.to_string());
+                        continue;
+                    }
+                };
+                let Some(rank) = rank_of(def) else { continue };
+                for (i, form) in forms.iter().enumerate() {
+                    // What can be joined is.
+                    if i + 1 < forms.len()
+                        && rank <= forms[i + 1].rank()
+                        && !has_matmul(form)
+                        && form.rank() > rank
+                    {
+                        continue;
+                    }
+                    for sliced in slices(form, rank, names) {
+                        match pattern.find(def, &sliced) {
+                            Ok(all) => {
+                                for found in all {
+                                    out.push(Match { def, file, graph: sliced.clone(), found });
+                                }
+                            }
+                            Err(why) => {
+                                refusals.entry(name.clone()).or_insert(why.to_string());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// What the match says of the numbers of a strategy, and what the machine does.
+    fn given(&self, m: &Match<'_>) -> Numbers {
+        let mut given: Numbers = m.found.numbers.clone();
+        for (name, scalar) in &m.found.types {
+            given.insert(name.clone(), scalar.bits());
+        }
+        given.insert(ast::MULTIPROCESSORS.to_owned(), self.machine.sms);
+        given
+    }
+
+    /// The module of one kernel, that of an instance, without short forms.
+    fn module_of(
+        &self,
+        instance: &Instance<'_>,
+        stmt: &Stmt,
+        executors: Option<&Executors>,
+        names: &mut Names,
+        pins: &Pins,
+    ) -> Result<Module, String> {
+        let module = self.short_module_of(instance, stmt, executors, names)?;
+        let mut module = resolve::elaborate(&module, self.src).map_err(|e| first(&e))?;
+        module.separate();
+        if let Some(atom) = &pins.atom {
+            super::atom::pin(&mut module.items, stmt, atom, self.table)?;
+        }
+        Ok(module)
+    }
+
+    /// The same as it is written.
+    fn short_module_of(
+        &self,
+        instance: &Instance<'_>,
+        stmt: &Stmt,
+        executors: Option<&Executors>,
+        names: &mut Names,
+    ) -> Result<Module, String> {
+        let stmts = instance.write(stmt, executors, names).map_err(|e| e.to_string())?;
+        // Sub-specs first: no name of the module is in scope there.
+        let others = self.module.items.iter().filter(|s| !matches!(s.kind, StmtKind::Spec(_)));
+        let items = instance.file.parts.iter().chain(others).cloned().chain(stmts).collect();
+        let (header, footer) = (vec![], vec![]);
+        Ok(Module { header, version: FORMAT_VERSION, items, footer })
+    }
+
+    /// Cycles that an instance takes at least.
+    fn bound(
+        &self,
+        instance: &Instance<'_>,
+        stmt: &Stmt,
+        executors: Option<&Executors>,
+        names: &Names,
+    ) -> Result<Bound, String> {
+        let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
+        let program = resolve::resolve(&module, self.src).map_err(|e| first(&e))?;
+        self.binds(&program)?;
+        let (mut sum, mut spills) = (0.0, false);
+        let limits = limits(self.table.arch);
+        for kernel in &program.kernels {
+            let spec = &program.specs[*kernel];
+            sum += match &spec.body {
+                Some(_) => {
+                    let least = self.model.bound(&program, *kernel).map_err(|e| e.to_string())?;
+                    let most =
+                        limits.regs_per_thread.min(limits.regs_per_sm / least.threads.max(1));
+                    spills |= least.registers > most;
+                    least.cycles
+                }
+                // Other strategies decompose it: it reads and writes its operands, at least.
+                None => {
+                    let tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+                    let bits = tensors.map(|t| {
+                        let n = ops::whole(&program, t).map_or(0, |l| l.size());
+                        n.saturating_mul(program.scalar_of(t).bits())
+                    });
+                    bits.sum::<i64>() as f64 / 8.0 / self.machine.dram_bytes_per_cycle()
+                }
+            };
+        }
+        // Every kernel but the first is launched behind another.
+        let launches = program.kernels.len().saturating_sub(1) as f64;
+        Ok(Bound { cycles: sum + launches * self.machine.cycles(FITTED.launch_us), spills })
+    }
+
+    /// That some instruction multiplies what each product of registers does, by the groups of threads that it says.
+    fn binds(&self, p: &Program) -> Result<(), String> {
+        for kernel in &p.kernels {
+            for step in p.walk_body(*kernel) {
+                if let Step::Enter(program::Stmt { kind: program::StmtKind::Sync(sync), .. }) = step
+                    && self.table.atoms().iter().all(|a| a.op != AtomOp::Sync(sync.op))
+                {
+                    return Err(format!(
+                        "{NO_GROUP} and waits as it does: {} has no `{}`",
+                        self.table.arch, sync.op
+                    ));
+                }
+            }
+        }
+        for (_, spec) in p.specs.iter().filter(|(_, s)| s.body.is_none()) {
+            let (ast::SpecKind::MatMul | ast::SpecKind::MatMulSet, Some(warps), Some(exec)) =
+                (spec.kind, spec.ints("warps"), spec.exec)
+            else {
+                continue;
+            };
+            let tensors: Vec<_> =
+                spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
+            let [a, b, c] = tensors[..] else { continue };
+            let (Some(ea), Some(ec)) = (ops::extents(p, a), ops::extents(p, c)) else { continue };
+            let ([m, k], [_, n], [wm, wn, ..]) = (&ea[..], &ec[..], warps) else { continue };
+            let threads = p.threads[exec.threads].concat().to_fixed().map_or(0, |l| l.size());
+            let groups = warps.iter().fold(1i64, |all, w| all.saturating_mul(*w));
+            let [sa, sb, sc] = [a, b, c].map(|t| p.scalar_of(t));
+            let rows = matmul_rows(self.table, sa, sb, spec.acc.unwrap_or(sc));
+            let fits = |atom: &&Atom| match atom.op {
+                AtomOp::MatMul { m: im, n: inn, k: ik, .. } => {
+                    atom.group.saturating_mul(groups) == threads
+                        && m % im.saturating_mul(*wm) == 0
+                        && n % inn.saturating_mul(*wn) == 0
+                        && k % ik == 0
+                }
+                _ => false,
+            };
+            let group = threads / groups.max(1);
+            if !rows.iter().any(|r| r.group == group) {
+                return Err(format!("{NO_GROUP} {sa} and {sb} by groups of {group} threads"));
+            }
+            if !rows.iter().any(fits) {
+                return Err(format!(
+                    "nothing multiplies {m}x{n}x{k} of {sa} and {sb} by groups of {group} threads"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn executors(&self, id: SpecId, written: &Spec) -> Option<Executors> {
+        let (blocks, threads) = written.both()?;
+        let exec = self.program.specs[id].exec?;
+        let grid = self.program.threads[exec.blocks].concat().to_fixed()?;
+        let grid = grid.modes().iter().map(Layout::size).collect();
+        let all = self.program.threads[exec.threads].concat().to_fixed()?.size();
+        Some(Executors { exec: (blocks.clone(), threads.clone()), grid, threads: all })
+    }
+
+    fn pins(&self, id: SpecId, written: &Spec) -> Pins {
+        let spec = &self.program.specs[id];
+        let mut pins = Pins { atom: spec.atom.clone(), ..Pins::default() };
+        for key in ["tile", "warps"] {
+            if let Some(numbers) = spec.ints(key) {
+                pins.attrs.push((key.to_owned(), numbers.to_vec()));
+            }
+        }
+        let by = written.attrs.iter().find(|a| a.key.text == "by");
+        match by.map(|a| &a.value) {
+            Some(AttrValue::Chosen(chosen)) => pins.by(chosen),
+            Some(AttrValue::Tuple(TupleExpr::Leaf(Expr {
+                kind: ExprKind::Name(name), ..
+            }))) => {
+                let name = ast::Name::new(name.trim_start_matches('@'));
+                pins.by(&Chosen { name: Some(name), values: vec![], span: written.span });
+            }
+            _ => {}
+        }
+        pins
+    }
+
+    /// Refuses a product that would silently sum up in a type of few bits, and types that no instruction multiplies.
+    fn accumulates(&self, id: SpecId) -> Result<(), Box<Diagnostic>> {
+        let (p, spec) = (self.program, &self.program.specs[id]);
+        if !matches!(spec.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet) {
+            return Ok(());
+        }
+        let tensors: Vec<_> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
+        let [a, b, c] = tensors[..] else { return Ok(()) };
+        let [sa, sb, sc] = [a, b, c].map(|t| p.scalar_of(t));
+        let acc = spec.acc.unwrap_or(sc);
+        if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
+            let message =
+                format!("the MatMul does not say in which type it accumulates into {acc}");
+            let help = format!("write `acc=f32` for single precision, or `acc={acc}`");
+            return Err(Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help)));
+        }
+        if !matmul_rows(self.table, sa, sb, acc).is_empty() {
+            return Ok(());
+        }
+        // Rows that accumulate as asked are nearer than those that do not.
+        let differs = |atom: &Atom| {
+            atom.operands.iter().zip([sa, sb, acc]).find_map(|(o, s)| bind::scalar(s, o).err())
+        };
+        let wrong = |acc: Scalar| -> Vec<_> {
+            let in_registers = |a: &&Atom| a.operands.iter().all(|o| o.allows(Memory::Rf));
+            let rows = self.table.implementing(ast::SpecKind::MatMul).filter(in_registers);
+            rows.filter(|a| a.writes().all(|o| o.is_of(acc)))
+                .filter_map(|a| Some((a.name, differs(a)?)))
+                .collect()
+        };
+        let mut rejected = wrong(acc);
+        if rejected.is_empty() {
+            rejected = wrong(Scalar::F32);
+        }
+        // The most multiply-adds first among equals.
+        rejected.reverse();
+        Err(Box::new(bind::no_atom(p, id, self.table, &rejected)))
+    }
+
+    fn opaque(&self, id: SpecId, why: &Opaque) -> Box<Diagnostic> {
+        let spec = &self.program.specs[id];
+        let help = match why {
+            Opaque::NotGlobal(_) => "declare it at the top, in GL",
+            Opaque::Symbolic(_) => {
+                "give them as numbers or with `let` instead of `sym`, or write the body"
+            }
+            Opaque::Meaningless => "add a `means` block, or write its body",
+            Opaque::ViewOfResult => "reshape the operands instead, or write the body",
+            Opaque::Kind(_) => {
+                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
+            }
+        };
+        Box::new(Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help))
+    }
+
+    /// The error where no instance can be.
+    fn nothing(
+        &self,
+        id: SpecId,
+        pins: &Pins,
+        refusals: &BTreeMap<String, String>,
+        errors: Option<Diagnostics>,
+        matched: &[Match<'_>],
+    ) -> Box<Diagnostic> {
+        let spec = &self.program.specs[id];
+        if let Some(d) = errors.and_then(|e| e.into_iter().next()) {
+            // What is generated stands where the spec does.
+            let span = if d.span.is_nowhere() { spec.span } else { d.span };
+            return Box::new(Diagnostic { span, ..d });
+        }
+        let pinned = !pins.attrs.is_empty() || !pins.values.is_empty() || pins.strategy.is_some();
+        let known = |name: &str| self.strategies.iter().any(|(def, _)| def.name.text == name);
+        if let Some(name) = pins.strategy.as_ref().filter(|n| !known(n)) {
+            return Box::new(
+                Diagnostic::new(
+                    Code::NoStrategy,
+                    spec.span,
+                    format!("there is no strategy `@{name}`"),
+                )
+                .help("`carbyne strategies` lists them; `--strategy FILE` adds yours"),
+            );
+        }
+        let (code, message) = match &pins.atom {
+            Some(atom) => {
+                let message = format!("no strategy decomposes this {} with `{atom}`", spec.kind);
+                (Code::AtomMismatch, message)
+            }
+            None if pinned || spec.exec.is_some() => {
+                let message = format!("no strategy decomposes this {} as it is pinned", spec.kind);
+                (Code::PinsConflict, message)
+            }
+            None => (Code::NoStrategy, format!("no strategy decomposes this {}", spec.kind)),
+        };
+        let mut d = Diagnostic::new(code, spec.span, message);
+        // Those that mean something else are named where nothing else is.
+        let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
+        let all = refusals.iter().all(|(name, _)| unlike(name));
+        for (name, why) in refusals.iter().filter(|(name, _)| all || !unlike(name)) {
+            d = d.note(format!("@{name}: {why}"));
+        }
+        let divides = refusals.values().any(|why| why.contains(" % "));
+        Box::new(d.help(match (code, divides) {
+            (Code::NoStrategy, true) => {
+                "pad the extents, so that tiles divide them, or write its body"
+            }
+            (Code::NoStrategy, false) => {
+                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
+            }
+            _ => {
+                "leave out a pin, or change it; `carbyne strategies` says what each strategy takes"
+            }
+        }))
+    }
+
+    /// That blocks have next to nothing to do.
+    fn tiny(&self, id: SpecId, m: &Match<'_>, stmts: &[Stmt]) -> Option<Diagnostic> {
+        let _ = (id, m, stmts);
+        None
+    }
+}
+
+/// The strategy and its parameters.
+fn shown(instance: &Instance<'_>) -> String {
+    match &instance.by().value {
+        AttrValue::Chosen(chosen) => {
+            let name = chosen.name.as_ref().map_or("", |n| &n.text);
+            let values = chosen
+                .values
+                .iter()
+                .map(|(n, e)| format!("{}={}", n.text, carbyne_ir::text::print_number(e)));
+            format!("@{name}[{}]", values.collect::<Vec<_>>().join(", "))
+        }
+        _ => String::new(),
+    }
+}
+
+fn first(errors: &Diagnostics) -> String {
+    errors.iter().next().map_or_else(String::new, |d| format!("{}: {}", d.code, d.message))
+}
+
+fn has_matmul(graph: &Graph) -> bool {
+    graph.steps.iter().any(|s| matches!(s.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet))
+}
+
+/// Modes of the strategy's first output.
+fn rank_of(def: &Def) -> Option<usize> {
+    let ty = def.outputs.first()?.1.as_ref()?;
+    Some(ty.levels.iter().map(|l| l.modes.len()).sum())
+}
+
+/// The graph with as many modes, the others left to the grid.
+fn slices(graph: &Graph, rank: usize, names: &mut Names) -> Vec<Graph> {
+    let own = graph.rank();
+    if own == rank {
+        return vec![graph.clone()];
+    }
+    if own < rank {
+        return vec![];
+    }
+    let n = own - rank;
+    let coordinates: Vec<String> = (0..n)
+        .map(|i| {
+            let mut own = names.clone();
+            own.fresh(&if i == 0 { "@l".to_owned() } else { format!("@l{i}") })
+        })
+        .collect();
+    let mut out = vec![];
+    // Subsets of modes, those that leave the last ones first.
+    let mut chosen: Vec<usize> = (0..n).collect();
+    loop {
+        out.extend(graph.sliced(&chosen, &coordinates));
+        if out.len() >= MOST_SLICES {
+            return out;
+        }
+        let Some(i) = (0..n).rev().find(|i| chosen[*i] + (n - i) < own) else { return out };
+        chosen[i] += 1;
+        for k in i + 1..n {
+            chosen[k] = chosen[k - 1] + 1;
+        }
+    }
+}

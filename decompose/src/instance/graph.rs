@@ -1,0 +1,684 @@
+//! What a kernel-level spec computes: values, and the steps from operands to outputs. Strategies are matched against it.
+//!
+//! A view of an operand is an operand, too. [`Graph::sliced`] takes modes away that every step treats element by element,
+//! which become modes of the grid; [`Graph::joined`] puts modes together that follow one another in all operands. A strategy
+//! of few modes so serves tensors of many.
+
+use crate::solve::ops;
+use carbyne_ir::ast::{
+    AttrValue, BinaryOp, Expr, LayoutExpr, Name, Operand, Pick, ReduceOp, Spec, SpecKind,
+    TupleExpr, UnaryOp, View, ViewOp,
+};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{self, MeansInput, MeansOp, Program, SpecId, TensorId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::HashMap;
+
+/// What a spec computes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Graph {
+    /// Operands, and what steps make.
+    pub values: Vec<Value>,
+    /// In an order in which each step reads what earlier ones make.
+    pub steps: Vec<Step>,
+    /// What is written.
+    pub outputs: Vec<Output>,
+    /// Modes of the grid that count slices: names and extents.
+    pub outer: Vec<(String, i64)>,
+}
+
+/// A tensor, as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Value {
+    /// Of each mode; none for a single number.
+    pub extents: Vec<i64>,
+    /// Of an operand its type. Of a result that of the steps before it: floats are real numbers, `f64`.
+    pub scalar: Scalar,
+    /// Of an operand.
+    pub source: Option<Source>,
+}
+
+/// An operand, or a part of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Source {
+    /// As it can be written.
+    pub view: View,
+    /// From coordinates to elements, where that is a layout.
+    pub layout: Option<Layout>,
+    /// Whether its elements are coordinates, which lie nowhere.
+    pub counts: bool,
+}
+
+/// What is computed of some values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// A pointwise spec, a Select, a Reduction, a MatMul, a Move where it is broadcast, an Init.
+    pub kind: SpecKind,
+    /// The modes of a Reduction.
+    pub axes: Vec<usize>,
+    /// The type that a cast gives, or in which a MatMul accumulates.
+    pub scalar: Option<Scalar>,
+    /// What it reads.
+    pub inputs: Vec<Input>,
+    /// The value that it makes.
+    pub output: usize,
+}
+
+/// What a step reads.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) enum Input {
+    /// A value, by number.
+    Value(usize),
+    /// A literal.
+    Number(f64),
+}
+
+/// What a spec writes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    /// What it becomes.
+    pub value: usize,
+    /// The operand.
+    pub to: Source,
+    /// Its extents.
+    pub extents: Vec<i64>,
+    /// Its type.
+    pub scalar: Scalar,
+}
+
+/// Why a spec has no graph.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Opaque {
+    #[error("{0} does not lie in global memory")]
+    NotGlobal(String),
+    #[error("the sizes of {0} are not known")]
+    Symbolic(String),
+    #[error("the spec does not say what it means")]
+    Meaningless,
+    #[error("a result is seen as another shape")]
+    ViewOfResult,
+    #[error("{0} computes nothing on whole tensors")]
+    Kind(SpecKind),
+}
+
+impl Graph {
+    /// Of a spec of a program, which is written so.
+    pub(crate) fn of(p: &Program, id: SpecId, written: &Spec) -> Result<Self, Opaque> {
+        let spec = &p.specs[id];
+        let mut b = Builder { p, graph: Graph::default(), known: HashMap::new() };
+        let inputs: Vec<TensorId> = spec.input_tensors().collect();
+        let views = written.inputs.iter().filter_map(|o| match o {
+            Operand::View(view) => Some(view),
+            Operand::Number(_) | Operand::Value(_) => None,
+        });
+        for (t, view) in inputs.iter().zip(views) {
+            b.operand(*t, view)?;
+        }
+        for (t, view) in spec.outputs.iter().zip(&written.outputs) {
+            let to = b.source(*t, view)?;
+            let extents = b.extents(*t)?;
+            let output = Output { value: usize::MAX, to, extents, scalar: p.scalar_of(*t) };
+            b.graph.outputs.push(output);
+        }
+        match &spec.means {
+            Some(means) => b.means(means, &spec.outputs, &written.outputs)?,
+            None if spec.kind == SpecKind::Generic => return Err(Opaque::Meaningless),
+            None => b.single(spec, written)?,
+        }
+        b.graph.without_unread();
+        b.graph.outputs.iter_mut().for_each(|o| o.with_modes_of(&b.graph.values[o.value].extents));
+        Ok(b.graph)
+    }
+
+    /// The step that makes a value.
+    pub(crate) fn maker(&self, value: usize) -> Option<usize> {
+        self.steps.iter().position(|s| s.output == value)
+    }
+
+    /// The modes that an operand, a result or an output has at most.
+    pub(crate) fn rank(&self) -> usize {
+        let values = self.values.iter().map(|v| v.extents.len());
+        values.chain(self.outputs.iter().map(|o| o.extents.len())).max().unwrap_or(0)
+    }
+
+    /// The largest extent of each mode, where all values have as many modes, or none.
+    pub(crate) fn extents(&self) -> Option<Vec<i64>> {
+        let mut all = vec![1; self.rank()];
+        let values = self.values.iter().map(|v| &v.extents);
+        for extents in values.chain(self.outputs.iter().map(|o| &o.extents)) {
+            if extents.len() != all.len() && !extents.is_empty() {
+                return None;
+            }
+            all.iter_mut().zip(extents).for_each(|(a, e)| *a = (*a).max(*e));
+        }
+        Some(all)
+    }
+
+    /// Removes values and steps that no output needs, and numbers the rest anew.
+    fn without_unread(&mut self) {
+        let mut read = vec![false; self.values.len()];
+        self.outputs.iter().for_each(|o| read[o.value] = true);
+        for step in self.steps.iter().rev() {
+            if read.get(step.output) != Some(&true) {
+                continue;
+            }
+            for input in &step.inputs {
+                if let Input::Value(v) = input {
+                    read[*v] = true;
+                }
+            }
+        }
+        self.steps.retain(|s| read[s.output]);
+    }
+
+    /// The graph of one slice: without these modes, along which nothing is reduced. `names`: of the coordinates. None where
+    /// a step is no operation of slices.
+    pub(crate) fn sliced(&self, modes: &[usize], names: &[String]) -> Option<Self> {
+        let extents = self.extents()?;
+        let mut out = self.clone();
+        let at = |own: &[i64]| -> Vec<Option<Expr>> {
+            let one = |m: usize| match modes.iter().position(|s| *s == m) {
+                None => None,
+                Some(_) if own[m] == 1 => Some(Expr::int(0)),
+                Some(i) => Some(Expr::name(&names[i])),
+            };
+            (0..own.len()).map(one).collect()
+        };
+        let kept = |own: &[i64]| -> Vec<i64> {
+            (0..own.len()).filter(|m| !modes.contains(m)).map(|m| own[m]).collect()
+        };
+        let slice = |source: &Source, own: &[i64]| -> Source {
+            let layout = source.layout.as_ref().and_then(|l| {
+                let all: Vec<_> = l.modes();
+                Layout::concat(&kept_of(&all, modes)).ok()
+            });
+            let view = source.view.clone().then(ViewOp::Index(at(own)));
+            Source { view, layout, counts: source.counts }
+        };
+        for value in out.values.iter_mut().filter(|v| !v.extents.is_empty()) {
+            if let Some(source) = &mut value.source {
+                *source = slice(source, &value.extents);
+            }
+            value.extents = kept(&value.extents);
+        }
+        for output in &mut out.outputs {
+            output.to = slice(&output.to, &output.extents);
+            output.extents = kept(&output.extents);
+        }
+        for step in &mut out.steps {
+            if step.axes.iter().any(|a| modes.contains(a)) {
+                return None;
+            }
+            if matches!(step.kind, SpecKind::MatMul | SpecKind::MatMulSet)
+                && modes.iter().any(|m| m + 2 >= extents.len())
+            {
+                return None;
+            }
+            for axis in &mut step.axes {
+                *axis -= modes.iter().filter(|m| **m < *axis).count();
+            }
+        }
+        out.outer.extend(modes.iter().zip(names).map(|(m, name)| (name.clone(), extents[*m])));
+        Some(out)
+    }
+
+    /// The same with modes in the order of the first output's strides, the largest first, and those put together that follow
+    /// one another in all operands. None where nothing changes.
+    pub(crate) fn joined(&self) -> Option<Self> {
+        let matmul = |s: &Step| matches!(s.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        if self.steps.iter().any(matmul) {
+            return None;
+        }
+        let extents = self.extents()?;
+        let rank = extents.len();
+        let strides = |source: &Source| -> Option<Vec<i64>> {
+            let modes = source.layout.as_ref()?.modes();
+            let one = |m: &Layout| {
+                let m = m.coalesce();
+                match m.leaves() {
+                    [] => Some(0),
+                    [(_, s)] => Some(*s),
+                    _ => None,
+                }
+            };
+            modes.iter().map(one).collect()
+        };
+        let size = |own: &[i64]| own.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+        let outputs = self.outputs.iter().map(|o| (size(&o.extents), &o.to));
+        let inputs = self.values.iter().filter(|v| !v.extents.is_empty());
+        let inputs = inputs.filter_map(|v| Some((size(&v.extents), v.source.as_ref()?)));
+        // The last of the largest: an output, where it is one.
+        let (_, largest) = inputs.chain(outputs).max_by_key(|(size, _)| *size)?;
+        let first = strides(largest)?;
+        let mut order: Vec<usize> = (0..rank).collect();
+        // Modes of one element have no stride that means something.
+        order.sort_by_key(|m| {
+            (std::cmp::Reverse(if extents[*m] == 1 { i64::MAX } else { first[*m] }), *m)
+        });
+        // All operands of memory.
+        let mut operands: Vec<(Vec<i64>, Vec<i64>)> = vec![];
+        for value in self.values.iter().filter(|v| !v.extents.is_empty()) {
+            if let Some(source) = &value.source {
+                if source.counts {
+                    return None;
+                }
+                operands.push((value.extents.clone(), strides(source)?));
+            }
+        }
+        for output in self.outputs.iter().filter(|o| !o.extents.is_empty()) {
+            operands.push((output.extents.clone(), strides(&output.to)?));
+        }
+        let reduced =
+            |m: usize| self.steps.iter().map(|s| s.axes.contains(&m)).collect::<Vec<bool>>();
+        let follows = |a: usize, b: usize| {
+            reduced(a) == reduced(b)
+                && operands.iter().all(|(e, s)| match (e[a], e[b]) {
+                    (1, 1) => true,
+                    (ea, eb) => {
+                        ea == extents[a] && eb == extents[b] && s[b].checked_mul(eb) == Some(s[a])
+                    }
+                })
+                && self
+                    .values
+                    .iter()
+                    .all(|v| v.extents.is_empty() || (v.extents[a] == 1) == (v.extents[b] == 1))
+        };
+        // Groups of modes, each from the slowest to the fastest.
+        let mut groups: Vec<Vec<usize>> = vec![];
+        for m in order {
+            match groups.last_mut() {
+                Some(last) if extents[m] == 1 || last.iter().all(|l| extents[*l] == 1) => {
+                    last.push(m)
+                }
+                Some(last) if last.last().is_some_and(|l| follows(*l, m)) => last.push(m),
+                _ => groups.push(vec![m]),
+            }
+        }
+        if groups.iter().map(Vec::len).eq(std::iter::repeat_n(1, rank))
+            && groups.iter().flatten().copied().eq(0..rank)
+        {
+            return None;
+        }
+        let together = |own: &[i64]| -> Vec<i64> {
+            groups.iter().map(|g| g.iter().map(|m| own[*m]).product()).collect()
+        };
+        let whole = |source: &Source, own: &[i64]| -> Option<Source> {
+            Some(Source {
+                view: regrouped(source.view.clone(), own, &groups),
+                layout: regrouped_layout(source.layout.as_ref()?, &groups),
+                counts: source.counts,
+            })
+        };
+        let mut out = self.clone();
+        for value in out.values.iter_mut().filter(|v| !v.extents.is_empty()) {
+            if let Some(source) = &mut value.source {
+                *source = whole(source, &value.extents)?;
+            }
+            value.extents = together(&value.extents);
+        }
+        for output in out.outputs.iter_mut().filter(|o| !o.extents.is_empty()) {
+            output.to = whole(&output.to, &output.extents)?;
+            output.extents = together(&output.extents);
+        }
+        for step in &mut out.steps {
+            let has = |g: &[usize]| g.iter().any(|m| step.axes.contains(m));
+            step.axes = (0..groups.len()).filter(|i| has(&groups[*i])).collect();
+        }
+        Some(out)
+    }
+}
+
+impl Output {
+    /// Sees the operand with the modes of extent 1 of the value that it becomes, where it lacks them.
+    fn with_modes_of(&mut self, value: &[i64]) {
+        let more = |e: &&i64| **e > 1;
+        if value.len() <= self.extents.len()
+            || !value.iter().filter(more).eq(self.extents.iter().filter(more))
+        {
+            return;
+        }
+        let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
+        let mut modes =
+            self.to.layout.as_ref().map(|l| l.modes().into_iter().filter(|m| m.size() > 1));
+        let (mut step, mut stride, mut laid) = (1i64, vec![], vec![]);
+        for extent in value {
+            stride.push(leaf(if *extent > 1 { step } else { 0 }));
+            step = step.saturating_mul(*extent);
+            laid.push(match *extent > 1 {
+                true => modes.as_mut().and_then(Iterator::next),
+                false => Layout::of_mode(1, 0).ok(),
+            });
+        }
+        let shape = TupleExpr::Tuple(value.iter().copied().map(leaf).collect());
+        let (stride, span) = (TupleExpr::Tuple(stride), carbyne_ir::span::Span::default());
+        self.to.view.ops.push(ViewOp::Reshape(LayoutExpr { shape, stride, span }));
+        let laid: Option<Vec<Layout>> = laid.into_iter().collect();
+        self.to.layout = laid.and_then(|l| Layout::concat(&l).ok());
+        self.extents = value.to_vec();
+    }
+}
+
+fn kept_of(all: &[Layout], without: &[usize]) -> Vec<Layout> {
+    (0..all.len()).filter(|m| !without.contains(m)).map(|m| all[m].clone()).collect()
+}
+
+/// The view with groups of modes as modes, each group given from its slowest mode to its fastest.
+fn regrouped(view: View, own: &[i64], groups: &[Vec<usize>]) -> View {
+    let leaf = |v: i64| TupleExpr::Leaf(Expr::int(v));
+    let order: Vec<usize> = groups.iter().flatten().copied().collect();
+    let rank = own.len();
+    // The fastest mode first, so that column-major order is that of memory.
+    let reversed: Vec<usize> = order.iter().rev().copied().collect();
+    let view = match reversed.iter().copied().eq(0..rank) {
+        true => view,
+        false => {
+            view.then(ViewOp::Permute(reversed.iter().map(|m| Expr::int(*m as i64)).collect()))
+        }
+    };
+    let mut step = 1i64;
+    let mut steps = vec![];
+    for group in groups.iter().rev() {
+        steps.push(step);
+        step = group.iter().fold(step, |n, m| n.saturating_mul(own[*m]));
+    }
+    steps.reverse();
+    let extents = groups.iter().map(|g| g.iter().map(|m| own[*m]).product::<i64>());
+    let (shape, stride): (Vec<_>, Vec<_>) =
+        extents.map(leaf).zip(steps.into_iter().map(leaf)).unzip();
+    view.then(ViewOp::Reshape(LayoutExpr {
+        shape: TupleExpr::Tuple(shape),
+        stride: TupleExpr::Tuple(stride),
+        span: carbyne_ir::span::Span::default(),
+    }))
+}
+
+fn regrouped_layout(layout: &Layout, groups: &[Vec<usize>]) -> Option<Layout> {
+    let modes = layout.modes();
+    let mut out = vec![];
+    for group in groups {
+        let own: Vec<Layout> = group.iter().rev().map(|m| modes[*m].clone()).collect();
+        out.push(Layout::concat(&own).ok()?.coalesce());
+    }
+    Layout::concat(&out).ok()
+}
+
+struct Builder<'p> {
+    p: &'p Program,
+    graph: Graph,
+    /// Values of operands.
+    known: HashMap<TensorId, usize>,
+}
+
+impl Builder<'_> {
+    fn extents(&self, t: TensorId) -> Result<Vec<i64>, Opaque> {
+        ops::extents(self.p, t).ok_or_else(|| Opaque::Symbolic(self.p.tensor_name(t)))
+    }
+
+    fn source(&self, t: TensorId, view: &View) -> Result<Source, Opaque> {
+        let buffer = self.p.buffer_of(t);
+        let number = buffer.memory.is_none();
+        if buffer.memory != Some(Memory::Gl) && !number {
+            return Err(Opaque::NotGlobal(self.p.tensor_name(t)));
+        }
+        let flat = buffer.gather.is_none() && !number;
+        let modes: Option<Vec<Layout>> =
+            self.p.tensors[t].levels.iter().flat_map(Layout::modes).map(|m| m.to_fixed()).collect();
+        let layout = modes.filter(|_| flat).and_then(|m| Layout::concat(&m).ok());
+        Ok(Source { view: view.clone(), layout, counts: false })
+    }
+
+    fn operand(&mut self, t: TensorId, view: &View) -> Result<usize, Opaque> {
+        let value = Value {
+            extents: self.extents(t)?,
+            scalar: self.p.scalar_of(t),
+            source: Some(self.source(t, view)?),
+        };
+        self.graph.values.push(value);
+        let id = self.graph.values.len() - 1;
+        self.known.insert(t, id);
+        Ok(id)
+    }
+
+    fn push(&mut self, extents: Vec<i64>, scalar: Scalar) -> usize {
+        self.graph.values.push(Value { extents, scalar, source: None });
+        self.graph.values.len() - 1
+    }
+
+    /// A spec that is no generic one.
+    fn single(&mut self, spec: &program::Spec, written: &Spec) -> Result<(), Opaque> {
+        let Some(output) = self.graph.outputs.first().cloned() else {
+            return Err(Opaque::Kind(spec.kind));
+        };
+        let mut inputs = vec![];
+        for operand in &spec.inputs {
+            inputs.push(match operand {
+                program::Operand::Tensor(t) => Input::Value(self.known[t]),
+                program::Operand::Number(n) => Input::Number(*n),
+            });
+        }
+        let axes = spec.axes().unwrap_or_default();
+        let real = |s: Scalar| if s.is_float() { Scalar::F64 } else { s };
+        let scalar = real(output.scalar);
+        let mut extents = output.extents.clone();
+        // Onto what is there.
+        let mut onto: Option<BinaryOp> = None;
+        let (kind, typed) = match spec.kind {
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                if spec.kind == SpecKind::MatMul {
+                    onto = Some(BinaryOp::Add);
+                }
+                if let Some(AttrValue::Word(word)) = spec.attr("factors").cloned() {
+                    let to = word.parse::<Scalar>().ok();
+                    for input in &mut inputs {
+                        let Input::Value(v) = *input else { continue };
+                        let extents = self.graph.values[v].extents.clone();
+                        let cast = self.push(extents, Scalar::F64);
+                        self.graph.steps.push(Step {
+                            kind: SpecKind::Unary(UnaryOp::Cast),
+                            axes: vec![],
+                            scalar: to,
+                            inputs: vec![Input::Value(v)],
+                            output: cast,
+                        });
+                        *input = Input::Value(cast);
+                    }
+                }
+                (SpecKind::MatMulSet, spec.acc)
+            }
+            SpecKind::Reduction(_) => {
+                // The result has removed modes as 1; the output may lack them.
+                if let Some(Input::Value(v)) = inputs.first() {
+                    extents.clone_from(&self.graph.values[*v].extents);
+                    for axis in &axes {
+                        if let Some(e) = extents.get_mut(*axis) {
+                            *e = 1;
+                        }
+                    }
+                }
+                (spec.kind, None)
+            }
+            SpecKind::Accumulate(op) => {
+                onto = Some(op.binary());
+                (SpecKind::Move, None)
+            }
+            SpecKind::Unary(UnaryOp::Cast) => (spec.kind, Some(output.scalar)),
+            SpecKind::Move
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Init => (spec.kind, None),
+            SpecKind::Shfl(_) | SpecKind::Iota | SpecKind::Generic => {
+                return Err(Opaque::Kind(spec.kind));
+            }
+        };
+        let mut value = self.push(extents.clone(), scalar);
+        self.graph.steps.push(Step { kind, axes, scalar: typed, inputs, output: value });
+        if let Some(op) = onto {
+            let (Some(view), Some(t)) = (written.outputs.first(), spec.outputs.first()) else {
+                return Err(Opaque::Kind(spec.kind));
+            };
+            let before = self.operand(*t, view)?;
+            let sum = self.push(extents, scalar);
+            let inputs = vec![Input::Value(before), Input::Value(value)];
+            let kind = SpecKind::Binary(op);
+            self.graph.steps.push(Step { kind, axes: vec![], scalar: None, inputs, output: sum });
+            value = sum;
+        }
+        self.graph.outputs[0].value = value;
+        Ok(())
+    }
+
+    /// The steps of a `means` block.
+    fn means(
+        &mut self,
+        means: &program::Means,
+        outputs: &[TensorId],
+        written: &[View],
+    ) -> Result<(), Opaque> {
+        let constant = |v: &program::MeansValue| -> Result<Vec<i64>, Opaque> {
+            let all: Option<Vec<i64>> = v.extents.iter().map(|e| e.as_const()).collect();
+            all.ok_or_else(|| Opaque::Symbolic(v.name.clone().unwrap_or_else(|| "a result".into())))
+        };
+        let mut of: Vec<Option<usize>> = vec![None; means.values.len()];
+        for (i, value) in means.values.iter().enumerate() {
+            let Some(t) = value.operand else { continue };
+            of[i] = match self.known.get(&t) {
+                Some(v) => Some(*v),
+                None => {
+                    // An output, as it is before.
+                    let Some(n) = outputs.iter().position(|o| *o == t) else { continue };
+                    Some(self.operand(t, &written[n])?)
+                }
+            };
+        }
+        for step in &means.steps {
+            let extents = constant(&means.values[step.output])?;
+            let scalar = means.values[step.output].scalar;
+            let scalar = if scalar.is_float() { Scalar::F64 } else { scalar };
+            let mut inputs = vec![];
+            for input in &step.inputs {
+                inputs.push(match input {
+                    MeansInput::Value(v) => Input::Value(of[*v].ok_or(Opaque::Meaningless)?),
+                    MeansInput::Number(n) => Input::Number(*n),
+                });
+            }
+            let first = match inputs.first() {
+                Some(Input::Value(v)) => Some(*v),
+                _ => None,
+            };
+            let source = first.and_then(|v| self.graph.values[v].source.clone());
+            of[step.output] = Some(match &step.op {
+                MeansOp::View { layout, offset: _, ops } => {
+                    let Some(source) = source else { return Err(Opaque::ViewOfResult) };
+                    let mut view = source.view.clone();
+                    view.ops.extend(ops.iter().cloned());
+                    let seen = layout.to_fixed();
+                    let layout = match (&source.layout, seen) {
+                        (Some(own), Some(seen)) => composed(own, &seen),
+                        _ => None,
+                    };
+                    let scalar = first.map_or(scalar, |v| self.graph.values[v].scalar);
+                    let source = Some(Source { view, layout, counts: source.counts });
+                    self.graph.values.push(Value { extents, scalar, source });
+                    self.graph.values.len() - 1
+                }
+                MeansOp::Gather { axis } => {
+                    let (Some(source), Some(Input::Value(rows))) = (source, inputs.get(1)) else {
+                        return Err(Opaque::ViewOfResult);
+                    };
+                    let Some(rows) = self.graph.values[*rows].source.clone() else {
+                        return Err(Opaque::ViewOfResult);
+                    };
+                    if !rows.view.ops.is_empty() {
+                        return Err(Opaque::ViewOfResult);
+                    }
+                    let first = first.unwrap_or_default();
+                    let rank = self.graph.values[first].extents.len();
+                    let name = Name::new(rows.view.base.text.clone());
+                    let picks = (0..rank)
+                        .map(|m| if m == *axis { Pick::From(name.clone()) } else { Pick::Keep })
+                        .collect();
+                    let view = source.view.clone().then(ViewOp::Pick(picks));
+                    let scalar = self.graph.values[first].scalar;
+                    let source = Some(Source { view, layout: None, counts: false });
+                    self.graph.values.push(Value { extents, scalar, source });
+                    self.graph.values.len() - 1
+                }
+                MeansOp::Spec { kind: SpecKind::Iota, axes, .. } => {
+                    let (Some(source), Some(v)) = (source, first) else {
+                        return Err(Opaque::ViewOfResult);
+                    };
+                    let mode = axes.first().copied().unwrap_or_default();
+                    let view = source.view.clone().then(ViewOp::Iota(Expr::int(mode as i64)));
+                    let extents = self.graph.values[v].extents.clone();
+                    let source = Some(Source { view, layout: None, counts: true });
+                    self.graph.values.push(Value { extents, scalar, source });
+                    self.graph.values.len() - 1
+                }
+                MeansOp::Spec { kind, axes, scalar: typed } => {
+                    let mut extents = extents;
+                    if let (SpecKind::Reduction(_), Some(v)) = (kind, first) {
+                        extents.clone_from(&self.graph.values[v].extents);
+                        axes.iter().for_each(|a| extents[*a] = 1);
+                    }
+                    let kind = match kind {
+                        SpecKind::MatMul => SpecKind::MatMulSet,
+                        kind => *kind,
+                    };
+                    let output = self.push(extents, scalar);
+                    let (axes, scalar) = (axes.clone(), *typed);
+                    self.graph.steps.push(Step { kind, axes, scalar, inputs, output });
+                    output
+                }
+            });
+        }
+        for (output, value) in self.graph.outputs.iter_mut().zip(&means.outputs) {
+            output.value = of.get(*value).copied().flatten().ok_or(Opaque::Meaningless)?;
+        }
+        Ok(())
+    }
+}
+
+/// The layout of a view, whose layout names elements by column-major indices.
+fn composed(own: &Layout, seen: &Layout) -> Option<Layout> {
+    let modes: Option<Vec<Layout>> = seen.modes().iter().map(|m| own.compose(m).ok()).collect();
+    Layout::concat(&modes?).ok()
+}
+
+impl Step {
+    /// Whether an element of the result needs one element of each input alone, broadcast where that has extent 1.
+    pub(crate) fn is_pointwise(&self) -> bool {
+        match self.kind {
+            SpecKind::Move
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Init => true,
+            SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Iota
+            | SpecKind::Generic => false,
+        }
+    }
+
+    /// The operation of a Reduction.
+    pub(crate) fn reduces(&self) -> Option<ReduceOp> {
+        match self.kind {
+            SpecKind::Reduction(op) => Some(op),
+            SpecKind::Move
+            | SpecKind::Unary(_)
+            | SpecKind::Binary(_)
+            | SpecKind::Select
+            | SpecKind::Init
+            | SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::MatMulSet
+            | SpecKind::Shfl(_)
+            | SpecKind::Iota
+            | SpecKind::Generic => None,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The strategies that there are: ours, which come with the library, and those of users.
+
+use carbyne_ir::ast::visit::{PartMut, parts_mut};
+use carbyne_ir::ast::{Def, Module, Stmt, StmtKind};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::link::{self, File, LoadError, Loader};
+use carbyne_ir::span::Span;
+use carbyne_ir::{resolve, text};
+use std::sync::{Arc, LazyLock};
+
+/// Ours, by file name.
+const OWN: &[(&str, &str)] = &include!("../../strategies/list.in");
+
+/// Strategies by which kernel-level specs may get their dataflow.
+#[derive(Clone, Debug)]
+pub struct Strategies {
+    files: Vec<Arc<Source>>,
+}
+
+/// A file of strategies.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Its sub-specs and constants.
+    pub parts: Vec<Stmt>,
+    /// Its strategies.
+    pub strategies: Vec<Def>,
+    /// What stands above each of them, without `//`.
+    pub comments: Vec<Vec<String>>,
+}
+
+/// Ours, read once.
+static READ: LazyLock<Vec<Arc<Source>>> = LazyLock::new(|| {
+    let read = |(name, text): &(&str, &str)| {
+        let module = text::parse(text).ok()?;
+        let module = link::link(&module, name, &mut ours).ok()?;
+        Some(Arc::new(source(module)))
+    };
+    OWN.iter().filter_map(read).collect()
+});
+
+impl Default for Strategies {
+    fn default() -> Self {
+        Strategies { files: READ.clone() }
+    }
+}
+
+impl Strategies {
+    /// None but those that are added.
+    pub fn none() -> Self {
+        Strategies { files: vec![] }
+    }
+
+    /// Adds those of a text. Files that it imports are read by `loader`; `id` is that of the text.
+    ///
+    /// # Errors
+    /// What is wrong with the text; V0237 where it has other statements than strategies, sub-specs and constants.
+    pub fn add(&mut self, src: &str, id: &str, loader: &mut Loader<'_>) -> Result<(), Diagnostics> {
+        let module = text::parse(src)?;
+        let module = link::link(&module, id, loader)?;
+        resolve::resolve(&module, src)?;
+        let other = |s: &&Stmt| !matches!(s.kind, StmtKind::Def(_) | StmtKind::Let(_));
+        if let Some(stmt) = module.items.iter().find(other) {
+            let message =
+                "more than strategies, sub-specs and constants stands in a file of strategies";
+            let mut errors = Diagnostics::default();
+            errors.push(
+                Diagnostic::new(Code::SubSpec, stmt.span, message)
+                    .label("neither `strategy`, `def`, `let` nor `import`")
+                    .help("move it into the file that is decomposed"),
+            );
+            return Err(errors);
+        }
+        self.files.insert(0, Arc::new(source(module)));
+        Ok(())
+    }
+
+    /// Adds those that a module defines itself.
+    pub(crate) fn with_those_of(&self, module: &Module) -> Self {
+        let defines = |s: &Stmt| matches!(&s.kind, StmtKind::Def(def) if def.strategy.is_some());
+        let mut all = self.clone();
+        if module.items.iter().any(defines) {
+            all.files.insert(0, Arc::new(source(module.clone())));
+        }
+        all
+    }
+
+    /// Their definitions, and what stands above each, without `//`.
+    pub fn iter(&self) -> impl Iterator<Item = (&Def, &[String])> {
+        let of = |f: &'_ Arc<Source>| f.strategies.len();
+        self.files
+            .iter()
+            .flat_map(move |f| (0..of(f)).map(move |i| (&f.strategies[i], &f.comments[i][..])))
+    }
+
+    pub(crate) fn files(&self) -> &[Arc<Source>] {
+        &self.files
+    }
+}
+
+/// The texts of ours, by file name.
+pub fn own_texts() -> &'static [(&'static str, &'static str)] {
+    OWN
+}
+
+/// Reads files of ours.
+fn ours(path: &str, _: &str) -> Result<File, LoadError> {
+    let found = OWN.iter().find(|(name, _)| *name == path).ok_or(LoadError::Missing)?;
+    Ok(File { id: found.0.to_owned(), text: found.1.to_owned() })
+}
+
+/// The definitions of a module. Those that are no strategies, and constants, stand where they are used.
+fn source(module: Module) -> Source {
+    let mut out = Source { parts: vec![], strategies: vec![], comments: vec![] };
+    let mut comments = module.header;
+    for mut stmt in module.items {
+        comments.append(&mut stmt.leading);
+        match stmt.kind {
+            StmtKind::Def(mut def) if def.strategy.is_some() => {
+                // Errors point at the spec that is decomposed, not into this file.
+                let blocks = def.means.iter_mut().chain([&mut def.body]);
+                blocks.for_each(|block| nowhere(&mut block.stmts));
+                out.strategies.push(def);
+                out.comments.push(std::mem::take(&mut comments));
+            }
+            StmtKind::Def(_) | StmtKind::Let(_) => {
+                comments.clear();
+                let mut stmts = vec![stmt];
+                nowhere(&mut stmts);
+                out.parts.append(&mut stmts);
+            }
+            _ => comments.clear(),
+        }
+    }
+    out
+}
+
+/// Forgets where statements stand.
+fn nowhere(stmts: &mut [Stmt]) {
+    let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
+    while let Some(stmt) = todo.pop() {
+        stmt.span = Span::default();
+        match &mut stmt.kind {
+            StmtKind::Spec(spec) => spec.span = Span::default(),
+            StmtKind::Call(call) => call.span = Span::default(),
+            StmtKind::Def(def) => def.span = Span::default(),
+            _ => {}
+        }
+        parts_mut(stmt, &mut |part: &mut PartMut<'_>| {
+            if let Some(span) = part.span_mut() {
+                *span = Span::default();
+            }
+        });
+        todo.extend(stmt.kind.blocks_mut().flat_map(|b| &mut b.stmts));
+    }
+}

@@ -1,0 +1,22 @@
+//! How a kernel-level spec gets its dataflow: by a strategy, which is a text.
+//!
+//! What the spec computes is a [`graph`]. [`pattern`] matches it against what each strategy of the [`library`] means;
+//! [`params`] enumerates the values of its parameters that its conditions and the pins of the text allow; [`write`] makes
+//! statements of one instance, [`chain`] those of the sub-specs that the match defines. [`choose`] ranks instances and
+//! solves those that may be the cheapest.
+//!
+//! Invariant: a strategy can say nothing that a person could not have written as a body.
+
+mod atom;
+mod chain;
+pub(crate) mod choose;
+mod graph;
+mod in_place;
+mod library;
+mod params;
+mod pattern;
+mod sample;
+mod write;
+
+pub use library::{Strategies, own_texts};
+pub use sample::Sample;

@@ -1,0 +1,586 @@
+//! Matches what a spec computes against what strategies mean.
+//!
+//! A `means` block of a strategy is a pattern: its specs are found among the steps of a [`Graph`], and what lies between them
+//! belongs to the sub-specs that it uses without defining them. Such a sub-spec stands for any chain of pointwise operations,
+//! and of Reductions within the tiles that it is given; one whose result has extent 1 where its operand has more stands for
+//! the Reduction along these modes. Names, the order of commutative operands and views of operands make no difference.
+
+use super::graph::{Graph, Input, Source, Step};
+use carbyne_ir::ast::{
+    Apply, AttrValue, Call, Def, Expr, ExprKind, Operand, ResultType, SpecKind, StmtKind,
+    TensorExpr, TupleExpr, TypeAttr,
+};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeMap;
+
+/// What a strategy means.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    parts: Vec<Part>,
+}
+
+/// A statement of the `means` block.
+#[derive(Clone, Debug)]
+enum Part {
+    /// A spec.
+    Op {
+        kind: SpecKind,
+        axes: Vec<usize>,
+        scalar: Option<String>,
+        inputs: Vec<String>,
+        output: String,
+    },
+    /// A sub-spec that the match defines.
+    Hole { name: String, inputs: Vec<String>, outputs: Vec<(String, Option<ResultType>)> },
+}
+
+/// How a graph is an instance of a pattern.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// What stands for the operands of the strategy.
+    pub operands: BTreeMap<String, Bound>,
+    /// Numbers that its types name.
+    pub numbers: BTreeMap<String, i64>,
+    /// Types that its types name.
+    pub types: BTreeMap<String, Scalar>,
+    /// What its sub-specs stand for.
+    pub holes: BTreeMap<String, Hole>,
+}
+
+/// What stands for an operand of a strategy.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub source: Source,
+    pub extents: Vec<i64>,
+    pub scalar: Scalar,
+}
+
+/// What a sub-spec of a strategy stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Hole {
+    /// These steps, from these values to that one; those of other outputs are stored beside it.
+    Chain { steps: Vec<usize>, inputs: Vec<usize>, output: usize, all: bool },
+    /// A Reduction.
+    Fold { step: usize },
+}
+
+/// Why a strategy does not implement a graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unlike {
+    #[error("its `means` block has a statement that is no pattern")]
+    NoPattern,
+    #[error("it has no {0}")]
+    Lacks(SpecKind),
+    #[error("{0} is computed otherwise")]
+    Otherwise(String),
+    #[error("{0} is left over")]
+    LeftOver(SpecKind),
+    #[error("`%{name}` has {wanted} modes in the strategy, here are {found}")]
+    Rank { name: String, wanted: usize, found: usize },
+    #[error("nothing is computed of its operands before")]
+    Nothing,
+    #[error("`%{0}` does not lie as the strategy says")]
+    Strides(String),
+    #[error("`{name}` would be {first} and {second}")]
+    Clash { name: String, first: String, second: String },
+}
+
+impl Pattern {
+    /// Of a strategy.
+    pub(crate) fn of(def: &Def) -> Result<Self, Unlike> {
+        let mut parts = vec![];
+        for stmt in def.means.iter().flat_map(|block| &block.stmts) {
+            match &stmt.kind {
+                StmtKind::Call(call) => parts.push(hole(call)?),
+                StmtKind::Assign { target, value, .. } if target.ops.is_empty() => {
+                    let TensorExpr::Apply(apply) = value else { return Err(Unlike::NoPattern) };
+                    let mut fresh = 0;
+                    flat(apply, target.base.text.clone(), &mut fresh, &mut parts)?;
+                }
+                StmtKind::Spec(spec) => {
+                    let inputs: Option<Vec<String>> = spec.inputs.iter().map(plain).collect();
+                    let (Some(inputs), [output]) = (inputs, &spec.outputs[..]) else {
+                        return Err(Unlike::NoPattern);
+                    };
+                    let (axes, scalar) = said(&spec.attrs);
+                    let output = output.base.text.clone();
+                    parts.push(Part::Op { kind: spec.kind, axes, scalar, inputs, output });
+                }
+                _ => return Err(Unlike::NoPattern),
+            }
+        }
+        Ok(Pattern { parts })
+    }
+
+    /// Every way in which a graph is an instance of it; why there is none.
+    pub(crate) fn find(&self, def: &Def, graph: &Graph) -> Result<Vec<Found>, Unlike> {
+        let concrete: Vec<usize> =
+            (0..self.parts.len()).filter(|i| matches!(self.parts[*i], Part::Op { .. })).collect();
+        let mut out = vec![];
+        let mut why = None;
+        let mut chosen = vec![];
+        self.choose(def, graph, &concrete, &mut chosen, &mut out, &mut why);
+        if out.is_empty() { Err(why.unwrap_or(Unlike::NoPattern)) } else { Ok(out) }
+    }
+
+    /// Gives each spec of the pattern a step.
+    fn choose(
+        &self,
+        def: &Def,
+        graph: &Graph,
+        concrete: &[usize],
+        chosen: &mut Vec<usize>,
+        out: &mut Vec<Found>,
+        why: &mut Option<Unlike>,
+    ) {
+        let Some(part) = concrete.get(chosen.len()) else {
+            // Operands of a commutative operation in both orders.
+            match self.assemble(def, graph, concrete, chosen) {
+                Ok(found) => out.push(found),
+                Err(e) => drop(why.get_or_insert(e)),
+            }
+            return;
+        };
+        let Part::Op { kind, axes, .. } = &self.parts[*part] else { return };
+        let same = |s: &Step| {
+            let wanted = if *kind == SpecKind::MatMul { SpecKind::MatMulSet } else { *kind };
+            s.kind == wanted && (axes.is_empty() || s.axes == *axes)
+        };
+        let mut any = false;
+        for (i, step) in graph.steps.iter().enumerate() {
+            if same(step) && !chosen.contains(&i) {
+                any = true;
+                chosen.push(i);
+                self.choose(def, graph, concrete, chosen, out, why);
+                chosen.pop();
+            }
+        }
+        if !any {
+            why.get_or_insert(Unlike::Lacks(*kind));
+        }
+    }
+
+    fn assemble(
+        &self,
+        def: &Def,
+        graph: &Graph,
+        concrete: &[usize],
+        chosen: &[usize],
+    ) -> Result<Found, Unlike> {
+        let mut found = Found {
+            operands: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            types: BTreeMap::new(),
+            holes: BTreeMap::new(),
+        };
+        // Values that names of the pattern stand for.
+        let mut values: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut used = vec![false; graph.steps.len()];
+        for (part, step) in concrete.iter().zip(chosen) {
+            let Part::Op { scalar, output, inputs, .. } = &self.parts[*part] else { continue };
+            let step_of = &graph.steps[*step];
+            used[*step] = true;
+            values.insert(output, step_of.output);
+            for (name, input) in inputs.iter().zip(&step_of.inputs) {
+                let Input::Value(v) = input else {
+                    return Err(Unlike::Otherwise(format!("%{name}")));
+                };
+                if *values.entry(name).or_insert(*v) != *v {
+                    return Err(Unlike::Otherwise(format!("%{name}")));
+                }
+            }
+            if let Some(name) = scalar {
+                let made = step_of.scalar.unwrap_or_else(|| accumulates(graph, step_of));
+                typed(def, &mut found, name, made)?;
+            }
+        }
+        let formal = |name: &str| def.inputs.iter().any(|(n, _)| n.text == name);
+        // Chains end where the pattern begins again: at results of its specs.
+        let ends: Vec<usize> = chosen.iter().map(|s| graph.steps[*s].output).collect();
+        // The first output of the strategy is the largest of the graph's.
+        let size = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+        let Some(main) = (0..graph.outputs.len())
+            .max_by_key(|i| (size(&graph.outputs[*i].extents), std::cmp::Reverse(*i)))
+        else {
+            return Err(Unlike::NoPattern);
+        };
+        for (name, _) in &def.outputs {
+            let output = &graph.outputs[main];
+            values.entry(&name.text).or_insert(output.value);
+            if values[name.text.as_str()] != output.value {
+                return Err(Unlike::Otherwise(format!("%{}", name.text)));
+            }
+            let (source, extents) = (output.to.clone(), output.extents.clone());
+            let bound = Bound { source, extents, scalar: output.scalar };
+            found.operands.insert(name.text.clone(), bound);
+        }
+        for part in self.parts.iter().rev() {
+            let Part::Hole { name, inputs, outputs } = part else { continue };
+            let [(output, ty)] = &outputs[..] else { return Err(Unlike::NoPattern) };
+            let last = def.outputs.iter().any(|(n, _)| n.text == *output);
+            let Some(&value) = values.get(output.as_str()) else {
+                return Err(Unlike::Otherwise(format!("%{output}")));
+            };
+            if ty.as_ref().is_some_and(reduces) && inputs.len() == 1 {
+                // A Reduction.
+                let step = graph.maker(value).filter(|s| graph.steps[*s].reduces().is_some());
+                let Some(step) = step else { return Err(Unlike::Otherwise(format!("%{output}"))) };
+                let Some(Input::Value(from)) = graph.steps[step].inputs.first().copied() else {
+                    return Err(Unlike::Otherwise(format!("%{output}")));
+                };
+                used[step] = true;
+                if *values.entry(&inputs[0]).or_insert(from) != from {
+                    return Err(Unlike::Otherwise(format!("%{}", inputs[0])));
+                }
+                found.holes.insert(name.clone(), Hole::Fold { step });
+                continue;
+            }
+            // What the chain may end at: values of the pattern, and results of its specs.
+            let stop: Vec<usize> = inputs
+                .iter()
+                .filter_map(|n| values.get(n.as_str()).copied())
+                .chain(ends.iter().copied())
+                .collect();
+            let folded = self.folds_before(inputs, graph, &values);
+            let mut from: Vec<usize> = vec![value];
+            if last {
+                from.extend(graph.outputs.iter().map(|o| o.value));
+            }
+            let mut steps = vec![];
+            let mut open = from;
+            let mut reached = vec![];
+            while let Some(v) = open.pop() {
+                if stop.contains(&v) || folded == Some(v) {
+                    reached.push(v);
+                    continue;
+                }
+                let Some(s) = graph.maker(v) else { continue };
+                if steps.contains(&s) {
+                    continue;
+                }
+                let step = &graph.steps[s];
+                if !step.is_pointwise() && step.reduces().is_none() {
+                    return Err(Unlike::LeftOver(step.kind));
+                }
+                used[s] = true;
+                steps.push(s);
+                open.extend(step.inputs.iter().filter_map(|i| match i {
+                    Input::Value(v) => Some(*v),
+                    Input::Number(_) => None,
+                }));
+            }
+            steps.sort_unstable();
+            let mut own = vec![];
+            for input in inputs {
+                if let Some(v) = values.get(input.as_str()) {
+                    own.push(*v);
+                } else if formal(input) {
+                    // The operand that has as many elements as the result, the first of them.
+                    let wanted = &graph.values[value].extents;
+                    let leaf = steps
+                        .iter()
+                        .flat_map(|s| &graph.steps[*s].inputs)
+                        .filter_map(|i| match i {
+                            Input::Value(v) => Some(*v),
+                            Input::Number(_) => None,
+                        })
+                        .chain([value])
+                        .find(|v| {
+                            let of = &graph.values[*v];
+                            of.source.as_ref().is_some_and(|s| !s.counts) && of.extents == *wanted
+                        });
+                    let Some(leaf) = leaf else {
+                        return Err(Unlike::Otherwise(format!("%{input}")));
+                    };
+                    values.insert(input, leaf);
+                    own.push(leaf);
+                } else if let Some(v) = folded {
+                    values.insert(input, v);
+                    own.push(v);
+                } else {
+                    return Err(Unlike::Otherwise(format!("%{input}")));
+                }
+            }
+            if let Some(v) = reached.iter().find(|v| !own.contains(v)) {
+                let step = graph.maker(*v).map_or(SpecKind::Move, |s| graph.steps[s].kind);
+                return Err(Unlike::LeftOver(step));
+            }
+            let chain = Hole::Chain { steps, inputs: own, output: value, all: last };
+            found.holes.insert(name.clone(), chain);
+        }
+        self.something_before(def, &found)?;
+        if let Some(left) = used.iter().position(|u| !u) {
+            return Err(Unlike::LeftOver(graph.steps[left].kind));
+        }
+        for (name, _) in &def.inputs {
+            let Some(v) = values.get(name.text.as_str()) else {
+                return Err(Unlike::Otherwise(format!("%{}", name.text)));
+            };
+            let value = &graph.values[*v];
+            let Some(source) = value.source.clone().filter(|s| !s.counts) else {
+                return Err(Unlike::Otherwise(format!("%{}", name.text)));
+            };
+            let (extents, scalar) = (value.extents.clone(), value.scalar);
+            found.operands.insert(name.text.clone(), Bound { source, extents, scalar });
+        }
+        for (name, ty) in def.inputs.iter().chain(&def.outputs) {
+            let Some(ty) = ty else { continue };
+            let bound = found.operands[&name.text].clone();
+            let layout = bound.source.layout.as_ref();
+            self::formal(def, &mut found, &name.text, ty, (&bound.extents, layout), bound.scalar)?;
+        }
+        for part in &self.parts {
+            let Part::Hole { name, outputs, .. } = part else { continue };
+            let [(output, Some(ty))] = &outputs[..] else { continue };
+            let value = match found.holes.get(name) {
+                Some(Hole::Fold { step }) => graph.steps[*step].output,
+                Some(Hole::Chain { output, .. }) => *output,
+                None => continue,
+            };
+            let extents = graph.values[value].extents.clone();
+            // What a spec reads has a type of memory, what is computed on that of registers.
+            let scalar = match self.is_factor(output) {
+                true => super::chain::scalar_of(graph, value),
+                false => super::chain::computed(graph, value),
+            };
+            self::formal(def, &mut found, output, ty, (&extents, None), scalar)?;
+        }
+        Ok(found)
+    }
+
+    /// What stands between operands and a spec of the pattern computes something; where nothing does, another strategy is
+    /// meant.
+    fn something_before(&self, def: &Def, found: &Found) -> Result<(), Unlike> {
+        let formal = |name: &String| def.inputs.iter().any(|(n, _)| n.text == *name);
+        let before = self.parts.iter().filter_map(|part| match part {
+            Part::Hole { name, inputs, outputs } => {
+                let [(output, _)] = &outputs[..] else { return None };
+                (inputs.iter().all(formal) && self.is_factor(output)).then_some(name)
+            }
+            Part::Op { .. } => None,
+        });
+        let steps = |name: &String| match found.holes.get(name) {
+            Some(Hole::Chain { steps, .. }) => steps.len(),
+            Some(Hole::Fold { .. }) | None => 0,
+        };
+        let all: Vec<usize> = before.map(steps).collect();
+        match all.iter().all(|n| *n == 0) && !all.is_empty() {
+            true => Err(Unlike::Nothing),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a spec of the pattern reads what that name stands for.
+    fn is_factor(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Op { inputs, .. } => inputs.iter().any(|i| i == name),
+            Part::Hole { .. } => false,
+        })
+    }
+
+    /// Of a hole behind a Reduction of the pattern the value where it begins: the only Reduction's result.
+    fn folds_before(
+        &self,
+        inputs: &[String],
+        graph: &Graph,
+        values: &BTreeMap<&str, usize>,
+    ) -> Option<usize> {
+        let folds = |name: &str| {
+            self.parts.iter().any(|p| match p {
+                Part::Hole { inputs, outputs, .. } => {
+                    let sized = |(n, ty): &(String, Option<ResultType>)| {
+                        n == name && ty.as_ref().is_some_and(reduces)
+                    };
+                    inputs.len() == 1 && outputs.iter().any(sized)
+                }
+                Part::Op { .. } => false,
+            })
+        };
+        let [input] = inputs else { return None };
+        if values.contains_key(input.as_str()) || !folds(input) {
+            return None;
+        }
+        let mut all = graph.steps.iter().filter(|s| s.reduces().is_some());
+        let first = all.next()?;
+        all.next().is_none().then_some(first.output)
+    }
+}
+
+/// Whether the type of a result has modes of one element: what gives it is a Reduction.
+fn reduces(ty: &ResultType) -> bool {
+    let one = |m: &TupleExpr| matches!(m, TupleExpr::Leaf(Expr { kind: ExprKind::Int(1), .. }));
+    ty.levels.iter().flat_map(|l| &l.modes).any(one)
+}
+
+/// The type in which a MatMul accumulates that does not say so.
+fn accumulates(graph: &Graph, step: &Step) -> Scalar {
+    let factor = step.inputs.iter().find_map(|i| match i {
+        Input::Value(v) => Some(super::chain::scalar_of(graph, *v)),
+        Input::Number(_) => None,
+    });
+    match factor {
+        Some(s) if !s.is_float() => Scalar::I32,
+        Some(Scalar::F64) => Scalar::F64,
+        _ => Scalar::F32,
+    }
+}
+
+/// Compares the type of an operand with what stands for it.
+fn formal(
+    def: &Def,
+    found: &mut Found,
+    name: &str,
+    ty: &ResultType,
+    (extents, layout): (&[i64], Option<&Layout>),
+    scalar: Scalar,
+) -> Result<(), Unlike> {
+    let modes: Vec<&TupleExpr> = ty.levels.iter().flat_map(|l| &l.modes).collect();
+    if !ty.levels.is_empty() && modes.len() != extents.len() {
+        let (wanted, found) = (modes.len(), extents.len());
+        return Err(Unlike::Rank { name: name.to_owned(), wanted, found });
+    }
+    for (mode, extent) in modes.iter().zip(extents) {
+        match mode {
+            TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => {
+                number(def, found, n, *extent)?
+            }
+            TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. }) if n == extent => {}
+            _ => {
+                return Err(Unlike::Clash {
+                    name: format!("%{name}"),
+                    first: "another extent".to_owned(),
+                    second: extent.to_string(),
+                });
+            }
+        }
+    }
+    let strides: Vec<&TupleExpr> =
+        ty.levels.iter().flat_map(|l| l.strides.iter().flatten()).collect();
+    if !strides.is_empty() {
+        let own = layout.and_then(strides_of).filter(|own| own.len() == strides.len());
+        let Some(own) = own else { return Err(Unlike::Strides(name.to_owned())) };
+        for (stride, own) in strides.iter().zip(own) {
+            match stride {
+                TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => {
+                    number(def, found, n, own)?
+                }
+                TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. }) if *n == own => {}
+                _ => return Err(Unlike::Strides(name.to_owned())),
+            }
+        }
+    }
+    match (ty.attrs.first(), ty.scalar) {
+        (Some(TypeAttr::Scalar(n)), _) => typed(def, found, &n.text, scalar),
+        (_, Some(s)) if s != scalar => Err(Unlike::Clash {
+            name: format!("%{name}"),
+            first: s.to_string(),
+            second: scalar.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The stride of each mode; none where one has several.
+fn strides_of(layout: &Layout) -> Option<Vec<i64>> {
+    let one = |m: &Layout| match m.coalesce().leaves() {
+        [] => Some(0),
+        [(_, s)] => Some(*s),
+        _ => None,
+    };
+    layout.modes().iter().map(one).collect()
+}
+
+fn number(def: &Def, found: &mut Found, name: &str, n: i64) -> Result<(), Unlike> {
+    if !def.params.iter().any(|p| p.name.text == name) {
+        return Err(Unlike::NoPattern);
+    }
+    let first = *found.numbers.entry(name.to_owned()).or_insert(n);
+    if first == n {
+        return Ok(());
+    }
+    let (first, second) = (first.to_string(), n.to_string());
+    Err(Unlike::Clash { name: name.to_owned(), first, second })
+}
+
+fn typed(def: &Def, found: &mut Found, name: &str, scalar: Scalar) -> Result<(), Unlike> {
+    let first = match name.parse::<Scalar>() {
+        Ok(first) => first,
+        Err(()) if def.params.iter().any(|p| p.is_type && p.name.text == name) => {
+            *found.types.entry(name.to_owned()).or_insert(scalar)
+        }
+        Err(()) => return Err(Unlike::NoPattern),
+    };
+    if first == scalar {
+        return Ok(());
+    }
+    let (first, second) = (first.to_string(), scalar.to_string());
+    Err(Unlike::Clash { name: name.to_owned(), first, second })
+}
+
+fn plain(operand: &Operand) -> Option<String> {
+    match operand {
+        Operand::View(view) if view.ops.is_empty() => Some(view.base.text.clone()),
+        Operand::View(_) | Operand::Number(_) | Operand::Value(_) => None,
+    }
+}
+
+fn hole(call: &Call) -> Result<Part, Unlike> {
+    let inputs: Option<Vec<String>> = call.inputs.iter().map(plain).collect();
+    let inputs = inputs.ok_or(Unlike::NoPattern)?;
+    let outputs = call.outputs.iter().enumerate().map(|(i, view)| {
+        let ty = call.declared.get(i).cloned().flatten();
+        (view.base.text.clone(), ty)
+    });
+    Ok(Part::Hole { name: call.name.text.clone(), inputs, outputs: outputs.collect() })
+}
+
+/// The specs of an expression, each with a name for its result.
+fn flat(
+    apply: &Apply,
+    output: String,
+    fresh: &mut usize,
+    parts: &mut Vec<Part>,
+) -> Result<(), Unlike> {
+    let mut inputs = vec![];
+    for arg in &apply.args {
+        inputs.push(match arg {
+            TensorExpr::View(view) if view.ops.is_empty() => view.base.text.clone(),
+            TensorExpr::Apply(inner) => {
+                *fresh += 1;
+                let name = format!("{output}.{fresh}");
+                flat(inner, name.clone(), fresh, parts)?;
+                name
+            }
+            TensorExpr::View(_) | TensorExpr::Number(_) => return Err(Unlike::NoPattern),
+        });
+    }
+    let (axes, scalar) = said(&apply.attrs);
+    parts.push(Part::Op { kind: apply.kind, axes, scalar, inputs, output });
+    Ok(())
+}
+
+/// The modes and the type that attributes say.
+fn said(attrs: &[carbyne_ir::ast::Attr]) -> (Vec<usize>, Option<String>) {
+    let mut axes = vec![];
+    let mut scalar = None;
+    for attr in attrs {
+        match (attr.key.text.as_str(), &attr.value) {
+            ("axis", AttrValue::Tuple(t)) => {
+                let mut todo = vec![t];
+                while let Some(t) = todo.pop() {
+                    match t {
+                        TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. }) => {
+                            axes.extend(usize::try_from(*n));
+                        }
+                        TupleExpr::Leaf(_) => {}
+                        TupleExpr::Tuple(all) => todo.extend(all.iter().rev()),
+                    }
+                }
+            }
+            ("acc" | "to", AttrValue::Word(word)) => scalar = Some(word.clone()),
+            _ => {}
+        }
+    }
+    (axes, scalar)
+}

@@ -1,0 +1,293 @@
+//! Small programs that a strategy decomposes, for its test: what it means, with something in the places of its sub-specs, of
+//! sizes and parameters that its conditions allow.
+
+use super::params::{self, Numbers, Pins};
+use carbyne_ir::ast::visit::Walk;
+use carbyne_ir::ast::{
+    self, Def, Expr, ExprKind, Operand, ResultType, StmtKind, TupleExpr, TypeAttr,
+};
+use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A program that one strategy decomposes with these parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The strategy and its parameters, as `by=` has it.
+    pub by: String,
+    /// The program, whose kernel is pinned to them.
+    pub text: String,
+}
+
+/// Elements of the largest operand, at most.
+const LARGEST: i64 = 1 << 18;
+
+/// Extents that are tried.
+const EXTENTS: &[i64] = &[64, 128, 32, 256, 16, 512, 96, 8, 1024, 4096];
+
+/// Types that are tried for the first operand and what else has a parameter, accumulators last.
+const TYPES: &[(Scalar, Scalar)] = &[
+    (Scalar::F16, Scalar::F32),
+    (Scalar::F32, Scalar::F32),
+    (Scalar::Bf16, Scalar::F32),
+    (Scalar::F64, Scalar::F64),
+    (Scalar::I32, Scalar::I32),
+];
+
+impl super::Strategies {
+    /// Programs that a strategy of that name should decompose, at most `most`, for a card of so many multiprocessors.
+    /// They differ in sizes, types, parameters and in what stands for the sub-specs of the match.
+    pub fn samples(&self, name: &str, sms: i64, most: usize) -> Vec<Sample> {
+        let Some((def, _)) = self.iter().find(|(def, _)| def.name.text == name) else {
+            return vec![];
+        };
+        samples(def, sms, most)
+    }
+}
+
+fn samples(def: &Def, sms: i64, most: usize) -> Vec<Sample> {
+    let Some(strategy) = &def.strategy else { return vec![] };
+    let shapes: Vec<&str> = def
+        .params
+        .iter()
+        .filter(|p| p.choices.is_none() && !p.is_type)
+        .map(|p| p.name.text.as_str())
+        .filter(|name| !is_stride(def, name))
+        .collect();
+    let mut out: Vec<Sample> = vec![];
+    // Fewer of each when there are many sizes.
+    for (turn, (scalar, wide)) in TYPES.iter().enumerate() {
+        let types = types(def, *scalar, *wide);
+        let mut of_type = 0;
+        let room = (most.saturating_sub(out.len()) / (TYPES.len() - turn)).max(1);
+        for at in 0..EXTENTS.len().pow(shapes.len().min(3) as u32) {
+            if of_type >= room || out.len() >= most {
+                break;
+            }
+            // Sizes in an order in which all of them are soon met.
+            let mut given = Numbers::new();
+            for (i, name) in shapes.iter().enumerate() {
+                let digit = at / EXTENTS.len().pow(i.min(2) as u32) % EXTENTS.len();
+                given.insert((*name).to_owned(), EXTENTS[digit]);
+            }
+            for (name, scalar) in &types {
+                given.insert(name.clone(), scalar.bits());
+            }
+            given.insert(ast::MULTIPROCESSORS.to_owned(), sms);
+            // Which operands have their columns consecutive.
+            let turned = at * 5 / 3;
+            for (i, (_, ty)) in def.inputs.iter().enumerate() {
+                laid_out(ty.as_ref(), turned >> i & 1 == 1, &mut given);
+            }
+            for (_, ty) in &def.outputs {
+                laid_out(ty.as_ref(), false, &mut given);
+            }
+            if !small(def, &given) {
+                continue;
+            }
+            let Ok(all) = params::enumerate(def, strategy, &given, &Pins::default()) else {
+                continue;
+            };
+            if all.instances.is_empty() {
+                continue;
+            }
+            // Two of them, others for other sizes.
+            let n = all.instances.len();
+            for pick in [at * 7 % n, (at * 13 + n / 2) % n] {
+                let numbers = &all.instances[pick];
+                for chain in 0..2 {
+                    if let Some(text) = text(def, &given, &types, numbers, chain)
+                        && out.iter().all(|s| s.text != text)
+                        && of_type < room
+                    {
+                        let by = by(def, numbers);
+                        out.push(Sample { by, text });
+                        of_type += 1;
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// What stands for type parameters: that of accumulators, which `acc=` names, and of values that sub-specs give, is wide.
+fn types(def: &Def, scalar: Scalar, wide: Scalar) -> BTreeMap<String, Scalar> {
+    let operand = |name: &str| {
+        def.inputs.iter().chain(&def.outputs).any(|(_, ty)| {
+            let first = ty.as_ref().and_then(|ty| ty.attrs.first());
+            matches!(first, Some(TypeAttr::Scalar(n)) if n.text == name)
+        })
+    };
+    let of = |p: &ast::Param| {
+        let name = p.name.text.clone();
+        let own = if operand(&name) { scalar } else { wide };
+        (name, own)
+    };
+    def.params.iter().filter(|p| p.is_type).map(of).collect()
+}
+
+fn strides(ty: Option<&ResultType>) -> impl Iterator<Item = &TupleExpr> {
+    ty.into_iter().flat_map(|ty| &ty.levels).flat_map(|l| l.strides.iter().flatten())
+}
+
+/// Whether a parameter is what operands lie by.
+fn is_stride(def: &Def, name: &str) -> bool {
+    let is = |t: &TupleExpr| matches!(t, TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) if n == name);
+    def.inputs.iter().chain(&def.outputs).any(|(_, ty)| strides(ty.as_ref()).any(is))
+}
+
+/// Gives the strides of an operand that names them numbers: its last mode is consecutive, or its first.
+fn laid_out(ty: Option<&ResultType>, turned: bool, given: &mut Numbers) {
+    let Some(own) = extents(ty, given) else { return };
+    let mut order: Vec<usize> = (0..own.len()).collect();
+    if !turned {
+        order.reverse();
+    }
+    let mut step = 1i64;
+    let mut all = vec![0; own.len()];
+    for m in order {
+        all[m] = step;
+        step = step.saturating_mul(own[m]);
+    }
+    for (stride, n) in strides(ty).zip(all) {
+        if let TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) = stride {
+            given.insert(name.clone(), n);
+        }
+    }
+}
+
+fn extents(ty: Option<&ResultType>, given: &Numbers) -> Option<Vec<i64>> {
+    let modes = ty?.levels.iter().flat_map(|l| &l.modes);
+    modes
+        .map(|m| match m {
+            TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => given.get(n).copied(),
+            TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. }) => Some(*n),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether no operand has too many elements.
+fn small(def: &Def, given: &Numbers) -> bool {
+    def.inputs.iter().chain(&def.outputs).all(|(_, ty)| {
+        extents(ty.as_ref(), given).is_some_and(|e| {
+            e.iter().try_fold(1i64, |n, e| n.checked_mul(*e)).is_some_and(|n| n <= LARGEST)
+        })
+    })
+}
+
+fn by(def: &Def, numbers: &Numbers) -> String {
+    let chosen = def.params.iter().filter(|p| p.choices.is_some());
+    let values =
+        chosen.filter_map(|p| Some(format!("{}={}", p.name.text, numbers.get(&p.name.text)?)));
+    format!("@{}[{}]", def.name.text, values.collect::<Vec<_>>().join(", "))
+}
+
+fn list(extents: &[i64]) -> String {
+    extents.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The program.
+fn text(
+    def: &Def,
+    given: &Numbers,
+    types: &BTreeMap<String, Scalar>,
+    numbers: &Numbers,
+    chain: usize,
+) -> Option<String> {
+    let scalar = |ty: &ResultType| match ty.attrs.first() {
+        Some(TypeAttr::Scalar(n)) => types.get(&n.text).copied(),
+        _ => ty.scalar,
+    };
+    let mut out = "carbyne 2\n\n".to_owned();
+    for (name, ty) in def.inputs.iter().chain(&def.outputs) {
+        let ty = ty.as_ref()?;
+        let own = list(&extents(Some(ty), given)?);
+        let by: Option<Vec<i64>> = strides(Some(ty))
+            .map(|t| match t {
+                TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => given.get(n).copied(),
+                TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. }) => Some(*n),
+                _ => None,
+            })
+            .collect();
+        let own = match by?.as_slice() {
+            [] => own,
+            by => format!("({own}):({})", list(by)),
+        };
+        let _ = writeln!(out, "%{}:[{own}].{}.GL", name.text, scalar(ty)?);
+    }
+    let (first, result) = (def.outputs.first()?, def.outputs.first()?.1.as_ref()?);
+    let own = extents(Some(result), given)?;
+    let kind = scalar(result)?;
+    // What chains read beside the operands of the strategy: a row where that is another shape, and all.
+    let row: Vec<i64> =
+        own.iter().enumerate().map(|(i, e)| if i + 1 == own.len() { *e } else { 1 }).collect();
+    let mut more: Vec<(String, Vec<i64>)> = vec![];
+    let mut body = String::new();
+    let block = def.means.as_ref()?;
+    for stmt in Walk::new(&block.stmts).stmts() {
+        let StmtKind::Call(call) = &stmt.kind else {
+            let mut stmt = stmt.clone();
+            let mut by = ast::Substitution { budget: 1 << 16, ..ast::Substitution::default() };
+            by.types = types.iter().map(|(n, s)| (n.clone(), *s)).collect();
+            by.head(&mut stmt).ok()?;
+            let module =
+                ast::Module { header: vec![], version: 2, items: vec![stmt], footer: vec![] };
+            let printed = carbyne_ir::text::print(&module);
+            let _ = write!(body, "{}", printed.strip_prefix("carbyne 2\n")?);
+            continue;
+        };
+        let [to] = &call.outputs[..] else { return None };
+        let from = call.inputs.iter().find_map(|o| match o {
+            Operand::View(view) => Some(view.base.text.clone()),
+            Operand::Number(_) | Operand::Value(_) => None,
+        });
+        let declared = call.declared.first().and_then(Option::as_ref);
+        let made = extents(declared, given);
+        let last = to.base.text == first.0.text;
+        let to = &to.base.text;
+        match (from, made) {
+            (Some(from), Some(made)) if call.inputs.len() == 1 && made.contains(&1) => {
+                let axes: Vec<i64> =
+                    (0..made.len() as i64).filter(|i| made[*i as usize] == 1).collect();
+                let axes = if axes.len() == 1 { list(&axes) } else { format!("({})", list(&axes)) };
+                let op = if chain == 0 { "sum" } else { "max" };
+                let _ = writeln!(body, "  %{to} = {op}(%{from}, axis={axes})");
+            }
+            (Some(from), _) if chain == 0 || (kind == Scalar::I32 && !last) => {
+                let _ = writeln!(body, "  %{to} = move(%{from})");
+            }
+            (Some(from), _) if last => {
+                more.push(("row".to_owned(), row.clone()));
+                let _ = writeln!(body, "  %{to} = relu(%{from} + %row)");
+            }
+            (Some(from), _) => {
+                let _ = writeln!(body, "  %{to} = %{from} * %{from}");
+            }
+            (None, _) if chain == 0 => {
+                more.push(("first".to_owned(), own.clone()));
+                let _ = writeln!(body, "  %{to} = move(%first)");
+            }
+            (None, _) => {
+                more.push(("first".to_owned(), own.clone()));
+                more.push(("row".to_owned(), row.clone()));
+                let _ = writeln!(body, "  %{to} = max(%first * %row, %first)");
+            }
+        }
+    }
+    let mut inputs: Vec<String> = def.inputs.iter().map(|(n, _)| format!("%{}", n.text)).collect();
+    for (name, extents) in &more {
+        let _ = writeln!(out, "%{name}:[{}].{kind}.GL", list(extents));
+        inputs.push(format!("%{name}"));
+    }
+    let outputs: Vec<String> = def.outputs.iter().map(|(n, _)| format!("%{}", n.text)).collect();
+    let _ = write!(
+        out,
+        "\nSpec @sample ({}) -> ({}) by={} means {{\n{body}}}\n",
+        inputs.join(", "),
+        outputs.join(", "),
+        by(def, numbers)
+    );
+    Some(out)
+}

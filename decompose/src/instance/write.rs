@@ -1,0 +1,452 @@
+//! From a strategy, what matches it and values of its parameters to the statements that take the place of a spec.
+
+use super::chain::{self, Chains, Unwritten};
+use super::graph::Graph;
+use super::library::Source;
+use super::params::{Numbers, eval};
+use super::pattern::Found;
+use crate::names::Names;
+use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
+use carbyne_ir::ast::{
+    Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch, Name,
+    Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+};
+use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
+use std::collections::{BTreeSet, HashMap};
+
+/// Statements and names that one instance may be written of.
+const BUDGET: usize = 1 << 20;
+
+/// Why an instance cannot be written.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error(transparent)]
+    Chain(#[from] Unwritten),
+    #[error("it cannot be written with these operands")]
+    Unfit,
+    #[error("`<<<..>>>` has {found} blocks, the strategy wants {wanted}")]
+    Grid { found: String, wanted: String },
+    #[error("`<<<..>>>` has {found} threads, the strategy wants {wanted}")]
+    Threads { found: i64, wanted: i64 },
+    #[error("it has several kernels, of which `<<<..>>>` cannot say one grid")]
+    Several,
+}
+
+impl From<Unfit> for Refused {
+    fn from(_: Unfit) -> Self {
+        Refused::Unfit
+    }
+}
+
+/// A strategy whose parameters have values.
+pub(crate) struct Instance<'a> {
+    pub def: &'a Def,
+    pub file: &'a Source,
+    pub graph: &'a Graph,
+    pub found: &'a Found,
+    pub numbers: &'a Numbers,
+}
+
+/// Who executes the spec, where the text says so: blocks along the modes of the grid, and threads.
+pub(crate) struct Executors {
+    pub exec: (View, View),
+    pub grid: Vec<i64>,
+    pub threads: i64,
+}
+
+impl Instance<'_> {
+    /// The strategy and its parameters, as an attribute.
+    pub(crate) fn by(&self) -> Attr {
+        let chosen = self.def.params.iter().filter(|p| p.choices.is_some());
+        let values = chosen.filter_map(|p| {
+            let n = self.numbers.get(&p.name.text)?;
+            Some((Name::new(p.name.text.clone()), number(*n)))
+        });
+        let name = Some(Name::new(self.def.name.text.clone()));
+        let value = Chosen { name, values: values.collect(), span: Span::default() };
+        Attr { key: Name::new("by"), value: AttrValue::Chosen(value) }
+    }
+
+    /// What takes the place of the kernel-level spec: the kernel with its body, and what stands before it.
+    pub(crate) fn write(
+        &self,
+        stmt: &Stmt,
+        executors: Option<&Executors>,
+        names: &mut Names,
+    ) -> Result<Vec<Stmt>, Refused> {
+        let (StmtKind::Spec(spec), Some(strategy)) = (&stmt.kind, &self.def.strategy) else {
+            return Err(Refused::Unfit);
+        };
+        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+        for (name, n) in self.numbers {
+            by.numbers.insert(name.clone(), number(*n));
+        }
+        for (name, scalar) in &self.found.types {
+            by.types.insert(name.clone(), *scalar);
+        }
+        // Kernels speak of operands by name: views of several kernels get some.
+        let mut views = vec![];
+        for (name, bound) in &self.found.operands {
+            let mut view = bound.source.view.clone();
+            if strategy.exec.is_none() && !view.ops.is_empty() {
+                let named = names.fresh(name);
+                views.push(Stmt::new(StmtKind::DataDef {
+                    name: Name::new(&named),
+                    ty: None,
+                    view,
+                }));
+                view = View::of(named);
+            }
+            by.data.insert(name.clone(), Given::View(view));
+        }
+        let carrier = Spec {
+            exec: strategy.exec.clone(),
+            attrs: strategy.attrs.clone(),
+            body: Some(self.def.body.clone()),
+            ..Spec::new(SpecKind::Generic)
+        };
+        let mut carrier = Block { stmts: vec![Stmt::new(StmtKind::Spec(carrier))], footer: vec![] };
+        // Where a sub-spec takes a type, it is no number.
+        visit::each_mut(&mut carrier.stmts, &mut |stmt| {
+            let StmtKind::Call(call) = &mut stmt.kind else { return };
+            for arg in &mut call.args {
+                if let ExprKind::Name(name) = &arg.kind
+                    && let Some(scalar) = self.found.types.get(name)
+                {
+                    *arg = Expr::name(scalar.as_str());
+                }
+            }
+        });
+        self.rename(&carrier, &mut by, names);
+        let mut carrier = by.block(&carrier)?;
+        fold_all(&mut carrier.stmts);
+        let Some(Stmt { kind: StmtKind::Spec(inner), .. }) = carrier.stmts.first_mut() else {
+            return Err(Refused::Unfit);
+        };
+        let mut body = inner.body.take().unwrap_or_default();
+        let exec = inner.exec.take();
+        let mut types = HashMap::new();
+        for bound in self.found.operands.values() {
+            types.insert(bound.source.view.base.text.clone(), bound.scalar);
+        }
+        chain::declared(&body.stmts, &mut types);
+        converted(&mut body.stmts, &types);
+        if exec.is_none() {
+            if executors.is_some() {
+                return Err(Refused::Several);
+            }
+            return self.several(stmt, spec, body, views, names);
+        }
+        let chains = Chains { graph: self.graph, found: self.found, names, types };
+        let mut writing = Holes { def: self.def, chains, failed: None };
+        body.stmts = visit::rewrite(std::mem::take(&mut body.stmts), &mut writing);
+        if let Some(why) = writing.failed {
+            return Err(why.into());
+        }
+        let Some(exec) = exec else { return Err(Refused::Several) };
+        let exec = self.launched(exec, executors, &mut body, names)?;
+        let mut kernel = stmt.clone();
+        if let StmtKind::Spec(kernel) = &mut kernel.kind {
+            kernel.exec = Some(exec);
+            kernel.attrs.retain(|a| !matches!(a.key.text.as_str(), "atom" | "by"));
+            kernel.attrs.push(self.by());
+            kernel.body = Some(body);
+        }
+        Ok(vec![kernel])
+    }
+
+    /// Several kernels in the place of one. Those that it has bodies for say `by=`; a sub-spec of the match is a kernel of
+    /// its own, which says what it means.
+    fn several(
+        &self,
+        stmt: &Stmt,
+        spec: &Spec,
+        mut body: Block,
+        mut out: Vec<Stmt>,
+        names: &mut Names,
+    ) -> Result<Vec<Stmt>, Refused> {
+        let mut types = HashMap::new();
+        chain::declared(&body.stmts, &mut types);
+        for mut own in std::mem::take(&mut body.stmts) {
+            if let StmtKind::Call(call) = &own.kind
+                && self.def.is_hole(&call.name.text)
+            {
+                let types = types.clone();
+                let mut chains = Chains { graph: self.graph, found: self.found, names, types };
+                let kernel = chains.kernel(call)?;
+                own.kind = StmtKind::Spec(kernel);
+            }
+            if let StmtKind::Spec(kernel) = &mut own.kind {
+                if let Some(name) = &mut kernel.name {
+                    let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
+                    name.text = format!("{base}_{}", name.text);
+                }
+                if kernel.body.is_some() {
+                    kernel.attrs.push(self.by());
+                }
+                own.blank_above = true;
+            }
+            out.push(own);
+        }
+        if let Some(first) = out.first_mut() {
+            first.leading.clone_from(&stmt.leading);
+        }
+        Ok(out)
+    }
+
+    /// Gives the names that the body defines to others, where the module uses them.
+    fn rename(&self, carrier: &Block, by: &mut Substitution, names: &mut Names) {
+        let formal: BTreeSet<&str> =
+            self.def.inputs.iter().chain(&self.def.outputs).map(|(n, _)| n.text.as_str()).collect();
+        let mut data: BTreeSet<String> = BTreeSet::new();
+        let (mut threads, mut indices) = (BTreeSet::new(), BTreeSet::new());
+        for stmt in Walk::new(&carrier.stmts).stmts() {
+            let written = match &stmt.kind {
+                StmtKind::Assign { target, .. } => std::slice::from_ref(target),
+                StmtKind::Spec(spec) => &spec.outputs[..],
+                StmtKind::Call(call) => &call.outputs[..],
+                _ => &[],
+            };
+            for view in written.iter().filter(|v| v.ops.is_empty()) {
+                if !formal.contains(view.base.text.as_str()) {
+                    data.insert(view.base.text.clone());
+                }
+            }
+            parts(stmt, &mut |part| {
+                if let Part::Defined(name, of) = part {
+                    let set = match of {
+                        Of::Data => &mut data,
+                        Of::Threads => &mut threads,
+                        Of::Number => &mut indices,
+                    };
+                    set.insert(name.text.clone());
+                }
+            });
+        }
+        for name in data {
+            let free = names.fresh(&name);
+            if free != name {
+                by.rename_data(&name, &free);
+            }
+        }
+        for name in threads {
+            let free = names.fresh(&name);
+            if free != name {
+                by.threads.insert(name, free);
+            }
+        }
+        for name in indices {
+            let free = names.fresh(&name);
+            if free != name {
+                by.rename_number(&name, &free);
+            }
+        }
+    }
+
+    /// The head with the modes of slices, or that of the text with the names of its coordinates.
+    fn launched(
+        &self,
+        exec: Exec,
+        executors: Option<&Executors>,
+        body: &mut Block,
+        names: &mut Names,
+    ) -> Result<Exec, Refused> {
+        let Exec::Launch(launch) = exec else { return Err(Refused::Unfit) };
+        let Launch { mut blocks, threads } = *launch;
+        let Group::New { modes, .. } = &mut blocks else { return Err(Refused::Unfit) };
+        for (name, extent) in &self.graph.outer {
+            modes.push((Some(Name::new(name.clone())), Expr::int(*extent)));
+        }
+        let none = Numbers::new();
+        let Some(own) = executors else {
+            // Modes of one block need no coordinate.
+            let mut single = Substitution { budget: BUDGET, ..Substitution::default() };
+            let one = |e: &Expr| eval(e, &none) == Some(1);
+            while modes.len() > 1
+                && let Some(i) = modes.iter().position(|(_, e)| one(e))
+            {
+                if let (Some(name), _) = modes.remove(i) {
+                    single.numbers.insert(name.text, Expr::int(0));
+                }
+            }
+            if !single.numbers.is_empty() {
+                single.in_place(&mut body.stmts)?;
+                fold_all(&mut body.stmts);
+            }
+            return Ok(Exec::Launch(Box::new(Launch { blocks, threads })));
+        };
+        let extents: Option<Vec<i64>> = modes.iter().map(|(_, e)| eval(e, &none)).collect();
+        let extents = extents.ok_or(Refused::Unfit)?;
+        let wanted = match &threads {
+            Group::New { modes, .. } => {
+                modes.iter().map(|(_, e)| eval(e, &none)).product::<Option<i64>>()
+            }
+            Group::Of(_) => None,
+        };
+        let wanted = wanted.ok_or(Refused::Unfit)?;
+        if wanted != own.threads {
+            return Err(Refused::Threads { found: own.threads, wanted });
+        }
+        let several = |e: &[i64]| -> Vec<i64> { e.iter().copied().filter(|n| *n > 1).collect() };
+        let by = |e: &[i64]| e.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
+        let product = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+        // The coordinates of the text's grid, by their modes.
+        let given: Vec<String> = own.grid.iter().map(|_| names.fresh("@g")).collect();
+        let mut by_names = Substitution { budget: BUDGET, ..Substitution::default() };
+        if several(&extents) == several(&own.grid) {
+            let mut own_modes = own.grid.iter().zip(&given).filter(|(n, _)| **n > 1);
+            for ((name, _), extent) in modes.iter().zip(&extents) {
+                let at = match *extent > 1 {
+                    true => own_modes.next().map(|(_, name)| Expr::name(name)),
+                    false => None,
+                };
+                if let Some(name) = name {
+                    by_names.numbers.insert(name.text.clone(), at.unwrap_or_else(|| Expr::int(0)));
+                }
+            }
+        } else if let ([(Some(name), _)], true) =
+            (&modes[..], product(&extents) == product(&own.grid))
+        {
+            let mut step = 1i64;
+            let mut sum: Option<Expr> = None;
+            for (n, coordinate) in own.grid.iter().zip(&given) {
+                let one = Expr::bin(BinOp::Mul, Expr::name(coordinate), Expr::int(step));
+                let one = if step == 1 { Expr::name(coordinate) } else { one };
+                sum = Some(match sum {
+                    Some(sum) => Expr::bin(BinOp::Add, sum, one),
+                    None => one,
+                });
+                step = step.saturating_mul(*n);
+            }
+            by_names.numbers.insert(name.text.clone(), sum.unwrap_or_else(|| Expr::int(0)));
+        } else {
+            return Err(Refused::Grid { found: by(&own.grid), wanted: by(&extents) });
+        }
+        *body = by_names.block(body)?;
+        fold_all(&mut body.stmts);
+        if let Group::New { name, .. } = &threads {
+            let mut rename = Substitution { budget: BUDGET, ..Substitution::default() };
+            rename.threads.insert(name.text.clone(), own.exec.1.base.text.clone());
+            if let Group::New { name, .. } = &blocks {
+                rename.threads.insert(name.text.clone(), own.exec.0.base.text.clone());
+            }
+            *body = rename.block(body)?;
+        }
+        if !given.is_empty() {
+            let names = given.into_iter().map(Name::new).collect();
+            let stmt = StmtKind::Indices { names, threads: own.exec.0.clone() };
+            body.stmts.insert(0, Stmt::new(stmt));
+        }
+        Ok(Exec::Both(own.exec.0.clone(), own.exec.1.clone()))
+    }
+}
+
+/// Leaves out casts that convert nothing: of parameters that are one type.
+fn converted(stmts: &mut [Stmt], types: &HashMap<String, Scalar>) {
+    visit::each_mut(stmts, &mut |stmt| {
+        let StmtKind::Assign { value, .. } = &mut stmt.kind else { return };
+        let mut todo = vec![(value, true)];
+        while let Some((value, outermost)) = todo.pop() {
+            let TensorExpr::Apply(apply) = &mut *value else { continue };
+            let to = apply.attrs.iter().find_map(|a| match &a.value {
+                AttrValue::Word(word) if a.key.text == "to" => word.parse::<Scalar>().ok(),
+                _ => None,
+            });
+            let own = match &apply.args[..] {
+                [TensorExpr::View(view)] => types.get(&view.base.text).copied(),
+                _ => None,
+            };
+            if apply.kind == SpecKind::Unary(UnaryOp::Cast) && to.is_some() && to == own {
+                if outermost {
+                    (apply.kind, apply.attrs) = (SpecKind::Move, vec![]);
+                } else if let Some(arg) = apply.args.pop() {
+                    *value = arg;
+                }
+                continue;
+            }
+            let TensorExpr::Apply(apply) = value else { continue };
+            todo.extend(apply.args.iter_mut().map(|a| (a, false)));
+        }
+    });
+}
+
+/// A number, also one below zero.
+pub(crate) fn number(n: i64) -> Expr {
+    match n.checked_neg().filter(|_| n < 0) {
+        Some(m) => Expr { kind: ExprKind::Neg(Box::new(Expr::int(m))), span: Span::default() },
+        None => Expr::int(n.max(0)),
+    }
+}
+
+/// Computes what is constant.
+fn fold_all(stmts: &mut [Stmt]) {
+    let none = Numbers::new();
+    let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
+    while let Some(stmt) = todo.pop() {
+        parts_mut_where(stmt, &mut |part| {
+            if let PartMut::Expr(e) = part
+                && matches!(e.kind, ExprKind::Bin(..))
+            {
+                if let Some(n) = eval(e, &none) {
+                    let span = e.span;
+                    **e = number(n);
+                    e.span = span;
+                    return false;
+                }
+                simplify(e);
+            }
+            true
+        });
+        todo.extend(stmt.kind.blocks_mut().flat_map(|b| &mut b.stmts));
+    }
+}
+
+/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`.
+fn simplify(e: &mut Expr) {
+    let none = Numbers::new();
+    loop {
+        let ExprKind::Bin(op, a, b) = &mut e.kind else { return };
+        let (left, right) = (eval(a, &none), eval(b, &none));
+        let keep = match (*op, left, right) {
+            (BinOp::Add, Some(0), _) | (BinOp::Mul, Some(1), _) => {
+                std::mem::replace(&mut **b, Expr::int(0))
+            }
+            (BinOp::Add | BinOp::Sub, _, Some(0)) | (BinOp::Mul | BinOp::Div, _, Some(1)) => {
+                std::mem::replace(&mut **a, Expr::int(0))
+            }
+            (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) | (BinOp::Mod, _, Some(1)) => {
+                Expr::int(0)
+            }
+            _ => return,
+        };
+        *e = keep;
+    }
+}
+
+/// Puts what sub-specs stand for in their places.
+struct Holes<'a> {
+    def: &'a Def,
+    chains: Chains<'a>,
+    failed: Option<Unwritten>,
+}
+
+impl Rewriter for Holes<'_> {
+    fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
+        match &stmt.kind {
+            StmtKind::Call(call) if self.def.is_hole(&call.name.text) => {
+                match self.chains.write(call) {
+                    Ok(mut stmts) => {
+                        if let Some(first) = stmts.first_mut() {
+                            first.leading.clone_from(&stmt.leading);
+                            first.blank_above = stmt.blank_above;
+                        }
+                        out.append(&mut stmts);
+                    }
+                    Err(why) => drop(self.failed.get_or_insert(why)),
+                }
+            }
+            _ => out.push(stmt),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The constants of the model that no data sheet and no microbenchmark of an instruction tells.
+//!
+//! All are fitted together to the kernels of `bench/model.tsv`, which were measured on one H100, by
+//!
+//! ```text
+//! cargo bench --package carbyne-decompose --bench model -- --fit
+//! ```
+//!
+//! which prints the values that stand here. They are ratios and times of the hardware, and the same for all
+//! architectures until somebody measures another.
+
+/// The fitted constants.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// The part of what other resources are busy for that the busiest does not hide: queues are not endless.
+    pub unhidden: f64,
+    /// How much longer a load of global memory takes under load than on an idle machine.
+    pub loaded: f64,
+    /// Cycles of a barrier, until the last warp has come and the first goes on.
+    pub meeting: f64,
+    /// Cycles of a multiprocessor from the beginning of one block to that of the next.
+    pub block: f64,
+    /// Cycles in which a block begins and ends, during which it does nothing else.
+    pub start: f64,
+    /// Microseconds of a launch, besides what its blocks do.
+    pub launch_us: f64,
+    /// The part of the rate of device memory that a kernel reaches.
+    pub dram: f64,
+    /// The part of the rest of a line that takes time where a block accesses it in part.
+    pub lines: f64,
+    /// 32-bit registers of a thread for addresses, indices and what the compiler keeps.
+    pub addresses: f64,
+}
+
+/// The values that the fit found.
+pub const FITTED: Fitted = Fitted {
+    unhidden: 0.09,
+    loaded: 1.85,
+    meeting: 33.0,
+    block: 140.0,
+    start: 210.0,
+    launch_us: 5.9,
+    dram: 0.965,
+    lines: 0.16,
+    addresses: 24.0,
+};

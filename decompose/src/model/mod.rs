@@ -1,0 +1,398 @@
+//! What a kernel costs: one model for strategies, layouts, stages and roles.
+//!
+//! It answers two questions by the same formula. [`bound`]: what does a tile-level body take at least, before anything is
+//! known of its layouts? [`estimate`]: what does it take as it was solved? Each asks for the [`Work`](work::Work) of every leaf ([`least`]
+//! or the solver's rows) and for what a block holds; [`steady`] makes a time of these, [`outline`] says which loops, threads and
+//! bytes of device memory are behind them. Nothing here knows a kind of kernel.
+//!
+//! Rates and latencies are those of the atom table ([`carbyne_atoms::limits()`]) and of a card ([`carbyne_atoms::machine()`]); what
+//! neither tells is in [`fitted`], with the command that fits it.
+
+pub(crate) mod fitted;
+mod least;
+pub(crate) mod live;
+pub(crate) mod outline;
+mod rates;
+pub(crate) mod steady;
+#[cfg(test)]
+mod tests;
+pub(crate) mod work;
+
+use crate::solve::tv::Known;
+use carbyne_atoms::{AtomTable, Machine, limits};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Dist, Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use fitted::{FITTED, Fitted};
+use least::ceil;
+use outline::{Outline, elements};
+use rates::Rates;
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
+pub(crate) use steady::Grid;
+use steady::{Held, Timing};
+use work::Work;
+
+/// What a kernel takes, and how much of it each resource.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Cycles from the first block's beginning to the last one's end; the launch not counted.
+    pub cycles: f64,
+    /// The same in microseconds, with the launch.
+    pub microseconds: f64,
+    /// Threads of a block.
+    pub threads: i64,
+    /// Blocks of the grid; none where a symbol says: then as many are counted as fit at once.
+    pub blocks: Option<i64>,
+    /// Blocks that one multiprocessor holds.
+    pub blocks_per_sm: i64,
+    /// How many times the blocks that fit at once the grid is.
+    pub waves: f64,
+    /// 32-bit registers of one thread that tensors take at once.
+    pub registers: i64,
+    /// Bytes of shared memory of one block.
+    pub shared_bytes: i64,
+    /// Instructions of all warps of one block.
+    pub instructions: f64,
+    uses: [Use; Resource::ALL.len()],
+}
+
+/// How much of a resource a kernel takes.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Use {
+    /// Of the whole grid, in the resource's unit.
+    pub amount: f64,
+    /// Cycles of a multiprocessor for which it keeps the kernel busy, if nothing else does.
+    pub cycles: f64,
+}
+
+/// What a kernel can be limited by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Units that multiply matrices.
+    Matrix,
+    /// Slots in which schedulers issue instructions.
+    Issue,
+    /// Units of special functions.
+    Special,
+    /// Shared memory.
+    Shared,
+    /// The second-level cache, and the way to it.
+    L2,
+    /// Device memory.
+    Dram,
+    /// The time of one block that has a multiprocessor to itself.
+    Latency,
+    /// Barriers.
+    Barriers,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 8] = [
+        Resource::Matrix,
+        Resource::Issue,
+        Resource::Special,
+        Resource::Shared,
+        Resource::L2,
+        Resource::Dram,
+        Resource::Latency,
+        Resource::Barriers,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Resource::Matrix => "matrix units",
+            Resource::Issue => "issue slots",
+            Resource::Special => "special functions",
+            Resource::Shared => "shared memory",
+            Resource::L2 => "second-level cache",
+            Resource::Dram => "device memory",
+            Resource::Latency => "latency",
+            Resource::Barriers => "barriers",
+        }
+    }
+
+    /// What its amount counts.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Resource::Matrix | Resource::Issue | Resource::Special => "cycles of a scheduler",
+            Resource::Shared => "wavefronts",
+            Resource::L2 | Resource::Dram => "bytes",
+            Resource::Latency => "cycles of a block",
+            Resource::Barriers => "barriers",
+        }
+    }
+}
+
+impl Index<Resource> for Estimate {
+    type Output = Use;
+    fn index(&self, resource: Resource) -> &Use {
+        &self.uses[resource as usize]
+    }
+}
+
+impl IndexMut<Resource> for Estimate {
+    fn index_mut(&mut self, resource: Resource) -> &mut Use {
+        &mut self.uses[resource as usize]
+    }
+}
+
+/// Why no block of the architecture can run a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It has no body, or a symbol says how many threads it has.
+    #[error("the threads of a block, or what they do, are not known")]
+    Open,
+    /// Too many threads.
+    #[error("a block of {threads} threads, of at most {most}")]
+    Threads {
+        /// Of a block.
+        threads: i64,
+        /// That a block may have.
+        most: i64,
+    },
+    /// Too much shared memory.
+    #[error("a block takes {bytes} bytes of shared memory, of {most}")]
+    Shared {
+        /// That it takes.
+        bytes: i64,
+        /// That it may have.
+        most: i64,
+    },
+    /// Too many registers, for one tensor alone.
+    #[error("a thread holds `%{name}` in {registers} registers, of {most}")]
+    Registers {
+        /// The tensor.
+        name: String,
+        /// What a thread holds of it.
+        registers: i64,
+        /// That a thread may have.
+        most: i64,
+    },
+}
+
+/// A machine, and the rows that it executes.
+#[derive(Debug)]
+pub struct Model<'a> {
+    rates: Rates<'a>,
+    machine: &'a Machine,
+    fitted: Fitted,
+}
+
+impl<'a> Model<'a> {
+    /// The model of a machine. It remembers the rows that it looks up: make one for many kernels.
+    #[must_use]
+    pub fn new(table: &'a AtomTable, machine: &'a Machine) -> Self {
+        Model { rates: Rates::new(table), machine, fitted: FITTED }
+    }
+
+    /// The same with other constants.
+    #[must_use]
+    pub fn with(self, fitted: Fitted) -> Self {
+        Model { fitted, ..self }
+    }
+
+    /// The least that a tile-level kernel takes, whatever its layouts.
+    ///
+    /// # Errors
+    /// Why no block can run it.
+    pub fn bound(&self, p: &Program, kernel: SpecId) -> Result<Estimate, Refusal> {
+        let limits = limits(self.rates.table.arch);
+        let outline = Outline::of(p, kernel).ok_or(Refusal::Open)?;
+        let (threads, most) = (outline.threads, limits.max_threads_per_block);
+        if threads > most || threads < 1 {
+            return Err(Refusal::Threads { threads, most });
+        }
+        let least = least::Least::new(p, &self.rates, &outline);
+        let held = held(&least, kernel, &outline)?;
+        let works: Vec<Work> =
+            outline.leaves.iter().map(|leaf| least.work(leaf.spec, leaf.by)).collect();
+        Ok(steady::estimate(&outline, &works, held, 0.0, &self.timing()))
+    }
+
+    fn timing(&self) -> Timing<'_> {
+        let limits = limits(self.rates.table.arch);
+        Timing { machine: self.machine, limits, fitted: &self.fitted, grid: Grid::Own }
+    }
+}
+
+/// What a kernel costs as it is being solved: what does not depend on that is worked out once.
+#[derive(Debug)]
+pub(crate) struct Costing<'a> {
+    p: &'a Program,
+    pub(crate) kernel: SpecId,
+    table: &'a AtomTable,
+    machine: &'a Machine,
+    outline: Option<Outline>,
+    /// What each leaf takes at least.
+    least: Vec<Work>,
+    /// What is held at least.
+    held: Held,
+}
+
+impl<'a> Costing<'a> {
+    pub(crate) fn new(
+        p: &'a Program,
+        kernel: SpecId,
+        table: &'a AtomTable,
+        machine: &'a Machine,
+    ) -> Self {
+        let outline = Outline::of(p, kernel);
+        let rates = Rates::new(table);
+        let (mut works, mut block) = (vec![], Held::default());
+        if let Some(outline) = &outline {
+            let least = least::Least::new(p, &rates, outline);
+            works.extend(outline.leaves.iter().map(|leaf| least.work(leaf.spec, leaf.by)));
+            block = held(&least, kernel, outline).unwrap_or_default();
+        }
+        Costing { p, kernel, table, machine, outline, least: works, held: block }
+    }
+
+    fn timing(&self, grid: Grid) -> Timing<'_> {
+        let limits = limits(self.table.arch);
+        Timing { machine: self.machine, limits, fitted: &FITTED, grid }
+    }
+
+    /// What the kernel takes at least, if its threads are known.
+    pub(crate) fn least(&self) -> Option<Estimate> {
+        let outline = self.outline.as_ref()?;
+        Some(steady::estimate(outline, &self.least, self.held, 0.0, &self.timing(Grid::Own)))
+    }
+
+    /// What the kernel takes where `work` is known of leaves, `registers` of tensors in registers, and `layout` of tensors in
+    /// shared memory; `detours` are cycles of one block. What is not known takes the least that it can. Layouts are compared
+    /// on a grid that fills the machine ([`Grid::Full`]): small sizes are examples of large ones.
+    pub(crate) fn estimate<'l>(
+        &self,
+        work: impl Fn(SpecId) -> Option<Work>,
+        registers: &Known,
+        layout: impl Fn(BufferId) -> Option<&'l Layout>,
+        (grid, detours): (Grid, f64),
+    ) -> Estimate {
+        let Some(outline) = &self.outline else { return Estimate::default() };
+        let p = self.p;
+        let leaves = outline.leaves.iter().zip(&self.least);
+        let works: Vec<Work> =
+            leaves.map(|(leaf, least)| work(leaf.spec).unwrap_or(*least)).collect();
+        let size = |(b, tv): (&BufferId, &Layout)| {
+            let values = tv.mode(1).map_or(0, |v| v.size());
+            (*b, ceil(values.saturating_mul(p.buffers[*b].scalar.bits()), 32))
+        };
+        let registers =
+            live::most(p, self.kernel, Memory::Rf, &registers.iter().map(size).collect());
+        let mut shared_bytes = works.iter().fold(0i64, |all, w| all.saturating_add(w.space));
+        for (id, buffer) in p.buffers.iter() {
+            if buffer.memory == Some(Memory::Sh) && buffer.reuses.is_none() {
+                let cosize = layout(id).map(Layout::cosize).or(buffer.cosize.as_const());
+                let bits = cosize.unwrap_or(0).saturating_mul(buffer.scalar.bits());
+                shared_bytes = shared_bytes.saturating_add(bits / 8);
+            }
+        }
+        let held = Held { registers, shared_bytes };
+        steady::estimate(outline, &works, held, detours, &self.timing(grid))
+    }
+
+    /// What so many executions of an operation by each block take of the kernel's cycles at least, with detours of so many cycles
+    /// each, on [`Grid::Full`].
+    pub(crate) fn least_of(&self, work: &Work, detours: f64, trips: i64) -> Least {
+        let Some(outline) = &self.outline else { return Least::default() };
+        let timing = self.timing(Grid::Full);
+        let each = steady::full_blocks(outline, &timing) / self.machine.sms as f64 * trips as f64;
+        let scheduler = each / timing.limits.timing.schedulers;
+        Least {
+            matrix: work.matrix * scheduler,
+            issue: work.issue * scheduler,
+            detours: FITTED.unhidden * detours * each,
+        }
+    }
+}
+
+/// Cycles that no choice below a node of the search is without.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Least {
+    matrix: f64,
+    issue: f64,
+    detours: f64,
+}
+
+impl Least {
+    /// Adds another operation.
+    pub(crate) fn add(&mut self, other: Least) {
+        self.matrix += other.matrix;
+        self.issue += other.issue;
+        self.detours += other.detours;
+    }
+
+    /// All together: units work side by side.
+    pub(crate) fn cycles(&self) -> f64 {
+        self.matrix.max(self.issue) + self.detours
+    }
+}
+
+/// What a block holds at least.
+fn held(least: &least::Least<'_>, kernel: SpecId, outline: &Outline) -> Result<Held, Refusal> {
+    let (p, limits) = (least.p, limits(least.rates.table.arch));
+    // Threads that hold each register tensor: those of the first leaf that touches it.
+    let mut registers: BTreeMap<BufferId, i64> = BTreeMap::new();
+    let mut shared: BTreeMap<BufferId, i64> = BTreeMap::new();
+    let most = limits.regs_per_thread.min(limits.regs_per_sm / outline.threads.max(1));
+    let mut fragments = 0;
+    for leaf in &outline.leaves {
+        fragments = fragments.max(least.fragments(leaf.spec));
+        for &b in leaf.reads.iter().chain(&leaf.writes) {
+            let buffer = &p.buffers[b];
+            let all = elements(p, buffer.tensor).saturating_mul(buffer.scalar.bits());
+            let times = outline.ahead[usize::from(b)].max(0) + 1;
+            match buffer.memory {
+                Some(Memory::Rf) if !registers.contains_key(&b) => {
+                    let own = match &p.tensors[buffer.tensor].dist {
+                        None => all,
+                        Some(Dist { tv: Some(tv), .. }) => {
+                            let values = tv.to_fixed().and_then(|tv| tv.mode(1).ok());
+                            let values = values.map_or(0, |v| v.size());
+                            values.saturating_mul(buffer.scalar.bits())
+                        }
+                        Some(_) => ceil(all.saturating_mul(least.repeats(b)), leaf.by.group),
+                    };
+                    let own = ceil(own, 32);
+                    if own > most {
+                        let name = buffer.name.clone();
+                        return Err(Refusal::Registers { name, registers: own, most });
+                    }
+                    registers.insert(b, own.saturating_mul(times));
+                }
+                Some(Memory::Sh) if buffer.reuses.is_none() => {
+                    // Of a ring that is written out the stages are a mode.
+                    let written_out = p.tensors[buffer.tensor].levels.len() > 1;
+                    let times = if written_out { 1 } else { times };
+                    shared.insert(b, ceil(all, 8).saturating_mul(times));
+                }
+                _ => {}
+            }
+        }
+    }
+    let shared_bytes = live::most(p, kernel, Memory::Sh, &shared);
+    if shared_bytes > limits.max_smem_per_block {
+        return Err(Refusal::Shared { bytes: shared_bytes, most: limits.max_smem_per_block });
+    }
+    let registers = live::most(p, kernel, Memory::Rf, &registers) + fragments;
+    Ok(Held { registers, shared_bytes })
+}
+
+/// The least that a tile-level kernel takes, whatever its layouts: of many instances one that is solved is rarely cheaper.
+/// Who asks for many makes a [`Model`].
+///
+/// # Errors
+/// Why no block can run it.
+pub fn bound(
+    p: &Program,
+    kernel: SpecId,
+    table: &AtomTable,
+    machine: &Machine,
+) -> Result<Estimate, Refusal> {
+    Model::new(table, machine).bound(p, kernel)
+}

@@ -1,0 +1,367 @@
+//! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them, loops around them,
+//! what they read and write, and which bytes of device memory.
+
+use crate::solve::ops;
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
+use carbyne_ir::scalar::Memory;
+use num_integer::gcd;
+use std::collections::HashMap;
+
+/// A kernel, as its cost sees it.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    /// Threads of a block.
+    pub threads: i64,
+    /// Blocks of the grid; none where a symbol says.
+    pub blocks: Option<i64>,
+    /// Its statements.
+    pub body: Vec<Node>,
+    /// Its leaf specs, in the order of the text.
+    pub leaves: Vec<Leaf>,
+    /// What its leaves touch of global memory.
+    pub touched: Vec<Touched>,
+    /// Buffers of the program.
+    pub buffers: usize,
+    /// How many iterations what lies in a buffer is filled ahead of what reads it, by the buffer; 0 where it is not a ring.
+    pub ahead: Vec<i64>,
+}
+
+/// A statement.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// A leaf, by its number.
+    Leaf(usize),
+    /// A loop.
+    Loop {
+        /// Its iterations; loops of unknown length count as one.
+        trips: i64,
+        /// What is repeated.
+        body: Vec<Node>,
+    },
+}
+
+/// A leaf spec.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    /// Which.
+    pub spec: SpecId,
+    /// Who executes it.
+    pub by: Executors,
+    /// What it reads.
+    pub reads: Vec<BufferId>,
+    /// What it writes.
+    pub writes: Vec<BufferId>,
+    /// Buffers in shared memory that it touches, and whether it writes them.
+    pub shared: Vec<(BufferId, bool)>,
+    /// Executions by one block.
+    pub times: f64,
+}
+
+/// Threads that execute a leaf.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Executors {
+    /// The first thread of them.
+    pub first: i64,
+    /// All of them.
+    pub threads: i64,
+    /// Those that execute it together: one execution.
+    pub group: i64,
+}
+
+impl Executors {
+    /// Warps of them, at least one.
+    pub(crate) fn warps(&self) -> f64 {
+        ((self.threads + 31) / 32).max(1) as f64
+    }
+}
+
+/// What a leaf touches of a tensor in global memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Touched {
+    /// By which leaf.
+    pub leaf: usize,
+    /// Of which buffer.
+    pub buffer: BufferId,
+    /// Bytes of the buffer, if they are known.
+    pub whole: Option<f64>,
+    /// Different bytes that one block touches.
+    pub block: f64,
+    /// Of the lines that it touches, the bytes that it leaves, for each that it touches: 0 to 3. What is shorter than a
+    /// sector shares it with what other threads touch.
+    pub left: f64,
+    /// For the parts of the number of a block (extent, step): those on which the bytes depend.
+    pub digits: Vec<(i64, i64)>,
+}
+
+impl Touched {
+    /// How many different parts so many consecutive blocks touch.
+    pub(crate) fn parts(&self, blocks: f64) -> f64 {
+        let along = |(n, step): &(i64, i64)| (blocks / *step as f64).ceil().clamp(1.0, *n as f64);
+        self.digits.iter().map(along).product()
+    }
+
+    /// Different bytes that so many consecutive blocks touch.
+    pub(crate) fn bytes(&self, blocks: f64) -> f64 {
+        let bytes = self.block * self.parts(blocks).min(blocks.max(1.0));
+        self.whole.map_or(bytes, |whole| bytes.min(whole))
+    }
+}
+
+impl Outline {
+    /// The outline of a kernel; none where it has no body, or its threads are not known.
+    pub(crate) fn of(p: &Program, kernel: SpecId) -> Option<Self> {
+        let spec = &p.specs[kernel];
+        let exec = spec.exec?;
+        let body = spec.body.as_ref()?;
+        let threads = p.threads[exec.threads].concat().to_fixed()?.size();
+        let grid: Option<Layout> = p.threads[exec.blocks].concat().to_fixed();
+        let block = p.threads[exec.blocks].var;
+        let mut walk = Walk {
+            p,
+            threads,
+            grid: grid.as_ref().map(digits).unwrap_or_default(),
+            block,
+            loops: vec![],
+            out: Outline {
+                threads,
+                blocks: grid.map(|g| g.size()),
+                body: vec![],
+                leaves: vec![],
+                touched: vec![],
+                buffers: p.buffers.len(),
+                ahead: vec![0; p.buffers.len()],
+            },
+        };
+        let body = walk.stmts(body);
+        Some(Outline { body, ..walk.out })
+    }
+}
+
+/// The parts of the number of a block: extent and step.
+fn digits(grid: &Layout) -> Vec<(i64, i64)> {
+    grid.leaves().iter().copied().filter(|(n, s)| *n > 1 && *s > 0).collect()
+}
+
+struct Walk<'p> {
+    p: &'p Program,
+    threads: i64,
+    grid: Vec<(i64, i64)>,
+    block: Option<VarId>,
+    /// Variables and trips of the loops around, from the outside in.
+    loops: Vec<(VarId, i64)>,
+    out: Outline,
+}
+
+impl Walk<'_> {
+    /// Turns of a loop; where it begins at a coordinate, those in the middle of its range. 1 where nothing is known.
+    fn trips(&self, start: Dim, end: Dim, step: i64) -> i64 {
+        let known = ops::trips(start, end, step);
+        let (low, high) = self.p.arena.range(start);
+        let middle = || {
+            let middle = low?.checked_add(high?)? / 2;
+            ops::trips(Dim::Const(middle), end, step)
+        };
+        known.or_else(middle).unwrap_or(1).max(0)
+    }
+
+    // The parser bounds how deep statements lie in one another.
+    fn stmts(&mut self, stmts: &[Stmt]) -> Vec<Node> {
+        let mut out = vec![];
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Spec(id) => match &self.p.specs[*id].body {
+                    Some(body) => out.extend(self.stmts(body)),
+                    None => out.extend(self.leaf(*id)),
+                },
+                StmtKind::For { var, start, end, step, stages, body, .. } => {
+                    let trips = self.trips(*start, *end, *step);
+                    if *stages > 1 {
+                        self.rings(body, *stages);
+                    }
+                    self.loops.push((*var, trips));
+                    let body = self.stmts(body);
+                    self.loops.pop();
+                    if !body.is_empty() {
+                        out.push(Node::Loop { trips, body });
+                    }
+                }
+                StmtKind::If { then, otherwise, .. } => {
+                    out.extend(self.stmts(then));
+                    out.extend(self.stmts(otherwise));
+                }
+                // A ring that is written out: its outermost level are its stages.
+                StmtKind::Allocate(t) => {
+                    let tensor = &self.p.tensors[*t];
+                    if let ([stages, _, ..], true) = (&tensor.levels[..], self.is_shared(*t)) {
+                        let n = stages.to_fixed().map_or(1, |l| l.size());
+                        let ahead = &mut self.out.ahead[usize::from(tensor.buffer)];
+                        *ahead = (*ahead).max(n - 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// Notes the tensors of a loop that are filled ahead: those that it declares.
+    fn rings(&mut self, body: &[Stmt], stages: i64) {
+        for stmt in body {
+            let StmtKind::Allocate(t) = stmt.kind else { continue };
+            let buffer = self.p.tensors[t].buffer;
+            let memory = self.p.buffers[buffer].memory;
+            let fills = |id: SpecId| {
+                let spec = &self.p.specs[id];
+                let from = spec.input_tensors().next().map(|t| self.p.buffer_of(t).memory);
+                let writes = spec.outputs.iter().any(|t| self.p.tensors[*t].buffer == buffer);
+                let source = if memory == Some(Memory::Sh) { Memory::Gl } else { Memory::Sh };
+                writes && from == Some(Some(source))
+            };
+            if self.p.walk(body).specs().any(fills) {
+                self.out.ahead[usize::from(buffer)] = stages - 1;
+            }
+        }
+    }
+
+    fn is_shared(&self, t: TensorId) -> bool {
+        self.p.buffer_of(t).memory == Some(Memory::Sh)
+    }
+
+    fn leaf(&mut self, id: SpecId) -> Option<Node> {
+        let p = self.p;
+        let spec = &p.specs[id];
+        let by = self.executors(spec)?;
+        let of = |t: TensorId| p.tensors[t].buffer;
+        let number = self.out.leaves.len();
+        let times = self.loops.iter().fold(1.0, |n, (_, trips)| n * *trips as f64);
+        let mut shared = vec![];
+        let (inputs, outputs) = (spec.input_tensors(), spec.outputs.iter().copied());
+        for (t, writes) in inputs.map(|t| (t, false)).chain(outputs.map(|t| (t, true))) {
+            match p.buffer_of(t).memory {
+                Some(Memory::Sh) => shared.push((of(t), writes)),
+                Some(Memory::Gl) => {
+                    let touched = self.touched(number, t, by);
+                    self.out.touched.extend(touched);
+                }
+                _ => {}
+            }
+        }
+        self.out.leaves.push(Leaf {
+            spec: id,
+            by,
+            reads: spec.input_tensors().map(of).collect(),
+            writes: spec.outputs.iter().map(|t| of(*t)).collect(),
+            shared,
+            times,
+        });
+        Some(Node::Leaf(number))
+    }
+
+    fn executors(&self, spec: &Spec) -> Option<Executors> {
+        let own = &self.p.threads[spec.exec?.threads];
+        let all = |id: ThreadsId| self.p.threads[id].concat().to_fixed().map(|l| l.size());
+        let first = own.offset.as_const().unwrap_or(0);
+        let known = match own.each {
+            Some(each) => all(each).map(|threads| (threads, 1)),
+            None => own.concat().to_fixed().map(|l| {
+                let of = |l: &Layout<Dim>| l.to_fixed().map_or(1, |l| l.size());
+                let group: i64 = own.inner().iter().map(of).product();
+                (l.size(), if own.elect.is_some() { 1 } else { group })
+            }),
+        };
+        let (threads, group) = known.unwrap_or((self.threads, self.threads));
+        Some(Executors { first, threads: threads.max(1), group: group.max(1) })
+    }
+
+    /// What a view touches of global memory, whoever executes it, and on which blocks and loops that depends.
+    fn touched(&self, leaf: usize, t: TensorId, by: Executors) -> Option<Touched> {
+        let p = self.p;
+        let tensor = &p.tensors[t];
+        let mut buffer = tensor.buffer;
+        let bits = p.buffers[buffer].scalar.bits() as f64;
+        let mut block = elements(p, t) as f64 * bits / 8.0 * (by.threads / by.group).max(1) as f64;
+        let mut values = HashMap::new();
+        let at = |values: &HashMap<VarId, i64>| p.value_at(tensor.offset, by.first, values);
+        let first = at(&values);
+        for (var, trips) in &self.loops {
+            let lo = p.arena.var_info(*var).lo;
+            values.insert(*var, lo.saturating_add(1));
+            if *trips > 1 && (first.is_none() || at(&values) != first) {
+                block *= *trips as f64;
+            }
+            values.remove(var);
+        }
+        // Coordinates that are read from memory differ from block to block.
+        let gather = p.buffers[buffer].gather;
+        let depends = |(_, step): &(i64, i64)| {
+            let Some(var) = self.block else { return true };
+            gather.is_some() || first.is_none() || at(&HashMap::from([(var, *step)])) != first
+        };
+        let digits = self.grid.iter().copied().filter(depends).collect();
+        buffer = gather.map_or(buffer, |g| g.source);
+        let whole = p.buffers[buffer].cosize.as_const().map(|n| n as f64 * bits / 8.0);
+        let block = whole.map_or(block, |whole| block.min(whole));
+        let run = contiguous(p, t, 128).run as f64 * bits / 8.0;
+        let run = run.max(carbyne_atoms::SECTOR_BYTES as f64);
+        let left = (run / LINE).ceil() * LINE / run - 1.0;
+        Some(Touched { leaf, buffer, whole, block, left, digits })
+    }
+}
+
+/// Extents and steps of a view, extents of 1 left out; what a symbol says counts as 1 element, and as a step that it divides.
+fn modes(p: &Program, t: TensorId) -> impl Iterator<Item = (i64, i64)> {
+    let leaves = p.tensors[t].levels.iter().flat_map(Layout::leaves);
+    leaves.filter_map(|(n, step)| {
+        let step = step.as_const().unwrap_or_else(|| p.arena.divisor(*step).saturating_mul(FAR));
+        let n = n.as_const().unwrap_or(1);
+        (n > 1).then_some((n, step))
+    })
+}
+
+/// Bytes of a line of the caches (CUDA C++ Programming Guide, Global Memory).
+const LINE: f64 = 128.0;
+
+/// A factor of steps that are not known, farther than what is side by side.
+const FAR: i64 = 1 << 20;
+
+/// Elements of a view.
+pub(crate) fn elements(p: &Program, t: TensorId) -> i64 {
+    modes(p, t).fold(1, |n, (extent, _)| n.saturating_mul(extent))
+}
+
+/// How the elements of a view lie in memory.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Contiguous {
+    /// Elements.
+    pub elements: i64,
+    /// Of these side by side.
+    pub run: i64,
+    /// Elements that one access may take, aligned: a power of two.
+    pub vector: i64,
+}
+
+/// How the elements of a view lie in memory; accesses take at most so many bits.
+pub(crate) fn contiguous(p: &Program, t: TensorId, widest: i64) -> Contiguous {
+    let mut modes: Vec<(i64, i64)> = modes(p, t).collect();
+    modes.sort_unstable_by_key(|(_, step)| *step);
+    let elements = modes.iter().fold(1i64, |n, (extent, _)| n.saturating_mul(*extent));
+    let (mut run, mut aligned) = (1i64, 0i64);
+    for (n, step) in &modes {
+        match *step == run && aligned == 0 {
+            true => run = run.saturating_mul(*n),
+            // The same elements again are read once.
+            false if *step == 0 => {}
+            false => aligned = gcd(aligned, *step),
+        }
+    }
+    let offset = &p.tensors[t].offset;
+    let aligned = gcd(gcd(run, aligned), p.arena.divisor(*offset));
+    let bits = p.scalar_of(t).bits().max(1);
+    let mut vector = 1;
+    while aligned % (2 * vector) == 0 && 2 * vector * bits <= widest {
+        vector *= 2;
+    }
+    Contiguous { elements, run, vector }
+}

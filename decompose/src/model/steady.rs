@@ -1,0 +1,449 @@
+//! From what each operation takes to the time of a kernel.
+//!
+//! *A block alone.* Its operations are issued in order; each begins when what it reads is there and keeps its units busy from
+//! then on. Registers are read as they arrive, memory when all of it is written. A loop is followed for two iterations;
+//! the others take as long as the second, or as its busiest unit. What a ring holds is filled as many iterations ahead
+//! as it has stages, so that an iteration takes no less than the copy's latency divided by that number. Threads of
+//! different roles have times of their own.
+//!
+//! *The blocks of one multiprocessor* share its units: together they take as long as the busiest of these, or as one of
+//! them alone, whichever is longer, and what the two hide of other units and of waits they hide but for a part.
+//!
+//! *The grid* is as many such sets of blocks as it takes, the last of which may be smaller. Bytes of device memory are each
+//! moved once, and again for every set of blocks as far as what the set before has read does not stay in the second-level cache.
+
+use super::fitted::Fitted;
+use super::outline::{Leaf, Node, Outline};
+use super::work::Work;
+use super::{Estimate, Resource};
+use carbyne_atoms::{ArchLimits, Machine, SECTOR_BYTES};
+use carbyne_ir::program::BufferId;
+
+/// What a kernel is timed on, and with.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Timing<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) limits: &'a ArchLimits,
+    pub(crate) fitted: &'a Fitted,
+    pub(crate) grid: Grid,
+}
+
+/// Which grid is timed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Grid {
+    /// The kernel's own.
+    Own,
+    /// As many blocks as any kernel has room for on the machine, or more, the last of which end together, and whose tensors
+    /// lie in the second-level cache: what is compared is the kernel.
+    Full,
+}
+
+/// What one block holds.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Held {
+    /// 32-bit registers of a thread that tensors take at once.
+    pub(crate) registers: i64,
+    /// Bytes of shared memory.
+    pub(crate) shared_bytes: i64,
+}
+
+/// Units of a multiprocessor.
+const UNITS: usize = 5;
+const MATRIX: usize = 0;
+const ISSUE: usize = 1;
+const SPECIAL: usize = 2;
+const SHARED: usize = 3;
+const GLOBAL: usize = 4;
+
+/// Busy cycles of the units of a multiprocessor: of one scheduler, of shared memory, sectors of global memory.
+type Units = [f64; UNITS];
+
+/// The factor of the time of what does not fit.
+const NEVER: f64 = 1e6;
+
+/// Iterations of a loop that are followed before the rest are taken to be like the last.
+const FOLLOWED: i64 = 2;
+
+/// Cycles of what `units` says, of so many warps.
+fn cycles(units: &Units, warps: f64, t: &Timing<'_>, sector: f64) -> Units {
+    let lanes = t.limits.timing.schedulers.min(warps).max(1.0);
+    let mut out = *units;
+    for own in &mut out[..=SPECIAL] {
+        *own /= lanes;
+    }
+    out[GLOBAL] *= sector;
+    out
+}
+
+fn most(units: &Units) -> f64 {
+    units.iter().copied().fold(0.0, f64::max)
+}
+
+fn units(w: &Work) -> Units {
+    [w.matrix, w.issue, w.special, w.wavefronts, w.sectors]
+}
+
+/// The time of a kernel whose leaves take so much each.
+/// `detours`: cycles of one block besides.
+pub(crate) fn estimate(
+    outline: &Outline,
+    works: &[Work],
+    held: Held,
+    detours: f64,
+    t: &Timing<'_>,
+) -> Estimate {
+    let limits = t.limits;
+    let registers = held.registers.saturating_add(t.fitted.addresses as i64).max(1);
+    let own = registers.min(limits.regs_per_thread);
+    let resident = limits.resident_blocks(outline.threads, own, held.shared_bytes).max(1);
+    let fits = held.shared_bytes <= limits.max_smem_per_block;
+    let slots = resident.saturating_mul(t.machine.sms).max(1);
+    let blocks = outline.blocks.unwrap_or(slots).max(0);
+    let mut total = Units::default();
+    let (mut instructions, mut barriers) = (0.0, 0.0);
+    for (leaf, w) in outline.leaves.iter().zip(works) {
+        let own = units(w);
+        (0..UNITS).for_each(|i| total[i] += own[i] * leaf.times);
+        instructions += w.instructions * leaf.times;
+    }
+    // Of so many values each goes to memory and back.
+    let excess = (registers - limits.regs_per_thread).max(0) as f64;
+    let spill = 1.0 + excess / limits.regs_per_thread as f64;
+    // Anything that can run is better than what cannot.
+    let spill = if fits { spill } else { spill * NEVER };
+    let bytes = traffic(outline, blocks, slots, t);
+    let of_block = match t.grid {
+        Grid::Own => bytes / blocks.max(1) as f64,
+        Grid::Full => 0.0,
+    };
+    // A block that has its multiprocessor to itself has its share of device memory, too.
+    let sms = t.machine.sms as f64;
+    let dram = of_block / dram_rate(t, sms) / total[GLOBAL].max(1.0);
+    let sector = dram.max(SECTOR_BYTES as f64 / l2_rate(t, sms));
+    let mut alone = Alone::new(outline, works, sector, t);
+    alone.nodes(&outline.body, 1.0);
+    barriers += alone.barriers;
+    // What is not written out yet is waited for, and keeps units busy.
+    let latency = (alone.end() + t.fitted.start + detours) * spill;
+    let mut out = Estimate {
+        threads: outline.threads,
+        blocks: outline.blocks,
+        blocks_per_sm: resident,
+        waves: blocks as f64 / slots as f64,
+        registers: held.registers,
+        shared_bytes: held.shared_bytes,
+        instructions,
+        ..Estimate::default()
+    };
+    let amounts = [
+        (Resource::Matrix, total[MATRIX]),
+        (Resource::Issue, total[ISSUE]),
+        (Resource::Special, total[SPECIAL]),
+        (Resource::Shared, total[SHARED]),
+        (Resource::L2, total[GLOBAL] * SECTOR_BYTES as f64),
+        (Resource::Barriers, barriers),
+    ];
+    for (resource, of_block) in amounts {
+        out[resource].amount = of_block * blocks as f64;
+    }
+    out[Resource::Dram].amount = bytes;
+    out[Resource::Latency].amount = latency;
+    // Full sets of blocks, then what is left.
+    let block = Block { units: total, barriers, latency, spill, detours, dram: of_block };
+    let (full, rest) = ((blocks / slots) as f64, blocks % slots);
+    if t.grid == Grid::Full {
+        let sets = full_blocks(outline, t) / slots as f64;
+        block.add(&mut out, sets, resident, t.machine.sms, outline, t);
+        out.microseconds = t.machine.microseconds(out.cycles) + t.fitted.launch_us;
+        return out;
+    }
+    if full > 0.0 {
+        block.add(&mut out, full, resident, t.machine.sms, outline, t);
+    }
+    if rest > 0 {
+        let deep = (rest + t.machine.sms - 1) / t.machine.sms;
+        block.add(&mut out, 1.0, deep, rest.min(t.machine.sms), outline, t);
+    }
+    out.microseconds = t.machine.microseconds(out.cycles) + t.fitted.launch_us;
+    out
+}
+
+/// Blocks of [`Grid::Full`].
+pub(super) fn full_blocks(outline: &Outline, t: &Timing<'_>) -> f64 {
+    let room = t.limits.blocks_per_sm.saturating_mul(t.machine.sms);
+    outline.blocks.unwrap_or(room).max(room) as f64
+}
+
+/// What one block takes.
+struct Block {
+    units: Units,
+    barriers: f64,
+    latency: f64,
+    spill: f64,
+    detours: f64,
+    dram: f64,
+}
+
+impl Block {
+    /// Adds so many sets of blocks, `deep` on each of so many multiprocessors.
+    fn add(&self, out: &mut Estimate, n: f64, deep: i64, sms: i64, o: &Outline, t: &Timing<'_>) {
+        let (deep, sms) = (deep as f64, sms.max(1) as f64);
+        let warps = ((o.threads + 31) / 32) as f64 * deep;
+        let sector = SECTOR_BYTES as f64 / l2_rate(t, sms);
+        let busy = cycles(&self.units, warps, t, sector);
+        let dram = self.dram / dram_rate(t, sms);
+        let resources = [
+            (Resource::Matrix, busy[MATRIX]),
+            (Resource::Issue, busy[ISSUE]),
+            (Resource::Special, busy[SPECIAL]),
+            (Resource::Shared, busy[SHARED]),
+            (Resource::L2, busy[GLOBAL]),
+            (Resource::Dram, dram),
+        ];
+        let (mut longest, mut all) = (0f64, 0f64);
+        for (resource, of_block) in resources {
+            let own = of_block * self.spill * deep;
+            out[resource].cycles += own * n;
+            (longest, all) = (longest.max(own), all + own);
+        }
+        let f = t.fitted;
+        // Blocks begin one after the other.
+        longest = longest.max(f.block * deep);
+        all = all.max(longest);
+        let meeting = f.meeting * self.barriers;
+        out[Resource::Latency].cycles += self.latency * n;
+        out[Resource::Barriers].cycles += meeting * n;
+        let set = longest.max(self.latency)
+            + f.unhidden * (all - longest + self.detours * deep)
+            + meeting;
+        out.cycles += set * n;
+    }
+}
+
+/// Bytes a cycle that one of so many busy multiprocessors gets from the second-level cache.
+fn l2_rate(t: &Timing<'_>, sms: f64) -> f64 {
+    let share = t.machine.l2_bytes_per_cycle / sms.max(1.0);
+    share.min(t.limits.timing.global_bytes).max(1e-9)
+}
+
+/// Bytes of device memory a cycle that one of so many busy multiprocessors gets.
+fn dram_rate(t: &Timing<'_>, sms: f64) -> f64 {
+    let share = t.machine.dram_bytes_per_cycle() * t.fitted.dram / sms.max(1.0);
+    share.min(t.limits.timing.global_bytes).max(1e-9)
+}
+
+/// Bytes of device memory that a grid moves.
+fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> f64 {
+    let blocks = blocks as f64;
+    let slots = (slots as f64).min(blocks.max(1.0));
+    let waves = (blocks / slots).max(1.0);
+    let (mut once, mut again, mut set) = (0.0, 0.0, 0.0);
+    for (i, touched) in o.touched.iter().enumerate() {
+        // What another leaf has touched is there.
+        let same = |other: &super::outline::Touched| {
+            other.buffer == touched.buffer
+                && other.digits == touched.digits
+                && other.block >= touched.block
+                && o.leaves[other.leaf].writes.contains(&other.buffer)
+                    == o.leaves[touched.leaf].writes.contains(&touched.buffer)
+        };
+        if o.touched[..i].iter().any(same) {
+            continue;
+        }
+        let (all, of_set) = (touched.bytes(blocks), touched.bytes(slots));
+        let lines = 1.0 + t.fitted.lines * touched.left;
+        once += all * lines;
+        again += (of_set * waves).max(all) * lines;
+        set += of_set;
+    }
+    let kept = (t.machine.l2_bytes as f64 / set.max(1.0)).min(1.0);
+    once + (again - once) * (1.0 - kept)
+}
+
+/// A block that has a multiprocessor to itself.
+struct Alone<'a> {
+    o: &'a Outline,
+    works: &'a [Work],
+    t: &'a Timing<'a>,
+    sector: f64,
+    /// When the threads from one on, before another, can issue the next operation.
+    clocks: Vec<(i64, i64, f64)>,
+    /// Until when each unit is busy.
+    free: Units,
+    /// When the first and the last of what was written to a buffer is there.
+    ready: Vec<(f64, f64)>,
+    /// How often each buffer was written so far: rings are not waited for after their first time.
+    filled: Vec<bool>,
+    /// Buffers in shared memory accessed since the last barrier, and whether they were written.
+    touched: Vec<(BufferId, bool)>,
+    /// The longest that an iteration waits for a ring.
+    ring: f64,
+    /// Busy cycles since the beginning, for iterations of loops.
+    busy: Units,
+    barriers: f64,
+    in_loop: usize,
+}
+
+impl<'a> Alone<'a> {
+    fn new(o: &'a Outline, works: &'a [Work], sector: f64, t: &'a Timing<'a>) -> Self {
+        Alone {
+            o,
+            works,
+            t,
+            sector,
+            clocks: vec![(0, o.threads, 0.0)],
+            free: Units::default(),
+            ready: vec![(0.0, 0.0); o.buffers],
+            filled: vec![false; o.buffers],
+            touched: vec![],
+            ring: 0.0,
+            busy: Units::default(),
+            barriers: 0.0,
+            in_loop: 0,
+        }
+    }
+
+    /// When all is done.
+    fn end(&self) -> f64 {
+        let clocks = self.clocks.iter().map(|c| c.2);
+        clocks.chain(self.ready.iter().map(|r| r.1)).chain(self.free).fold(0.0, f64::max)
+    }
+
+    /// When the last of the threads can issue.
+    fn now(&self) -> f64 {
+        self.clocks.iter().map(|c| c.2).fold(0.0, f64::max)
+    }
+
+    fn at(&self, (first, end): (i64, i64)) -> f64 {
+        let overlap = self.clocks.iter().filter(|c| c.0 < end && first < c.1);
+        overlap.map(|c| c.2).fold(0.0, f64::max)
+    }
+
+    fn set(&mut self, (first, end): (i64, i64), now: f64) {
+        self.clocks.retain(|c| c.0 < first || end < c.1);
+        self.clocks.push((first, end, now));
+    }
+
+    /// `times`: how often all this is executed, for what is counted.
+    fn nodes(&mut self, nodes: &[Node], times: f64) {
+        for node in nodes {
+            match node {
+                Node::Leaf(i) => {
+                    if let (Some(leaf), Some(work)) = (self.o.leaves.get(*i), self.works.get(*i)) {
+                        self.run(leaf, work, times);
+                    }
+                }
+                Node::Loop { trips, body } => self.turns(*trips, body, times),
+            }
+        }
+    }
+
+    fn turns(&mut self, trips: i64, body: &[Node], times: f64) {
+        if trips == 0 {
+            return;
+        }
+        let ring = std::mem::replace(&mut self.ring, 0.0);
+        self.in_loop += 1;
+        let begin = self.now();
+        let (mut last, mut own) = (0.0, Units::default());
+        let followed = trips.min(FOLLOWED);
+        let mut before = (self.clocks.clone(), self.ready.clone());
+        for i in 0..followed {
+            before.0.clone_from(&self.clocks);
+            before.1.clone_from(&self.ready);
+            let (now, busy) = (self.now(), self.busy);
+            let rest = if i + 1 == followed { trips - i } else { 1 };
+            self.nodes(body, times * rest as f64);
+            last = self.now() - now;
+            (0..UNITS).for_each(|u| own[u] = self.busy[u] - busy[u]);
+        }
+        // An iteration takes no less than its busiest unit, and than a copy that is so many iterations ahead.
+        let least = most(&own).max(self.ring);
+        let more = (trips - followed) as f64;
+        let each = last.max(least);
+        let end = (self.now() + more * each).max(begin + trips as f64 * least);
+        let now = self.now();
+        let shift = end - now;
+        // Clocks of roles that wait for others move on as the slowest does.
+        for clock in &mut self.clocks {
+            let moved = before.0.iter().any(|b| (b.0, b.1) == (clock.0, clock.1) && b.2 == clock.2);
+            if !moved {
+                clock.2 += shift;
+            }
+        }
+        for (ready, before) in self.ready.iter_mut().zip(&before.1) {
+            if ready != before {
+                // What units have queued by now is done by the end.
+                let last = (ready.1 + shift).min(end + (ready.0 - now).max(0.0));
+                *ready = (ready.0 + shift, ready.1.max(last));
+            }
+        }
+        let units = self.busy.iter_mut().zip(&mut self.free).zip(own);
+        for ((busy, free), own) in units.filter(|(_, own)| *own > 0.0) {
+            *busy += own * more;
+            *free = free.max((*free + shift).min(end));
+        }
+        self.in_loop -= 1;
+        self.ring = ring;
+    }
+
+    /// Counts the barriers that an operation needs, each of which orders all accesses before it.
+    fn meet(&mut self, leaf: &Leaf, w: &Work, times: f64) -> bool {
+        self.barriers += w.barriers * times;
+        // Of a ring another stage is written than is read.
+        let ahead = |b: BufferId| self.o.ahead[usize::from(b)] > 0;
+        let conflicts = |&(b, writes): &(BufferId, bool)| {
+            let before = self.touched.iter().find(|t| t.0 == b);
+            before.is_some_and(|t| if writes { !ahead(b) } else { t.1 })
+        };
+        let meets = leaf.shared.iter().any(conflicts);
+        if meets {
+            self.barriers += times;
+            self.touched.clear();
+        }
+        for &(b, writes) in &leaf.shared {
+            match self.touched.iter_mut().find(|t| t.0 == b) {
+                Some(t) => t.1 |= writes,
+                None => self.touched.push((b, writes)),
+            }
+        }
+        meets
+    }
+
+    fn run(&mut self, leaf: &Leaf, w: &Work, times: f64) {
+        self.meet(leaf, w, times);
+        let range = (leaf.by.first, leaf.by.first.saturating_add(leaf.by.threads));
+        let own = cycles(&units(w), leaf.by.warps(), self.t, self.sector);
+        let in_memory = |b: BufferId| leaf.shared.iter().any(|s| s.0 == b);
+        let (mut start, mut last) = (self.at(range), 0f64);
+        for &b in &leaf.reads {
+            let ready = self.ready[usize::from(b)];
+            start = start.max(if in_memory(b) { ready.1 } else { ready.0 });
+            last = last.max(ready.1);
+        }
+        let mut end = start;
+        let units = self.busy.iter_mut().zip(&mut self.free).zip(own);
+        for ((busy, free), own) in units.filter(|(_, own)| *own > 0.0) {
+            *busy += own;
+            *free = free.max(start) + own;
+            end = end.max(*free);
+        }
+        self.set(range, start + own[ISSUE]);
+        let completion = match w.sectors > 0.0 {
+            true => w.completion * self.t.fitted.loaded,
+            false => w.completion,
+        };
+        let ready = (start + completion, end.max(last) + completion);
+        for &b in &leaf.writes {
+            let i = usize::from(b);
+            let ahead = self.o.ahead[i];
+            if ahead > 0 && self.in_loop > 0 && self.filled[i] {
+                // Who reads it reads what was filled before.
+                self.ring = self.ring.max((completion + most(&own)) / ahead as f64);
+                continue;
+            }
+            self.filled[i] = true;
+            self.ready[i] = ready;
+        }
+    }
+}
