@@ -102,7 +102,12 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         }
     }));
     atoms.push(
-        binary_atom("div.full.f32", Sm70, Div, (F32, 1, "float"), "", t.chain(t.f32_lanes, 1, 5))
+        atom("div.full.f32", ArchReq::Since(Sm70), AtomOp::Binary(Div), t.chain(t.f32_lanes, 1, 5))
+            .operands([
+                r(("A", Elem::Scalar(F32), RF, &[1], ONE)),
+                r(("B", Elem::Scalar(F32), RF, &[1], ONE)),
+                w(("D", Elem::Scalar(F32), RF, &[1], ONE)),
+            ])
             .ptx_scalar("div.full.f32 {D}, {A}, {B};")
             .sequence("A·(1/B), scaled where B is very large or very small", "2 ulp")
             .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0)))
