@@ -134,7 +134,7 @@ fn parts_are_all_that_is_written() {
         });
     }
     assert_eq!(names.join(" "), "+a +g +t @k g t a a +x a +i +r t +w t g t x a x a");
-    assert_eq!(numbers.join(" "), "4 1 4 2 - 1 0 0 n 1 i * 2 n 2 2 1 2 * 2 64 2 1 n");
+    assert_eq!(numbers.join(" "), "4 1 4 2 - 1 0 0 n 1 i * 2 n 2 2 1 2 3 4 3 * 2 64 2 1 n");
     // The same parts can be changed.
     let mut renamed = module.clone();
     each_mut(&mut renamed.items, &mut |stmt| {
