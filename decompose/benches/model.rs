@@ -378,7 +378,7 @@ const FIELDS: [Field; 8] = [
     ("block", |f| &mut f.block, 0.0, 400.0),
     ("start", |f| &mut f.start, 0.0, 4000.0),
     ("launch_us", |f| &mut f.launch_us, 0.5, 6.0),
-    ("lines", |f| &mut f.lines, 0.0, 1.0),
+    ("apart", |f| &mut f.apart, 0.0, 1.0),
     ("dram", |f| &mut f.dram, 0.7, 1.0),
 ];
 

@@ -200,6 +200,9 @@ impl Choosing<'_> {
         candidates.sort_by(|a, b| {
             a.spills.cmp(&b.spills).then(a.bound.total_cmp(&b.bound)).then(a.of.cmp(&b.of))
         });
+        // Two forms of a graph may be the same to a strategy.
+        let mut seen = HashSet::new();
+        candidates.retain(|c| seen.insert((&matches[c.of].def.name.text, c.numbers.clone())));
         let mut best: Option<(f64, Module, usize)> = None;
         let mut errors: Option<Diagnostics> = None;
         let mut spilling = false;

@@ -385,6 +385,7 @@ impl<'a> Least<'a> {
             issue: executions * warps,
             matrix: executions * row.issue * warps,
             // Those that follow it into the same accumulators do not wait.
+            asynchronous: row.asynchronous,
             ..Work::default()
         }
     }

@@ -4,7 +4,8 @@
 //! written there comes from the turn before, and what is accessed outside of the loop too survives it, so that
 //! both are live during the whole loop. What MatMuls alone read and copies from shared memory alone bring counts by half:
 //! the instructions of both are put in order by the compiler, which loads a fragment when it is multiplied (the two
-//! attention kernels of `examples/` take 221 and 255 registers where all would be 284 and 260).
+//! attention kernels of `examples/` take 221 and 255 registers where all would be 284 and 260). Nor does it keep what lies
+//! between two pointwise operations that follow each other: it computes both of one element, then of the next.
 
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::walk::Step;
@@ -25,12 +26,17 @@ pub(crate) fn most(
         at: 0,
         accesses: BTreeMap::new(),
         fragments: BTreeMap::new(),
+        computed: BTreeMap::new(),
+        pointwise: vec![],
         loops: vec![],
     };
     walk.body(kernel);
     let mut changes: BTreeMap<usize, i64> = BTreeMap::new();
     for (buffer, accesses) in &walk.accesses {
         let Some(&registers) = size.get(buffer) else { continue };
+        if memory == Memory::Rf && walk.passes(*buffer, accesses) {
+            continue;
+        }
         let registers = match walk.fragments.get(buffer) {
             Some(true) if memory == Memory::Rf => (registers + 1) / 2,
             _ => registers,
@@ -56,6 +62,10 @@ struct Walk<'p> {
     accesses: BTreeMap<BufferId, Vec<(usize, bool)>>,
     /// Whether MatMuls alone read a tensor, and copies from shared memory alone write it.
     fragments: BTreeMap<BufferId, bool>,
+    /// Whether pointwise operations alone write and read a tensor.
+    computed: BTreeMap<BufferId, bool>,
+    /// Whether each operation is pointwise.
+    pointwise: Vec<bool>,
     /// First and last operation of each, inner ones first.
     loops: Vec<(usize, usize)>,
 }
@@ -92,11 +102,15 @@ impl Walk<'_> {
         let writes = spec.outputs.iter().map(|t| (*t, !accumulates));
         let from = spec.input_tensors().next().and_then(|t| p.buffer_of(t).memory);
         let loads = spec.kind == SpecKind::Move && from == Some(Memory::Sh);
+        let pointwise =
+            matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select);
+        self.pointwise.push(pointwise);
         for (i, (t, sets)) in reads.chain(writes).enumerate() {
             let buffer = p.tensors[t].buffer;
             if p.buffers[buffer].memory == Some(self.memory) {
                 let streams = if i < n { accumulates } else { loads };
                 *self.fragments.entry(buffer).or_insert(true) &= streams;
+                *self.computed.entry(buffer).or_insert(true) &= pointwise;
                 // A part of a tensor leaves the rest as it is.
                 let whole = p.buffers[buffer].tensor == t || {
                     let size = |t| crate::solve::ops::whole(p, t).map(|l| l.size());
@@ -106,6 +120,15 @@ impl Walk<'_> {
             }
         }
         self.at += 1;
+    }
+
+    /// Whether each element of a tensor is used as soon as it is computed.
+    fn passes(&self, buffer: BufferId, accesses: &[(usize, bool)]) -> bool {
+        let (Some((first, true)), Some((last, _))) = (accesses.first(), accesses.last()) else {
+            return false;
+        };
+        let between = self.pointwise.get(*first..=*last).unwrap_or_default();
+        self.computed.get(&buffer) == Some(&true) && between.iter().all(|p| *p)
     }
 
     fn range(&self, accesses: &[(usize, bool)]) -> (usize, usize) {

@@ -2,6 +2,7 @@
 //! what they read and write, and which bytes of device memory.
 
 use crate::solve::ops;
+use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
@@ -88,9 +89,9 @@ pub(crate) struct Touched {
     pub whole: Option<f64>,
     /// Different bytes that one block touches.
     pub block: f64,
-    /// Of the lines that it touches, the bytes that it leaves, for each that it touches: 0 to 3. What is shorter than a
-    /// sector shares it with what other threads touch.
-    pub left: f64,
+    /// Sectors that lie apart, for each that it touches: one of those that lie side by side. What is shorter than a sector shares
+    /// it with what other threads touch.
+    pub apart: f64,
     /// For the parts of the number of a block (extent, step): those on which the bytes depend.
     pub digits: Vec<(i64, i64)>,
 }
@@ -124,6 +125,8 @@ impl Outline {
             grid: grid.as_ref().map(digits).unwrap_or_default(),
             block,
             loops: vec![],
+            ranges: vec![],
+            part: 1.0,
             out: Outline {
                 threads,
                 blocks: grid.map(|g| g.size()),
@@ -151,6 +154,10 @@ struct Walk<'p> {
     block: Option<VarId>,
     /// Variables and trips of the loops around, from the outside in.
     loops: Vec<(VarId, i64)>,
+    /// Where the loops around begin, and their steps.
+    ranges: Vec<(Dim, i64)>,
+    /// In which part of the turns of the loops around what follows is executed.
+    part: f64,
     out: Outline,
 }
 
@@ -164,6 +171,24 @@ impl Walk<'_> {
             ops::trips(Dim::Const(middle), end, step)
         };
         known.or_else(middle).unwrap_or(1).max(0)
+    }
+
+    /// In which part of the turns of one loop around a condition holds; none where more than that loop tells.
+    fn held(&self, cond: &[(Dim, CmpOp, Dim)]) -> Option<f64> {
+        let (&(var, trips), &(start, step)) = self.loops.iter().zip(&self.ranges).next_back()?;
+        let start = start.as_const()?;
+        let of_turn = |turn: i64| {
+            let value = turn.checked_mul(step)?.checked_add(start)?;
+            let of = |d: Dim| self.p.arena.eval(d, &|v| (v == var).then_some(value)).ok();
+            let holds = |(a, op, b): &(Dim, CmpOp, Dim)| Some(op.holds(of(*a)?, of(*b)?));
+            cond.iter().try_fold(true, |all, c| Some(all & holds(c)?))
+        };
+        let seen = trips.clamp(0, MOST_TURNS);
+        let mut held = 0i64;
+        for i in 0..seen {
+            held += i64::from(of_turn(i * trips / seen)?);
+        }
+        (seen > 0).then(|| held as f64 / seen as f64)
     }
 
     // The parser bounds how deep statements lie in one another.
@@ -181,15 +206,21 @@ impl Walk<'_> {
                         self.rings(body, *stages);
                     }
                     self.loops.push((*var, trips));
+                    self.ranges.push((*start, *step));
                     let body = self.stmts(body);
+                    self.ranges.pop();
                     self.loops.pop();
                     if !body.is_empty() {
                         out.push(Node::Loop { trips, body });
                     }
                 }
-                StmtKind::If { then, otherwise, .. } => {
+                StmtKind::If { cond, then, otherwise } => {
+                    let (part, around) = (self.held(cond), self.part);
+                    self.part = around * part.unwrap_or(1.0);
                     out.extend(self.stmts(then));
+                    self.part = around * part.map_or(1.0, |part| 1.0 - part);
                     out.extend(self.stmts(otherwise));
+                    self.part = around;
                 }
                 // A ring that is written out: its outermost level are its stages.
                 StmtKind::Allocate(t) => {
@@ -235,7 +266,7 @@ impl Walk<'_> {
         let by = self.executors(spec)?;
         let of = |t: TensorId| p.tensors[t].buffer;
         let number = self.out.leaves.len();
-        let times = self.loops.iter().fold(1.0, |n, (_, trips)| n * *trips as f64);
+        let times = self.loops.iter().fold(self.part, |n, (_, trips)| n * *trips as f64);
         let mut shared = vec![];
         let (inputs, outputs) = (spec.input_tensors(), spec.outputs.iter().copied());
         for (t, writes) in inputs.map(|t| (t, false)).chain(outputs.map(|t| (t, true))) {
@@ -304,9 +335,8 @@ impl Walk<'_> {
         let whole = p.buffers[buffer].cosize.as_const().map(|n| n as f64 * bits / 8.0);
         let block = whole.map_or(block, |whole| block.min(whole));
         let run = contiguous(p, t, 128).run as f64 * bits / 8.0;
-        let run = run.max(carbyne_atoms::SECTOR_BYTES as f64);
-        let left = (run / LINE).ceil() * LINE / run - 1.0;
-        Some(Touched { leaf, buffer, whole, block, left, digits })
+        let sector = carbyne_atoms::SECTOR_BYTES as f64;
+        Some(Touched { leaf, buffer, whole, block, apart: sector / run.max(sector), digits })
     }
 }
 
@@ -320,8 +350,8 @@ fn modes(p: &Program, t: TensorId) -> impl Iterator<Item = (i64, i64)> {
     })
 }
 
-/// Bytes of a line of the caches (CUDA C++ Programming Guide, Global Memory).
-const LINE: f64 = 128.0;
+/// Turns of a loop in which conditions are looked at.
+const MOST_TURNS: i64 = 64;
 
 /// A factor of steps that are not known, farther than what is side by side.
 const FAR: i64 = 1 << 20;

@@ -33,6 +33,8 @@ pub(super) struct Product {
     pub unit: Unit,
     /// Cycles until the result is there.
     pub completion: f64,
+    /// Whether it goes on while others are issued.
+    pub asynchronous: bool,
 }
 
 /// The cheapest row of an operation on these types, inputs first.
@@ -128,5 +130,6 @@ fn product(atom: &Atom) -> Option<Product> {
         issue: atom.cost.issue_cycles,
         unit: atom.unit(),
         completion: atom.cost.completion_cycles,
+        asynchronous: atom.visibility != Visibility::Immediate,
     })
 }

@@ -213,8 +213,10 @@ impl Block {
         let meeting = f.meeting * self.barriers;
         out[Resource::Latency].cycles += self.latency * n;
         out[Resource::Barriers].cycles += meeting * n;
+        // Of several blocks some work while others wait.
+        let waited = self.latency.min(longest) / deep.max(1.0);
         let set = longest.max(self.latency)
-            + f.unhidden * (all - longest + self.detours * deep)
+            + f.unhidden * (all - longest + waited + self.detours * deep)
             + meeting;
         out.cycles += set * n;
     }
@@ -251,9 +253,9 @@ fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> f64 {
             continue;
         }
         let (all, of_set) = (touched.bytes(blocks), touched.bytes(slots));
-        let lines = 1.0 + t.fitted.lines * touched.left;
-        once += all * lines;
-        again += (of_set * waves).max(all) * lines;
+        let far = 1.0 + t.fitted.apart * touched.apart;
+        once += all * far;
+        again += (of_set * waves).max(all) * far;
         set += of_set;
     }
     let kept = (t.machine.l2_bytes as f64 / set.max(1.0)).min(1.0);
@@ -276,10 +278,13 @@ struct Alone<'a> {
     filled: Vec<bool>,
     /// Buffers in shared memory accessed since the last barrier, and whether they were written.
     touched: Vec<(BufferId, bool)>,
-    /// The longest that an iteration waits for a ring.
-    ring: f64,
+    /// Copies of this iteration that are ahead of who reads them: to which buffer, when they are complete after they were asked
+    /// for, and how long they keep units busy.
+    copies: Vec<(BufferId, f64, f64)>,
     /// Busy cycles since the beginning, for iterations of loops.
     busy: Units,
+    /// Those of operations that threads wait for before they issue the next.
+    held: Units,
     barriers: f64,
     in_loop: usize,
 }
@@ -296,8 +301,9 @@ impl<'a> Alone<'a> {
             ready: vec![(0.0, 0.0); o.buffers],
             filled: vec![false; o.buffers],
             touched: vec![],
-            ring: 0.0,
+            copies: vec![],
             busy: Units::default(),
+            held: Units::default(),
             barriers: 0.0,
             in_loop: 0,
         }
@@ -342,23 +348,28 @@ impl<'a> Alone<'a> {
         if trips == 0 {
             return;
         }
-        let ring = std::mem::replace(&mut self.ring, 0.0);
+        let outer = std::mem::take(&mut self.copies);
         self.in_loop += 1;
         let begin = self.now();
-        let (mut last, mut own) = (0.0, Units::default());
+        let (mut last, mut own, mut held) = (0.0, Units::default(), Units::default());
         let followed = trips.min(FOLLOWED);
         let mut before = (self.clocks.clone(), self.ready.clone());
         for i in 0..followed {
             before.0.clone_from(&self.clocks);
             before.1.clone_from(&self.ready);
-            let (now, busy) = (self.now(), self.busy);
+            let (now, busy, waited) = (self.now(), self.busy, self.held);
             let rest = if i + 1 == followed { trips - i } else { 1 };
+            self.copies.clear();
             self.nodes(body, times * rest as f64);
             last = self.now() - now;
             (0..UNITS).for_each(|u| own[u] = self.busy[u] - busy[u]);
+            (0..UNITS).for_each(|u| held[u] = self.held[u] - waited[u]);
         }
-        // An iteration takes no less than its busiest unit, and than a copy that is so many iterations ahead.
-        let least = most(&own).max(self.ring);
+        // An iteration takes no less than its busiest unit, and than a copy that is so many iterations ahead. What goes on by
+        // itself is as far ahead as rings let it be: without one, threads are done before it is.
+        let ring = self.ring(body, trips, outer);
+        let units = if ring > 0.0 { &own } else { &held };
+        let least = most(units).max(ring);
         let more = (trips - followed) as f64;
         let each = last.max(least);
         let end = (self.now() + more * each).max(begin + trips as f64 * least);
@@ -371,20 +382,52 @@ impl<'a> Alone<'a> {
                 clock.2 += shift;
             }
         }
-        for (ready, before) in self.ready.iter_mut().zip(&before.1) {
-            if ready != before {
-                // What units have queued by now is done by the end.
-                let last = (ready.1 + shift).min(end + (ready.0 - now).max(0.0));
-                *ready = (ready.0 + shift, ready.1.max(last));
-            }
-        }
+        let mut late = end;
         let units = self.busy.iter_mut().zip(&mut self.free).zip(own);
         for ((busy, free), own) in units.filter(|(_, own)| *own > 0.0) {
             *busy += own * more;
-            *free = free.max((*free + shift).min(end));
+            *free = (*free + shift).min(end).max(*free + own * more);
+            late = late.max(*free);
+        }
+        (0..UNITS).for_each(|u| self.held[u] += held[u] * more);
+        for (ready, before) in self.ready.iter_mut().zip(&before.1) {
+            if ready != before {
+                // What units have queued by now is done by the end, or when they are.
+                let last = (ready.1 + shift).min(end + (ready.0 - now).max(0.0));
+                let queued = if late > end { late } else { 0.0 };
+                *ready = (ready.0 + shift, ready.1.max(last).max(queued));
+            }
         }
         self.in_loop -= 1;
-        self.ring = ring;
+    }
+
+    /// How long an iteration of a loop takes at least for the copies that are read in it, too, so many iterations later. Others
+    /// are left to the loops around.
+    fn ring(&mut self, body: &[Node], trips: i64, outer: Vec<(BufferId, f64, f64)>) -> f64 {
+        let mut ring = 0f64;
+        for (b, completion, busy) in std::mem::replace(&mut self.copies, outer) {
+            if self.reads(body, b) {
+                ring = ring.max((completion + busy) / self.o.ahead[usize::from(b)].max(1) as f64);
+            } else {
+                self.copied(b, completion, busy * trips as f64);
+            }
+        }
+        ring
+    }
+
+    fn copied(&mut self, b: BufferId, completion: f64, busy: f64) {
+        match self.copies.iter_mut().find(|c| c.0 == b) {
+            Some(c) => *c = (b, c.1.max(completion), c.2 + busy),
+            None => self.copies.push((b, completion, busy)),
+        }
+    }
+
+    /// Whether something of a body reads a buffer.
+    fn reads(&self, body: &[Node], b: BufferId) -> bool {
+        body.iter().any(|node| match node {
+            Node::Leaf(i) => self.o.leaves.get(*i).is_some_and(|leaf| leaf.reads.contains(&b)),
+            Node::Loop { body, .. } => self.reads(body, b),
+        })
     }
 
     /// Counts the barriers that an operation needs, each of which orders all accesses before it.
@@ -428,6 +471,9 @@ impl<'a> Alone<'a> {
             *free = free.max(start) + own;
             end = end.max(*free);
         }
+        if !w.asynchronous {
+            (0..UNITS).for_each(|u| self.held[u] += own[u]);
+        }
         self.set(range, start + own[ISSUE]);
         let completion = match w.sectors > 0.0 {
             true => w.completion * self.t.fitted.loaded,
@@ -439,7 +485,7 @@ impl<'a> Alone<'a> {
             let ahead = self.o.ahead[i];
             if ahead > 0 && self.in_loop > 0 && self.filled[i] {
                 // Who reads it reads what was filled before.
-                self.ring = self.ring.max((completion + most(&own)) / ahead as f64);
+                self.copied(b, completion, most(&own));
                 continue;
             }
             self.filled[i] = true;

@@ -5,8 +5,9 @@ use super::ops;
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
+use crate::model::fitted::FITTED;
 use carbyne_atoms::bind;
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Extent};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Extent, SECTOR_BYTES};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, SpecId, TensorId};
@@ -258,7 +259,7 @@ fn candidate(
     let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
-    let sectors = sectors(p, &[(from, &f), (to, &g)]);
+    let sectors = sectors(p, &[(from, &f, false), (to, &g, true)]);
     Ok(Candidate {
         sectors,
         atom: atom.name,
@@ -428,10 +429,11 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
     rows
 }
 
-/// 32-byte sectors of global memory that one warp touches with one instruction, on average.
-fn sectors(p: &Program, sides: &[(TensorId, &Layout)]) -> f64 {
+/// 32-byte sectors of global memory that one warp touches with one instruction, on average. Those that it writes in part count
+/// several times ([`FITTED`]).
+fn sectors(p: &Program, sides: &[(TensorId, &Layout, bool)]) -> f64 {
     let mut total = 0.0;
-    for &(t, tv) in sides {
+    for &(t, tv, writes) in sides {
         let buffer = p.buffer_of(t);
         if buffer.memory != Some(Memory::Gl) {
             continue;
@@ -441,17 +443,21 @@ fn sectors(p: &Program, sides: &[(TensorId, &Layout)]) -> f64 {
         };
         let inst = vm.mode(0).map_or(1, |m| m.size());
         let lanes = tm.size().min(32);
-        let mut seen: Vec<i64> = vec![];
+        let bits = buffer.scalar.bits();
+        // Sectors, and bits of each.
+        let mut seen: Vec<(i64, i64)> = vec![];
         for lane in 0..lanes {
             for v in 0..inst {
                 let at = inside.at(tv.at(lane + tm.size() * v));
-                let sector = at.saturating_mul(buffer.scalar.bits()) / 256;
-                if !seen.contains(&sector) {
-                    seen.push(sector);
+                let sector = at.saturating_mul(bits) / (8 * SECTOR_BYTES);
+                match seen.iter_mut().find(|s| s.0 == sector) {
+                    Some(s) => s.1 += bits,
+                    None => seen.push((sector, bits)),
                 }
             }
         }
-        total += seen.len() as f64;
+        let part = |covered: i64| writes && covered < 8 * SECTOR_BYTES;
+        total += seen.iter().map(|s| if part(s.1) { FITTED.partial } else { 1.0 }).sum::<f64>();
     }
     total
 }

@@ -1,0 +1,81 @@
+"""Kernel-level MatMuls as carbyne decomposes them by default, beside cuBLAS through PyTorch, on this machine's GPU.
+
+    cargo build --release --features gpu
+    python3 bench/gemm.py [--carbyne target/release/carbyne] [--arch sm_90a] [--rounds 3] [--repeat 1500] [--by "@wgmma_ring[BM=128]"]
+
+The two run in turn, each as long as the other, with the second-level cache flushed before every launch; a ratio above 1 says that ours
+is faster. Both are medians of the launches of a round; the ratio is the median of the rounds.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import tempfile
+
+import torch
+
+SHAPES = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192)]
+
+
+def text(m, n, k, majors, ty, by):
+    a = f"[{m},{k}]" if majors[0] == "n" else f"[({m},{k}):(1,{m})]"
+    b = f"[{k},{n}]" if majors[1] == "n" else f"[({k},{n}):(1,{k})]"
+    return f"carbyne 2\n%A:{a}.{ty}.GL\n%B:{b}.{ty}.GL\n%C:[{m},{n}].{ty}.GL\nMatMul.set @gemm (%A, %B) -> (%C) acc=f32{by}\n"
+
+
+def ours(carbyne, arch, file, repeat):
+    done = subprocess.run([carbyne, "run", file, "--arch", arch, "--repeat", str(repeat), "--compare", "5"], capture_output=True, text=True)
+    found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)
+    if done.returncode or not found:
+        raise SystemExit(done.stdout + done.stderr)
+    return float(found[0])
+
+
+def theirs(m, n, k, majors, ty, repeat):
+    dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[ty]
+    a = torch.randn(m, k, dtype=dtype, device="cuda") if majors[0] == "n" else torch.randn(k, m, dtype=dtype, device="cuda").t()
+    b = torch.randn(k, n, dtype=dtype, device="cuda") if majors[1] == "n" else torch.randn(n, k, dtype=dtype, device="cuda").t()
+    c = torch.empty(m, n, dtype=dtype, device="cuda")
+    flush = torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
+    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeat)]
+    for start, end in events:
+        flush.zero_()
+        start.record()
+        torch.matmul(a, b, out=c)
+        end.record()
+    torch.cuda.synchronize()
+    return statistics.median(start.elapsed_time(end) * 1000 for start, end in events)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--carbyne", default="target/release/carbyne")
+    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=1500)
+    parser.add_argument("--majors", default="nn,nt", help="of A and B: n as they are written, t transposed")
+    parser.add_argument("--types", default="f16")
+    parser.add_argument("--sizes", default="")
+    parser.add_argument("--by", default="")
+    asked = parser.parse_args()
+    by = f" by={asked.by}" if asked.by else ""
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}{by}")
+    for m, n, k in SHAPES:
+        if asked.sizes and str(m) not in asked.sizes.split(","):
+            continue
+        for ty in asked.types.split(","):
+            for majors in asked.majors.split(","):
+                with tempfile.NamedTemporaryFile("w", suffix=".cby") as file:
+                    file.write(text(m, n, k, majors, ty, by))
+                    file.flush()
+                    # Launches of a millisecond are fewer.
+                    repeat = max(20, min(asked.repeat, int(asked.repeat * 2048**3 * 8 / (m * n * k))))
+                    times = [(ours(asked.carbyne, asked.arch, file.name, repeat), theirs(m, n, k, majors, ty, repeat)) for _ in range(asked.rounds)]
+                ratio = statistics.median(b / a for a, b in times)
+                said = ", ".join(f"{a:.1f}/{b:.1f}" for a, b in times)
+                print(f"{m}x{n}x{k} {ty} {majors}: {ratio:.3f} of cuBLAS (ours/cuBLAS us: {said})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Softmax, layernorm and rmsnorm of kernel-level chains as parts of the bandwidth of a copy, on this machine's GPU.
+
+    cargo build --release --features gpu
+    python3 bench/rows.py [--carbyne target/release/carbyne] [--arch sm_90a] [--rows 32768] [--columns 4096]
+
+The copy is a kernel-level Move of as many bytes in the same run; what the driver copies is printed beside it where PyTorch is there.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import tempfile
+
+from choice import layernorm, move, rmsnorm, softmax
+
+
+def time_of(carbyne, arch, text):
+    with tempfile.NamedTemporaryFile("w", suffix=".cby") as file:
+        file.write(f"carbyne 2\n{text}\n")
+        file.flush()
+        done = subprocess.run([carbyne, "run", file.name, "--arch", arch, "--repeat", "100", "--compare", "5"], capture_output=True, text=True)
+        chosen = subprocess.run([carbyne, "decompose", file.name, "--arch", arch], capture_output=True, text=True).stdout
+    found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)
+    if done.returncode or not found:
+        raise SystemExit(done.stdout + done.stderr)
+    return float(found[0]), ", ".join(re.findall(r"by=(@\w+\[[^\]]*\])", chosen))
+
+
+def driver(rows, columns):
+    try:
+        import torch
+    except ImportError:
+        return None
+    a = torch.randn(rows, columns, device="cuda").half()
+    b, flush = torch.empty_like(a), torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
+    times = []
+    for _ in range(100):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        flush.zero_()
+        start.record()
+        b.copy_(a)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) * 1000)
+    return statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--carbyne", default="target/release/carbyne")
+    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--rows", type=int, default=32768)
+    parser.add_argument("--columns", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    m, n = asked.rows, asked.columns
+    kernels = {
+        "copy": move(f"[{m},{n}].f16", f"[{m},{n}].f16"),
+        "softmax": softmax(m, n, "f16"),
+        "layernorm": layernorm(m, n, "f16"),
+        "rmsnorm": rmsnorm(m, n, "f16"),
+    }
+    for _ in range(asked.rounds):
+        times = {name: time_of(asked.carbyne, asked.arch, text) for name, text in kernels.items()}
+        copied = driver(m, n)
+        if copied:
+            print(f"{m}x{n} f16, copy by PyTorch: {copied:.1f} us, {4 * m * n / copied / 1e3:.0f} GB/s")
+        for name, (us, by) in times.items():
+            print(f"{m}x{n} f16, {name}: {us:.1f} us, {4 * m * n / us / 1e3:.0f} GB/s, {100 * times['copy'][0] / us:.1f} % of the copy, {by}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
