@@ -6,7 +6,7 @@
 
 use super::graph::{Graph, Input, Source, Step};
 use super::params::{Numbers, eval};
-use super::pattern::{Found, Hole};
+use super::pattern::{Bound, Found, Hole};
 use crate::names::Names;
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, Call, Expr, ExprKind, Name, Operand, ReduceOp, ResultType, Spec,
@@ -172,9 +172,24 @@ pub(crate) struct Chains<'a> {
     pub names: &'a mut Names,
     /// Types of tensors that the body declares, by name.
     pub types: HashMap<String, Scalar>,
+    /// Names that stand for views of operands.
+    pub views: HashMap<String, View>,
 }
 
 impl Chains<'_> {
+    /// The strategy's operand that a view is of, and what the view does to it.
+    fn bound(&self, view: &View) -> Option<(&Bound, Vec<ViewOp>)> {
+        let (base, mut ops) = match self.views.get(&view.base.text) {
+            Some(of) => (&of.base.text, of.ops.clone()),
+            None => (&view.base.text, vec![]),
+        };
+        ops.extend(view.ops.iter().cloned());
+        let own = |b: &&Bound| b.source.view.base.text == *base && ops.starts_with(&b.source.view.ops);
+        let bound = self.found.operands.values().find(own)?;
+        let rest = ops.split_off(bound.source.view.ops.len());
+        Some((bound, rest))
+    }
+
     /// The statements in the place of a use.
     pub(crate) fn write(&mut self, call: &Call) -> Result<Vec<Stmt>, Unwritten> {
         let name = &call.name.text;
@@ -189,6 +204,11 @@ impl Chains<'_> {
 
     /// Where a view is a tile of one of the strategy's operands.
     fn place(&self, view: &View) -> Option<Place> {
+        // Of several operands that are views of one, that which the tile is cut from.
+        if self.views.contains_key(&view.base.text) {
+            let (bound, rest) = self.bound(view)?;
+            return Place::of(&rest, &bound.extents);
+        }
         self.found.operands.values().find_map(|bound| {
             let own = &bound.source.view;
             let ours = view.base.text == own.base.text && view.ops.starts_with(&own.ops);
@@ -221,36 +241,24 @@ impl Chains<'_> {
             .chain(given.iter().rev().copied())
             .find_map(|view| self.place(view))
             .ok_or_else(|| Unwritten::NoTile(name.clone()))?;
-        let (known, same) = (BTreeMap::new(), BTreeMap::new());
-        let mut w = Writing { graph, place: &place, out: vec![], known, same, names: self.names };
-        for (value, view) in inputs.iter().zip(&given) {
-            let own = {
-                let bound = self.found.operands.values().find(|b| {
-                    b.source.view.base.text == view.base.text
-                        && view.ops.starts_with(&b.source.view.ops)
-                });
-                bound.map(|b| b.scalar).or_else(|| self.types.get(&view.base.text).copied())
-            };
-            let own = own.ok_or_else(|| Unwritten::Untyped(view.base.text.clone()))?;
-            w.known.insert(*value, Known::Given { view: (*view).clone(), scalar: own });
-        }
-        for step in steps {
-            w.step(&graph.steps[*step])?;
-        }
-        // What is written.
         let said = call.declared.first().and_then(Option::as_ref);
         let to = self
-            .found
-            .operands
-            .values()
-            .find(|b| {
-                b.source.view.base.text == target.base.text
-                    && target.ops.starts_with(&b.source.view.ops)
-            })
-            .map(|b| b.scalar)
+            .bound(target)
+            .map(|(bound, _)| bound.scalar)
             .or_else(|| said.and_then(|ty| ty.scalar))
             .or_else(|| self.types.get(&target.base.text).copied())
             .unwrap_or_else(|| computed(graph, output));
+        let (mut known, same) = (BTreeMap::new(), BTreeMap::new());
+        for (value, view) in inputs.iter().zip(&given) {
+            let own = self.bound(view).map(|(bound, _)| bound.scalar);
+            let own = own.or_else(|| self.types.get(&view.base.text).copied());
+            let own = own.ok_or_else(|| Unwritten::Untyped(view.base.text.clone()))?;
+            known.insert(*value, Known::Given { view: (*view).clone(), scalar: own });
+        }
+        let mut w = Writing { graph, place: &place, out: vec![], known, same, names: self.names };
+        for step in steps {
+            w.step(&graph.steps[*step])?;
+        }
         w.result(output, target.clone(), call.declared.first().cloned().flatten(), to)?;
         if target.ops.is_empty() && !self.types.contains_key(&target.base.text) {
             self.types.insert(target.base.text.clone(), to);

@@ -23,10 +23,13 @@ use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::{ast, resolve};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances whose layouts are solved at most, of one kernel.
 const MOST_SOLVED: usize = 8;
+
+/// How many instances are listed.
+const MOST_LISTED: usize = 64;
 
 /// Instances of a strategy that are looked at where none has groups of threads that multiply.
 const HOPELESS: usize = 8;
@@ -107,6 +110,8 @@ struct Match<'s> {
 struct Candidate {
     of: usize,
     numbers: Numbers,
+    /// As a pin.
+    by: String,
     bound: f64,
     /// Whether threads need more registers than they have.
     spills: bool,
@@ -178,12 +183,13 @@ impl Choosing<'_> {
                     Ok(bound) => {
                         hopeless = HOPELESS + 1;
                         let Bound { cycles, spills } = bound;
-                        candidates.push(Candidate { of, numbers, bound: cycles, spills });
+                        let by = shown(&instance);
+                        candidates.push(Candidate { of, numbers, by, bound: cycles, spills });
                     }
                     Err(why) => {
                         hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
                         refusals.entry(name.clone()).or_insert_with(|| why.clone());
-                        if refused.len() < 64 {
+                        if refused.len() < MOST_LISTED {
                             let by = shown(&instance);
                             refused.push(Ranked {
                                 by,
@@ -202,14 +208,19 @@ impl Choosing<'_> {
         });
         // Two forms of a graph may be the same to a strategy.
         let mut seen = HashSet::new();
-        candidates.retain(|c| seen.insert((&matches[c.of].def.name.text, c.numbers.clone())));
+        candidates.retain(|c| seen.insert(c.by.clone()));
         let mut best: Option<(f64, Module, usize)> = None;
         let mut errors: Option<Diagnostics> = None;
         let mut spilling = false;
         let mut tried = vec![];
         // Matches whose bodies cannot be written, or hold no leaf for the atom that is pinned.
         let mut hopeless = HashSet::new();
-        for (i, c) in candidates.iter().enumerate() {
+        // By how much bounds of a strategy were too low, at least.
+        let mut over: Vec<Option<f64>> = vec![None; matches.len()];
+        let mut left: Vec<usize> = (0..candidates.len()).collect();
+        while let Some(at) = next(&candidates, &left, &over) {
+            let i = left.remove(at);
+            let c = &candidates[i];
             let m = &matches[c.of];
             let instance = Instance {
                 def: m.def,
@@ -219,7 +230,7 @@ impl Choosing<'_> {
                 numbers: &c.numbers,
             };
             let mut ranked =
-                Ranked { by: shown(&instance), bound: Some(c.bound), cycles: None, refused: None };
+                Ranked { by: c.by.clone(), bound: Some(c.bound), cycles: None, refused: None };
             let done =
                 tried.len() >= MOST_SOLVED && best.is_some() || ranking.counts.1 >= 4 * MOST_SOLVED;
             if hopeless.contains(&c.of) {
@@ -227,7 +238,7 @@ impl Choosing<'_> {
             }
             let beaten = best.as_ref().is_some_and(|(cycles, ..)| c.bound >= *cycles);
             if done || beaten && !spilling {
-                if ranking.instances.len() < 64 {
+                if ranking.instances.len() < MOST_LISTED {
                     ranking.instances.push(ranked);
                 }
                 continue;
@@ -256,6 +267,8 @@ impl Choosing<'_> {
                     let cycles = cycles.max(c.bound);
                     tried.push(i);
                     ranked.cycles = Some(cycles);
+                    let own = cycles / c.bound.max(1.0);
+                    over[c.of] = Some(over[c.of].map_or(own, |o| o.min(own)));
                     if best.as_ref().is_none_or(|b| (spills, cycles) < (spilling, b.0)) {
                         spilling = spills;
                         best = Some((cycles, module, i));
@@ -268,12 +281,17 @@ impl Choosing<'_> {
             }
             ranking.instances.push(ranked);
         }
+        // Those that were not solved come where their strategy's bounds have shown them to belong.
+        let factor: HashMap<&str, f64> =
+            candidates.iter().filter_map(|c| Some((c.by.as_str(), over[c.of]?))).collect();
+        let key = |r: &Ranked| {
+            let bound = r.bound.unwrap_or(f64::MAX);
+            let expected = bound * factor.get(r.by.as_str()).copied().unwrap_or(1.0);
+            (r.refused.is_some(), r.cycles.unwrap_or(expected))
+        };
         ranking.instances.sort_by(|a, b| {
-            let key = |r: &Ranked| {
-                (r.refused.is_some(), r.cycles.is_none(), r.cycles.or(r.bound).unwrap_or(f64::MAX))
-            };
             let (x, y) = (key(a), key(b));
-            (x.0, x.1).cmp(&(y.0, y.1)).then(x.2.total_cmp(&y.2))
+            x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
         });
         ranking.instances.extend(refused);
         ranking.others = refusals
@@ -658,6 +676,19 @@ impl Choosing<'_> {
 }
 
 /// The strategy and its parameters.
+/// The place of the one to solve next: that with the least bound, corrected by what those of its strategy have shown.
+fn next(all: &[Candidate], left: &[usize], over: &[Option<f64>]) -> Option<usize> {
+    let key = |i: usize| {
+        let c = &all[i];
+        (c.spills, c.bound * over[c.of].unwrap_or(1.0))
+    };
+    let less = |a: usize, b: usize| {
+        let (a, b) = (key(a), key(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    (0..left.len()).min_by(|x, y| less(left[*x], left[*y]))
+}
+
 fn shown(instance: &Instance<'_>) -> String {
     match &instance.by().value {
         AttrValue::Chosen(chosen) => {

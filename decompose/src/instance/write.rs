@@ -7,6 +7,7 @@ use super::params::{Numbers, eval};
 use super::pattern::Found;
 use crate::names::Names;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
+use carbyne_ir::ast::Operand;
 use carbyne_ir::ast::{
     Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch, Name,
     Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
@@ -138,12 +139,7 @@ impl Instance<'_> {
             }
             return self.several(stmt, spec, body, views, names);
         }
-        let chains = Chains { graph: self.graph, found: self.found, names, types };
-        let mut writing = Holes { def: self.def, chains, failed: None };
-        body.stmts = visit::rewrite(std::mem::take(&mut body.stmts), &mut writing);
-        if let Some(why) = writing.failed {
-            return Err(why.into());
-        }
+        body.stmts = self.chains(std::mem::take(&mut body.stmts), &types, &[], names)?;
         let Some(exec) = exec else { return Err(Refused::Several) };
         let exec = self.launched(exec, executors, &mut body, names)?;
         let mut kernel = stmt.clone();
@@ -156,6 +152,24 @@ impl Instance<'_> {
         Ok(vec![kernel])
     }
 
+    /// Statements with chains in the place of the sub-specs of the match.
+    fn chains(
+        &self,
+        stmts: Vec<Stmt>,
+        types: &HashMap<String, Scalar>,
+        views: &[Stmt],
+        names: &mut Names,
+    ) -> Result<Vec<Stmt>, Refused> {
+        let (types, views) = (types.clone(), named(views));
+        let chains = Chains { graph: self.graph, found: self.found, names, types, views };
+        let mut writing = Holes { def: self.def, chains, failed: None };
+        let stmts = visit::rewrite(stmts, &mut writing);
+        match writing.failed {
+            Some(why) => Err(why.into()),
+            None => Ok(stmts),
+        }
+    }
+
     /// Several kernels in the place of one. Those that it has bodies for say `by=`; a sub-spec of the match is a kernel of
     /// its own, which says what it means.
     fn several(
@@ -163,21 +177,28 @@ impl Instance<'_> {
         stmt: &Stmt,
         spec: &Spec,
         mut body: Block,
-        mut out: Vec<Stmt>,
+        views: Vec<Stmt>,
         names: &mut Names,
     ) -> Result<Vec<Stmt>, Refused> {
+        let mut out = views.clone();
         let mut types = HashMap::new();
         chain::declared(&body.stmts, &mut types);
         for mut own in std::mem::take(&mut body.stmts) {
             if let StmtKind::Call(call) = &own.kind
                 && self.def.is_hole(&call.name.text)
             {
-                let types = types.clone();
-                let mut chains = Chains { graph: self.graph, found: self.found, names, types };
+                let (types, views) = (types.clone(), named(&views));
+                let mut chains =
+                    Chains { graph: self.graph, found: self.found, names, types, views };
                 let kernel = chains.kernel(call)?;
                 own.kind = StmtKind::Spec(kernel);
             }
             if let StmtKind::Spec(kernel) = &mut own.kind {
+                if let Some(body) = &mut kernel.body {
+                    let stmts = std::mem::take(&mut body.stmts);
+                    body.stmts = self.chains(stmts, &types, &views, names)?;
+                    reads(kernel, spec);
+                }
                 if let Some(name) = &mut kernel.name {
                     let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
                     name.text = format!("{base}_{}", name.text);
@@ -447,6 +468,38 @@ impl Rewriter for Holes<'_> {
                 }
             }
             _ => out.push(stmt),
+        }
+    }
+}
+
+/// Names that stand for views.
+fn named(stmts: &[Stmt]) -> HashMap<String, View> {
+    let one = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::DataDef { name, view, .. } => Some((name.text.clone(), view.clone())),
+        _ => None,
+    };
+    stmts.iter().filter_map(one).collect()
+}
+
+/// Names the operands of the whole that a kernel reads besides its own.
+fn reads(kernel: &mut Spec, whole: &Spec) {
+    let mut used = BTreeSet::new();
+    for stmt in kernel.body.iter().flat_map(|b| Walk::new(&b.stmts).stmts()) {
+        parts(stmt, &mut |part| {
+            if let Part::Referred(name, Of::Data) = part {
+                used.insert(name.text.clone());
+            }
+        });
+    }
+    let of = |input: &Operand| match input {
+        Operand::View(view) => Some(view.base.text.clone()),
+        Operand::Number(_) | Operand::Value(_) => None,
+    };
+    let mut known: Vec<String> = kernel.inputs.iter().filter_map(of).collect();
+    for name in whole.inputs.iter().filter_map(of) {
+        if used.contains(&name) && !known.contains(&name) {
+            kernel.inputs.push(Operand::View(View::of(&name)));
+            known.push(name);
         }
     }
 }
