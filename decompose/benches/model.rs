@@ -34,7 +34,12 @@ fn main() {
             let fitted = |r: &Row| !HELD_OUT.contains(&r.problem.as_str());
             fit(&rows().into_iter().filter(fitted).collect::<Vec<_>>());
         }
-        _ => say(&table(&rows(), &FITTED, true)),
+        _ => {
+            let rows = rows();
+            let root = error(&rows, &FITTED).sqrt();
+            let out = table(&rows, &FITTED, true);
+            say(&format!("{out}root of the mean square of the logarithms: {root:.3}\n"));
+        }
     }
 }
 

@@ -140,6 +140,13 @@ impl<'a> Least<'a> {
     /// What one execution of a leaf takes at least, by all who execute it.
     pub(super) fn work(&self, id: SpecId, by: Executors) -> Work {
         let spec = &self.p.specs[id];
+        let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let row = match self.products.spreads.get(&id) {
+            Some(spread) => Some(spread.row.group),
+            None if multiplies => self.whole(id).map(|row| row.group),
+            None => None,
+        };
+        let by = row.map_or(by, |row| Executors { group: self.group(id, by, row), ..by });
         let memory = |t: TensorId| self.p.buffer_of(t).memory;
         let input = spec.input_tensors().next();
         let output = spec.outputs.first().copied();
@@ -349,7 +356,7 @@ impl<'a> Least<'a> {
         let Some(s) = self.products.spreads.get(&id) else { return self.by_one(id, by) };
         let (m, n, k) = s.size;
         let (im, inn, ik) = s.row.tile;
-        let executions = (by.threads / by.group).max(1) as f64;
+        let executions = (by.threads / self.group(id, by, s.row.group)).max(1) as f64;
         let count = ceil(m, im) as f64 * ceil(n, inn) as f64 * ceil(k, ik) as f64 * executions;
         // Rows of single threads are executed by the 32 of a warp at once.
         let warps = s.row.group as f64 / 32.0;
@@ -364,20 +371,27 @@ impl<'a> Least<'a> {
         }
     }
 
-    /// A product by one instruction of each group, whose factors may lie in shared memory.
-    fn by_one(&self, id: SpecId, by: Executors) -> Work {
+    /// Threads that multiply together: those of the instruction where each thread has its own sums.
+    fn group(&self, id: SpecId, by: Executors, row: i64) -> i64 {
+        let private = self.p.specs[id].outputs.first().is_some_and(|c| self.p.is_private(*c));
+        if private { row.max(1) } else { by.group }
+    }
+
+    /// The row of a product by one instruction of each group, whose factors may lie in shared memory.
+    fn whole(&self, id: SpecId) -> Option<Product> {
         let spec = &self.p.specs[id];
         let tensors: Vec<TensorId> =
             spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
-        let [a, b, c] = tensors[..] else { return Work::default() };
-        let (Some(ea), Some(eb)) = (ops::extents(self.p, a), ops::extents(self.p, b)) else {
-            return Work::default();
-        };
-        let ([m, k], [_, n]) = (&ea[..], &eb[..]) else { return Work::default() };
+        let [a, b, c] = tensors[..] else { return None };
+        let (ea, eb) = (ops::extents(self.p, a)?, ops::extents(self.p, b)?);
+        let ([m, k], [_, n]) = (&ea[..], &eb[..]) else { return None };
         let scalars = [a, b, c].map(|t| self.p.scalar_of(t));
-        let Some(row) = self.rates.whole(scalars, (*m, *n, *k)) else {
-            return Work::default();
-        };
+        self.rates.whole(scalars, (*m, *n, *k))
+    }
+
+    /// A product by one instruction of each group, whose factors may lie in shared memory.
+    fn by_one(&self, id: SpecId, by: Executors) -> Work {
+        let Some(row) = self.whole(id) else { return Work::default() };
         let executions = (by.threads / row.group).max(1) as f64;
         let warps = row.group as f64 / 32.0;
         Work {

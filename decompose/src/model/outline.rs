@@ -36,7 +36,7 @@ pub(crate) enum Node {
     Leaf(usize),
     /// A loop.
     Loop {
-        /// Its iterations; loops of unknown length count as one.
+        /// Its iterations, of the block that has most; loops of unknown length count as one.
         trips: i64,
         /// What is repeated.
         body: Vec<Node>,
@@ -152,8 +152,8 @@ struct Walk<'p> {
     threads: i64,
     grid: Vec<(i64, i64)>,
     block: Option<VarId>,
-    /// Variables and trips of the loops around, from the outside in.
-    loops: Vec<(VarId, i64)>,
+    /// Variables and trips of the loops around, from the outside in, at most and in the mean.
+    loops: Vec<(VarId, i64, f64)>,
     /// Where the loops around begin, and their steps.
     ranges: Vec<(Dim, i64)>,
     /// In which part of the turns of the loops around what follows is executed.
@@ -162,20 +162,24 @@ struct Walk<'p> {
 }
 
 impl Walk<'_> {
-    /// Turns of a loop; where it begins at a coordinate, those in the middle of its range. 1 where nothing is known.
-    fn trips(&self, start: Dim, end: Dim, step: i64) -> i64 {
-        let known = ops::trips(start, end, step);
+    /// Turns of a loop at most, and in the mean of blocks and threads where it begins at a coordinate. 1 where nothing is known.
+    fn trips(&self, start: Dim, end: Dim, step: i64) -> (i64, f64) {
+        if let Some(known) = ops::trips(start, end, step) {
+            return (known, known as f64);
+        }
         let (low, high) = self.p.arena.range(start);
-        let middle = || {
-            let middle = low?.checked_add(high?)? / 2;
-            ops::trips(Dim::Const(middle), end, step)
-        };
-        known.or_else(middle).unwrap_or(1).max(0)
+        let (Some(low), Some(high)) = (low, high) else { return (1, 1.0) };
+        let of = |start: i64| ops::trips(Dim::Const(start), end, step);
+        let Some(most) = of(low) else { return (1, 1.0) };
+        let n = high.saturating_sub(low).clamp(0, MOST_STARTS - 1) + 1;
+        let each = |i: i64| low + (high - low) / n * i + (high - low) % n * i / n;
+        let sum: f64 = (0..n).filter_map(|i| of(each(i))).map(|trips| trips as f64).sum();
+        (most, sum / n as f64)
     }
 
     /// In which part of the turns of one loop around a condition holds; none where more than that loop tells.
     fn held(&self, cond: &[(Dim, CmpOp, Dim)]) -> Option<f64> {
-        let (&(var, trips), &(start, step)) = self.loops.iter().zip(&self.ranges).next_back()?;
+        let (&(var, trips, _), &(start, step)) = self.loops.iter().zip(&self.ranges).next_back()?;
         let start = start.as_const()?;
         let of_turn = |turn: i64| {
             let value = turn.checked_mul(step)?.checked_add(start)?;
@@ -201,11 +205,11 @@ impl Walk<'_> {
                     None => out.extend(self.leaf(*id)),
                 },
                 StmtKind::For { var, start, end, step, stages, body, .. } => {
-                    let trips = self.trips(*start, *end, *step);
+                    let (trips, mean) = self.trips(*start, *end, *step);
                     if *stages > 1 {
                         self.rings(body, *stages);
                     }
-                    self.loops.push((*var, trips));
+                    self.loops.push((*var, trips, mean));
                     self.ranges.push((*start, *step));
                     let body = self.stmts(body);
                     self.ranges.pop();
@@ -266,7 +270,7 @@ impl Walk<'_> {
         let by = self.executors(spec)?;
         let of = |t: TensorId| p.tensors[t].buffer;
         let number = self.out.leaves.len();
-        let times = self.loops.iter().fold(self.part, |n, (_, trips)| n * *trips as f64);
+        let times = self.loops.iter().fold(self.part, |n, (.., mean)| n * mean);
         let mut shared = vec![];
         let (inputs, outputs) = (spec.input_tensors(), spec.outputs.iter().copied());
         for (t, writes) in inputs.map(|t| (t, false)).chain(outputs.map(|t| (t, true))) {
@@ -316,11 +320,11 @@ impl Walk<'_> {
         let mut values = HashMap::new();
         let at = |values: &HashMap<VarId, i64>| p.value_at(tensor.offset, by.first, values);
         let first = at(&values);
-        for (var, trips) in &self.loops {
+        for (var, trips, mean) in &self.loops {
             let lo = p.arena.var_info(*var).lo;
             values.insert(*var, lo.saturating_add(1));
             if *trips > 1 && (first.is_none() || at(&values) != first) {
-                block *= *trips as f64;
+                block *= mean;
             }
             values.remove(var);
         }
@@ -349,6 +353,9 @@ fn modes(p: &Program, t: TensorId) -> impl Iterator<Item = (i64, i64)> {
         (n > 1).then_some((n, step))
     })
 }
+
+/// Coordinates at which loops begin that are looked at.
+const MOST_STARTS: i64 = 1024;
 
 /// Turns of a loop in which conditions are looked at.
 const MOST_TURNS: i64 = 64;

@@ -274,6 +274,8 @@ struct Alone<'a> {
     free: Units,
     /// When the first and the last of what was written to a buffer is there.
     ready: Vec<(f64, f64)>,
+    /// Whether what lies in a buffer came from global memory, and is waited for.
+    loaded: Vec<bool>,
     /// How often each buffer was written so far: rings are not waited for after their first time.
     filled: Vec<bool>,
     /// Buffers in shared memory accessed since the last barrier, and whether they were written.
@@ -299,6 +301,7 @@ impl<'a> Alone<'a> {
             clocks: vec![(0, o.threads, 0.0)],
             free: Units::default(),
             ready: vec![(0.0, 0.0); o.buffers],
+            loaded: vec![false; o.buffers],
             filled: vec![false; o.buffers],
             touched: vec![],
             copies: vec![],
@@ -458,11 +461,14 @@ impl<'a> Alone<'a> {
         let range = (leaf.by.first, leaf.by.first.saturating_add(leaf.by.threads));
         let own = cycles(&units(w), leaf.by.warps(), self.t, self.sector);
         let in_memory = |b: BufferId| leaf.shared.iter().any(|s| s.0 == b);
-        let (mut start, mut last) = (self.at(range), 0f64);
+        let (mut start, mut last, mut come) = (self.at(range), 0f64, 0f64);
         for &b in &leaf.reads {
             let ready = self.ready[usize::from(b)];
             start = start.max(if in_memory(b) { ready.1 } else { ready.0 });
             last = last.max(ready.1);
+            if self.loaded[usize::from(b)] {
+                come = come.max(ready.1);
+            }
         }
         let mut end = start;
         let units = self.busy.iter_mut().zip(&mut self.free).zip(own);
@@ -474,7 +480,8 @@ impl<'a> Alone<'a> {
         if !w.asynchronous {
             (0..UNITS).for_each(|u| self.held[u] += own[u]);
         }
-        self.set(range, start + own[ISSUE]);
+        // Threads go on when the last of what they wait for has come.
+        self.set(range, (start + own[ISSUE]).max(come));
         let completion = match w.sectors > 0.0 {
             true => w.completion * self.t.fitted.loaded,
             false => w.completion,
@@ -490,6 +497,7 @@ impl<'a> Alone<'a> {
             }
             self.filled[i] = true;
             self.ready[i] = ready;
+            self.loaded[i] = w.sectors > 0.0 && !w.asynchronous;
         }
     }
 }
