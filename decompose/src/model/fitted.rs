@@ -37,14 +37,14 @@ pub struct Fitted {
 
 /// The values that the fit found.
 pub const FITTED: Fitted = Fitted {
-    unhidden: 0.071,
-    loaded: 1.85,
-    meeting: 45.0,
-    block: 140.0,
+    unhidden: 0.024,
+    loaded: 1.60,
+    meeting: 127.0,
+    block: 143.0,
     start: 0.0,
-    launch_us: 5.73,
-    dram: 0.97,
-    apart: 0.42,
+    launch_us: 6.0,
+    dram: 0.933,
+    apart: 0.34,
     partial: 8.0,
     addresses: 24.0,
 };
