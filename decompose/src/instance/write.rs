@@ -9,7 +9,7 @@ use crate::names::Names;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch, Name,
-    Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+    Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -31,6 +31,8 @@ pub(crate) enum Refused {
     Threads { found: i64, wanted: i64 },
     #[error("it has several kernels, of which `<<<..>>>` cannot say one grid")]
     Several,
+    #[error("it has several kernels, which have no grid for the modes that it lacks")]
+    Slices,
 }
 
 impl From<Unfit> for Refused {
@@ -168,6 +170,12 @@ impl Instance<'_> {
     ) -> Result<Vec<Stmt>, Refused> {
         let mut types = HashMap::new();
         chain::declared(&body.stmts, &mut types);
+        if !self.graph.outer.is_empty() {
+            return Err(Refused::Slices);
+        }
+        for bound in self.found.operands.values() {
+            types.insert(bound.source.view.base.text.clone(), bound.scalar);
+        }
         for mut own in std::mem::take(&mut body.stmts) {
             if let StmtKind::Call(call) = &own.kind
                 && self.def.is_hole(&call.name.text)
@@ -176,6 +184,8 @@ impl Instance<'_> {
                 let mut chains = Chains { graph: self.graph, found: self.found, names, types };
                 let kernel = chains.kernel(call)?;
                 own.kind = StmtKind::Spec(kernel);
+            } else if let StmtKind::Spec(kernel) = &mut own.kind {
+                self.chains_of(kernel, &types, names)?;
             }
             if let StmtKind::Spec(kernel) = &mut own.kind {
                 if let Some(name) = &mut kernel.name {
@@ -193,6 +203,46 @@ impl Instance<'_> {
             first.leading.clone_from(&stmt.leading);
         }
         Ok(out)
+    }
+
+    /// Puts what sub-specs stand for into the body of one of several kernels, which reads what they read.
+    fn chains_of(
+        &self,
+        kernel: &mut Spec,
+        types: &HashMap<String, Scalar>,
+        names: &mut Names,
+    ) -> Result<(), Refused> {
+        for block in kernel.means.iter_mut().chain(&mut kernel.body) {
+            let types = types.clone();
+            let chains = Chains { graph: self.graph, found: self.found, names, types };
+            let mut writing = Holes { def: self.def, chains, failed: None };
+            block.stmts = visit::rewrite(std::mem::take(&mut block.stmts), &mut writing);
+            if let Some(why) = writing.failed {
+                return Err(why.into());
+            }
+        }
+        let mut read = BTreeSet::new();
+        for stmt in Walk::new(kernel.body.as_ref().map_or(&[][..], |b| &b.stmts)).stmts() {
+            parts(stmt, &mut |part| {
+                if let Part::View(view, _) = part {
+                    read.insert(view.base.text.clone());
+                }
+            });
+        }
+        let own = |spec: &Spec, name: &str| {
+            let views = spec.inputs.iter().filter_map(|o| match o {
+                Operand::View(view) => Some(view),
+                Operand::Number(_) | Operand::Value(_) => None,
+            });
+            views.chain(&spec.outputs).any(|v| v.base.text == name)
+        };
+        for source in self.graph.values.iter().filter_map(|v| v.source.as_ref()) {
+            let name = &source.view.base.text;
+            if read.contains(name) && !own(kernel, name) {
+                kernel.inputs.push(Operand::View(View::of(name)));
+            }
+        }
+        Ok(())
     }
 
     /// Gives the names that the body defines to others, where the module uses them.
