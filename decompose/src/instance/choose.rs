@@ -35,6 +35,9 @@ const MOST_LISTED: usize = 64;
 const HOPELESS: usize = 8;
 const NO_GROUP: &str = "no instruction multiplies";
 
+/// Instances that are not usual of which one match is looked at, where no other can be.
+const MOST_UNUSUAL: usize = 512;
+
 /// Ways of leaving modes to the grid that are looked at, of one strategy.
 const MOST_SLICES: usize = 12;
 
@@ -117,6 +120,16 @@ struct Candidate {
     spills: bool,
 }
 
+/// What was looked at.
+struct Looked<'a> {
+    /// The match whose instances are looked at.
+    of: usize,
+    candidates: &'a mut Vec<Candidate>,
+    refused: &'a mut Vec<Ranked>,
+    /// Why strategies are out.
+    refusals: &'a mut BTreeMap<String, String>,
+}
+
 /// What an instance takes at least.
 struct Bound {
     cycles: f64,
@@ -146,6 +159,7 @@ impl Choosing<'_> {
         let mut ranking =
             Ranking { kernel: spec.name.clone().unwrap_or_default(), ..Ranking::default() };
         let mut refused: Vec<Ranked> = vec![];
+        let mut usual = vec![];
         for (of, m) in matches.iter().enumerate() {
             let name = &m.def.name.text;
             let given = self.given(m);
@@ -165,41 +179,36 @@ impl Choosing<'_> {
                 });
                 refusals.entry(name.clone()).or_insert(why);
             }
-            // Groups of threads that no instruction has are those of all instances.
-            let mut hopeless = 0;
-            for numbers in all.instances {
-                if hopeless == HOPELESS {
-                    break;
-                }
-                ranking.counts.0 += 1;
-                let instance = Instance {
-                    def: m.def,
-                    file: m.file,
-                    graph: &m.graph,
-                    found: &m.found,
-                    numbers: &numbers,
+            let mut looked = Looked {
+                of,
+                candidates: &mut candidates,
+                refused: &mut refused,
+                refusals: &mut refusals,
+            };
+            ranking.counts.0 +=
+                self.look(m, &all.instances, stmt, executors.as_ref(), names, &mut looked);
+            if all.usual {
+                usual.push((of, given, all.instances));
+            }
+        }
+        if candidates.is_empty() {
+            // What is not usual, where nothing else can be.
+            for (of, given, instances) in usual {
+                let m = &matches[of];
+                let Some(strategy) = m.def.strategy.as_deref() else { continue };
+                let Ok(mut more) = params::unusual(m.def, strategy, &given, &pins, &instances)
+                else {
+                    continue;
                 };
-                match self.bound(&instance, stmt, executors.as_ref(), names) {
-                    Ok(bound) => {
-                        hopeless = HOPELESS + 1;
-                        let Bound { cycles, spills } = bound;
-                        let by = shown(&instance);
-                        candidates.push(Candidate { of, numbers, by, bound: cycles, spills });
-                    }
-                    Err(why) => {
-                        hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
-                        refusals.entry(name.clone()).or_insert_with(|| why.clone());
-                        if refused.len() < MOST_LISTED {
-                            let by = shown(&instance);
-                            refused.push(Ranked {
-                                by,
-                                bound: None,
-                                cycles: None,
-                                refused: Some(why),
-                            });
-                        }
-                    }
-                }
+                more.instances.truncate(MOST_UNUSUAL);
+                let mut looked = Looked {
+                    of,
+                    candidates: &mut candidates,
+                    refused: &mut refused,
+                    refusals: &mut refusals,
+                };
+                ranking.counts.0 +=
+                    self.look(m, &more.instances, stmt, executors.as_ref(), names, &mut looked);
             }
         }
         // What spills is taken where nothing else is left.
@@ -330,6 +339,45 @@ impl Choosing<'_> {
         let m = &matches[candidates[i].of];
         let warnings = self.tiny(id, m, &stmts).into_iter().collect();
         Ok(Planned { stmts, warnings, ranking })
+    }
+
+    /// Bounds instances of a match; how many there were.
+    fn look(
+        &self,
+        m: &Match<'_>,
+        instances: &[Numbers],
+        stmt: &Stmt,
+        executors: Option<&Executors>,
+        names: &Names,
+        looked: &mut Looked<'_>,
+    ) -> usize {
+        // Groups of threads that no instruction has are those of all instances.
+        let mut hopeless = 0;
+        for (n, numbers) in instances.iter().enumerate() {
+            if hopeless == HOPELESS {
+                return n;
+            }
+            let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
+            let instance = Instance { def, file, graph, found, numbers };
+            match self.bound(&instance, stmt, executors, names) {
+                Ok(Bound { cycles, spills }) => {
+                    hopeless = HOPELESS + 1;
+                    let (of, numbers, bound) = (looked.of, numbers.clone(), cycles);
+                    let by = shown(&instance);
+                    looked.candidates.push(Candidate { of, numbers, by, bound, spills });
+                }
+                Err(why) => {
+                    hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
+                    looked.refusals.entry(def.name.text.clone()).or_insert_with(|| why.clone());
+                    if looked.refused.len() < MOST_LISTED {
+                        let (by, bound, cycles, refused) =
+                            (shown(&instance), None, None, Some(why));
+                        looked.refused.push(Ranked { by, bound, cycles, refused });
+                    }
+                }
+            }
+        }
+        instances.len()
     }
 
     /// All ways in which strategies implement the graph.

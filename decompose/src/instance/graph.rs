@@ -6,8 +6,8 @@
 
 use crate::solve::ops;
 use carbyne_ir::ast::{
-    AttrValue, BinaryOp, Expr, LayoutExpr, Name, Operand, Pick, ReduceOp, Spec, SpecKind,
-    TupleExpr, UnaryOp, View, ViewOp,
+    BinaryOp, Expr, LayoutExpr, Name, Operand, Pick, ReduceOp, Spec, SpecKind, TupleExpr, UnaryOp,
+    View, ViewOp,
 };
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{self, MeansInput, MeansOp, Program, SpecId, TensorId};
@@ -125,6 +125,7 @@ impl Graph {
             None if spec.kind == SpecKind::Generic => return Err(Opaque::Meaningless),
             None => b.single(spec, written)?,
         }
+        b.graph.without_repeats();
         b.graph.without_unread();
         b.graph.outputs.iter_mut().for_each(|o| o.with_modes_of(&b.graph.values[o.value].extents));
         Ok(b.graph)
@@ -169,6 +170,58 @@ impl Graph {
             }
         }
         self.steps.retain(|s| read[s.output]);
+        let mut number = vec![0; read.len()];
+        let mut next = 0;
+        for (i, read) in read.iter().enumerate() {
+            number[i] = next;
+            next += usize::from(*read);
+        }
+        let mut at = 0..;
+        self.values.retain(|_| at.next().is_some_and(|i: usize| read[i]));
+        self.renumber(&number);
+    }
+
+    /// Gives values other numbers.
+    fn renumber(&mut self, number: &[usize]) {
+        self.outputs.iter_mut().for_each(|o| o.value = number[o.value]);
+        for step in &mut self.steps {
+            step.output = number[step.output];
+            for input in &mut step.inputs {
+                if let Input::Value(v) = input {
+                    *v = number[*v];
+                }
+            }
+        }
+    }
+
+    /// Computes once what several steps compute.
+    fn without_repeats(&mut self) {
+        let mut number: Vec<usize> = (0..self.values.len()).collect();
+        // Operands that are the same view of the same tensor.
+        for i in 0..self.values.len() {
+            let same = |v: &Value| v.source.is_some() && *v == self.values[i];
+            if let Some(first) = self.values[..i].iter().position(same) {
+                number[i] = first;
+            }
+        }
+        let mut kept: Vec<Step> = vec![];
+        for mut step in std::mem::take(&mut self.steps) {
+            for input in &mut step.inputs {
+                if let Input::Value(v) = input {
+                    *v = number[*v];
+                }
+            }
+            let alike = |s: &&Step| {
+                let (a, b) = (&self.values[s.output], &self.values[step.output]);
+                a == b && Step { output: step.output, ..(*s).clone() } == step
+            };
+            match kept.iter().find(alike) {
+                Some(first) => number[step.output] = first.output,
+                None => kept.push(step),
+            }
+        }
+        self.steps = kept;
+        self.outputs.iter_mut().for_each(|o| o.value = number[o.value]);
     }
 
     /// The graph of one slice: without these modes, along which nothing is reduced. `names`: of the coordinates. None where
@@ -416,7 +469,7 @@ impl Builder<'_> {
 
     fn source(&self, t: TensorId, view: &View) -> Result<Source, Opaque> {
         let buffer = self.p.buffer_of(t);
-        let number = buffer.memory.is_none();
+        let number = matches!(buffer.memory, None | Some(Memory::Pm));
         if buffer.memory != Some(Memory::Gl) && !number {
             return Err(Opaque::NotGlobal(self.p.tensor_name(t)));
         }
@@ -466,22 +519,6 @@ impl Builder<'_> {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 if spec.kind == SpecKind::MatMul {
                     onto = Some(BinaryOp::Add);
-                }
-                if let Some(AttrValue::Word(word)) = spec.attr("factors").cloned() {
-                    let to = word.parse::<Scalar>().ok();
-                    for input in &mut inputs {
-                        let Input::Value(v) = *input else { continue };
-                        let extents = self.graph.values[v].extents.clone();
-                        let cast = self.push(extents, Scalar::F64);
-                        self.graph.steps.push(Step {
-                            kind: SpecKind::Unary(UnaryOp::Cast),
-                            axes: vec![],
-                            scalar: to,
-                            inputs: vec![Input::Value(v)],
-                            output: cast,
-                        });
-                        *input = Input::Value(cast);
-                    }
                 }
                 (SpecKind::MatMulSet, spec.acc)
             }

@@ -4,7 +4,7 @@ use carbyne_ir::ast::{
     AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, Strategy, TupleExpr,
 };
 use carbyne_ir::text;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers by name.
 pub(crate) type Numbers = BTreeMap<String, i64>;
@@ -21,6 +21,8 @@ pub(crate) struct Enumerated {
     pub ended: Vec<(String, u64)>,
     /// Whether there were more.
     pub cut_off: bool,
+    /// Whether those that are not usual are left out.
+    pub usual: bool,
 }
 
 /// The value of an expression; none where a name is unknown, a number no integer, or too large.
@@ -157,8 +159,25 @@ pub(crate) fn enumerate(
     let usual = enumerated(def, strategy, given, pins, true)?;
     match usual.instances.is_empty() && !strategy.habits.is_empty() {
         true => enumerated(def, strategy, given, pins, false),
-        false => Ok(usual),
+        false => Ok(Enumerated { usual: !strategy.habits.is_empty(), ..usual }),
     }
+}
+
+/// Those that are not usual, where none that is can be.
+///
+/// # Errors
+/// Pins that have nothing to pin.
+pub(crate) fn unusual(
+    def: &Def,
+    strategy: &Strategy,
+    given: &Numbers,
+    pins: &Pins,
+    usual: &[Numbers],
+) -> Result<Enumerated, Unpinned> {
+    let mut all = enumerated(def, strategy, given, pins, false)?;
+    let usual: BTreeSet<&Numbers> = usual.iter().collect();
+    all.instances.retain(|i| !usual.contains(i));
+    Ok(all)
 }
 
 /// The same, with what usually holds, or without.

@@ -7,10 +7,9 @@ use super::params::{Numbers, eval};
 use super::pattern::Found;
 use crate::names::Names;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
-use carbyne_ir::ast::Operand;
 use carbyne_ir::ast::{
     Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch, Name,
-    Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+    Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -32,6 +31,8 @@ pub(crate) enum Refused {
     Threads { found: i64, wanted: i64 },
     #[error("it has several kernels, of which `<<<..>>>` cannot say one grid")]
     Several,
+    #[error("it has several kernels, which have no grid for the modes that it lacks")]
+    Slices,
 }
 
 impl From<Unfit> for Refused {
@@ -183,6 +184,12 @@ impl Instance<'_> {
         let mut out = views.clone();
         let mut types = HashMap::new();
         chain::declared(&body.stmts, &mut types);
+        if !self.graph.outer.is_empty() {
+            return Err(Refused::Slices);
+        }
+        for bound in self.found.operands.values() {
+            types.insert(bound.source.view.base.text.clone(), bound.scalar);
+        }
         for mut own in std::mem::take(&mut body.stmts) {
             if let StmtKind::Call(call) = &own.kind
                 && self.def.is_hole(&call.name.text)
@@ -192,13 +199,10 @@ impl Instance<'_> {
                     Chains { graph: self.graph, found: self.found, names, types, views };
                 let kernel = chains.kernel(call)?;
                 own.kind = StmtKind::Spec(kernel);
+            } else if let StmtKind::Spec(kernel) = &mut own.kind {
+                self.chains_of(kernel, &types, &views, names)?;
             }
             if let StmtKind::Spec(kernel) = &mut own.kind {
-                if let Some(body) = &mut kernel.body {
-                    let stmts = std::mem::take(&mut body.stmts);
-                    body.stmts = self.chains(stmts, &types, &views, names)?;
-                    reads(kernel, spec);
-                }
                 if let Some(name) = &mut kernel.name {
                     let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
                     name.text = format!("{base}_{}", name.text);
@@ -214,6 +218,42 @@ impl Instance<'_> {
             first.leading.clone_from(&stmt.leading);
         }
         Ok(out)
+    }
+
+    /// Puts what sub-specs stand for into the body of one of several kernels, which reads what they read.
+    fn chains_of(
+        &self,
+        kernel: &mut Spec,
+        types: &HashMap<String, Scalar>,
+        views: &[Stmt],
+        names: &mut Names,
+    ) -> Result<(), Refused> {
+        for block in kernel.means.iter_mut().chain(&mut kernel.body) {
+            let stmts = std::mem::take(&mut block.stmts);
+            block.stmts = self.chains(stmts, types, views, names)?;
+        }
+        let mut read = BTreeSet::new();
+        for stmt in Walk::new(kernel.body.as_ref().map_or(&[][..], |b| &b.stmts)).stmts() {
+            parts(stmt, &mut |part| {
+                if let Part::View(view, _) = part {
+                    read.insert(view.base.text.clone());
+                }
+            });
+        }
+        let own = |spec: &Spec, name: &str| {
+            let views = spec.inputs.iter().filter_map(|o| match o {
+                Operand::View(view) => Some(view),
+                Operand::Number(_) | Operand::Value(_) => None,
+            });
+            views.chain(&spec.outputs).any(|v| v.base.text == name)
+        };
+        for source in self.graph.values.iter().filter_map(|v| v.source.as_ref()) {
+            let name = &source.view.base.text;
+            if read.contains(name) && !own(kernel, name) {
+                kernel.inputs.push(Operand::View(View::of(name)));
+            }
+        }
+        Ok(())
     }
 
     /// Gives the names that the body defines to others, where the module uses them.
@@ -479,27 +519,4 @@ fn named(stmts: &[Stmt]) -> HashMap<String, View> {
         _ => None,
     };
     stmts.iter().filter_map(one).collect()
-}
-
-/// Names the operands of the whole that a kernel reads besides its own.
-fn reads(kernel: &mut Spec, whole: &Spec) {
-    let mut used = BTreeSet::new();
-    for stmt in kernel.body.iter().flat_map(|b| Walk::new(&b.stmts).stmts()) {
-        parts(stmt, &mut |part| {
-            if let Part::Referred(name, Of::Data) = part {
-                used.insert(name.text.clone());
-            }
-        });
-    }
-    let of = |input: &Operand| match input {
-        Operand::View(view) => Some(view.base.text.clone()),
-        Operand::Number(_) | Operand::Value(_) => None,
-    };
-    let mut known: Vec<String> = kernel.inputs.iter().filter_map(of).collect();
-    for name in whole.inputs.iter().filter_map(of) {
-        if used.contains(&name) && !known.contains(&name) {
-            kernel.inputs.push(Operand::View(View::of(&name)));
-            known.push(name);
-        }
-    }
 }

@@ -6,6 +6,7 @@ mod certificates;
 mod choices;
 mod corrupted;
 mod edits;
+mod every_spec;
 mod exchanges;
 mod explain;
 mod gate;
