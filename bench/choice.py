@@ -19,95 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 
-def gemm(m, n, k, ty="f16", majors="nn", acc="f32", out=None, by=""):
-    a = f"[{m},{k}]" if majors[0] == "n" else f"[({m},{k}):(1,{m})]"
-    b = f"[{k},{n}]" if majors[1] == "n" else f"[({k},{n}):(1,{k})]"
-    a, b = f"%A:{a}.{ty}.GL", f"%B:{b}.{ty}.GL"
-    return f"{a}\n{b}\n%C:[{m},{n}].{out or ty}.GL\nMatMul.set @k (%A, %B) -> (%C) acc={acc}{by}"
-
-
-def chain(operands, out, means):
-    given = "\n".join(f"%{name}:{ty}.GL" for name, ty in operands + [out])
-    names = ", ".join(f"%{name}" for name, _ in operands)
-    return f"{given}\nSpec @k ({names}) -> (%{out[0]}) means {{\n  {means}\n}}"
-
-
-def softmax(m, n, ty):
-    return chain([("X", f"[{m},{n}].{ty}")], ("Y", f"[{m},{n}].{ty}"),
-                 "%e = exp(%X - max(%X, axis=1))\n  %Y = %e / sum(%e, axis=1)")
-
-
-def rmsnorm(m, n, ty):
-    return chain([("X", f"[{m},{n}].{ty}"), ("w", f"[1,{n}].{ty}")], ("Y", f"[{m},{n}].{ty}"),
-                 f"%s = rsqrt(sum(%X * %X, axis=1) / {n} + 1e-5)\n  %Y = %X * %s * %w")
-
-
-def layernorm(m, n, ty):
-    return chain([("X", f"[{m},{n}].{ty}"), ("w", f"[1,{n}].{ty}"), ("b", f"[1,{n}].{ty}")], ("Y", f"[{m},{n}].{ty}"),
-                 f"%d = %X - sum(%X, axis=1) / {n}\n  %v = sum(%d * %d, axis=1) / {n}\n"
-                 "  %Y = %d * rsqrt(%v + 1e-5) * %w + %b")
-
-
-def move(a, b):
-    return f"%A:{a}.GL\n%B:{b}.GL\nMove @k (%A) -> (%B)"
-
-
-def reduction(op, a, b, axis):
-    return f"%A:{a}.GL\n%B:{b}.GL\nReduction.{op} @k (%A) -> (%B) axis={axis}"
-
-
-def bias(m, n, k, ty, last):
-    return chain([("A", f"[{m},{k}].{ty}"), ("B", f"[{k},{n}].{ty}"), ("b", f"[1,{n}].f32")], ("C", f"[{m},{n}].{ty}"),
-                 f"%t = matmul(%A, %B, acc=f32) + %b\n  %C = {last}")
-
-
-def batched(b, m, n, k):
-    return (f"%A:[{b},{m},{k}].f16.GL\n%B:[{b},{k},{n}].f16.GL\n%C:[{b},{m},{n}].f16.GL\n"
-            "MatMul.set @k (%A, %B) -> (%C) acc=f32")
-
-
 RING = " by=@ring"
-FITTED = {
-    "gemm 1024x1024x1024 f16": gemm(1024, 1024, 1024),
-    "gemm 2048x2048x2048 f16 tn": gemm(2048, 2048, 2048, majors="nt"),
-    "gemm 4096x4096x4096 f16": gemm(4096, 4096, 4096),
-    "gemm 2048x2048x2048 f16 by @ring": gemm(2048, 2048, 2048, by=RING),
-    "gemm 512x8192x2048 f16 by @ring": gemm(512, 8192, 2048, by=RING),
-    "gemm 128x4096x4096 f16": gemm(128, 4096, 4096),
-    "gemm 1024x1024x1024 tf32": gemm(1024, 1024, 1024, "tf32", "nt", out="f32"),
-    "gemm 2048x2048x2048 f16, bias, relu": bias(2048, 2048, 2048, "f16", "relu(%t)"),
-    "batch of 16 gemms 512x512x512 f16": batched(16, 512, 512, 512),
-    "matrix and vector 8192x8192 f16": gemm(8192, 1, 8192),
-    "copy 8192x8192 f16": move("[8192,8192].f16", "[8192,8192].f16"),
-    "transpose 4096x4096 f16": move("[4096,4096].f16", "[(4096,4096):(1,4096)].f16"),
-    "row sums 8192x8192 f32": reduction("sum", "[8192,8192].f32", "[8192,1].f32", 1),
-    "column sums 8192x4096 f32": reduction("sum", "[8192,4096].f32", "[1,4096].f32", 0),
-    "sum of two 8192x8192 f16": chain([("A", "[8192,8192].f16"), ("B", "[8192,8192].f16")], ("C", "[8192,8192].f16"), "%C = %A + %B"),
-    "bias and relu 4096x8192 f32": chain([("A", "[4096,8192].f32"), ("b", "[1,8192].f32")], ("C", "[4096,8192].f32"), "%C = relu(%A + %b)"),
-    "softmax 16384x2048 f16": softmax(16384, 2048, "f16"),
-    "rmsnorm 16384x4096 f16": rmsnorm(16384, 4096, "f16"),
-}
-UNSEEN = {
-    "gemm 1536x1536x1536 bf16": gemm(1536, 1536, 1536, "bf16"),
-    "gemm 3072x3072x1024 f16 tn": gemm(3072, 3072, 1024, majors="nt"),
-    "gemm 2560x5120x1280 f16": gemm(2560, 5120, 1280),
-    "gemm 1536x3072x1024 f16 by @ring": gemm(1536, 3072, 1024, by=RING),
-    "gemm 3072x3072x3072 bf16 by @ring": gemm(3072, 3072, 3072, "bf16", by=RING),
-    "gemm 256x4096x2048 f16": gemm(256, 4096, 2048),
-    "gemm 2048x2048x2048 i8 tn": gemm(2048, 2048, 2048, "i8", "nt", "i32", "i32"),
-    "gemm 4096x4096x1024 bf16, bias, silu": bias(4096, 4096, 1024, "bf16", "silu(%t)"),
-    "batch of 64 gemms 256x256x64 f16": batched(64, 256, 256, 64),
-    "vector and matrix 4096x16384 f16": gemm(1, 16384, 4096),
-    "copy 4096x12288 f32": move("[4096,12288].f32", "[4096,12288].f32"),
-    "transpose 2048x16384 f32": move("[2048,16384].f32", "[(2048,16384):(1,2048)].f32"),
-    "heads to the front 32x512x16x64 f16": move("[32,512,16,64].f16", "[(32,512,16,64):(524288,64,32768,1)].f16"),
-    "row maxima 16384x1024 f16": reduction("max", "[16384,1024].f16", "[16384,1].f16", 1),
-    "sum of 4096x4096 f32": reduction("sum", "[4096,4096].f32", "[1,1].f32", "(0,1)"),
-    "silu and product 8192x6144 f16": chain([("A", "[8192,6144].f16"), ("B", "[8192,6144].f16")], ("C", "[8192,6144].f16"), "%C = silu(%A) * %B"),
-    "tanh 16384x1536 bf16": chain([("A", "[16384,1536].bf16")], ("C", "[16384,1536].bf16"), "%C = tanh(%A)"),
-    "softmax 32768x1024 f16": softmax(32768, 1024, "f16"),
-    "layernorm 8192x5120 bf16": layernorm(8192, 5120, "bf16"),
-}
+
+
+def problems():
+    """Half, name and text of each of `bench/problems.txt`."""
+    text = Path(__file__).with_name("problems.txt").read_text()
+    for part in text.split("\n== ")[1:]:
+        title, _, kernel = part.partition("\n")
+        half, _, name = title.partition(": ")
+        yield half, name, kernel.rstrip("\n")
 
 
 def ranked(carbyne, arch, text, most):
@@ -198,18 +119,18 @@ def main():
         return table(Path(asked.table).read_text().splitlines())
     if asked.again:
         lines = Path(asked.again).read_text().splitlines()
+        texts = {name: kernel for _, name, kernel in problems()}
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
             def estimated(job):
                 number, line = job
                 if line.startswith("#"):
                     return line
                 name, half, rank, by, _, time = line.split("\t")
-                text = f"carbyne 2\n{pinned({**FITTED, **UNSEEN}[name], by)}\n"
+                text = f"carbyne 2\n{pinned(texts[name], by)}\n"
                 estimate = solved(asked.carbyne, asked.arch, text, Path(folder) / f"{number}.cby")
                 return "\t".join([name, half, rank, by, f"{estimate or math.inf:.2f}", time])
             return table(pool.map(estimated, enumerate(lines)))
-    problems = [("fitted", *p) for p in FITTED.items()] + [("unseen", *p) for p in UNSEEN.items()]
-    problems = [p for p in problems if asked.only in p[0] or asked.only in p[1]]
+    wanted = [p for p in problems() if asked.only in p[0] or asked.only in p[1]]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         def prepare(job):
             number, (half, name, text) = job
@@ -224,7 +145,7 @@ def main():
             card = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.split("\n")[0]
             print(f"# {card}: microseconds, estimated and median of {asked.repeat} launches, L2 flushed; bench/choice.py")
         # All are prepared before the first is measured: the machine is quiet then.
-        for half, name, files in list(pool.map(prepare, enumerate(problems))):
+        for half, name, files in list(pool.map(prepare, enumerate(wanted))):
             for rank, by, file, estimate in files:
                 if estimate is None:
                     continue

@@ -12,7 +12,26 @@ import statistics
 import subprocess
 import tempfile
 
-from choice import layernorm, move, rmsnorm, softmax
+
+def chain(operands, ty, means):
+    given = "\n".join(f"%{name}:{of}.{ty}.GL" for name, of in operands)
+    names = ", ".join(f"%{name}" for name, _ in operands[:-1])
+    return f"{given}\nSpec @k ({names}) -> (%{operands[-1][0]}) means {{\n  {means}\n}}"
+
+
+def softmax(m, n):
+    return chain([("X", f"[{m},{n}]"), ("Y", f"[{m},{n}]")], "f16", "%e = exp(%X - max(%X, axis=1))\n  %Y = %e / sum(%e, axis=1)")
+
+
+def rmsnorm(m, n):
+    return chain([("X", f"[{m},{n}]"), ("w", f"[1,{n}]"), ("Y", f"[{m},{n}]")], "f16",
+                 f"%s = rsqrt(sum(%X * %X, axis=1) / {n} + 1e-5)\n  %Y = %X * %s * %w")
+
+
+def layernorm(m, n):
+    return chain([("X", f"[{m},{n}]"), ("w", f"[1,{n}]"), ("b", f"[1,{n}]"), ("Y", f"[{m},{n}]")], "f16",
+                 f"%d = %X - sum(%X, axis=1) / {n}\n  %v = sum(%d * %d, axis=1) / {n}\n  %Y = %d * rsqrt(%v + 1e-5) * %w + %b")
+
 
 
 def time_of(carbyne, arch, text):
@@ -56,10 +75,10 @@ def main():
     asked = parser.parse_args()
     m, n = asked.rows, asked.columns
     kernels = {
-        "copy": move(f"[{m},{n}].f16", f"[{m},{n}].f16"),
-        "softmax": softmax(m, n, "f16"),
-        "layernorm": layernorm(m, n, "f16"),
-        "rmsnorm": rmsnorm(m, n, "f16"),
+        "copy": f"%A:[{m},{n}].f16.GL\n%B:[{m},{n}].f16.GL\nMove @k (%A) -> (%B)",
+        "softmax": softmax(m, n),
+        "layernorm": layernorm(m, n),
+        "rmsnorm": rmsnorm(m, n),
     }
     for _ in range(asked.rounds):
         times = {name: time_of(asked.carbyne, asked.arch, text) for name, text in kernels.items()}

@@ -1,5 +1,5 @@
 // gemm, line 13: MatMul.set (%A, %B) -> (%C)
-// sm_80: grid 1024, block 128, dynamic shared memory 65536 bytes
+// sm_80: grid 1024, block 128, dynamic shared memory 98304 bytes
 // Set cudaFuncAttributeMaxDynamicSharedMemorySize before launching.
 
 #include <cuda_fp16.h>
@@ -284,23 +284,40 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       B_next += 262144;
     }
   }
-  {  // line 211: UnaryPointwise.cast (%acc) -> (view of %C)
-    alignas(16) __half r[128];  // line 212
-    // line 213: UnaryPointwise.cast (%acc) -> (%r)
+  alignas(16) __half result[128];  // line 211
+  // line 212: UnaryPointwise.cast (%acc) -> (%result)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 215
+    // line 216
+    *reinterpret_cast<__half2*>(&result[i_2 * 2]) =
+        __float22half2_rn(*reinterpret_cast<float2*>(&acc[i_2 * 2]));
+  }
+  __half* staged = reinterpret_cast<__half*>(smem + 65536);  // line 219
+  // line 220: Move (%result) -> (%staged)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 223
+    // line 224
+    *reinterpret_cast<unsigned*>(&staged[swizzle<3, 3, 4>((tid / 32) % 2 * 8192 + i_2 % 8 * 1024 +
+                        (tid / 4) % 8 * 128 + tid / 64 * 64 + i_2 / 8 * 8 + tid % 4 * 2)]) =
+        *reinterpret_cast<unsigned*>(&result[i_2 * 2]);
+  }
+  {  // line 227: Move (%staged) -> (view of %C)
+    alignas(16) __half r[128];  // line 228
+    __syncthreads();  // line 229
+    // line 230: Move (%staged) -> (%r)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 216
-      // line 217
-      *reinterpret_cast<__half2*>(&r[i_2 * 2]) =
-          __float22half2_rn(*reinterpret_cast<float2*>(&acc[i_2 * 2]));
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 233
+      // line 234
+      *reinterpret_cast<uint4*>(&r[i_2 * 8]) =
+          *reinterpret_cast<uint4*>(&staged[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)]);
     }
-    // line 220: Move (%r) -> (view of %C)
+    // line 237: Move (%r) -> (view of %C)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 224
-      // line 225
-      *reinterpret_cast<unsigned*>(&C[b / 512 * 8388608 + b % 16 * 524288 +
-                      (tid / 32) % 2 * 262144 + i_2 % 8 * 32768 + (tid / 4) % 8 * 4096 +
-                      (b / 16) % 32 * 128 + tid / 64 * 64 + i_2 / 8 * 8 + tid % 4 * 2]) =
-          *reinterpret_cast<unsigned*>(&r[i_2 * 2]);
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 240
+      // line 241
+      *reinterpret_cast<uint4*>(&C[b / 512 * 8388608 + b % 16 * 524288 + i_2 * 32768 +
+                      tid / 16 * 4096 + (b / 16) % 32 * 128 + tid % 16 * 8]) =
+          *reinterpret_cast<uint4*>(&r[i_2 * 8]);
     }
   }
 }

@@ -60,52 +60,52 @@ gemm_bias_relu(
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 47
     {  // line 48: MatMul (%sa, %sb) -> (%c)
-      alignas(16) __half r[128];  // line 49
+      alignas(16) __half r[64];  // line 49
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
       asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 50
       __syncthreads();  // line 51
       // line 52: Move (%sa) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 55
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 55
         // line 56: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
               "=r"(r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&sa[swizzle<2, 3, 3>(i_2 % 8 * 512 + tid % 16 * 32 + i_2 / 8 * 16 +
-                              (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&sa[swizzle<2, 3, 3>((tid / 32) % 2 * 2048 + i_2 % 4 * 512 +
+                              tid % 16 * 32 + i_2 / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      alignas(16) __half r_2[32];  // line 59
+      alignas(16) __half r_2[64];  // line 59
       unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
       // line 60: Move (%sb) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 63
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 63
         // line 64: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
               "=r"(r_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&sb[swizzle<3, 3, 4>(i_2 / 2 * 2048 + tid % 16 * 128 +
-                              tid / 32 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&sb[swizzle<3, 3, 4>(i_2 / 4 * 2048 + tid % 16 * 128 +
+                              tid / 64 * 64 + i_2 % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 67: MatMul (%r, %r_2) -> (%c)
       #pragma unroll
       for (int kk = 0; kk < 2; kk += 1) {  // line 71
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 72
+        for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 72
           #pragma unroll
-          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 73
+          for (int j_2 = 0; j_2 < 8; j_2 += 1) {  // line 73
             // line 74: mma.m16n8k16.f32.f16
             asm volatile(
                 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                : "+f"(c[j_2 * 32 + i_2 * 4]), "+f"(c[j_2 * 32 + i_2 * 4 + 1]),
-                  "+f"(c[j_2 * 32 + i_2 * 4 + 2]), "+f"(c[j_2 * 32 + i_2 * 4 + 3])
-                : "r"(r_u32[kk * 32 + i_2 * 4]), "r"(r_u32[kk * 32 + i_2 * 4 + 1]),
-                  "r"(r_u32[kk * 32 + i_2 * 4 + 2]), "r"(r_u32[kk * 32 + i_2 * 4 + 3]),
-                  "r"(r_2_u32[kk * 8 + j_2 * 2]), "r"(r_2_u32[kk * 8 + j_2 * 2 + 1]));
+                : "+f"(c[j_2 * 16 + i_2 * 4]), "+f"(c[j_2 * 16 + i_2 * 4 + 1]),
+                  "+f"(c[j_2 * 16 + i_2 * 4 + 2]), "+f"(c[j_2 * 16 + i_2 * 4 + 3])
+                : "r"(r_u32[kk * 16 + i_2 * 4]), "r"(r_u32[kk * 16 + i_2 * 4 + 1]),
+                  "r"(r_u32[kk * 16 + i_2 * 4 + 2]), "r"(r_u32[kk * 16 + i_2 * 4 + 3]),
+                  "r"(r_2_u32[kk * 16 + j_2 * 2]), "r"(r_2_u32[kk * 16 + j_2 * 2 + 1]));
           }
         }
       }
@@ -115,23 +115,23 @@ gemm_bias_relu(
   }
   alignas(16) float y[128];  // line 83
   {  // line 84: BinaryPointwise.add (%c, view of %b) -> (%y)
-    alignas(16) float r_3[8];  // line 85
+    alignas(16) float r_3[16];  // line 85
     // line 86: Move (view of %b) -> (%r_3)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 89
+    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 89
       // line 90
       *reinterpret_cast<uint2*>(&r_3[i_2 * 2]) =
-          *reinterpret_cast<const uint2*>(&b[j * 128 + tid / 32 * 32 + i_2 * 8 + tid % 4 * 2]);
+          *reinterpret_cast<const uint2*>(&b[j * 128 + tid / 64 * 64 + i_2 * 8 + tid % 4 * 2]);
     }
     // line 93: BinaryPointwise.add (%c, %r_3) -> (%y)
     #pragma unroll
     for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 97
       #pragma unroll
-      for (int j_2 = 0; j_2 < 16; j_2 += 1) {  // line 98
+      for (int j_2 = 0; j_2 < 8; j_2 += 1) {  // line 98
         #pragma unroll
-        for (int kk = 0; kk < 4; kk += 1) {  // line 99
+        for (int kk = 0; kk < 8; kk += 1) {  // line 99
           // line 100
-          y[kk * 32 + j_2 * 2 + i_2] = __fadd_rn(c[kk * 32 + j_2 * 2 + i_2], r_3[kk * 2 + i_2]);
+          y[kk * 16 + j_2 * 2 + i_2] = __fadd_rn(c[kk * 16 + j_2 * 2 + i_2], r_3[kk * 2 + i_2]);
         }
       }
     }
@@ -152,10 +152,10 @@ gemm_bias_relu(
     }
     // line 124: Move (%r_4) -> (view of %C)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 127
-      // line 128
-      *reinterpret_cast<unsigned*>(&C[i * 32768 + i_2 % 16 * 2048 + (tid / 4) % 8 * 256 + j * 128 +
-                      tid / 32 * 32 + i_2 / 16 * 8 + tid % 4 * 2]) =
+    for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 128
+      // line 129
+      *reinterpret_cast<unsigned*>(&C[i * 32768 + (tid / 32) % 2 * 16384 + i_2 % 8 * 2048 +
+                      (tid / 4) % 8 * 256 + j * 128 + tid / 64 * 64 + i_2 / 8 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);
     }
   }

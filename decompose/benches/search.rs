@@ -24,6 +24,7 @@ fn main() {
     configurations(&mut out);
     exhaustive(&mut out);
     table(&mut out);
+    problems(&mut out);
     // Nobody is left to tell that standard output is closed.
     let _ = std::io::stdout().write_all(out.as_bytes());
 }
@@ -38,8 +39,12 @@ fn found(src: &str, table: &AtomTable) -> Decomposed {
 }
 
 /// The median of 25 runs.
-fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..25)
+fn median(run: impl FnMut()) -> Duration {
+    median_of(25, run)
+}
+
+fn median_of(runs: usize, mut run: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..runs)
         .map(|_| {
             let start = Instant::now();
             run();
@@ -144,5 +149,28 @@ fn table(out: &mut String) {
                 let _ = writeln!(out, "{name:30} {:34} {:24} {:3} {ways}", r.name, r.atom, r.bytes);
             }
         }
+    }
+}
+
+/// Kernel-level problems, each after a line `== half: name`.
+const PROBLEMS: &str = include_str!("../../bench/problems.txt");
+
+/// Kernel-level problems on one core: strategies, the choice among their instances, and all that follows.
+fn problems(out: &mut String) {
+    for arch in ["sm_80", "sm_90a"] {
+        let table = AtomTable::new(arch.parse().expect("an architecture"));
+        let mut longest = (Duration::ZERO, "");
+        for problem in PROBLEMS.split("\n== ").skip(1) {
+            let (title, kernel) = problem.split_once('\n').expect("a kernel");
+            let name = title.split_once(": ").expect("a name").1;
+            let src = format!("carbyne 2\n{kernel}\n");
+            let module = text::parse(&src).expect("parses");
+            let time = median_of(3, || {
+                drop(decompose(&module, &src, &table).unwrap_or_else(|e| panic!("{name}: {e:?}")));
+            });
+            let _ = writeln!(out, "{arch}, kernel level, {name}: {time:.0?}");
+            longest = longest.max((time, name));
+        }
+        let _ = writeln!(out, "{arch}, kernel level: {:.0?} at most, {}", longest.0, longest.1);
     }
 }

@@ -184,7 +184,8 @@ impl Chains<'_> {
             None => (&view.base.text, vec![]),
         };
         ops.extend(view.ops.iter().cloned());
-        let own = |b: &&Bound| b.source.view.base.text == *base && ops.starts_with(&b.source.view.ops);
+        let own =
+            |b: &&Bound| b.source.view.base.text == *base && ops.starts_with(&b.source.view.ops);
         let bound = self.found.operands.values().find(own)?;
         let rest = ops.split_off(bound.source.view.ops.len());
         Some((bound, rest))

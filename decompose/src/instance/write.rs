@@ -8,8 +8,8 @@ use super::pattern::Found;
 use crate::names::Names;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
-    Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch, Name,
-    Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+    Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch,
+    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -410,19 +410,14 @@ fn converted(stmts: &mut [Stmt], types: &HashMap<String, Scalar>) {
         let mut todo = vec![(value, true)];
         while let Some((value, outermost)) = todo.pop() {
             let TensorExpr::Apply(apply) = &mut *value else { continue };
-            let to = apply.attrs.iter().find_map(|a| match &a.value {
-                AttrValue::Word(word) if a.key.text == "to" => word.parse::<Scalar>().ok(),
-                _ => None,
-            });
-            let own = match &apply.args[..] {
-                [TensorExpr::View(view)] => types.get(&view.base.text).copied(),
-                _ => None,
-            };
+            let to = target(apply);
+            let own = apply.args.first().and_then(|arg| scalar(arg, types));
             if apply.kind == SpecKind::Unary(UnaryOp::Cast) && to.is_some() && to == own {
-                if outermost {
+                if outermost && matches!(apply.args[..], [TensorExpr::View(_)]) {
                     (apply.kind, apply.attrs) = (SpecKind::Move, vec![]);
                 } else if let Some(arg) = apply.args.pop() {
                     *value = arg;
+                    todo.push((value, outermost));
                 }
                 continue;
             }
@@ -430,6 +425,25 @@ fn converted(stmts: &mut [Stmt], types: &HashMap<String, Scalar>) {
             todo.extend(apply.args.iter_mut().map(|a| (a, false)));
         }
     });
+}
+
+/// The type that an operation converts to.
+fn target(apply: &Apply) -> Option<Scalar> {
+    apply.attrs.iter().find_map(|a| match &a.value {
+        AttrValue::Word(word) if a.key.text == "to" => word.parse().ok(),
+        _ => None,
+    })
+}
+
+/// The type of an expression over tensors of known types. Operands have one type, that of the result, but for casts.
+fn scalar(value: &TensorExpr, types: &HashMap<String, Scalar>) -> Option<Scalar> {
+    match value {
+        TensorExpr::View(view) => types.get(&view.base.text).copied(),
+        TensorExpr::Apply(apply) if apply.kind == SpecKind::Unary(UnaryOp::Cast) => target(apply),
+        // The parser bounds how deep expressions lie in one another.
+        TensorExpr::Apply(apply) => apply.args.iter().find_map(|arg| scalar(arg, types)),
+        TensorExpr::Number(_) => None,
+    }
 }
 
 /// A number, also one below zero.

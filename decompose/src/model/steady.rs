@@ -111,9 +111,9 @@ pub(crate) fn estimate(
     let spill = 1.0 + excess / limits.regs_per_thread as f64;
     // Anything that can run is better than what cannot.
     let spill = if fits { spill } else { spill * NEVER };
-    let bytes = traffic(outline, blocks, slots, t);
+    let (bytes, far) = traffic(outline, blocks, slots, t);
     let of_block = match t.grid {
-        Grid::Own => bytes / blocks.max(1) as f64,
+        Grid::Own => far / blocks.max(1) as f64,
         Grid::Full => 0.0,
     };
     // A block that has its multiprocessor to itself has its share of device memory, too.
@@ -234,12 +234,12 @@ fn dram_rate(t: &Timing<'_>, sms: f64) -> f64 {
     share.min(t.limits.timing.global_bytes).max(1e-9)
 }
 
-/// Bytes of device memory that a grid moves.
-fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> f64 {
+/// Bytes of device memory that a grid moves, and how many of them that lie side by side would take as long.
+fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> (f64, f64) {
     let blocks = blocks as f64;
     let slots = (slots as f64).min(blocks.max(1.0));
     let waves = (blocks / slots).max(1.0);
-    let (mut once, mut again, mut set) = (0.0, 0.0, 0.0);
+    let (mut once, mut again, mut set) = ([0.0; 2], [0.0; 2], 0.0);
     for (i, touched) in o.touched.iter().enumerate() {
         // What another leaf has touched is there.
         let same = |other: &super::outline::Touched| {
@@ -253,13 +253,15 @@ fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> f64 {
             continue;
         }
         let (all, of_set) = (touched.bytes(blocks), touched.bytes(slots));
-        let far = 1.0 + t.fitted.apart * touched.apart;
-        once += all * far;
-        again += (of_set * waves).max(all) * far;
+        for (i, far) in [1.0, 1.0 + t.fitted.apart * touched.apart].into_iter().enumerate() {
+            once[i] += all * far;
+            again[i] += (of_set * waves).max(all) * far;
+        }
         set += of_set;
     }
     let kept = (t.machine.l2_bytes as f64 / set.max(1.0)).min(1.0);
-    once + (again - once) * (1.0 - kept)
+    let of = |i: usize| once[i] + (again[i] - once[i]) * (1.0 - kept);
+    (of(0), of(1))
 }
 
 /// A block that has a multiprocessor to itself.

@@ -74,3 +74,38 @@ fn a_users_strategy_is_taken_by_name_and_in_the_place_of_ours() {
     assert!(by(&added("@whole"), " by=@whole[T=64]").contains("by=@whole[T=64]"));
     assert!(by(&added("@map"), " by=@map").contains("by=@map[T="));
 }
+
+/// Rows of 65536 do not fit the registers of a block, which ours takes them to; a text of a user walks along them.
+#[test]
+fn a_users_strategy_is_better_than_ours_where_it_should_be() {
+    let text = include_str!("../../../examples/strategies/softmax_long.cby");
+    let mut strategies = Strategies::default();
+    strategies.add(text, "long.cby", &mut |_, _| Err(LoadError::Missing)).expect("a strategy");
+    let samples = strategies.samples("softmax_long", 132, 3);
+    let with = Options { strategies, ..Options::default() };
+    let table = table("sm_80");
+    let found = |n: i64, pin: &str| {
+        let src = format!(
+            "carbyne 2\n%X:[64,{n}].f16.GL\n%Y:[64,{n}].f16.GL\nSpec @softmax (%X) -> (%Y){pin} means {{\n  \
+             %e = exp(%X - max(%X, axis=1))\n  %Y = %e / sum(%e, axis=1)\n}}\n"
+        );
+        let module = text::parse(&src).expect("parses");
+        let found = decompose_by(&module, &src, &table, &with);
+        found.unwrap_or_else(|e| panic!("{:?}", e.into_vec()))
+    };
+    // By cost, where it should be and where it should not; by pins.
+    let long = found(65536, "");
+    assert!(long.text.contains("by=@softmax_long["), "{}", long.text);
+    assert!(!found(2048, "").text.contains("by=@softmax_long["));
+    assert!(found(65536, " by=@softmax_long[BN=4096]").text.contains("by=@softmax_long[BN=4096, "));
+    let ours = found(65536, " by=@map");
+    let (long, ours) = (long.estimates[0].1.cycles, ours.estimates[0].1.cycles);
+    assert!(long < ours, "{long} {ours}");
+    // It computes what it means.
+    assert!(!samples.is_empty());
+    for sample in samples {
+        let module = text::parse(&sample.text).expect("a sample is a text");
+        let Ok(d) = decompose_by(&module, &sample.text, &table, &with) else { continue };
+        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}
