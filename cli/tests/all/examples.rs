@@ -24,10 +24,27 @@ struct Example {
 }
 
 fn examples() -> Vec<Example> {
+    let (all, strategies) = (texts_under(&root().join("examples")), strategies());
     let all: Vec<Example> =
-        texts_under(&root().join("examples")).into_iter().map(example).collect();
+        all.into_iter().filter(|f| !strategies.contains(f)).map(example).collect();
     assert!(!all.is_empty(), "there are no examples");
     all
+}
+
+/// Files of strategies, which are no kernels.
+fn strategies() -> Vec<PathBuf> {
+    texts_under(&root().join("examples/strategies"))
+}
+
+#[test]
+fn strategies_compute_what_they_mean() {
+    for file in strategies() {
+        let path = file.display().to_string();
+        carbyne(&["check", &path], "").ok();
+        carbyne(&["fmt", "--check", &path], "").ok();
+        let ran = carbyne(&["strategies", "--test", &path], "").ok();
+        assert!(ran.text().contains(" samples compute what they mean"), "{}", ran.text());
+    }
 }
 
 fn example(file: PathBuf) -> Example {

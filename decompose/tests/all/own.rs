@@ -2,9 +2,11 @@
 
 use crate::support::{run, run_random};
 use carbyne_atoms::AtomTable;
+use carbyne_decompose::gate::{Subject, Verdict, judge};
 use carbyne_decompose::{Options, Strategies, decompose_by};
 use carbyne_ir::link::LoadError;
 use carbyne_ir::text;
+use carbyne_simulate::Inputs;
 
 fn table(arch: &str) -> AtomTable {
     AtomTable::new(arch.parse().expect("an architecture"))
@@ -33,10 +35,25 @@ fn every_strategy_computes_what_it_means() {
                 {
                     report.unwrap_or_else(|e| panic!("{}\n{e:?}\n{}", sample.text, d.text));
                 }
+                // Several kernels are what the one was.
+                if d.program.kernels.len() > 1 {
+                    preserved(&sample.text, arch);
+                }
                 right += 1;
             }
         }
         assert!(right > 0, "no sample of @{name} decomposes");
+    }
+}
+
+/// What is decomposed computes what the text means, as a whole.
+fn preserved(text: &str, arch: &str) -> String {
+    let arch = arch.parse().expect("an architecture");
+    let (text, exact, inputs) = (text.to_owned(), vec![], Inputs::Seed(5));
+    let subject = Subject { text, arch, inputs, schedule: None, exact, overflows: false };
+    match judge(&subject, &AtomTable::new(arch)) {
+        Verdict::Preserved(d) => d.text,
+        other => panic!("{}\n{other:?}", subject.text),
     }
 }
 
@@ -75,37 +92,57 @@ fn a_users_strategy_is_taken_by_name_and_in_the_place_of_ours() {
     assert!(by(&added("@map"), " by=@map").contains("by=@map[T="));
 }
 
-/// Rows of 65536 do not fit the registers of a block, which ours takes them to; a text of a user walks along them.
+/// A file that is not ours.
+const TWO_PASSES: &str = include_str!("../../../examples/strategies/two_passes.cby");
+
+/// Columns without their mean, as a spec pinned so.
+fn centered(m: i64, n: i64, by: &str) -> String {
+    format!(
+        "carbyne 2\n%X:[{m},{n}].f16.GL\n%Y:[{m},{n}].f16.GL\nSpec @center (%X) -> (%Y) {by} means {{\n  \
+         %Y = %X - sum(%X, axis=0) * (1.0 / {m})\n}}\n"
+    )
+}
+
 #[test]
-fn a_users_strategy_is_better_than_ours_where_it_should_be() {
-    let text = include_str!("../../../examples/strategies/softmax_long.cby");
+fn a_users_strategy_beats_ours_where_it_should() {
     let mut strategies = Strategies::default();
-    strategies.add(text, "long.cby", &mut |_, _| Err(LoadError::Missing)).expect("a strategy");
-    let samples = strategies.samples("softmax_long", 132, 3);
-    let with = Options { strategies, ..Options::default() };
-    let table = table("sm_80");
-    let found = |n: i64, pin: &str| {
-        let src = format!(
-            "carbyne 2\n%X:[64,{n}].f16.GL\n%Y:[64,{n}].f16.GL\nSpec @softmax (%X) -> (%Y){pin} means {{\n  \
-             %e = exp(%X - max(%X, axis=1))\n  %Y = %e / sum(%e, axis=1)\n}}\n"
-        );
-        let module = text::parse(&src).expect("parses");
-        let found = decompose_by(&module, &src, &table, &with);
-        found.unwrap_or_else(|e| panic!("{:?}", e.into_vec()))
-    };
-    // By cost, where it should be and where it should not; by pins.
-    let long = found(65536, "");
-    assert!(long.text.contains("by=@softmax_long["), "{}", long.text);
-    assert!(!found(2048, "").text.contains("by=@softmax_long["));
-    assert!(found(65536, " by=@softmax_long[BN=4096]").text.contains("by=@softmax_long[BN=4096, "));
-    let ours = found(65536, " by=@map");
-    let (long, ours) = (long.estimates[0].1.cycles, ours.estimates[0].1.cycles);
-    assert!(long < ours, "{long} {ours}");
-    // It computes what it means.
-    assert!(!samples.is_empty());
-    for sample in samples {
-        let module = text::parse(&sample.text).expect("a sample is a text");
-        let Ok(d) = decompose_by(&module, &sample.text, &table, &with) else { continue };
-        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    strategies
+        .add(TWO_PASSES, "two_passes.cby", &mut |_, _| Err(LoadError::Missing))
+        .expect("a strategy");
+    let options = Options { strategies, ..Options::default() };
+    for arch in ["sm_75", "sm_80", "sm_90a"] {
+        // Long columns are its; those of which a block keeps many are ours.
+        for (m, n, its) in [(65536, 128, true), (32768, 64, true), (1024, 128, false)] {
+            let src = centered(m, n, "");
+            let module = text::parse(&src).expect("parses");
+            let d = decompose_by(&module, &src, &table(arch), &options);
+            let d = d.unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+            let ranking = d.rankings.iter().find(|r| r.kernel == "center").expect("a ranking");
+            let first = &ranking.instances[0].by;
+            assert_eq!(first.starts_with("@two_passes["), its, "{arch} {m}x{n}: {ranking:#?}");
+            assert!(d.text.contains(&format!("by={first}")), "{}", d.text);
+            // Both were compared.
+            let both = [true, false].map(|own| {
+                ranking.instances.iter().any(|i| i.by.starts_with("@two_passes[") == own)
+            });
+            assert_eq!(both, [true, true], "{ranking:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_users_strategy_gives_is_what_the_spec_means() {
+    let strategy = TWO_PASSES.trim_start_matches(|c| c != '\n').to_owned();
+    let own = strategy.split_once("carbyne 2\n").expect("a version").1;
+    for (m, n, by, arch) in [
+        (16384, 32, "", "sm_80"),
+        (1024, 128, "by=@two_passes", "sm_90a"),
+        (1024, 64, "by=@two_passes[BM=8, P=16]", "sm_75"),
+    ] {
+        let rest = centered(m, n, by);
+        // First, as no name of the program is in scope there.
+        let text = format!("carbyne 2\n{own}{}", rest.trim_start_matches("carbyne 2\n"));
+        let decomposed = preserved(&text, arch);
+        assert!(decomposed.contains("by=@two_passes["), "{decomposed}");
     }
 }
