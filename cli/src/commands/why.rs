@@ -27,7 +27,10 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     let question = Question { line, why: args.why.clone(), sms: args.sms, strategies };
     let found = explain(&module, &source.text, &table, &question)
         .map_err(|e| Failure::program(&source, e))?;
-    if found.leaves.is_empty() && found.choices.is_empty() && found.rankings.is_empty() {
+    if found.leaves.is_empty()
+        && found.choices.is_empty()
+        && (found.rankings.is_empty() || args.why.is_some())
+    {
         return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
     }
     let text = match args.format {

@@ -300,7 +300,7 @@ impl Chains<'_> {
             Input::Value(v) => Some(*v),
             Input::Number(_) => None,
         });
-        for v in leaves {
+        for v in leaves.filter(|v| v != value) {
             if let Some(source) = &graph.values[v].source {
                 if !source.view.ops.is_empty() {
                     return Err(Unwritten::Modes);

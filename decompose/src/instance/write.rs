@@ -187,6 +187,13 @@ impl Instance<'_> {
         }
         for bound in self.found.operands.values() {
             types.insert(bound.source.view.base.text.clone(), bound.scalar);
+            for stmt in &out {
+                if let StmtKind::DataDef { name, view, .. } = &stmt.kind
+                    && *view == bound.source.view
+                {
+                    types.insert(name.text.clone(), bound.scalar);
+                }
+            }
         }
         for mut own in std::mem::take(&mut body.stmts) {
             if let StmtKind::Call(call) = &own.kind

@@ -47,7 +47,7 @@ impl Writer {
             .filter(|g| self.globals[*g].readable() && self.globals[*g].scalar.is_float())
             .collect();
         if floats.is_empty() {
-            return;
+            return self.whole(i, 0, (first, 0), form);
         }
         let a = floats[usize::from(first) % floats.len()];
         let mut chain = Chain::new(&self.globals, &floats, a);
