@@ -208,8 +208,8 @@ fn attempt(
     let mut names = Names::of(module);
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names)?;
-    let made = parents(&planned.0);
-    let tiles = tiles(&generated, planned, program, table, &mut names, unordered)?;
+    let made = parents(&planned);
+    let tiles = tiles(&generated, (planned, vec![]), program, table, &mut names, unordered)?;
     let (tiles, mut solution) = match solved(&generated, tiles, table, search, &mut names) {
         Ok(solved) => solved,
         Err(errors) => {
@@ -661,8 +661,8 @@ fn line_of(text: &str, span: Span) -> (usize, String) {
     (line, text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().to_owned())
 }
 
-/// A module whose kernels have bodies, with warnings, and what was looked at for each that had none.
-type Planned = ((Module, Vec<Diagnostic>), Vec<Ranking>);
+/// A module whose kernels have bodies, and what was looked at for each that had none.
+type Planned = (Module, Vec<Ranking>);
 
 /// Kernels that strategies give may be kernel-level specs again; so often.
 const MOST_PLANS: usize = 4;
@@ -675,7 +675,7 @@ fn plan(
     options: &Options,
     names: &mut Names,
 ) -> Result<Planned, Diagnostics> {
-    let (mut warnings, mut rankings) = (vec![], vec![]);
+    let mut rankings = vec![];
     let mut module = generated.module.clone();
     let mut program = Cow::Borrowed(program);
     for _ in 0..MOST_PLANS {
@@ -684,14 +684,13 @@ fn plan(
             break;
         }
         let planned = planned_once(generated, &module, &program, table, options, names)?;
-        module = planned.0.0;
-        warnings.extend(planned.0.1);
+        module = planned.0;
         rankings.extend(planned.1);
         let mut again = module.clone();
         again.version = FORMAT_VERSION;
         program = Cow::Owned(generated.checked(&again)?);
     }
-    Ok(((module, warnings), rankings))
+    Ok((module, rankings))
 }
 
 /// The same for the kernels of the module, not for those that strategies give.
@@ -719,7 +718,7 @@ fn planned_once(
     let mut out = module.clone();
     out.items.clear();
     let mut errors = Diagnostics::default();
-    let (mut warnings, mut rankings) = (vec![], vec![]);
+    let mut rankings = vec![];
     let specs = program.specs_by_node();
     for stmt in &module.items {
         let kernel = specs.get(&stmt.id.key()).filter(|id| program.specs[**id].body.is_none());
@@ -730,13 +729,12 @@ fn planned_once(
         match choosing.choose(id, stmt, names) {
             Ok(planned) => {
                 out.items.extend(planned.stmts);
-                warnings.extend(planned.warnings);
                 rankings.push(planned.ranking);
             }
             Err(d) => errors.push(*d),
         }
     }
-    if errors.is_empty() { Ok(((out, warnings), rankings)) } else { Err(errors) }
+    if errors.is_empty() { Ok((out, rankings)) } else { Err(errors) }
 }
 
 /// Cycles of a module whose layouts are solved, all kernels with bodies together.

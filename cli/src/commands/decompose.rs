@@ -4,6 +4,7 @@
 
 use super::certificates::{self, Lines};
 use super::estimate;
+use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::{Io, input, order, output, pipeline};
@@ -137,22 +138,10 @@ fn strategies(args: &SearchArgs, found: &Decomposed, out: &mut String) {
     if args.top.is_none() && !args.stats {
         return;
     }
-    for ranking in &found.rankings {
-        let (all, solved) = ranking.counts;
-        let name = if ranking.kernel.is_empty() { "kernel" } else { &ranking.kernel };
-        let _ = writeln!(out, "{name}: {all} instances of strategies, layouts of {solved} solved");
-        let Some(top) = args.top else { continue };
-        for (i, one) in ranking.instances.iter().take(usize::from(top)).enumerate() {
-            let cost = match (one.cycles, one.bound, &one.refused) {
-                (_, _, Some(why)) => why.clone(),
-                (Some(cycles), _, _) => format!("{cycles:.0} cycles"),
-                (None, Some(bound), _) => format!("at least {bound:.0} cycles"),
-                (None, None, None) => String::new(),
-            };
-            let _ = writeln!(out, "  {}: {}: {cost}", i + 1, one.by);
-        }
-        for (name, why) in &ranking.others {
-            let _ = writeln!(out, "  no @{name}: {why}");
+    for one in &found.rankings {
+        let _ = writeln!(out, "{}", ranking::counted(one));
+        if let Some(top) = args.top {
+            ranking::top(one, usize::from(top), out);
         }
     }
 }
@@ -172,6 +161,7 @@ fn object(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
         let lines = Lines::new(found, src);
         object["solutions"] =
             found.leaves.iter().map(|leaf| certificates::solution(leaf, &lines)).collect();
+        object["rankings"] = found.rankings.iter().map(ranking::object).collect();
     }
     format!("{object}\n")
 }

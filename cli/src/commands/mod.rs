@@ -12,6 +12,7 @@ mod explain;
 mod fmt;
 mod layout;
 mod listing;
+mod ranking;
 mod run;
 mod simulate;
 mod strategies;

@@ -1,5 +1,6 @@
 //! `carbyne explain FILE`: which instructions were considered, and why they were taken or not.
 
+use super::ranking;
 use crate::args::{Explain, ReportFormat};
 use crate::failure::{Failure, Outcome, Source};
 use crate::sanitize::sanitize;
@@ -22,10 +23,14 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     let source = input::read(&args.what, io)?;
     let module = pipeline::parsed(&source)?;
     let line = args.at.map(|l| l as usize);
-    let question = Question { line, why: args.why.clone(), sms: args.sms };
+    let strategies = input::strategies(&source)?;
+    let question = Question { line, why: args.why.clone(), sms: args.sms, strategies };
     let found = explain(&module, &source.text, &table, &question)
         .map_err(|e| Failure::program(&source, e))?;
-    if found.leaves.is_empty() && found.choices.is_empty() {
+    if found.leaves.is_empty()
+        && found.choices.is_empty()
+        && (found.rankings.is_empty() || args.why.is_some())
+    {
         return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
     }
     let text = match args.format {
@@ -118,6 +123,9 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
         for note in d.notes.iter().chain(&d.help) {
             let _ = writeln!(out, "  {}", sanitize(note));
         }
+    }
+    for one in found.rankings.iter().filter(|_| !why) {
+        ranking::explained(one, line(one.span), &mut out);
     }
     for c in &found.choices {
         choice(c, line(c.origin), &mut out);
@@ -212,6 +220,7 @@ fn object(found: &Explanation, source: &Source) -> Value {
         "refused": found.refused.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "warnings": found.warnings.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "decomposed": found.decomposed,
+        "rankings": found.rankings.iter().map(ranking::object).collect::<Vec<_>>(),
         "choices": found.choices.iter().map(|c| json!({
             "span": span(c.origin),
             "line": line(c.origin),

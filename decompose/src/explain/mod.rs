@@ -13,7 +13,7 @@ pub use edit::{Edit, Fix};
 
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
-use crate::{Decomposed, decompose_with, separated};
+use crate::{Decomposed, Options, Ranking, Strategies, decompose_by, separated};
 use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind};
@@ -33,6 +33,8 @@ pub struct Question {
     pub why: Option<String>,
     /// Multiprocessors of the machine; those of the architecture's usual card where none.
     pub sms: Option<u32>,
+    /// Strategies by which kernel-level specs may get their dataflow.
+    pub strategies: Strategies,
 }
 
 /// The answer.
@@ -44,6 +46,8 @@ pub struct Explanation {
     pub leaves: Vec<Explained>,
     /// What the solver chose, and what it could have.
     pub choices: Vec<Choice>,
+    /// By which strategies kernels could get their dataflow, and why others were not taken.
+    pub rankings: Vec<Ranking>,
     /// Why the program is not decomposed, where it is not.
     pub refused: Vec<Diagnostic>,
     /// What the decomposition warns of.
@@ -132,6 +136,7 @@ pub fn explain(
         arch: table.arch,
         leaves: vec![],
         choices: vec![],
+        rankings: vec![],
         refused: vec![],
         warnings: vec![],
         decomposed: None,
@@ -139,9 +144,11 @@ pub fn explain(
     };
     let tries = Cell::new((TRIED_BYTES / src.len().max(1)).clamp(8, TRIES));
     let ask = Ask { table, question, src, lines: LineIndex::new(src), tries };
-    match decompose_with(module, src, table, search) {
+    let options = Options { search, strategies: question.strategies.clone() };
+    match decompose_by(module, src, table, &options) {
         Ok(d) => {
             ask.decomposed(&program, &d, &mut out);
+            out.rankings = d.rankings.iter().filter(|r| ask.on_line(r.span)).cloned().collect();
             out.warnings = d.warnings.into_iter().map(shorter).collect();
             out.decomposed = Some(d.text);
         }

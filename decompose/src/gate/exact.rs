@@ -45,6 +45,8 @@ pub(super) enum Function {
     Binary(BinaryOp),
     /// The sum, or else an extreme, of so many.
     Reduce { sum: bool, n: i64 },
+    /// Several of them, whose results are not beyond.
+    Chain { most: f64 },
     /// Sums of so many products, summed in a type.
     MatMul { k: i64, set: bool, acc: Scalar },
 }
@@ -214,6 +216,7 @@ impl Exact {
                 BinaryOp::Div => unknown,
                 _ => Value { most: 1.0, ..computed(1.0) },
             },
+            Function::Chain { most } => Value { kind: Kind::Rounded, most },
             Function::Reduce { n, .. } => computed(a * n as f64),
             Function::MatMul { k, set, acc } => {
                 let before = if set { Value::ZERO } else { of(&output) };

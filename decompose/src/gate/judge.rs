@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Codes with which a program of the gate may be refused.
-pub const REFUSALS: [Code; 8] = [
+pub const REFUSALS: [Code; 9] = [
     Code::NoAtom,
     Code::NoStrategy,
     Code::PinsConflict,
@@ -22,6 +22,8 @@ pub const REFUSALS: [Code; 8] = [
     Code::Budget,
     Code::SharedTooLarge,
     Code::TooLarge,
+    // What a role writes, and no other reads.
+    Code::Role,
 ];
 
 /// Choices that the search looks at.

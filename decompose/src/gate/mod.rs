@@ -14,4 +14,4 @@ mod plan;
 mod render;
 
 pub use judge::{Failure, REFUSALS, Subject, Verdict, judge};
-pub use plan::{Case, Global, Kernel, Pick, Place, Step, case};
+pub use plan::{Case, Global, Kernel, Node, Pick, Place, Step, case};

@@ -68,6 +68,26 @@ pub enum Kernel {
         /// How the result is stored, or which mode goes.
         form: u8,
     },
+    /// One without that says what it means: a chain of operations on whole tensors.
+    Graph {
+        /// Where it begins.
+        first: u8,
+        /// What it computes, each of what the one before gives.
+        nodes: Vec<Node>,
+        /// How the result is stored.
+        form: u8,
+    },
+}
+
+/// An operation of a chain.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Which.
+    pub op: u8,
+    /// Its other operand.
+    pub which: u8,
+    /// Which mode goes.
+    pub form: u8,
 }
 
 /// An operand: which of those that fit, where in it, and whether a new one is made.
@@ -245,6 +265,7 @@ impl Case {
         let body = |k: &Kernel| match k {
             Kernel::Tile { steps, .. } => rounds(steps),
             Kernel::Whole { .. } => false,
+            Kernel::Graph { .. } => true,
         };
         self.numbers == 5 || self.kernels.iter().any(body)
     }
@@ -291,7 +312,13 @@ fn kernel() -> impl Strategy<Value = Kernel> {
             .prop_map(|(writes, steps)| Kernel::Tile { writes, steps }),
         1 => (0..3u8, (0..8u8, 0..8u8), 0..8u8)
             .prop_map(|(what, operands, form)| Kernel::Whole { what, operands, form }),
+        2 => (0..8u8, vec(node(), 1..7), 0..8u8)
+            .prop_map(|(first, nodes, form)| Kernel::Graph { first, nodes, form }),
     ]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    (0..19u8, 0..16u8, 0..2u8).prop_map(|(op, which, form)| Node { op, which, form })
 }
 
 fn pick() -> impl Strategy<Value = Pick> {

@@ -7,6 +7,7 @@
 
 mod ahead;
 mod body;
+mod graph;
 mod nested;
 mod roles;
 mod state;
@@ -163,6 +164,7 @@ pub(super) fn render(case: &Case) -> Rendered {
         match kernel {
             Kernel::Tile { writes, steps } => Body::kernel(&mut w, i, *writes, steps),
             Kernel::Whole { what, operands, form } => w.whole(i, *what, *operands, *form),
+            Kernel::Graph { first, nodes, form } => w.graph(i, *first, nodes, *form),
         }
     }
     if w.kernels.len() > 1 {
@@ -170,8 +172,8 @@ pub(super) fn render(case: &Case) -> Rendered {
     }
     let mut text = String::new();
     if !w.kernels.is_empty() {
-        let staged = w.kernels.iter().any(|k| k.contains("stages="));
-        text.push_str(if staged { "carbyne 2\n" } else { "carbyne 1\n" });
+        let newer = |k: &String| k.contains("stages=") || k.contains(" means {");
+        text.push_str(if w.kernels.iter().any(newer) { "carbyne 2\n" } else { "carbyne 1\n" });
         for g in &w.globals {
             text.push_str(&format!("{}\n", g.declaration()));
         }
@@ -181,7 +183,10 @@ pub(super) fn render(case: &Case) -> Rendered {
             _ => text.push_str(&format!("#grid:[({m},{n}):(1,{m})].block\n")),
         }
         // What threads do by themselves names them by their numbers.
-        let alone = w.kernels.iter().any(|k| k.contains("#one") || !k.contains('{'));
+        let alone = w
+            .kernels
+            .iter()
+            .any(|k| k.contains("#one") || !k.contains('{') || k.contains(" means {"));
         let parts = roles::Parts::of(case.roles, threads).filter(|_| !alone);
         let all = parts.as_ref().map_or(threads, |p| p.threads());
         text.push_str(&format!("#cta:[{all}].thread\n"));

@@ -279,8 +279,7 @@ impl Chains<'_> {
     /// A kernel that computes a chain of whole tensors, for other strategies.
     pub(crate) fn kernel(&mut self, call: &Call) -> Result<Spec, Unwritten> {
         let name = &call.name.text;
-        let Some(Hole::Chain { steps, inputs, output, all: true }) = self.found.holes.get(name)
-        else {
+        let Some(Hole::Chain { steps, inputs, output, all }) = self.found.holes.get(name) else {
             return Err(Unwritten::Operands(name.clone()));
         };
         let graph = self.graph;
@@ -310,7 +309,7 @@ impl Chains<'_> {
             Input::Value(v) => Some(*v),
             Input::Number(_) => None,
         });
-        for v in leaves {
+        for v in leaves.filter(|v| v != value) {
             if let Some(source) = &graph.values[v].source {
                 if !source.view.ops.is_empty() {
                     return Err(Unwritten::Modes);
@@ -324,13 +323,22 @@ impl Chains<'_> {
             w.step(&graph.steps[*step])?;
         }
         let to = self.found.operands.values().find(|b| b.source.view.base.text == target.base.text);
-        let to = to.map_or_else(|| computed(graph, *output), |b| b.scalar);
-        w.result(*output, target.clone(), None, to)?;
+        let to = to.map(|b| b.scalar).or_else(|| self.types.get(&target.base.text).copied());
+        w.result(*output, target.clone(), None, to.unwrap_or_else(|| computed(graph, *output)))?;
+        let mut outputs = vec![target.clone()];
+        for other in
+            graph.outputs.iter().filter(|o| *all && o.to.view.base.text != target.base.text)
+        {
+            if !other.to.view.ops.is_empty() {
+                return Err(Unwritten::Modes);
+            }
+            w.result(other.value, other.to.view.clone(), None, other.scalar)?;
+            outputs.push(other.to.view.clone());
+        }
         let stmts = std::mem::take(&mut w.out);
         let inputs = reads.into_iter().map(Operand::View).collect();
         let means = Some(carbyne_ir::ast::Block { stmts, footer: vec![] });
         let name = Some(Name::new(name.clone()));
-        let outputs = vec![target.clone()];
         Ok(Spec { name, inputs, outputs, means, ..Spec::new(SpecKind::Generic) })
     }
 

@@ -1,7 +1,8 @@
 //! Which instance of which strategy: all that match are enumerated and ranked by a lower bound from the arithmetic of their
 //! tiles; layouts are solved of those whose bound beats the best.
 
-use super::graph::{Graph, Opaque};
+use super::graph::Graph;
+use super::larger::{self, Larger};
 use super::library::{Source, Strategies};
 use super::params::{self, Numbers, Pins};
 use super::pattern::{Found, Pattern};
@@ -12,16 +13,16 @@ use crate::names::Names;
 use crate::places;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, bind, limits};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
     AttrValue, Chosen, Def, Expr, ExprKind, FORMAT_VERSION, Module, Spec, Stmt, StmtKind, TupleExpr,
 };
-use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 use carbyne_ir::{ast, resolve};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -69,8 +70,6 @@ pub(crate) struct Trial {
 pub(crate) struct Planned {
     /// Declarations, and the kernels with their bodies, without short forms.
     pub stmts: Vec<Stmt>,
-    /// What may not be as wanted.
-    pub warnings: Vec<Diagnostic>,
     /// What was looked at.
     pub ranking: Ranking,
 }
@@ -84,8 +83,12 @@ pub struct Ranking {
     pub instances: Vec<Ranked>,
     /// Strategies without any instance, and why.
     pub others: Vec<(String, String)>,
+    /// Tiles of the strategy that was chosen that are larger than the one that was, and why none of them was.
+    pub larger: Vec<(String, String)>,
     /// Instances that were enumerated, and how many of them had layouts solved.
     pub counts: (usize, usize),
+    /// Where the spec stands.
+    pub span: Span,
 }
 
 /// An instance of a strategy.
@@ -102,22 +105,24 @@ pub struct Ranked {
 }
 
 /// A form of the graph, and how a strategy matches it.
-struct Match<'s> {
-    def: &'s Def,
-    file: &'s Source,
-    graph: Graph,
-    found: Found,
+pub(super) struct Match<'s> {
+    pub def: &'s Def,
+    pub file: &'s Source,
+    pub graph: Graph,
+    pub found: Found,
 }
 
 /// An instance that can be ranked.
-struct Candidate {
-    of: usize,
-    numbers: Numbers,
+pub(super) struct Candidate {
+    pub of: usize,
+    pub numbers: Numbers,
     /// As a pin.
-    by: String,
-    bound: f64,
+    pub by: String,
+    pub bound: f64,
     /// Whether threads need more registers than they have.
-    spills: bool,
+    pub spills: bool,
+    /// Whether all of its kernels are left to other strategies, so that little is known of what they take.
+    pub apart: bool,
 }
 
 /// What was looked at.
@@ -128,6 +133,8 @@ struct Looked<'a> {
     refused: &'a mut Vec<Ranked>,
     /// Why strategies are out.
     refusals: &'a mut BTreeMap<String, String>,
+    /// Why tiles of matches are.
+    tiles: &'a mut BTreeMap<(usize, Vec<i64>), String>,
 }
 
 /// What an instance takes at least.
@@ -156,10 +163,10 @@ impl Choosing<'_> {
         let mut refusals: BTreeMap<String, String> = BTreeMap::new();
         let matches = self.matches(&graph, &pins, names, &mut refusals);
         let mut candidates: Vec<Candidate> = vec![];
-        let mut ranking =
-            Ranking { kernel: spec.name.clone().unwrap_or_default(), ..Ranking::default() };
+        let (kernel, span) = (spec.name.clone().unwrap_or_default(), spec.span);
+        let mut ranking = Ranking { kernel, span, ..Ranking::default() };
         let mut refused: Vec<Ranked> = vec![];
-        let mut usual = vec![];
+        let (mut usual, mut tiles) = (vec![], BTreeMap::new());
         for (of, m) in matches.iter().enumerate() {
             let name = &m.def.name.text;
             let given = self.given(m);
@@ -184,6 +191,7 @@ impl Choosing<'_> {
                 candidates: &mut candidates,
                 refused: &mut refused,
                 refusals: &mut refusals,
+                tiles: &mut tiles,
             };
             ranking.counts.0 +=
                 self.look(m, &all.instances, stmt, executors.as_ref(), names, &mut looked);
@@ -206,14 +214,18 @@ impl Choosing<'_> {
                     candidates: &mut candidates,
                     refused: &mut refused,
                     refusals: &mut refusals,
+                    tiles: &mut tiles,
                 };
                 ranking.counts.0 +=
                     self.look(m, &more.instances, stmt, executors.as_ref(), names, &mut looked);
             }
         }
-        // What spills is taken where nothing else is left.
+        // What spills, and what is left to others, is taken where nothing else is left.
         candidates.sort_by(|a, b| {
-            a.spills.cmp(&b.spills).then(a.bound.total_cmp(&b.bound)).then(a.of.cmp(&b.of))
+            (a.apart, a.spills)
+                .cmp(&(b.apart, b.spills))
+                .then(a.bound.total_cmp(&b.bound))
+                .then(a.of.cmp(&b.of))
         });
         // Two forms of a graph may be the same to a strategy.
         let mut seen = HashSet::new();
@@ -224,6 +236,7 @@ impl Choosing<'_> {
         let mut tried = vec![];
         // Matches whose bodies cannot be written, or hold no leaf for the atom that is pinned.
         let mut hopeless = HashSet::new();
+        let mut named = HashSet::new();
         // By how much bounds of a strategy were too low, at least.
         let mut over: Vec<Option<f64>> = vec![None; matches.len()];
         let mut left: Vec<usize> = (0..candidates.len()).collect();
@@ -246,8 +259,10 @@ impl Choosing<'_> {
                 continue;
             }
             let beaten = best.as_ref().is_some_and(|(cycles, ..)| c.bound >= *cycles);
-            if done || beaten && !spilling {
-                if ranking.instances.len() < MOST_LISTED {
+            if done || beaten && !spilling || c.apart && best.is_some() {
+                // The best of each strategy, whatever there is of others.
+                let first = named.insert(&m.def.name.text);
+                if ranking.instances.len() < MOST_LISTED || first {
                     ranking.instances.push(ranked);
                 }
                 continue;
@@ -302,13 +317,19 @@ impl Choosing<'_> {
             let (x, y) = (key(a), key(b));
             x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
         });
+        if let Some((.., i)) = best {
+            let m = &matches[candidates[i].of];
+            let (candidates, refused, ranked, pins) = (&candidates[..], &tiles, &ranking, &pins);
+            let all = Larger { m, candidates, best: i, refused, ranking: ranked, pins };
+            ranking.larger = self.larger(&all);
+        }
         ranking.instances.extend(refused);
         ranking.others = refusals
             .iter()
             .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect();
-        let Some((_, module, i)) = best else {
+        let Some((_, module, _)) = best else {
             return Err(self.nothing(id, &pins, &refusals, errors, &matches));
         };
         let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
@@ -336,9 +357,7 @@ impl Choosing<'_> {
             todo.extend(own.kind.blocks_mut().flat_map(|b| &mut b.stmts));
         }
         places::inherit(&mut stmts, stmt.id, written.span);
-        let m = &matches[candidates[i].of];
-        let warnings = self.tiny(id, m, &stmts).into_iter().collect();
-        Ok(Planned { stmts, warnings, ranking })
+        Ok(Planned { stmts, ranking })
     }
 
     /// Bounds instances of a match; how many there were.
@@ -363,12 +382,14 @@ impl Choosing<'_> {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;
                     let (of, numbers, bound) = (looked.of, numbers.clone(), cycles);
-                    let by = shown(&instance);
-                    looked.candidates.push(Candidate { of, numbers, by, bound, spills });
+                    let (by, apart) = (shown(&instance), instance.is_apart());
+                    looked.candidates.push(Candidate { of, numbers, by, bound, spills, apart });
                 }
                 Err(why) => {
                     hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
                     looked.refusals.entry(def.name.text.clone()).or_insert_with(|| why.clone());
+                    let at = (looked.of, larger::tile(def, numbers));
+                    looked.tiles.entry(at).or_insert_with(|| why.clone());
                     if looked.refused.len() < MOST_LISTED {
                         let (by, bound, cycles, refused) =
                             (shown(&instance), None, None, Some(why));
@@ -438,7 +459,7 @@ impl Choosing<'_> {
     }
 
     /// What the match says of the numbers of a strategy, and what the machine does.
-    fn given(&self, m: &Match<'_>) -> Numbers {
+    pub(super) fn given(&self, m: &Match<'_>) -> Numbers {
         let mut given: Numbers = m.found.numbers.clone();
         for (name, scalar) in &m.found.types {
             given.insert(name.clone(), scalar.bits());
@@ -601,126 +622,6 @@ impl Choosing<'_> {
         }
         pins
     }
-
-    /// Refuses a product that would silently sum up in a type of few bits, and types that no instruction multiplies.
-    fn accumulates(&self, id: SpecId) -> Result<(), Box<Diagnostic>> {
-        let (p, spec) = (self.program, &self.program.specs[id]);
-        if !matches!(spec.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet) {
-            return Ok(());
-        }
-        let tensors: Vec<_> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
-        let [a, b, c] = tensors[..] else { return Ok(()) };
-        let [sa, sb, sc] = [a, b, c].map(|t| p.scalar_of(t));
-        let acc = spec.acc.unwrap_or(sc);
-        if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
-            let message =
-                format!("the MatMul does not say in which type it accumulates into {acc}");
-            let help = format!("write `acc=f32` for single precision, or `acc={acc}`");
-            return Err(Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help)));
-        }
-        if !matmul_rows(self.table, sa, sb, acc).is_empty() {
-            return Ok(());
-        }
-        // Rows that accumulate as asked are nearer than those that do not.
-        let differs = |atom: &Atom| {
-            atom.operands.iter().zip([sa, sb, acc]).find_map(|(o, s)| bind::scalar(s, o).err())
-        };
-        let wrong = |acc: Scalar| -> Vec<_> {
-            let in_registers = |a: &&Atom| a.operands.iter().all(|o| o.allows(Memory::Rf));
-            let rows = self.table.implementing(ast::SpecKind::MatMul).filter(in_registers);
-            rows.filter(|a| a.writes().all(|o| o.is_of(acc)))
-                .filter_map(|a| Some((a.name, differs(a)?)))
-                .collect()
-        };
-        let mut rejected = wrong(acc);
-        if rejected.is_empty() {
-            rejected = wrong(Scalar::F32);
-        }
-        // The most multiply-adds first among equals.
-        rejected.reverse();
-        Err(Box::new(bind::no_atom(p, id, self.table, &rejected)))
-    }
-
-    fn opaque(&self, id: SpecId, why: &Opaque) -> Box<Diagnostic> {
-        let spec = &self.program.specs[id];
-        let help = match why {
-            Opaque::NotGlobal(_) => "declare it at the top, in GL",
-            Opaque::Symbolic(_) => {
-                "give them as numbers or with `let` instead of `sym`, or write the body"
-            }
-            Opaque::Meaningless => "add a `means` block, or write its body",
-            Opaque::ViewOfResult => "reshape the operands instead, or write the body",
-            Opaque::Kind(_) => {
-                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
-            }
-        };
-        Box::new(Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help))
-    }
-
-    /// The error where no instance can be.
-    fn nothing(
-        &self,
-        id: SpecId,
-        pins: &Pins,
-        refusals: &BTreeMap<String, String>,
-        errors: Option<Diagnostics>,
-        matched: &[Match<'_>],
-    ) -> Box<Diagnostic> {
-        let spec = &self.program.specs[id];
-        if let Some(d) = errors.and_then(|e| e.into_iter().next()) {
-            // What is generated stands where the spec does.
-            let span = if d.span.is_nowhere() { spec.span } else { d.span };
-            return Box::new(Diagnostic { span, ..d });
-        }
-        let pinned = !pins.attrs.is_empty() || !pins.values.is_empty() || pins.strategy.is_some();
-        let known = |name: &str| self.strategies.iter().any(|(def, _)| def.name.text == name);
-        if let Some(name) = pins.strategy.as_ref().filter(|n| !known(n)) {
-            return Box::new(
-                Diagnostic::new(
-                    Code::NoStrategy,
-                    spec.span,
-                    format!("there is no strategy `@{name}`"),
-                )
-                .help("`carbyne strategies` lists them; `--strategy FILE` adds yours"),
-            );
-        }
-        let (code, message) = match &pins.atom {
-            Some(atom) => {
-                let message = format!("no strategy decomposes this {} with `{atom}`", spec.kind);
-                (Code::AtomMismatch, message)
-            }
-            None if pinned || spec.exec.is_some() => {
-                let message = format!("no strategy decomposes this {} as it is pinned", spec.kind);
-                (Code::PinsConflict, message)
-            }
-            None => (Code::NoStrategy, format!("no strategy decomposes this {}", spec.kind)),
-        };
-        let mut d = Diagnostic::new(code, spec.span, message);
-        // Those that mean something else are named where nothing else is.
-        let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
-        let all = refusals.iter().all(|(name, _)| unlike(name));
-        for (name, why) in refusals.iter().filter(|(name, _)| all || !unlike(name)) {
-            d = d.note(format!("@{name}: {why}"));
-        }
-        let divides = refusals.values().any(|why| why.contains(" % "));
-        Box::new(d.help(match (code, divides) {
-            (Code::NoStrategy, true) => {
-                "pad the extents, so that tiles divide them, or write its body"
-            }
-            (Code::NoStrategy, false) => {
-                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
-            }
-            _ => {
-                "leave out a pin, or change it; `carbyne strategies` says what each strategy takes"
-            }
-        }))
-    }
-
-    /// That blocks have next to nothing to do.
-    fn tiny(&self, id: SpecId, m: &Match<'_>, stmts: &[Stmt]) -> Option<Diagnostic> {
-        let _ = (id, m, stmts);
-        None
-    }
 }
 
 /// The strategy and its parameters.
@@ -728,7 +629,7 @@ impl Choosing<'_> {
 fn next(all: &[Candidate], left: &[usize], over: &[Option<f64>]) -> Option<usize> {
     let key = |i: usize| {
         let c = &all[i];
-        (c.spills, c.bound * over[c.of].unwrap_or(1.0))
+        ((c.apart, c.spills), c.bound * over[c.of].unwrap_or(1.0))
     };
     let less = |a: usize, b: usize| {
         let (a, b) = (key(a), key(b));
@@ -737,15 +638,18 @@ fn next(all: &[Candidate], left: &[usize], over: &[Option<f64>]) -> Option<usize
     (0..left.len()).min_by(|x, y| less(left[*x], left[*y]))
 }
 
-fn shown(instance: &Instance<'_>) -> String {
+pub(super) fn shown(instance: &Instance<'_>) -> String {
     match &instance.by().value {
         AttrValue::Chosen(chosen) => {
             let name = chosen.name.as_ref().map_or("", |n| &n.text);
-            let values = chosen
-                .values
-                .iter()
-                .map(|(n, e)| format!("{}={}", n.text, carbyne_ir::text::print_number(e)));
-            format!("@{name}[{}]", values.collect::<Vec<_>>().join(", "))
+            let values = chosen.values.iter();
+            let values: Vec<String> = values
+                .map(|(n, e)| format!("{}={}", n.text, carbyne_ir::text::print_number(e)))
+                .collect();
+            match &values[..] {
+                [] => format!("@{name}"),
+                values => format!("@{name}[{}]", values.join(", ")),
+            }
         }
         _ => String::new(),
     }

@@ -198,9 +198,8 @@ impl Graph {
     fn without_repeats(&mut self) {
         let mut number: Vec<usize> = (0..self.values.len()).collect();
         // Operands that are the same view of the same tensor.
-        for i in 0..self.values.len() {
-            let same = |v: &Value| v.source.is_some() && *v == self.values[i];
-            if let Some(first) = self.values[..i].iter().position(same) {
+        for (i, value) in self.values.iter().enumerate().filter(|(_, v)| v.source.is_some()) {
+            if let Some(first) = self.values[..i].iter().position(|v| v == value) {
                 number[i] = first;
             }
         }

@@ -12,9 +12,11 @@ mod chain;
 pub(crate) mod choose;
 mod graph;
 mod in_place;
+mod larger;
 mod library;
 mod params;
 mod pattern;
+mod refusal;
 mod sample;
 mod write;
 

@@ -180,6 +180,37 @@ pub(crate) fn unusual(
     Ok(all)
 }
 
+/// The values that are tried of what an expression names; its own where it is no parameter.
+pub(crate) fn tried(def: &Def, e: &Expr, known: &Numbers) -> Vec<i64> {
+    let param = match &e.kind {
+        ExprKind::Name(n) => def.params.iter().find(|p| p.name.text == *n),
+        _ => None,
+    };
+    match param.and_then(|p| p.choices.as_ref()) {
+        Some(choices) => values(choices, known),
+        None => eval(e, known).into_iter().collect(),
+    }
+}
+
+/// The condition against which pins of a strategy are.
+pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins) -> String {
+    let Some(strategy) = def.strategy.as_deref() else { return String::new() };
+    let most = |all: &Enumerated| all.ended.iter().max_by_key(|(_, n)| *n).map(|(c, _)| c.clone());
+    for (habits, what) in [(false, "no values satisfy"), (true, "not tried, as it is not usual:")] {
+        match enumerated(def, strategy, given, pins, habits) {
+            Ok(all) if all.instances.is_empty() => {
+                return match most(&all) {
+                    Some(c) => format!("{what} `{c}`"),
+                    None => "it has no values to choose".to_owned(),
+                };
+            }
+            Ok(_) => {}
+            Err(why) => return why.to_string(),
+        }
+    }
+    "an instance like it was refused".to_owned()
+}
+
 /// The same, with what usually holds, or without.
 fn enumerated(
     def: &Def,

@@ -48,6 +48,16 @@ pub(crate) struct Found {
     pub holes: BTreeMap<String, Hole>,
 }
 
+impl Found {
+    /// Whether a sub-spec stands for some operation.
+    pub(crate) fn computes(&self) -> bool {
+        self.holes.values().any(|hole| match hole {
+            Hole::Chain { steps, .. } => !steps.is_empty(),
+            Hole::Fold { .. } => true,
+        })
+    }
+}
+
 /// What stands for an operand of a strategy.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
@@ -70,19 +80,19 @@ pub(crate) enum Hole {
 pub(crate) enum Unlike {
     #[error("its `means` block has a statement that is no pattern")]
     NoPattern,
-    #[error("it has no {0}")]
+    #[error("it means something else: a {0} is none of this")]
     Lacks(SpecKind),
-    #[error("{0} is computed otherwise")]
+    #[error("it means something else: {0} is computed otherwise")]
     Otherwise(String),
-    #[error("{0} is left over")]
+    #[error("it means something else: {0} is left over")]
     LeftOver(SpecKind),
     #[error("`%{name}` has {wanted} modes in the strategy, here are {found}")]
     Rank { name: String, wanted: usize, found: usize },
-    #[error("nothing is computed of its operands before")]
+    #[error("it means something else: nothing is computed of its operands before")]
     Nothing,
     #[error("`%{0}` does not lie as the strategy says")]
     Strides(String),
-    #[error("`{name}` would be {first} and {second}")]
+    #[error("it means something else: `{name}` would be {first} and {second}")]
     Clash { name: String, first: String, second: String },
 }
 
@@ -414,7 +424,7 @@ fn reduces(ty: &ResultType) -> bool {
 }
 
 /// The type in which a MatMul accumulates that does not say so.
-fn accumulates(graph: &Graph, step: &Step) -> Scalar {
+pub(super) fn accumulates(graph: &Graph, step: &Step) -> Scalar {
     let factor = step.inputs.iter().find_map(|i| match i {
         Input::Value(v) => Some(super::chain::scalar_of(graph, *v)),
         Input::Number(_) => None,

@@ -181,7 +181,11 @@ fn by(def: &Def, numbers: &Numbers) -> String {
     let chosen = def.params.iter().filter(|p| p.choices.is_some());
     let values =
         chosen.filter_map(|p| Some(format!("{}={}", p.name.text, numbers.get(&p.name.text)?)));
-    format!("@{}[{}]", def.name.text, values.collect::<Vec<_>>().join(", "))
+    let values: Vec<String> = values.collect();
+    match &values[..] {
+        [] => format!("@{}", def.name.text),
+        values => format!("@{}[{}]", def.name.text, values.join(", ")),
+    }
 }
 
 fn list(extents: &[i64]) -> String {

@@ -31,6 +31,8 @@ pub(crate) enum Refused {
     Threads { found: i64, wanted: i64 },
     #[error("it has several kernels, of which `<<<..>>>` cannot say one grid")]
     Several,
+    #[error("it would be left as it is")]
+    Same,
     #[error("it has several kernels, which have no grid for the modes that it lacks")]
     Slices,
 }
@@ -171,6 +173,13 @@ impl Instance<'_> {
         }
     }
 
+    /// Whether its kernels have no bodies: others decompose them.
+    pub(crate) fn is_apart(&self) -> bool {
+        let bodies = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
+        let several = self.def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
+        several && !self.def.body.stmts.iter().any(bodies)
+    }
+
     /// Several kernels in the place of one. Those that it has bodies for say `by=`; a sub-spec of the match is a kernel of
     /// its own, which says what it means.
     fn several(
@@ -187,8 +196,18 @@ impl Instance<'_> {
         if !self.graph.outer.is_empty() {
             return Err(Refused::Slices);
         }
+        if self.is_apart() && !self.found.computes() {
+            return Err(Refused::Same);
+        }
         for bound in self.found.operands.values() {
             types.insert(bound.source.view.base.text.clone(), bound.scalar);
+            for stmt in &out {
+                if let StmtKind::DataDef { name, view, .. } = &stmt.kind
+                    && *view == bound.source.view
+                {
+                    types.insert(name.text.clone(), bound.scalar);
+                }
+            }
         }
         for mut own in std::mem::take(&mut body.stmts) {
             if let StmtKind::Call(call) = &own.kind

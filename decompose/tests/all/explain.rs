@@ -103,7 +103,7 @@ fn a_wrong_thread_value_layout_is_put_right() {
         let changed = line.replacen(&format!("),({a},{b}"), &format!("),({b},{a}"), 2);
         let wrong = d.text.replacen(line, &changed, 1);
         let Ok(module) = text::parse(&wrong) else { continue };
-        let ask = Question { line: None, why: Some("*matrix.*".into()), sms: None };
+        let ask = Question { why: Some("*matrix.*".into()), ..Question::default() };
         let Ok(found) = explain(&module, &wrong, &sm_80(), &ask) else { continue };
         for leaf in found.leaves.iter().filter(|l| l.atom.is_some()) {
             let Some(own) = leaf.considered.iter().find(|c| Some(c.atom) == leaf.atom.as_deref())

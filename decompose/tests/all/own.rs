@@ -30,7 +30,9 @@ fn every_strategy_computes_what_it_means() {
                 let Ok(d) = decompose_by(&module, &sample.text, &table(arch), &options) else {
                     continue;
                 };
-                assert!(d.text.contains(&format!("by={}", sample.by)), "{}\n{}", sample.by, d.text);
+                // A strategy without parameters leaves all kernels to others.
+                let named = d.text.contains(&format!("by={}", sample.by));
+                assert!(named || !sample.by.contains('['), "{}\n{}", sample.by, d.text);
                 for report in [run(&d.program, &table(arch)), run_random(&d.program, &table(arch))]
                 {
                     report.unwrap_or_else(|e| panic!("{}\n{e:?}\n{}", sample.text, d.text));

@@ -1,0 +1,92 @@
+//! By which strategies kernels could get their dataflow: which was chosen, and why others were not.
+
+use crate::sanitize::sanitize;
+use carbyne_decompose::{Ranked, Ranking};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What it takes, or why it cannot be.
+fn cost(one: &Ranked) -> String {
+    match (one.cycles, one.bound, &one.refused) {
+        (_, _, Some(why)) => sanitize(why),
+        (Some(cycles), _, _) => format!("{cycles:.0} cycles"),
+        (None, Some(bound), _) => format!("at least {bound:.0} cycles"),
+        (None, None, None) => String::new(),
+    }
+}
+
+/// The best instances, and why strategies have none.
+pub(super) fn top(ranking: &Ranking, most: usize, out: &mut String) {
+    for (i, one) in ranking.instances.iter().take(most).enumerate() {
+        let _ = writeln!(out, "  {}: {}: {}", i + 1, one.by, cost(one));
+    }
+    others(ranking, out);
+}
+
+/// How many instances were looked at.
+pub(super) fn counted(ranking: &Ranking) -> String {
+    let (all, solved) = ranking.counts;
+    let name = if ranking.kernel.is_empty() { "kernel" } else { &ranking.kernel };
+    format!("{name}: {all} instances of strategies, layouts of {solved} solved")
+}
+
+fn others(ranking: &Ranking, out: &mut String) {
+    // Strategies that are out for one reason are said together.
+    let mut reasons: Vec<(&String, Vec<&String>)> = vec![];
+    for (name, why) in &ranking.others {
+        match reasons.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    for (why, names) in reasons {
+        let names: Vec<String> = names.iter().map(|n| format!("@{n}")).collect();
+        let _ = writeln!(out, "  no {}: {}", names.join(", "), sanitize(why));
+    }
+}
+
+/// Why what was chosen was: the best of each strategy, larger tiles, and strategies that have no instance.
+pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
+    let _ = writeln!(out, "line {at}: {}", counted(ranking));
+    let mut seen = BTreeSet::new();
+    for (i, one) in ranking.instances.iter().enumerate() {
+        let name = one.by.split('[').next().unwrap_or_default();
+        // What has no instance is said below.
+        if one.refused.is_some()
+            && ranking.others.iter().any(|(n, _)| name.strip_prefix('@') == Some(n))
+        {
+            continue;
+        }
+        if !seen.insert(name) {
+            continue;
+        }
+        let word = if i == 0 { "chosen" } else { "or" };
+        let more = match (ranking.instances[0].cycles, one.cycles.or(one.bound)) {
+            (Some(best), Some(own)) if i > 0 && one.refused.is_none() => {
+                format!(" ({:+.0})", own - best)
+            }
+            _ => String::new(),
+        };
+        let _ = writeln!(out, "  {word}: {}: {}{more}", one.by, cost(one));
+    }
+    for (tile, why) in &ranking.larger {
+        let _ = writeln!(out, "  tile {tile}: {}", sanitize(why));
+    }
+    others(ranking, out);
+}
+
+/// The same as an object.
+pub(super) fn object(ranking: &Ranking) -> Value {
+    let instance = |one: &Ranked| json!({"by": one.by, "at_least_cycles": one.bound, "cycles": one.cycles, "refused": one.refused});
+    let refused = |(name, why): &(String, String)| json!({"strategy": name, "refused": why});
+    let tile = |(tile, why): &(String, String)| json!({"tile": tile, "why_not": why});
+    json!({
+        "kernel": ranking.kernel,
+        "instances": ranking.counts.0,
+        "solved": ranking.counts.1,
+        "ranked": ranking.instances.iter().map(instance).collect::<Vec<_>>(),
+        "larger_tiles": ranking.larger.iter().map(tile).collect::<Vec<_>>(),
+        "strategies_without": ranking.others.iter().map(refused).collect::<Vec<_>>(),
+    })
+}

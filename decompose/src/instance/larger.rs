@@ -1,0 +1,93 @@
+//! Why no larger tile was chosen, of the strategy that was.
+
+use super::choose::{Candidate, Choosing, Match, Ranking, shown};
+use super::params::{self, Numbers, Pins};
+use super::write::Instance;
+use carbyne_ir::ast::{AttrValue, Def, Expr};
+use std::collections::BTreeMap;
+
+/// Tiles that are spoken of.
+const MOST: usize = 12;
+
+/// What was found while instances were looked at.
+pub(crate) struct Larger<'a> {
+    pub m: &'a Match<'a>,
+    /// All that can be, of all matches.
+    pub candidates: &'a [Candidate],
+    pub best: usize,
+    /// Why instances of matches with such tiles cannot be.
+    pub refused: &'a BTreeMap<(usize, Vec<i64>), String>,
+    pub ranking: &'a Ranking,
+    pub pins: &'a Pins,
+}
+
+/// What `tile=` stands for, of each mode.
+fn exprs(def: &Def) -> Vec<Expr> {
+    let attrs = def.strategy.iter().flat_map(|s| &s.attrs);
+    match attrs.into_iter().find(|a| a.key.text == "tile").map(|a| &a.value) {
+        Some(AttrValue::Tuple(t)) => params::leaves(t).into_iter().cloned().collect(),
+        Some(AttrValue::Word(name)) => vec![Expr::name(name)],
+        _ => vec![],
+    }
+}
+
+/// The tile of an instance; empty where the strategy does not say.
+pub(crate) fn tile(def: &Def, numbers: &Numbers) -> Vec<i64> {
+    exprs(def).iter().map(|e| params::eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
+}
+
+impl Choosing<'_> {
+    /// Tiles that are larger than the one that was chosen, each with the reason why it was not.
+    pub(super) fn larger(&self, l: &Larger<'_>) -> Vec<(String, String)> {
+        let (def, best) = (l.m.def, &l.candidates[l.best]);
+        let own = tile(def, &best.numbers);
+        let mut tiles: Vec<Vec<i64>> = vec![vec![]];
+        for (e, least) in exprs(def).iter().zip(&own) {
+            let tried = params::tried(def, e, &best.numbers);
+            let mut more: Vec<i64> = tried.into_iter().filter(|v| v > least).collect();
+            more.push(*least);
+            more.sort_unstable();
+            let all = tiles.iter().flat_map(|t| more.iter().map(|v| [&t[..], &[*v]].concat()));
+            tiles = all.take(1 << 12).collect();
+        }
+        tiles.retain(|t| *t != own && !t.is_empty());
+        tiles.sort_by_key(|t| (t.iter().fold(1i64, |n, e| n.saturating_mul(*e)), t.clone()));
+        tiles.dedup();
+        let text = |t: &[i64]| t.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
+        tiles.iter().take(MOST).map(|t| (text(t), self.why_not(l, t))).collect()
+    }
+
+    fn why_not(&self, l: &Larger<'_>, wanted: &[i64]) -> String {
+        let (m, of) = (l.m, l.candidates[l.best].of);
+        let same = |c: &&Candidate| c.of == of && tile(m.def, &c.numbers) == wanted;
+        let name = |c: &Candidate| {
+            let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
+            shown(&Instance { def, file, graph, found, numbers: &c.numbers })
+        };
+        let solved = |c: &Candidate| {
+            let by = name(c);
+            l.ranking
+                .instances
+                .iter()
+                .find(|r| r.by == by && (r.cycles.is_some() || r.refused.is_some()))
+        };
+        let all = l.candidates.iter().filter(same);
+        if let Some(c) = all.clone().find(|c| solved(c).is_some()).or_else(|| all.clone().next()) {
+            if c.spills {
+                return "its threads need more registers than they have".to_owned();
+            }
+            return match solved(c).map(|r| (r.cycles, &r.refused)) {
+                Some((_, Some(why))) => why.clone(),
+                Some((Some(cycles), None)) => format!("{cycles:.0} cycles, {}", name(c)),
+                _ => format!("at least {:.0} cycles", c.bound),
+            };
+        }
+        if let Some(why) = l.refused.get(&(of, wanted.to_vec())) {
+            return why.clone();
+        }
+        let mut pins = l.pins.clone();
+        pins.attrs.retain(|(key, _)| key != "tile");
+        pins.attrs.push(("tile".to_owned(), wanted.to_vec()));
+        params::against(m.def, &self.given(m), &pins)
+    }
+}

@@ -1,0 +1,230 @@
+//! What is said where no strategy decomposes a kernel-level spec.
+
+use super::choose::{Choosing, Match};
+use super::graph::{self, Opaque};
+use super::params::{self, Numbers, Pins};
+use super::{chain, pattern};
+use crate::solve::copy::matmul_rows;
+use carbyne_atoms::{Atom, bind};
+use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::program::SpecId;
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What extents are padded to multiples of, as little as does.
+const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+fn listed(all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+impl Choosing<'_> {
+    /// Refuses a product that would silently sum up in a type of few bits, and types that no instruction multiplies.
+    pub(super) fn accumulates(&self, id: SpecId) -> Result<(), Box<Diagnostic>> {
+        let (p, spec) = (self.program, &self.program.specs[id]);
+        if !matches!(spec.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet) {
+            return Ok(());
+        }
+        let tensors: Vec<_> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
+        let [a, b, c] = tensors[..] else { return Ok(()) };
+        let [sa, sb, sc] = [a, b, c].map(|t| p.scalar_of(t));
+        let acc = spec.acc.unwrap_or(sc);
+        if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
+            let message =
+                format!("the MatMul does not say in which type it accumulates into {acc}");
+            let help = format!("write `acc=f32` for single precision, or `acc={acc}`");
+            return Err(Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help)));
+        }
+        if !matmul_rows(self.table, sa, sb, acc).is_empty() {
+            return Ok(());
+        }
+        // Rows that accumulate as asked are nearer than those that do not.
+        let differs = |atom: &Atom| {
+            atom.operands.iter().zip([sa, sb, acc]).find_map(|(o, s)| bind::scalar(s, o).err())
+        };
+        let wrong = |acc: Scalar| -> Vec<_> {
+            let in_registers = |a: &&Atom| a.operands.iter().all(|o| o.allows(Memory::Rf));
+            let rows = self.table.implementing(ast::SpecKind::MatMul).filter(in_registers);
+            rows.filter(|a| a.writes().all(|o| o.is_of(acc)))
+                .filter_map(|a| Some((a.name, differs(a)?)))
+                .collect()
+        };
+        let mut rejected = wrong(acc);
+        if rejected.is_empty() {
+            rejected = wrong(Scalar::F32);
+        }
+        // The most multiply-adds first among equals.
+        rejected.reverse();
+        Err(Box::new(bind::no_atom(p, id, self.table, &rejected)))
+    }
+
+    pub(super) fn opaque(&self, id: SpecId, why: &Opaque) -> Box<Diagnostic> {
+        let spec = &self.program.specs[id];
+        let help = match why {
+            Opaque::NotGlobal(_) => "declare it at the top, in GL",
+            Opaque::Symbolic(_) => {
+                "give them as numbers or with `let` instead of `sym`, or write the body"
+            }
+            Opaque::Meaningless => "add a `means` block, or write its body",
+            Opaque::ViewOfResult => "reshape the operands instead, or write the body",
+            Opaque::Kind(_) => {
+                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
+            }
+        };
+        Box::new(Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help))
+    }
+
+    /// The error where no instance can be.
+    pub(super) fn nothing(
+        &self,
+        id: SpecId,
+        pins: &Pins,
+        refusals: &BTreeMap<String, String>,
+        errors: Option<Diagnostics>,
+        matched: &[Match<'_>],
+    ) -> Box<Diagnostic> {
+        let spec = &self.program.specs[id];
+        if let Some(d) = errors.and_then(|e| e.into_iter().next()) {
+            // What is generated stands where the spec does.
+            let span = if d.span.is_nowhere() { spec.span } else { d.span };
+            return Box::new(Diagnostic { span, ..d });
+        }
+        let pinned = !pins.attrs.is_empty() || !pins.values.is_empty() || pins.strategy.is_some();
+        let known = |name: &str| self.strategies.iter().any(|(def, _)| def.name.text == name);
+        if let Some(name) = pins.strategy.as_ref().filter(|n| !known(n)) {
+            return Box::new(
+                Diagnostic::new(
+                    Code::NoStrategy,
+                    spec.span,
+                    format!("there is no strategy `@{name}`"),
+                )
+                .help("`carbyne strategies` lists them; `--strategy FILE` adds yours"),
+            );
+        }
+        let (code, message) = match &pins.atom {
+            Some(atom) => {
+                let message = format!("no strategy decomposes this {} with `{atom}`", spec.kind);
+                (Code::AtomMismatch, message)
+            }
+            None if pinned || spec.exec.is_some() => {
+                let message = format!("no strategy decomposes this {} as it is pinned", spec.kind);
+                (Code::PinsConflict, message)
+            }
+            None => (Code::NoStrategy, format!("no strategy decomposes this {}", spec.kind)),
+        };
+        let mut d = Diagnostic::new(code, spec.span, message);
+        // Those that mean something else are named where nothing else is.
+        let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
+        let all = refusals.iter().all(|(name, _)| unlike(name));
+        for (name, why) in refusals.iter().filter(|(name, _)| all || !unlike(name)) {
+            d = d.note(format!("@{name}: {why}"));
+        }
+        let divides = refusals.values().any(|why| why.contains(" % "));
+        let padded = (code == Code::NoStrategy && divides).then(|| self.padded(matched)).flatten();
+        Box::new(d.help(match (code, divides) {
+            (Code::NoStrategy, true) => match padded {
+                Some(help) => help,
+                None => "pad the extents, so that tiles divide them, or write its body".to_owned(),
+            },
+            (Code::NoStrategy, false) => {
+                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms".to_owned()
+            }
+            _ => {
+                "leave out a pin, or change it; `carbyne strategies` says what each strategy takes".to_owned()
+            }
+        }))
+    }
+
+    /// Which extents would have to be how large for a strategy that means the same: those that take the least.
+    fn padded(&self, matched: &[Match<'_>]) -> Option<String> {
+        let all = matched.iter().filter_map(|m| Some((m, self.padded_for(m)?)));
+        let (_, name, more) = all
+            .map(|(m, (size, more))| (size, &m.def.name.text, more))
+            .min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let said: Vec<String> = more.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+        Some(format!(
+            "pad {}, so that tiles of `@{name}` divide the tensors, or write its body",
+            listed(&said)
+        ))
+    }
+
+    /// The same of one strategy: how many elements operands have then, as a part of those that they have now.
+    fn padded_for(&self, m: &Match<'_>) -> Option<(f64, Vec<(String, i64)>)> {
+        let strategy = m.def.strategy.as_deref()?;
+        let given = self.given(m);
+        let fits = |sizes: &Numbers| {
+            let all = params::enumerate(m.def, strategy, sizes, &Pins::default());
+            all.is_ok_and(|all| all.instances.first().is_some_and(|n| self.has_group(m, n)))
+        };
+        let names = m.def.inputs.iter().chain(&m.def.outputs).filter_map(|(_, ty)| ty.as_ref());
+        let extents: BTreeSet<&str> = names
+            .flat_map(|ty| ty.levels.iter().flat_map(|l| &l.modes))
+            .filter_map(|mode| match mode {
+                TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => Some(n.as_str()),
+                _ => None,
+            })
+            .collect();
+        let names: Vec<&str> = m.def.params.iter().map(|p| p.name.text.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().filter(|n| extents.contains(n)).collect();
+        let up = |n: i64, step: i64| n.checked_add(step - 1).map(|n| n / step * step);
+        for step in PADDED {
+            let mut sizes = given.clone();
+            for name in &names {
+                let n = sizes.get_mut(*name)?;
+                *n = up(*n, step)?;
+            }
+            if sizes == given || !fits(&sizes) {
+                continue;
+            }
+            // As little as does, of each.
+            for name in &names {
+                for less in PADDED.into_iter().take_while(|s| *s <= step) {
+                    let own = up(given[*name], less)?;
+                    let before = sizes.insert((*name).to_owned(), own)?;
+                    if fits(&sizes) {
+                        break;
+                    }
+                    sizes.insert((*name).to_owned(), before);
+                }
+            }
+            let more = names.iter().filter(|n| sizes[**n] != given[**n]);
+            let more: Vec<(String, i64)> =
+                more.map(|n| (format!("{n} from {}", given[*n]), sizes[*n])).collect();
+            let size = names.iter().map(|n| sizes[*n] as f64 / given[*n].max(1) as f64).product();
+            return Some((size, more));
+        }
+        None
+    }
+
+    /// Whether an instruction multiplies by groups of as many threads as the instance has, where it is a product.
+    fn has_group(&self, m: &Match<'_>, numbers: &Numbers) -> bool {
+        let matmul =
+            |s: &&graph::Step| matches!(s.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet);
+        let Some(step) = m.graph.steps.iter().find(matmul) else { return true };
+        let strategy = m.def.strategy.as_deref();
+        let Some(ast::Exec::Launch(launch)) = strategy.and_then(|s| s.exec.as_ref()) else {
+            return false;
+        };
+        let ast::Group::New { modes, .. } = &launch.threads else { return false };
+        let threads = modes.iter().map(|(_, e)| params::eval(e, numbers)).product::<Option<i64>>();
+        let warps = strategy.iter().flat_map(|s| &s.attrs).find(|a| a.key.text == "warps");
+        let Some(AttrValue::Tuple(warps)) = warps.map(|a| &a.value) else { return false };
+        let groups = params::leaves(warps).into_iter().map(|e| params::eval(e, numbers));
+        let (Some(threads), Some(groups)) = (threads, groups.product::<Option<i64>>()) else {
+            return false;
+        };
+        let [graph::Input::Value(a), graph::Input::Value(b)] = step.inputs[..] else {
+            return false;
+        };
+        let [a, b] = [a, b].map(|v| chain::scalar_of(&m.graph, v));
+        let acc = step.scalar.unwrap_or_else(|| pattern::accumulates(&m.graph, step));
+        let rows = matmul_rows(self.table, a, b, acc);
+        // One thread alone multiplies numbers, not tiles: its groups are the threads along both modes.
+        rows.iter().any(|r| r.group == threads / groups.max(1))
+    }
+}
