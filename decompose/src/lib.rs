@@ -737,6 +737,9 @@ fn planned_once(
     if errors.is_empty() { Ok((out, rankings)) } else { Err(errors) }
 }
 
+/// Choices of the search for the layouts of one instance among others.
+const TRIAL_BUDGET: u64 = 8000;
+
 /// Cycles of a module whose layouts are solved, all kernels with bodies together.
 fn trial(
     module: &Module,
@@ -752,7 +755,9 @@ fn trial(
     let mut names = Names::of(&module);
     let planned = (module.clone().into_owned(), vec![]);
     let tiles = tiles(&generated, planned, program, table, &mut names, &[])?;
-    let (_, solution) = solved(&generated, tiles, table, options.search, &mut names)?;
+    // Enough to compare instances by: that which is taken is solved again.
+    let search = Search { budget: options.search.budget.min(TRIAL_BUDGET), ..options.search };
+    let (_, solution) = solved(&generated, tiles, table, search, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
     let limits = limits(table.arch);
     let spills = |e: &Estimate| {

@@ -254,7 +254,7 @@ impl Choosing<'_> {
             let mut ranked =
                 Ranked { by: c.by.clone(), bound: Some(c.bound), cycles: None, refused: None };
             let done =
-                tried.len() >= MOST_SOLVED && best.is_some() || ranking.counts.1 >= 4 * MOST_SOLVED;
+                tried.len() >= MOST_SOLVED && best.is_some() || ranking.counts.1 >= 2 * MOST_SOLVED;
             if hopeless.contains(&c.of) {
                 continue;
             }
