@@ -556,11 +556,11 @@ impl Choosing<'_> {
             }
         }
         for (_, spec) in p.specs.iter().filter(|(_, s)| s.body.is_none()) {
-            let (ast::SpecKind::MatMul | ast::SpecKind::MatMulSet, Some(warps), Some(exec)) =
-                (spec.kind, spec.ints("warps"), spec.exec)
-            else {
+            if !matches!(spec.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet) {
                 continue;
-            };
+            }
+            self.multiplies(p, spec)?;
+            let (Some(warps), Some(exec)) = (spec.ints("warps"), spec.exec) else { continue };
             let tensors: Vec<_> =
                 spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
             let [a, b, c] = tensors[..] else { continue };
@@ -590,6 +590,18 @@ impl Choosing<'_> {
             }
         }
         Ok(())
+    }
+
+    /// That some instruction multiplies these types.
+    fn multiplies(&self, p: &Program, spec: &program::Spec) -> Result<(), String> {
+        let tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let [a, b, c] = tensors.map(|t| p.scalar_of(t)).collect::<Vec<_>>()[..] else {
+            return Ok(());
+        };
+        match matmul_rows(self.table, a, b, spec.acc.unwrap_or(c)).is_empty() {
+            true => Err(format!("{NO_GROUP} {a} and {b}")),
+            false => Ok(()),
+        }
     }
 
     fn executors(&self, id: SpecId, written: &Spec) -> Option<Executors> {
