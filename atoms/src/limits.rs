@@ -3,7 +3,7 @@
 //! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
 //! Programming Guide, arithmetic rates from its table "Throughput of Native Arithmetic
 //! Instructions". Latencies are microbenchmark figures where `*_source` names a paper, and
-//! estimates elsewhere. Numbers that only one part has (how many multiprocessors) are in [`crate::machine`].
+//! estimates elsewhere. Numbers that only one part has (how many multiprocessors) are in [`crate::machine()`].
 
 use crate::arch::Arch;
 use crate::banks::BANKS;
