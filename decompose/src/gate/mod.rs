@@ -15,6 +15,6 @@ mod judge;
 mod plan;
 mod render;
 
-pub use graph::{Form, Graph, Node, Operand, graph};
+pub use graph::{Form, Graph, Node, Operand, UNEVEN, graph};
 pub use judge::{Failure, REFUSALS, Subject, Verdict, judge};
 pub use plan::{Case, Global, Kernel, Pick, Place, Step, case};

@@ -75,14 +75,13 @@ impl<'a> Means<'a> {
     pub(super) fn product(
         w: &'a mut Writer,
         graph: &'a Graph,
-        [batch, m, n, k]: [i64; 4],
+        batch: u8,
         [left, right, steps]: [&[Node]; 3],
     ) -> String {
         w.features.insert("a product");
+        let factor = w.float(graph.operands[0].scalar);
+        let [batch, m, n, k] = w.sizes(graph, batch, factor);
         let of_batch = |a, b| if batch > 1 { vec![batch, a, b] } else { vec![a, b] };
-        if batch > 1 {
-            w.features.insert("a product of a batch");
-        }
         let mut all = Means::new(w, graph, of_batch(m, k));
         let a = all.factor(0, left);
         all.extents = of_batch(k, n);
@@ -155,10 +154,27 @@ impl<'a> Means<'a> {
         if outputs.len() > 1 {
             self.w.features.insert("two results");
         }
-        let names = &["%Y", "%Z"][..outputs.len()];
+        let names = ["%Y", "%Z"][..outputs.len()].to_vec();
+        self.without_unread(&names);
         let body: Vec<String> = self.stmts.iter().map(|(n, by)| format!("  {n} = {by}\n")).collect();
         let (inputs, outputs) = (self.w.inputs.join(", "), names.join(", "));
         format!("Spec @k ({inputs}) -> ({outputs}) means {{\n{}}}\n", body.concat())
+    }
+
+    /// Leaves what no result needs away, tensors of the caller among it.
+    fn without_unread(&mut self, results: &[&str]) {
+        let mut all: Vec<(String, String)> = vec![];
+        for (name, by) in self.stmts.drain(..).rev() {
+            if results.contains(&name.as_str()) || all.iter().any(|(_, by)| reads(by, &name)) {
+                all.push((name, by));
+            }
+        }
+        all.reverse();
+        self.stmts = all;
+        let read = |name: &str| self.stmts.iter().any(|(_, by)| reads(by, name));
+        self.w.inputs.retain(|name| read(name));
+        let named = |d: &String| d.split(':').next().is_some_and(|n| read(n) || results.contains(&n));
+        self.w.declared.retain(named);
     }
 
     fn shape(&self, ones: u8) -> Vec<i64> {

@@ -9,6 +9,8 @@ mod means;
 mod render;
 mod single;
 
+pub use render::UNEVEN;
+
 use super::plan::Pick;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -16,13 +16,15 @@ const EXTENTS: [i64; 32] = [
 ];
 /// Extents of products.
 const SIZES: [i64; 32] = [
-    64, 32, 128, 16, 48, 96, 64, 32, 24, 80, 8, 64, 32, 40, 1, 128, 64, 160, 16, 32, 64, 4, 96, 48, 12,
-    2, 100, 64, 32, 192, 256, 16,
+    64, 32, 128, 16, 48, 96, 64, 32, 16, 80, 128, 64, 32, 16, 1, 128, 64, 160, 16, 32, 64, 48, 96, 64,
+    32, 64, 24, 100, 32, 192, 256, 16,
 ];
 /// Elements of a tensor, at most.
 const ELEMENTS: i64 = 1 << 13;
 /// Multiplications of a product, at most.
 const PRODUCTS: i64 = 1 << 18;
+/// What occurs where a product is no whole number of tiles: pad it, says the guide.
+pub const UNEVEN: &str = "a product that no tiles divide";
 const ARCHS: [Arch; 7] =
     [Arch::Sm80, Arch::Sm75, Arch::Sm70, Arch::Sm90a, Arch::Sm86, Arch::Sm89, Arch::Sm90];
 
@@ -56,7 +58,7 @@ impl Graph {
                 m.chain()
             }
             Form::Product { batch, left, right, steps } => {
-                Means::product(&mut w, self, self.sizes(*batch), [left, right, steps])
+                Means::product(&mut w, self, *batch, [left, right, steps])
             }
             Form::Single { kind, rank, op, how } => w.single(self, *kind, *rank, *op, *how),
         };
@@ -87,17 +89,6 @@ impl Graph {
             room /= *e;
         }
         all
-    }
-
-    /// The batch, M, N and K of a product.
-    pub(super) fn sizes(&self, batch: u8) -> [i64; 4] {
-        let mut all = [of(&SIZES, self.extents[0]), of(&SIZES, self.extents[1]), of(&SIZES, self.extents[2])];
-        let batch = [1, 1, 1, 1, 1, 2, 3, 4][usize::from(batch % 8)];
-        while batch * all.iter().product::<i64>() > PRODUCTS {
-            let most = (0..3).max_by_key(|i| all[*i]).unwrap_or(0);
-            all[most] /= 2;
-        }
-        [batch, all[0], all[1], all[2]]
     }
 }
 
@@ -150,23 +141,22 @@ impl Writer {
         // The order of modes from the one that is consecutive on, and what is left free behind it.
         let rows: Vec<usize> = (0..rank).rev().collect();
         let (order, gap) = match layout {
-            8 | 9 => ((0..rank).collect(), 0),
+            7..=9 => ((0..rank).collect(), 0),
             10 => (rows[1..].iter().chain(&rows[..1]).copied().collect(), 0),
             11 if rank > 2 => (rows[..1].iter().chain(rows[1..].iter().rev()).copied().collect(), 0),
-            12 => (rows, 8),
-            13 => (rows, 4),
+            12 | 13 => (rows, of(&[8, 4], layout)),
             14 => (rows, 3),
             15 => ((0..rank).collect(), 8),
             _ => (rows, 0),
         };
         let mut strides = vec![0; rank];
-        let mut step = 1;
+        let mut step = if rank == 1 && layout == 15 { 2 } else { 1 };
+        if step == 1 && (rank < 2 || gap == 0 && order.is_sorted_by(|a, b| a > b)) {
+            return list(extents);
+        }
         for (i, m) in order.iter().enumerate() {
             strides[*m] = step;
             step *= extents[*m] + if i == 0 { gap } else { 0 };
-        }
-        if layout < 8 {
-            return list(extents);
         }
         self.features.insert(if gap > 0 { "padded" } else { "modes in another order in memory" });
         format!("({}):({})", list(extents), list(&strides))
@@ -216,6 +206,30 @@ impl Writer {
         };
         self.features.insert(feature);
         Seen { extents: own, by }
+    }
+
+    /// The batch, M, N and K of a product of such factors.
+    pub(super) fn sizes(&mut self, g: &Graph, batch: u8, factor: Scalar) -> [i64; 4] {
+        let mut all = [0, 1, 2].map(|i| of(&SIZES, g.extents[i]));
+        let batch = [1, 1, 1, 1, 1, 2, 3, 4][usize::from(batch % 8)];
+        while batch * all.iter().product::<i64>() > PRODUCTS {
+            let most = (0..3).max_by_key(|i| all[*i]).unwrap_or(0);
+            all[most] = all[most] / 32 * 16;
+        }
+        let [m, n, k] = all;
+        if batch > 1 {
+            self.features.insert("a product of a batch");
+        }
+        // The least tile of a matrix is 16 by 16 by 16, or 32 of bytes; of a vector it is 32 long.
+        let (out, sum) = match (m, n) {
+            (1, _) | (_, 1) => (32, 32),
+            _ => (16, if factor.bits() == 8 { 32 } else { 16 }),
+        };
+        let fits = |n: i64, by: i64| n == 1 || n % by == 0;
+        if !(fits(m, out) && fits(n, out) && k % sum == 0) {
+            self.features.insert(UNEVEN);
+        }
+        [batch, m, n, k]
     }
 
     /// The program is for this architecture or a later one: what has no instructions on older ones is drawn for newer ones.

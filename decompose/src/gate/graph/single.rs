@@ -100,7 +100,7 @@ impl Writer {
         self.features.insert("MatMul");
         let (factor, out, acc, first) = of(&PRODUCTS, op);
         self.since(first);
-        let [batch, m, n, k] = g.sizes(how / 2);
+        let [batch, m, n, k] = self.sizes(g, how / 2, factor);
         let of_batch = |a, b| if batch > 1 { vec![batch, a, b] } else { vec![a, b] };
         let a = self.input(&of_batch(m, k), factor, &g.operands[0]);
         let b = self.input(&of_batch(k, n), factor, &g.operands[1]);
