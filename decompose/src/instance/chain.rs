@@ -565,8 +565,18 @@ impl Writing<'_> {
             | SpecKind::Iota
             | SpecKind::Generic => {}
         }
+        // The type of a choice between numbers follows from nothing else.
+        let numbers = matches!(step.inputs[..], [_, Input::Number(_), Input::Number(_)]);
+        let ty = (step.kind == SpecKind::Select && numbers).then(|| ResultType {
+            levels: vec![],
+            scalar: Some(wanted),
+            memory: None,
+            attrs: vec![],
+            span: Span::default(),
+        });
         let apply = Apply { kind: step.kind, args, attrs, span: Span::default() };
-        let name = self.named("t", TensorExpr::Apply(Box::new(apply)));
+        let name = self.names.fresh("t");
+        self.assign(View::of(&name), ty, TensorExpr::Apply(Box::new(apply)));
         self.known.insert(step.output, Known::Ready(name));
         Ok(())
     }

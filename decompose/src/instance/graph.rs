@@ -125,6 +125,7 @@ impl Graph {
             None if spec.kind == SpecKind::Generic => return Err(Opaque::Meaningless),
             None => b.single(spec, written)?,
         }
+        b.graph.without_modes_of_one();
         b.graph.without_repeats();
         b.graph.without_unread();
         b.graph.outputs.iter_mut().for_each(|o| o.with_modes_of(&b.graph.values[o.value].extents));
@@ -190,6 +191,18 @@ impl Graph {
                 if let Input::Value(v) = input {
                     *v = number[*v];
                 }
+            }
+        }
+    }
+
+    /// Reduces modes of more than one element alone: of one element any Reduction is that element.
+    fn without_modes_of_one(&mut self) {
+        for step in self.steps.iter_mut().filter(|s| s.reduces().is_some()) {
+            let Some(Input::Value(v)) = step.inputs.first() else { continue };
+            let own = &self.values[*v].extents;
+            step.axes.retain(|a| own[*a] != 1);
+            if step.axes.is_empty() {
+                step.kind = SpecKind::Move;
             }
         }
     }
