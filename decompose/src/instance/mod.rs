@@ -15,6 +15,7 @@ mod in_place;
 mod library;
 mod params;
 mod pattern;
+mod place;
 mod sample;
 mod write;
 

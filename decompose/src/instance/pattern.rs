@@ -198,11 +198,7 @@ impl Pattern {
         let formal = |name: &str| def.inputs.iter().any(|(n, _)| n.text == name);
         // Chains end where the pattern begins again: at results of its specs.
         let ends: Vec<usize> = chosen.iter().map(|s| graph.steps[*s].output).collect();
-        // The first output of the strategy is the largest of the graph's.
-        let size = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
-        let Some(main) = (0..graph.outputs.len())
-            .max_by_key(|i| (size(&graph.outputs[*i].extents), std::cmp::Reverse(*i)))
-        else {
+        let Some(main) = graph.main() else {
             return Err(Unlike::NoPattern);
         };
         for (name, _) in &def.outputs {

@@ -12,10 +12,10 @@ use carbyne_decompose::gate::{Case, Failure, Graph, Subject, UNEVEN, Verdict, ca
 use carbyne_ir::diag::Code;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::cell::Cell;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ const COMPILED: u64 = 40;
 /// Simpler cases that are tried for one that failed.
 const SIMPLER: usize = 150;
 /// Programs kept for each reason to refuse one.
-const EXAMPLES: u64 = 3;
+const EXAMPLES: u64 = 40;
 /// Failures that are made small.
 const SMALL: usize = 24;
 

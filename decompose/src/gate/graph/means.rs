@@ -156,7 +156,8 @@ impl<'a> Means<'a> {
         }
         let names = ["%Y", "%Z"][..outputs.len()].to_vec();
         self.without_unread(&names);
-        let body: Vec<String> = self.stmts.iter().map(|(n, by)| format!("  {n} = {by}\n")).collect();
+        let body: Vec<String> =
+            self.stmts.iter().map(|(n, by)| format!("  {n} = {by}\n")).collect();
         let (inputs, outputs) = (self.w.inputs.join(", "), names.join(", "));
         format!("Spec @k ({inputs}) -> ({outputs}) means {{\n{}}}\n", body.concat())
     }
@@ -173,7 +174,8 @@ impl<'a> Means<'a> {
         self.stmts = all;
         let read = |name: &str| self.stmts.iter().any(|(_, by)| reads(by, name));
         self.w.inputs.retain(|name| read(name));
-        let named = |d: &String| d.split(':').next().is_some_and(|n| read(n) || results.contains(&n));
+        let named =
+            |d: &String| d.split(':').next().is_some_and(|n| read(n) || results.contains(&n));
         self.w.declared.retain(named);
     }
 
@@ -246,7 +248,10 @@ impl<'a> Means<'a> {
         match value.kind {
             Kind::Float => self.tame(value),
             Kind::Int => {
-                let value = self.push(format!("cast({}, f32)", value.text), Value { kind: Kind::Float, ..value });
+                let value = self.push(
+                    format!("cast({}, f32)", value.text),
+                    Value { kind: Kind::Float, ..value },
+                );
                 self.tame(value)
             }
             Kind::Bool => {
@@ -279,7 +284,11 @@ impl<'a> Means<'a> {
         let value = self.pick(source);
         if value.kind == Kind::Int && op < 24 {
             let op = of(&["neg", "abs", "relu"], op);
-            let by = if op == "neg" { format!("-{}", value.text) } else { format!("{op}({})", value.text) };
+            let by = if op == "neg" {
+                format!("-{}", value.text)
+            } else {
+                format!("{op}({})", value.text)
+            };
             let most = magnitude(value.range);
             self.push(by, Value { range: (-most, most), ..value });
             return;
@@ -330,7 +339,8 @@ impl<'a> Means<'a> {
         let a = self.as_float(a);
         let number = of(&[2.0, 0.5, 1.0, 3.0, -1.5, 0.125, 10.0, -0.75], which);
         let text = format!("{number:?}");
-        let b = Value { text, range: (number, number), made: None, ones: a.ones, kind: Kind::Float };
+        let b =
+            Value { text, range: (number, number), made: None, ones: a.ones, kind: Kind::Float };
         self.combine(if op > 9 { op - 6 } else { op }, &a, &b);
     }
 

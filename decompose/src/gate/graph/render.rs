@@ -11,13 +11,13 @@ use std::fmt::Write as _;
 
 /// Extents of modes; powers of two, and others.
 const EXTENTS: [i64; 32] = [
-    32, 64, 16, 8, 128, 24, 48, 96, 4, 2, 3, 40, 32, 64, 16, 256, 1, 100, 7, 12, 80, 160, 36, 5, 64, 32,
-    128, 512, 20, 6, 33, 11,
+    32, 64, 16, 8, 128, 24, 48, 96, 4, 2, 3, 40, 32, 64, 16, 256, 1, 100, 7, 12, 80, 160, 36, 5,
+    64, 32, 128, 512, 20, 6, 33, 11,
 ];
 /// Extents of products.
 const SIZES: [i64; 32] = [
-    64, 32, 128, 16, 48, 96, 64, 32, 16, 80, 128, 64, 32, 16, 1, 128, 64, 160, 16, 32, 64, 48, 96, 64,
-    32, 64, 24, 100, 32, 192, 256, 16,
+    64, 32, 128, 16, 48, 96, 64, 32, 16, 80, 128, 64, 32, 16, 1, 128, 64, 160, 16, 32, 64, 48, 96,
+    64, 32, 64, 24, 100, 32, 192, 256, 16,
 ];
 /// Elements of a tensor, at most.
 const ELEMENTS: i64 = 1 << 13;
@@ -143,7 +143,9 @@ impl Writer {
         let (order, gap) = match layout {
             7..=9 => ((0..rank).collect(), 0),
             10 => (rows[1..].iter().chain(&rows[..1]).copied().collect(), 0),
-            11 if rank > 2 => (rows[..1].iter().chain(rows[1..].iter().rev()).copied().collect(), 0),
+            11 if rank > 2 => {
+                (rows[..1].iter().chain(rows[1..].iter().rev()).copied().collect(), 0)
+            }
             12 | 13 => (rows, of(&[8, 4], layout)),
             14 => (rows, 3),
             15 => ((0..rank).collect(), 8),

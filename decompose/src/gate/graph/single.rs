@@ -3,7 +3,9 @@
 use super::Graph;
 use super::render::{Writer, list, of};
 use carbyne_atoms::Arch;
-use carbyne_ir::scalar::Scalar::{self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I32, I64, U8, U32};
+use carbyne_ir::scalar::Scalar::{
+    self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I32, I64, U8, U32,
+};
 
 /// Types of products: of factors, of the result, of sums, and the first architecture that has instructions for them.
 const PRODUCTS: [(Scalar, Scalar, Scalar, Arch); 16] = [
@@ -26,20 +28,13 @@ const PRODUCTS: [(Scalar, Scalar, Scalar, Arch); 16] = [
 ];
 const MOVED: [Scalar; 8] = [F32, F16, F64, I8, I32, U8, I64, Bool];
 const UNARY: [&str; 13] = [
-    "relu", "neg", "abs", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "gelu", "silu",
+    "relu", "neg", "abs", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "gelu",
+    "silu",
 ];
 const BINARY: [&str; 12] =
     ["add", "mul", "sub", "max", "min", "div", "lt", "le", "eq", "ne", "ge", "gt"];
-const CASTS: [(Scalar, Scalar); 8] = [
-    (F32, F16),
-    (F16, F32),
-    (I32, F32),
-    (F32, I32),
-    (I8, F16),
-    (F64, F32),
-    (F16, F64),
-    (U8, I32),
-];
+const CASTS: [(Scalar, Scalar); 8] =
+    [(F32, F16), (F16, F32), (I32, F32), (F32, I32), (I8, F16), (F64, F32), (F16, F64), (U8, I32)];
 /// Operations of reductions, and types that have them.
 const REDUCTIONS: [(&str, &[Scalar]); 7] = [
     ("sum", &[F32, F16, F64, I32]),
